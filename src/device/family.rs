@@ -1,0 +1,1 @@
+//! GPU families, from names and ids.

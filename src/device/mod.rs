@@ -1,0 +1,138 @@
+//! Talks to drivers. Knows kernel sources and buffers; knows no op.
+
+pub mod family;
+
+#[cfg(feature = "opencl")]
+pub mod opencl;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
+
+mod handle;
+
+pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};
+
+use crate::dtype::DType;
+use crate::emit::KernelSource;
+use crate::error::Result;
+use crate::limits::Limits;
+use std::fmt;
+use std::time::Duration;
+
+/// Who a device is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// `Vulkan`, `Metal`, `DX12` or `OpenCL`.
+    pub api: &'static str,
+    /// The device's name as the driver gives it.
+    pub name: String,
+    /// The driver's name and version.
+    pub driver: String,
+    /// What it allows, and its family.
+    pub limits: Limits,
+    /// Whether it is a driver that runs kernels on the CPU.
+    pub is_cpu: bool,
+    /// Whether it can time single dispatches.
+    pub timestamps: bool,
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {})", self.name, self.api, self.driver)
+    }
+}
+
+/// Where a buffer lies and how the host reaches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Memory {
+    /// Device memory; the host copies in and out.
+    #[default]
+    Device,
+    /// Memory that the host maps and the kernels use in place, without a copy, where the API
+    /// allows it (OpenCL `CL_MEM_ALLOC_HOST_PTR`; wgpu's `MAPPABLE_PRIMARY_BUFFERS`).
+    HostVisible,
+}
+
+/// A device that runs kernels.
+///
+/// Work is recorded once and submitted many times. Nothing waits but [`Device::read`],
+/// [`Device::wait`], [`Device::run`] and [`Device::time`].
+pub trait Device: fmt::Debug + Send + Sync {
+    /// Who it is and what it allows.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Allocates `bytes` bytes (rounded up to 16) of uninitialised or zeroed memory that kernels
+    /// can read and write.
+    ///
+    /// # Errors
+    /// If `bytes` is 0 or above the device's limit, if the driver is out of memory, or if
+    /// `memory` is [`Memory::HostVisible`] and the API does not allow it.
+    fn alloc(&self, bytes: u64, memory: Memory) -> Result<Buffer>;
+
+    /// Allocates an RGBA image of `width x height` pixels.
+    ///
+    /// # Errors
+    /// If the device has no images as kernel arguments, or the image is too large.
+    fn alloc_image(&self, width: usize, height: usize, dtype: DType) -> Result<Image>;
+
+    /// Copies `bytes` to the buffer, after all work submitted so far.
+    ///
+    /// # Errors
+    /// If they do not fit the slice or the driver fails.
+    fn write(&self, slice: &Slice, bytes: &[u8]) -> Result<()>;
+
+    /// Waits for all work submitted so far and copies the slice to the host.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn read(&self, slice: &Slice) -> Result<Vec<u8>>;
+
+    /// Lets `access` see and change a [`Memory::HostVisible`] buffer in place, after all work
+    /// submitted so far.
+    ///
+    /// # Errors
+    /// If the buffer is not host-visible or the driver fails.
+    fn map(&self, buffer: &Buffer, access: &mut dyn FnMut(&mut [u8])) -> Result<()>;
+
+    /// Compiles a kernel, or finds it among those compiled before (by its text).
+    ///
+    /// # Errors
+    /// [`crate::Error::Compile`] with the driver's log and the numbered source; also if the
+    /// compiled kernel's arguments are not those of its interface.
+    fn compile(&self, source: &KernelSource) -> Result<Pipeline>;
+
+    /// Binds the arguments of a sequence of dispatches, each of which sees the effects of those
+    /// before it.
+    ///
+    /// # Errors
+    /// If a resource does not fit its binding.
+    fn record(&self, dispatches: &[Dispatch]) -> Result<Recording>;
+
+    /// Submits a recording and returns at once.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    fn submit(&self, recording: &Recording) -> Result<()>;
+
+    /// Waits for all work submitted so far.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn wait(&self) -> Result<()>;
+
+    /// Writes inputs, runs a recording, and reads outputs, in one submission with one wait.
+    ///
+    /// # Errors
+    /// Those of its parts.
+    fn run(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Vec<Vec<u8>>>;
+
+    /// Submits a recording and returns the device time of each of its dispatches, in order.
+    ///
+    /// # Errors
+    /// If the device has no clock ([`DeviceInfo::timestamps`]) or the driver fails.
+    fn time(&self, recording: &Recording) -> Result<Vec<Duration>>;
+}

@@ -1,0 +1,182 @@
+//! What happens to a sum before it is stored: bias, activation, residual.
+//!
+//! `y = activation(sum + bias) + residual`, the same on every op and in both languages. The GPU
+//! text of an activation stands directly above its CPU `apply`.
+
+use std::hash::{Hash, Hasher};
+
+/// A finite `f32` that compares and hashes by its bits, so that specs can be keys.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bits(pub f32);
+
+impl PartialEq for Bits {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Bits {}
+
+impl Hash for Bits {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
+/// An element-wise function of the biased sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Activation {
+    /// `x`.
+    #[default]
+    None,
+    /// `max(x, 0)`.
+    Relu,
+    /// `min(max(x, 0), 6)`.
+    Relu6,
+    /// `x` if `x >= 0`, else `slope * x`; one slope for all channels.
+    LeakyRelu(Bits),
+    /// `x` if `x >= 0`, else `slope[c] * x`; one slope per channel.
+    PRelu,
+    /// `1 / (1 + exp(-x))`.
+    Sigmoid,
+    /// `tanh(x)`.
+    Tanh,
+    /// `x * min(max(x + 3, 0), 6) / 6` (Howard et al., *Searching for MobileNetV3*, 2019).
+    HardSwish,
+}
+
+impl Activation {
+    /// Short name for labels; empty for none.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Activation::None => "",
+            Activation::Relu => "relu",
+            Activation::Relu6 => "relu6",
+            Activation::LeakyRelu(_) => "leaky",
+            Activation::PRelu => "prelu",
+            Activation::Sigmoid => "sigmoid",
+            Activation::Tanh => "tanh",
+            Activation::HardSwish => "hswish",
+        }
+    }
+
+    /// The expression of the activation of the vec4 (or scalar) expression `x`, with `splat`
+    /// spelling a constant of `x`'s type and `slope` the expression of the PReLU slopes.
+    pub(crate) fn text(self, x: &str, slope: &str, splat: &dyn Fn(f32) -> String) -> String {
+        let (zero, one, six) = (splat(0.0), splat(1.0), splat(6.0));
+        match self {
+            Activation::None => x.to_owned(),
+            Activation::Relu => format!("max({x}, {zero})"),
+            Activation::Relu6 => format!("clamp({x}, {zero}, {six})"),
+            Activation::LeakyRelu(slope) => {
+                format!("max({x}, {zero}) + {} * min({x}, {zero})", splat(slope.0))
+            }
+            Activation::PRelu => format!("max({x}, {zero}) + {slope} * min({x}, {zero})"),
+            Activation::Sigmoid => format!("{one} / ({one} + exp(-({x})))"),
+            // Beyond +-10 tanh rounds to +-1; drivers that compute it from exp(2x) overflow there.
+            Activation::Tanh => format!("tanh(clamp({x}, {}, {}))", splat(-10.0), splat(10.0)),
+            Activation::HardSwish => {
+                format!("{x} * clamp({x} + {}, {zero}, {six}) * {}", splat(3.0), splat(1.0 / 6.0))
+            }
+        }
+    }
+
+    /// The activation of `x` on the CPU, `slope` being the channel's PReLU slope.
+    pub fn apply(self, x: f32, slope: f32) -> f32 {
+        match self {
+            Activation::None => x,
+            Activation::Relu => x.max(0.0),
+            Activation::Relu6 => x.clamp(0.0, 6.0),
+            Activation::LeakyRelu(slope) => x.max(0.0) + slope.0 * x.min(0.0),
+            Activation::PRelu => x.max(0.0) + slope * x.min(0.0),
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Activation::Tanh => x.tanh(),
+            Activation::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0),
+        }
+    }
+
+    /// The activation of `x` in f64, for the oracle.
+    pub fn reference(self, x: f64, slope: f64) -> f64 {
+        match self {
+            Activation::None => x,
+            Activation::Relu => x.max(0.0),
+            Activation::Relu6 => x.clamp(0.0, 6.0),
+            Activation::LeakyRelu(slope) => {
+                if x >= 0.0 {
+                    x
+                } else {
+                    f64::from(slope.0) * x
+                }
+            }
+            Activation::PRelu => {
+                if x >= 0.0 {
+                    x
+                } else {
+                    slope * x
+                }
+            }
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Activation::Tanh => x.tanh(),
+            Activation::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        }
+    }
+
+    /// The largest slope of the function, for error bounds: an error `e` in the biased sum moves
+    /// the result by at most this times `e`. `slope` is the largest PReLU slope in magnitude.
+    pub fn lipschitz(self, slope: f64) -> f64 {
+        match self {
+            Activation::None | Activation::Relu | Activation::Relu6 | Activation::Tanh => 1.0,
+            Activation::LeakyRelu(slope) => f64::from(slope.0).abs().max(1.0),
+            Activation::PRelu => slope.abs().max(1.0),
+            Activation::Sigmoid => 0.25,
+            // The derivative (2x + 3) / 6 is largest at x = 3.
+            Activation::HardSwish => 1.5,
+        }
+    }
+}
+
+/// What is done to a sum before it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Epilogue {
+    /// A bias per output channel is added first.
+    pub bias: bool,
+    /// Then the activation.
+    pub activation: Activation,
+    /// Then a residual of the output's shape is added.
+    pub residual: bool,
+}
+
+impl Epilogue {
+    /// The part of a kernel's label that names the epilogue, such as `bias_relu6`.
+    pub fn label(&self) -> String {
+        let parts = [
+            if self.bias { "bias" } else { "" },
+            self.activation.name(),
+            if self.residual { "add" } else { "" },
+        ];
+        parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("_")
+    }
+
+    /// The statements that turn the accumulator variable `x` into the value to store; `bias`,
+    /// `slope` and `residual` are the expressions that load them.
+    pub(crate) fn statements(
+        &self,
+        x: &str,
+        bias: &str,
+        slope: &str,
+        residual: &str,
+        splat: &dyn Fn(f32) -> String,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.bias {
+            lines.push(format!("{x} = {x} + {bias};"));
+        }
+        if self.activation != Activation::None {
+            lines.push(format!("{x} = {};", self.activation.text(x, slope, splat)));
+        }
+        if self.residual {
+            lines.push(format!("{x} = {x} + {residual};"));
+        }
+        lines
+    }
+}

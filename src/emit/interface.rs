@@ -1,0 +1,171 @@
+//! What a kernel is given: buffers, images and scalar parameters, the same in both languages.
+//!
+//! The templates print their declarations from here; naga's reflection and OpenCL's kernel-argument
+//! query are held against it.
+
+use crate::dtype::DType;
+
+/// The part an argument plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operand {
+    /// The feature map that is read.
+    Src,
+    /// Packed weights.
+    Weights,
+    /// One value per output channel, added to the sum.
+    Bias,
+    /// One PReLU slope per output channel.
+    Slope,
+    /// A feature map of the output's shape, added after the activation.
+    Residual,
+    /// The feature map that is written.
+    Dst,
+    /// GEMM's left operand.
+    A,
+    /// GEMM's right operand.
+    B,
+    /// GEMM's result, read as well where `beta` is not zero.
+    C,
+}
+
+impl Operand {
+    /// The argument's name in the kernel text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operand::Src => "src",
+            Operand::Weights => "weights",
+            Operand::Bias => "bias",
+            Operand::Slope => "slope",
+            Operand::Residual => "residual",
+            Operand::Dst => "dst",
+            Operand::A => "mat_a",
+            Operand::B => "mat_b",
+            Operand::C => "mat_c",
+        }
+    }
+}
+
+/// What one element of an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// A buffer of scalars.
+    Scalar(DType),
+    /// A buffer of four-vectors.
+    Vec4(DType),
+    /// An RGBA image whose channels are of this type (OpenCL only).
+    Image2d(DType),
+}
+
+impl Element {
+    /// Bytes of one element: a scalar, a vec4 or a pixel.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Element::Scalar(dtype) => dtype.bytes(),
+            Element::Vec4(dtype) | Element::Image2d(dtype) => 4 * dtype.bytes(),
+        }
+    }
+
+    /// The type of one component.
+    pub const fn dtype(self) -> DType {
+        match self {
+            Element::Scalar(dtype) | Element::Vec4(dtype) | Element::Image2d(dtype) => dtype,
+        }
+    }
+}
+
+/// What the kernel does with an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Only read.
+    Read,
+    /// Only written.
+    Write,
+    /// Read and written.
+    ReadWrite,
+}
+
+/// One buffer or image argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// Its part.
+    pub operand: Operand,
+    /// What it holds.
+    pub element: Element,
+    /// What is done with it.
+    pub access: Access,
+}
+
+/// The type of a scalar parameter. All are four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ParamType {
+    /// `u32` / `uint`.
+    U32,
+    /// `i32` / `int`.
+    I32,
+    /// `f32` / `float`.
+    F32,
+}
+
+/// One scalar parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Param {
+    /// Its name, `params.<name>` in WGSL and `<name>` in OpenCL C.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: ParamType,
+}
+
+/// The value of a scalar parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scalar {
+    /// A `u32`.
+    U32(u32),
+    /// An `i32`.
+    I32(i32),
+    /// An `f32`.
+    F32(f32),
+}
+
+impl Scalar {
+    /// Its type.
+    pub const fn ty(self) -> ParamType {
+        match self {
+            Scalar::U32(_) => ParamType::U32,
+            Scalar::I32(_) => ParamType::I32,
+            Scalar::F32(_) => ParamType::F32,
+        }
+    }
+
+    /// Its four bytes, as the device reads them.
+    pub const fn bytes(self) -> [u8; 4] {
+        match self {
+            Scalar::U32(value) => value.to_ne_bytes(),
+            Scalar::I32(value) => value.to_ne_bytes(),
+            Scalar::F32(value) => value.to_ne_bytes(),
+        }
+    }
+}
+
+/// Every argument of a kernel, in order: buffers and images first, scalars after.
+///
+/// WGSL binds argument `i` at `@group(0) @binding(i)` and the scalars as one uniform struct at
+/// the binding after the last; OpenCL C takes all of them as kernel arguments in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Interface {
+    /// Buffers and images.
+    pub bindings: Vec<Binding>,
+    /// Scalars.
+    pub params: Vec<Param>,
+}
+
+impl Interface {
+    /// The binding of `operand`, and its index.
+    pub fn binding(&self, operand: Operand) -> Option<(usize, &Binding)> {
+        self.bindings.iter().enumerate().find(|(_, binding)| binding.operand == operand)
+    }
+
+    /// Bytes of the scalar block.
+    pub fn param_bytes(&self) -> usize {
+        4 * self.params.len()
+    }
+}

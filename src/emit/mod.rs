@@ -1,0 +1,89 @@
+//! The emitter: a [`KernelSpec`] in, source text in either language out.
+//!
+//! A kernel is a pair of hand-written templates, `shaders/<op>/<variant>.wgsl` and
+//! `cl/<op>/<variant>.cl`, rendered by minijinja with a syntax that hides in comments:
+//! `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that are not emitted).
+
+pub mod dialect;
+pub mod epilogue;
+pub mod interface;
+
+//SK #[cfg(feature = "wgpu")]
+//SK pub mod check;
+mod constants;
+//SK mod templates;
+//SK mod words;
+
+pub use constants::Value;
+pub use dialect::Dialect;
+pub use epilogue::{Activation, Bits, Epilogue};
+pub use interface::{Access, Binding, Element, Interface, Operand, Param, ParamType, Scalar};
+
+use crate::dtype::Precision;
+use crate::error::Result;
+
+/// Everything that decides a kernel's text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KernelSpec {
+    /// The op: the folder of its templates.
+    pub op: &'static str,
+    /// The variant: the name of its templates.
+    pub variant: &'static str,
+    /// Named constants, printed once at the top in this order.
+    pub constants: Vec<(&'static str, Value)>,
+    /// Outputs per invocation along x, y and z.
+    pub tile: [u32; 3],
+    /// Invocations per work-group along x, y and z.
+    pub work_group: [u32; 3],
+    /// Storage and arithmetic.
+    pub precision: Precision,
+    /// What happens to a sum before it is stored.
+    pub epilogue: Epilogue,
+    /// The kernel's arguments.
+    pub interface: Interface,
+}
+
+impl KernelSpec {
+    /// The kernel's name for people, benches and the tuner, such as
+    /// `pointwise_micro_f32_t4x1x1_bias_relu6_wg8x4x8`.
+    pub fn label(&self) -> String {
+        let [tx, ty, tz] = self.tile;
+        let [x, y, z] = self.work_group;
+        let epilogue = self.epilogue.label();
+        let separator = if epilogue.is_empty() { "" } else { "_" };
+        format!(
+            "{}_{}_{}_t{tx}x{ty}x{tz}{separator}{epilogue}_wg{x}x{y}x{z}",
+            self.op, self.variant, self.precision
+        )
+    }
+
+    /// The name of the kernel function.
+    pub fn entry(&self) -> String {
+        format!("{}_{}", self.op, self.variant)
+    }
+
+    /// Renders the kernel.
+    ///
+    /// # Errors
+    /// If there is no such template in `dialect`, or it uses a name that the spec does not give.
+    pub fn render(&self, dialect: Dialect) -> Result<KernelSource> {
+        Err(crate::Error::Internal(format!("{dialect}")))
+    }
+}
+
+/// A rendered kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KernelSource {
+    /// Its label.
+    pub label: String,
+    /// The name of the kernel function.
+    pub entry: String,
+    /// The language.
+    pub dialect: Dialect,
+    /// The source text.
+    pub text: String,
+    /// The arguments it takes.
+    pub interface: Interface,
+    /// Invocations per work-group.
+    pub work_group: [u32; 3],
+}

@@ -1,0 +1,177 @@
+//! The one error type of the crate.
+
+use std::fmt;
+
+/// Shorthand for a result with [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, with the values that disagree.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A shape, stride, padding or extent does not fit the op.
+    #[error("{op}{}: found {found}, wanted {wanted}", At(node))]
+    Shape {
+        /// The op that refused.
+        op: &'static str,
+        /// The graph node, where there is one.
+        node: Option<String>,
+        /// What was found.
+        found: String,
+        /// What was wanted.
+        wanted: String,
+    },
+    /// What was asked for is not offered, with the reason.
+    #[error("{what} is not supported: {reason}")]
+    Unsupported {
+        /// What was asked for.
+        what: String,
+        /// Why it cannot be had.
+        reason: String,
+    },
+    /// A kernel variant, tile or work-group cannot run this problem on this device.
+    #[error("kernel {kernel} cannot be used: {reason}")]
+    Reject {
+        /// The kernel's label.
+        kernel: String,
+        /// The broken constraint, with its values.
+        reason: String,
+    },
+    /// An input or output name, shape or length does not match the graph.
+    #[error("{name}: found {found}, wanted {wanted}")]
+    Input {
+        /// The input, output or file.
+        name: String,
+        /// What was found.
+        found: String,
+        /// What was wanted.
+        wanted: String,
+    },
+    /// No device of the wanted kind; lists what was tried.
+    #[error("no {backend} device: {}", tried.join("; "))]
+    NoDevice {
+        /// The backend that was asked for.
+        backend: String,
+        /// What was tried, and what came of it.
+        tried: Vec<String>,
+    },
+    /// The OpenCL library was not found; lists every place that was tried.
+    #[error("no OpenCL library: tried {}", tried.join("; "))]
+    OpenClLibrary {
+        /// Each path with the loader's answer.
+        tried: Vec<String>,
+    },
+    /// A kernel did not compile: the driver's log and the numbered source.
+    #[error("kernel {kernel} does not compile ({api}):\n{log}\n{source_text}")]
+    Compile {
+        /// The kernel's label.
+        kernel: String,
+        /// The API whose compiler refused.
+        api: &'static str,
+        /// The compiler's log.
+        log: String,
+        /// The source with line numbers.
+        source_text: String,
+    },
+    /// A template could not be rendered.
+    #[error("template {template}: {message}")]
+    Template {
+        /// The template's name.
+        template: String,
+        /// What the engine said.
+        message: String,
+    },
+    /// A driver or API call failed.
+    #[error("{api}: {call} failed: {message}")]
+    Driver {
+        /// The API.
+        api: &'static str,
+        /// The call.
+        call: &'static str,
+        /// The driver's message or code.
+        message: String,
+    },
+    /// A model file could not be read; names the op where there is one.
+    #[error("{file}{}: {message}", AtOp(op))]
+    Model {
+        /// The file, or `model` for bytes.
+        file: String,
+        /// The op's index and name.
+        op: Option<(usize, String)>,
+        /// What was found and what was wanted.
+        message: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A broken invariant of the crate itself: a bug to report.
+    #[error("internal error (please report): {0}")]
+    Internal(String),
+}
+
+struct At<'a>(&'a Option<String>);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(node) => write!(f, " at node {node:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct AtOp<'a>(&'a Option<(usize, String)>);
+
+impl fmt::Display for AtOp<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((index, name)) => write!(f, ": op {index} ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error {
+    /// A [`Error::Shape`] that names no node yet.
+    pub fn shape(op: &'static str, found: impl Into<String>, wanted: impl Into<String>) -> Self {
+        Error::Shape { op, node: None, found: found.into(), wanted: wanted.into() }
+    }
+
+    /// A [`Error::Input`].
+    pub fn input(name: impl Into<String>, found: impl Into<String>, wanted: impl Into<String>) -> Self {
+        Error::Input { name: name.into(), found: found.into(), wanted: wanted.into() }
+    }
+
+    /// An [`Error::Unsupported`].
+    pub fn unsupported(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Error::Unsupported { what: what.into(), reason: reason.into() }
+    }
+
+    /// The same error, naming the graph node it arose at.
+    #[must_use]
+    pub fn at_node(self, name: &str) -> Self {
+        match self {
+            Error::Shape { op, node: None, found, wanted } => {
+                Error::Shape { op, node: Some(name.to_owned()), found, wanted }
+            }
+            Error::Unsupported { what, reason } => {
+                Error::Unsupported { what: format!("node {name:?}: {what}"), reason }
+            }
+            other => other,
+        }
+    }
+}
+
+/// `text` with a line number before each line, for compile errors.
+pub(crate) fn numbered(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8 * text.lines().count());
+    for (index, line) in text.lines().enumerate() {
+        out.push_str(&format!("{:>4} | {line}\n", index + 1));
+    }
+    out
+}

@@ -1,0 +1,168 @@
+//! Tensors in host memory.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::shape::Shape;
+use half::f16;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The elements of a [`HostTensor`].
+#[derive(Debug, Clone, PartialEq)]
+enum Data {
+    F32(Arc<[f32]>),
+    F16(Arc<[f16]>),
+}
+
+/// A feature map or a matrix in host memory, in [`Layout::Nhwc`] or [`Layout::Nchw`].
+///
+/// Cloning is cheap: the elements are shared and immutable.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostTensor {
+    shape: Shape,
+    layout: Layout,
+    data: Data,
+}
+
+impl HostTensor {
+    /// A tensor of `shape` in NHWC order.
+    ///
+    /// # Errors
+    /// If `data` does not hold exactly `shape.elements()` values.
+    pub fn new(shape: Shape, data: impl Into<Arc<[f32]>>) -> Result<Self> {
+        Self::with_layout(shape, Layout::Nhwc, data)
+    }
+
+    /// A tensor of `shape` in the given host layout.
+    ///
+    /// # Errors
+    /// If `layout` is a device layout, or `data` has the wrong length.
+    pub fn with_layout(shape: Shape, layout: Layout, data: impl Into<Arc<[f32]>>) -> Result<Self> {
+        let data = data.into();
+        check(shape, layout, data.len())?;
+        Ok(HostTensor { shape, layout, data: Data::F32(data) })
+    }
+
+    /// A tensor of half floats in the given host layout.
+    ///
+    /// # Errors
+    /// If `layout` is a device layout, or `data` has the wrong length.
+    pub fn from_f16(shape: Shape, layout: Layout, data: impl Into<Arc<[f16]>>) -> Result<Self> {
+        let data = data.into();
+        check(shape, layout, data.len())?;
+        Ok(HostTensor { shape, layout, data: Data::F16(data) })
+    }
+
+    /// A batch of row-major matrices.
+    ///
+    /// # Errors
+    /// If `data` does not hold exactly `batch * rows * columns` values.
+    pub fn matrix(batch: usize, rows: usize, columns: usize, data: impl Into<Arc<[f32]>>) -> Result<Self> {
+        Self::new(Shape::matrix(batch, rows, columns), data)
+    }
+
+    /// A vector of one value per channel: a bias, or the slopes of a PReLU.
+    ///
+    /// # Errors
+    /// If `data` is empty.
+    pub fn vector(data: impl Into<Arc<[f32]>>) -> Result<Self> {
+        let data = data.into();
+        let shape = Shape::nhwc(1, 1, 1, data.len());
+        Self::new(shape, data)
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The order of the elements.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match self.data {
+            Data::F32(_) => DType::F32,
+            Data::F16(_) => DType::F16,
+        }
+    }
+
+    /// The elements in their own layout, as f32 (exact for f16).
+    pub fn to_f32(&self) -> Cow<'_, [f32]> {
+        match &self.data {
+            Data::F32(data) => Cow::Borrowed(data),
+            Data::F16(data) => Cow::Owned(data.iter().map(|value| value.to_f32()).collect()),
+        }
+    }
+
+    /// The elements in NHWC order, as f32.
+    pub fn to_nhwc(&self) -> Cow<'_, [f32]> {
+        if self.layout == Layout::Nhwc {
+            return self.to_f32();
+        }
+        let source = self.to_f32();
+        let Shape { n, h, w, c } = self.shape;
+        let mut out = Vec::with_capacity(source.len());
+        for b in 0..n {
+            for y in 0..h {
+                for x in 0..w {
+                    out.extend((0..c).map(|k| source[self.layout.index(&self.shape, b, y, x, k)]));
+                }
+            }
+        }
+        Cow::Owned(out)
+    }
+
+    /// The raw bytes in their own layout, for an upload.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.data {
+            Data::F32(data) => bytemuck::cast_slice(data),
+            Data::F16(data) => bytemuck::cast_slice(data),
+        }
+    }
+}
+
+fn check(shape: Shape, layout: Layout, len: usize) -> Result<()> {
+    shape.check("host tensor")?;
+    if !matches!(layout, Layout::Nhwc | Layout::Nchw) {
+        return Err(Error::shape("host tensor", format!("layout {layout}"), "nhwc or nchw"));
+    }
+    if len != shape.elements() {
+        return Err(Error::shape(
+            "host tensor",
+            format!("{len} values"),
+            format!("{} for shape {shape}", shape.elements()),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_length_names_both_numbers() {
+        let error = HostTensor::new(Shape::nhwc(1, 2, 2, 3), vec![0.0; 11]).expect_err("11 of 12");
+        assert_eq!(error.to_string(), "host tensor: found 11 values, wanted 12 for shape 1x2x2x3");
+    }
+
+    #[test]
+    fn nchw_is_read_in_nhwc_order() {
+        let shape = Shape::nhwc(1, 1, 2, 3);
+        let tensor = HostTensor::with_layout(shape, Layout::Nchw, vec![0.0, 1.0, 10.0, 11.0, 20.0, 21.0])
+            .expect("six values");
+        assert_eq!(&*tensor.to_nhwc(), &[0.0, 10.0, 20.0, 1.0, 11.0, 21.0]);
+    }
+
+    #[test]
+    fn halves_read_as_f32() {
+        let data: Vec<f16> = [0.5f32, -2.0].map(f16::from_f32).to_vec();
+        let tensor = HostTensor::from_f16(Shape::nhwc(1, 1, 1, 2), Layout::Nhwc, data).expect("two values");
+        assert_eq!((tensor.dtype(), &*tensor.to_f32()), (DType::F16, &[0.5, -2.0][..]));
+        assert_eq!(tensor.bytes().len(), 4);
+    }
+}

@@ -1,0 +1,120 @@
+//! What a device allows and offers, as planning needs it. Filled in by `device`, read by `ops`.
+
+use crate::emit::dialect::Dialect;
+use std::fmt;
+
+/// Vendor and architecture of a GPU, or the driver that runs kernels on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Family {
+    /// Qualcomm Adreno; the model number, such as 630.
+    Adreno(u32),
+    /// Arm Mali.
+    Mali(MaliArchitecture),
+    /// Imagination PowerVR.
+    PowerVr,
+    /// NVIDIA.
+    Nvidia,
+    /// AMD.
+    Amd,
+    /// Intel.
+    Intel,
+    /// Apple.
+    Apple,
+    /// A driver that runs kernels on the CPU, such as lavapipe or PoCL.
+    CpuDriver,
+    /// Not recognised.
+    Unknown,
+}
+
+/// The architecture of a Mali GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MaliArchitecture {
+    /// T6xx, T7xx, T8xx.
+    Midgard,
+    /// G31 to G76.
+    Bifrost,
+    /// G57 and later.
+    Valhall,
+    /// A Mali whose model was not recognised.
+    Unknown,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Family::Adreno(model) => write!(f, "Adreno {model}"),
+            Family::Mali(architecture) => write!(f, "Mali {architecture:?}"),
+            Family::PowerVr => f.write_str("PowerVR"),
+            Family::Nvidia => f.write_str("NVIDIA"),
+            Family::Amd => f.write_str("AMD"),
+            Family::Intel => f.write_str("Intel"),
+            Family::Apple => f.write_str("Apple"),
+            Family::CpuDriver => f.write_str("CPU driver"),
+            Family::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// What one device allows a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The language its kernels are written in.
+    pub dialect: Dialect,
+    /// Vendor and architecture.
+    pub family: Family,
+    /// Largest number of invocations in a work-group.
+    pub max_invocations: u32,
+    /// Largest work-group along x, y and z.
+    pub max_work_group: [u32; 3],
+    /// Largest number of work-groups along x, y and z.
+    pub max_groups: [u32; 3],
+    /// Work-group-local memory in bytes.
+    pub local_memory: u32,
+    /// Largest buffer binding in bytes.
+    pub max_binding: u64,
+    /// Alignment in bytes of a buffer binding's offset.
+    pub binding_alignment: u64,
+    /// Native half-float arithmetic.
+    pub native_half: bool,
+    /// Largest 2D image in pixels, where images can be kernel arguments.
+    pub max_image: Option<[u32; 2]>,
+    /// Multiprocessors, where the driver tells.
+    pub compute_units: Option<u32>,
+}
+
+impl Limits {
+    /// The least that WebGPU promises: the limits of a device about which nothing is known.
+    pub const fn webgpu() -> Self {
+        Limits {
+            dialect: Dialect::Wgsl,
+            family: Family::Unknown,
+            max_invocations: 256,
+            max_work_group: [256, 256, 64],
+            max_groups: [65535, 65535, 65535],
+            local_memory: 16384,
+            max_binding: 128 << 20,
+            binding_alignment: 256,
+            native_half: false,
+            max_image: None,
+            compute_units: None,
+        }
+    }
+
+    /// Typical limits of an OpenCL 1.2 device with images.
+    pub const fn opencl() -> Self {
+        Limits {
+            dialect: Dialect::OpenClC,
+            family: Family::Unknown,
+            max_invocations: 256,
+            max_work_group: [256, 256, 64],
+            max_groups: [u32::MAX, u32::MAX, u32::MAX],
+            local_memory: 32768,
+            max_binding: 128 << 20,
+            binding_alignment: 128,
+            native_half: false,
+            max_image: Some([8192, 8192]),
+            compute_units: None,
+        }
+    }
+}

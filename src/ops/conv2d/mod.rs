@@ -1,0 +1,89 @@
+//! `y[n,i,j,o] = f(sum_{a,b,k} x[n, i*s+a*d-p, j*s+b*d-p, g*I+k] * w[o,a,b,k] + bias[o]) + r[n,i,j,o]`
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `x` | `n h w c` | C4 on the device |
+//! | `w` | `oc kh kw c/groups` | NHWC with `n = oc`, as TensorFlow Lite stores it |
+//! | `bias`, `slope` | `oc` | |
+//! | `y`, `r` | `n oh ow oc` | C4 on the device |
+//!
+//! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`.
+
+//SK mod oracle;
+//SK mod plan;
+
+//SK pub use oracle::oracle;
+
+use crate::dtype::Precision;
+use crate::emit::{Activation, Epilogue};
+use crate::error::{Error, Result};
+use crate::ops::convolution::{Convolution, WindowOptions};
+use crate::shape::{Padding, Shape};
+
+/// Options of a 2D convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Conv2d {
+    /// Step of the window along height and width.
+    pub stride: [usize; 2],
+    /// Distance between taps along height and width.
+    pub dilation: [usize; 2],
+    /// The border.
+    pub padding: Padding,
+    /// Groups of channels that do not mix.
+    pub groups: usize,
+    /// Applied to the biased sum.
+    pub activation: Activation,
+}
+
+impl Default for Conv2d {
+    fn default() -> Self {
+        Conv2d {
+            stride: [1, 1],
+            dilation: [1, 1],
+            padding: Padding::Valid,
+            groups: 1,
+            activation: Activation::None,
+        }
+    }
+}
+
+/// A 2D convolution of concrete shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Conv2dOp(pub Convolution);
+
+impl Conv2dOp {
+    /// Checks the shapes; `weights` is `oc kh kw c/groups`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other.
+    pub fn new(
+        input: Shape,
+        weights: Shape,
+        options: &Conv2d,
+        bias: bool,
+        residual: bool,
+        precision: Precision,
+    ) -> Result<Self> {
+        if options.groups == 0 || weights.c * options.groups != input.c {
+            return Err(Error::shape(
+                "conv2d",
+                format!(
+                    "weights {weights} (oc kh kw c/groups) in {} groups for input {input}",
+                    options.groups
+                ),
+                format!("weights of {}/groups input channels", input.c),
+            ));
+        }
+        Convolution::new(
+            "conv2d",
+            input,
+            [weights.h, weights.w],
+            weights.n,
+            options.groups,
+            WindowOptions { stride: options.stride, dilation: options.dilation, padding: options.padding },
+            Epilogue { bias, activation: options.activation, residual },
+            precision,
+        )
+        .map(Conv2dOp)
+    }
+}

@@ -1,0 +1,118 @@
+//! What `conv2d`, `depthwise` and `pointwise` share: a window over a feature map.
+
+use crate::dtype::Precision;
+use crate::emit::Epilogue;
+use crate::error::{Error, Result};
+use crate::shape::{Axis, Padding, Shape};
+
+/// A convolution of concrete shapes.
+///
+/// `y[n, i, j, o] = sum over a, b, k of
+///     x[n, i*stride_h - before_h + a*dilation_h, j*stride_w - before_w + b*dilation_w, g*I + k]
+///     * w[o, a, b, k]`, zeros outside the input, where `I = input channels / groups` and
+/// `g = o / (output channels / groups)` is the group of output channel `o`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Convolution {
+    /// Shape of the input.
+    pub input: Shape,
+    /// Shape of the output.
+    pub output: Shape,
+    /// Taps along height and width.
+    pub kernel: [usize; 2],
+    /// Step of the window along height and width.
+    pub stride: [usize; 2],
+    /// Distance between taps along height and width.
+    pub dilation: [usize; 2],
+    /// Zeros above and to the left of the input.
+    pub before: [usize; 2],
+    /// Groups of channels that do not mix.
+    pub groups: usize,
+    /// What happens to the sum.
+    pub epilogue: Epilogue,
+    /// Storage and arithmetic.
+    pub precision: Precision,
+}
+
+/// A window's options, as the public option structs give them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WindowOptions {
+    pub(crate) stride: [usize; 2],
+    pub(crate) dilation: [usize; 2],
+    pub(crate) padding: Padding,
+}
+
+impl Convolution {
+    /// Checks the shapes and works out the output's.
+    pub(crate) fn new(
+        op: &'static str,
+        input: Shape,
+        kernel: [usize; 2],
+        output_channels: usize,
+        groups: usize,
+        window: WindowOptions,
+        epilogue: Epilogue,
+        precision: Precision,
+    ) -> Result<Self> {
+        input.check(op)?;
+        if groups == 0 || input.c % groups != 0 || output_channels % groups != 0 {
+            return Err(Error::shape(
+                op,
+                format!("{groups} groups of {} input and {output_channels} output channels", input.c),
+                "groups that divide both",
+            ));
+        }
+        let rows = window.padding.window(
+            op,
+            Axis::Height,
+            input.h,
+            kernel[0],
+            window.stride[0],
+            window.dilation[0],
+        )?;
+        let columns = window.padding.window(
+            op,
+            Axis::Width,
+            input.w,
+            kernel[1],
+            window.stride[1],
+            window.dilation[1],
+        )?;
+        let output = Shape::nhwc(input.n, rows.output, columns.output, output_channels);
+        output.check(op)?;
+        Ok(Convolution {
+            input,
+            output,
+            kernel,
+            stride: window.stride,
+            dilation: window.dilation,
+            before: [rows.before, columns.before],
+            groups,
+            epilogue,
+            precision,
+        })
+    }
+
+    /// Input channels that one output channel reads.
+    pub const fn group_inputs(&self) -> usize {
+        self.input.c / self.groups
+    }
+
+    /// Output channels of one group.
+    pub const fn group_outputs(&self) -> usize {
+        self.output.c / self.groups
+    }
+
+    /// Floating-point operations: two for each product, borders counted as if inside.
+    pub const fn flops(&self) -> u64 {
+        2 * (self.output.elements() * self.kernel[0] * self.kernel[1] * self.group_inputs()) as u64
+    }
+
+    /// The input coordinate of tap `tap` of output `out` along axis 0 (height) or 1 (width), if
+    /// it lies inside the input.
+    pub fn source(&self, axis: usize, out: usize, tap: usize) -> Option<usize> {
+        let extent = [self.input.h, self.input.w][axis];
+        (out * self.stride[axis] + tap * self.dilation[axis])
+            .checked_sub(self.before[axis])
+            .filter(|&position| position < extent)
+    }
+}

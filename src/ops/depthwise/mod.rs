@@ -1,0 +1,85 @@
+//! `y[n,i,j,c*M+m] = f(sum_{a,b} x[n, i*s+a*d-p, j*s+b*d-p, c] * w[a,b,c*M+m] + bias[c*M+m]) + r`
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `x` | `n h w c` | C4 on the device |
+//! | `w` | `1 kh kw c*M` | NHWC, as TensorFlow Lite stores it |
+//! | `bias`, `slope` | `c*M` | |
+//! | `y`, `r` | `n oh ow c*M` | C4 on the device |
+//!
+//! `M` is the channel multiplier. Zeros lie outside the input.
+
+//SK mod oracle;
+//SK mod plan;
+
+//SK pub use oracle::oracle;
+
+use crate::dtype::Precision;
+use crate::emit::{Activation, Epilogue};
+use crate::error::{Error, Result};
+use crate::ops::convolution::{Convolution, WindowOptions};
+use crate::shape::{Padding, Shape};
+
+/// Options of a depthwise 2D convolution. The channel multiplier is the ratio of the weights'
+/// channels to the input's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Depthwise {
+    /// Step of the window along height and width.
+    pub stride: [usize; 2],
+    /// Distance between taps along height and width.
+    pub dilation: [usize; 2],
+    /// The border.
+    pub padding: Padding,
+    /// Applied to the biased sum.
+    pub activation: Activation,
+}
+
+impl Default for Depthwise {
+    fn default() -> Self {
+        Depthwise { stride: [1, 1], dilation: [1, 1], padding: Padding::Valid, activation: Activation::None }
+    }
+}
+
+/// A depthwise convolution of concrete shapes: a [`Convolution`] with as many groups as input
+/// channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DepthwiseOp(pub Convolution);
+
+impl DepthwiseOp {
+    /// Checks the shapes; `weights` is `1 kh kw c*M`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other.
+    pub fn new(
+        input: Shape,
+        weights: Shape,
+        options: &Depthwise,
+        bias: bool,
+        residual: bool,
+        precision: Precision,
+    ) -> Result<Self> {
+        if weights.n != 1 || input.c == 0 || weights.c == 0 || weights.c % input.c != 0 {
+            return Err(Error::shape(
+                "depthwise",
+                format!("weights {weights} (1 kh kw c*multiplier) for input {input}"),
+                format!("1 kh kw and a multiple of {} channels", input.c),
+            ));
+        }
+        Convolution::new(
+            "depthwise",
+            input,
+            [weights.h, weights.w],
+            weights.c,
+            input.c,
+            WindowOptions { stride: options.stride, dilation: options.dilation, padding: options.padding },
+            Epilogue { bias, activation: options.activation, residual },
+            precision,
+        )
+        .map(DepthwiseOp)
+    }
+
+    /// Output channels per input channel.
+    pub const fn multiplier(&self) -> usize {
+        self.0.group_outputs()
+    }
+}

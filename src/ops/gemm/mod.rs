@@ -1,0 +1,252 @@
+//! `C = f(alpha * op(A) * op(B) + beta * C + bias) + R`, one product per matrix of a batch.
+//!
+//! | operand | stored as | leading dimension |
+//! |---|---|---|
+//! | `A` | `m x k`, or `k x m` if `transpose_a`; row-major | `lda` |
+//! | `B` | `k x n`, or `n x k` if `transpose_b`; row-major | `ldb` |
+//! | `C` | `m x n`; row-major | `ldc` |
+//! | `bias`, `slope` | one value per column, `n` | |
+//! | `R` | `m x n`; row-major | `ldc` |
+//!
+//! Matrix `i` of a batch begins `i * batch_stride` elements after the first; a stride of 0 shares
+//! one matrix. With `beta = 0`, `C` is not read: NaN in it does not matter (BLAS's rule).
+
+//SK mod oracle;
+//SK mod plan;
+
+//SK pub use oracle::oracle;
+
+use crate::dtype::Precision;
+use crate::emit::{Activation, Bits, Epilogue};
+use crate::error::{Error, Result};
+
+/// Options of a matrix product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Gemm {
+    /// Factor of the product.
+    pub alpha: Bits,
+    /// Factor of what `C` held.
+    pub beta: Bits,
+    /// `A` is stored transposed.
+    pub transpose_a: bool,
+    /// `B` is stored transposed.
+    pub transpose_b: bool,
+    /// Elements from one stored row of `A` to the next; `None` packs the rows.
+    pub lda: Option<usize>,
+    /// Elements from one stored row of `B` to the next; `None` packs the rows.
+    pub ldb: Option<usize>,
+    /// Elements from one stored row of `C` to the next; `None` packs the rows.
+    pub ldc: Option<usize>,
+    /// Applied to the biased sum.
+    pub activation: Activation,
+}
+
+impl Default for Gemm {
+    fn default() -> Self {
+        Gemm {
+            alpha: Bits(1.0),
+            beta: Bits(0.0),
+            transpose_a: false,
+            transpose_b: false,
+            lda: None,
+            ldb: None,
+            ldc: None,
+            activation: Activation::None,
+        }
+    }
+}
+
+/// A matrix product of concrete shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GemmOp {
+    /// Rows of the result.
+    pub m: usize,
+    /// Columns of the result.
+    pub n: usize,
+    /// Terms of each sum.
+    pub k: usize,
+    /// Number of products.
+    pub batch: usize,
+    /// `B` is shared by all products of the batch.
+    pub shared_b: bool,
+    /// `A` is stored transposed.
+    pub transpose_a: bool,
+    /// `B` is stored transposed.
+    pub transpose_b: bool,
+    /// Elements from one stored row of `A` to the next.
+    pub lda: usize,
+    /// Elements from one stored row of `B` to the next.
+    pub ldb: usize,
+    /// Elements from one stored row of `C` to the next.
+    pub ldc: usize,
+    /// Factor of the product.
+    pub alpha: Bits,
+    /// Factor of what `C` held.
+    pub beta: Bits,
+    /// What happens to the sum.
+    pub epilogue: Epilogue,
+    /// Storage and arithmetic.
+    pub precision: Precision,
+}
+
+impl GemmOp {
+    /// Checks the extents and leading dimensions of `batch` products of `m x k` by `k x n`.
+    ///
+    /// # Errors
+    /// If an extent is 0, a leading dimension is shorter than its row, or an operand has more
+    /// elements than 32-bit indices reach.
+    #[expect(clippy::too_many_arguments, reason = "the extents of a matrix product are what they are")]
+    pub fn new(
+        m: usize,
+        n: usize,
+        k: usize,
+        batch: usize,
+        options: &Gemm,
+        bias: bool,
+        residual: bool,
+        precision: Precision,
+    ) -> Result<Self> {
+        for (name, extent) in [("m", m), ("n", n), ("k", k), ("batch", batch)] {
+            if extent == 0 {
+                return Err(Error::shape("gemm", format!("{name} = 0"), format!("{name} at least 1")));
+            }
+        }
+        let row_a = if options.transpose_a { m } else { k };
+        let row_b = if options.transpose_b { k } else { n };
+        let leading = |name: &str, given: Option<usize>, row: usize| match given {
+            Some(ld) if ld < row => {
+                Err(Error::shape("gemm", format!("{name} = {ld}"), format!("{name} of at least {row}")))
+            }
+            Some(ld) => Ok(ld),
+            None => Ok(row),
+        };
+        let op = GemmOp {
+            m,
+            n,
+            k,
+            batch,
+            shared_b: false,
+            transpose_a: options.transpose_a,
+            transpose_b: options.transpose_b,
+            lda: leading("lda", options.lda, row_a)?,
+            ldb: leading("ldb", options.ldb, row_b)?,
+            ldc: leading("ldc", options.ldc, n)?,
+            alpha: options.alpha,
+            beta: options.beta,
+            epilogue: Epilogue { bias, activation: options.activation, residual },
+            precision,
+        };
+        for (name, rows, ld) in
+            [("A", op.stored_rows_a(), op.lda), ("B", op.stored_rows_b(), op.ldb), ("C", m, op.ldc)]
+        {
+            let elements = rows.checked_mul(ld).and_then(|matrix| matrix.checked_mul(batch));
+            if elements.is_none_or(|elements| elements > i32::MAX as usize) {
+                return Err(Error::shape(
+                    "gemm",
+                    format!("{name} of {batch} x {rows} x {ld}"),
+                    format!("at most {} elements (32-bit indices)", i32::MAX),
+                ));
+            }
+        }
+        Ok(op)
+    }
+
+    /// Rows of `A` as stored.
+    pub const fn stored_rows_a(&self) -> usize {
+        if self.transpose_a { self.k } else { self.m }
+    }
+
+    /// Rows of `B` as stored.
+    pub const fn stored_rows_b(&self) -> usize {
+        if self.transpose_b { self.n } else { self.k }
+    }
+
+    /// Elements from one matrix `A` of the batch to the next.
+    pub const fn batch_stride_a(&self) -> usize {
+        self.stored_rows_a() * self.lda
+    }
+
+    /// Elements from one matrix `B` of the batch to the next; 0 if it is shared.
+    pub const fn batch_stride_b(&self) -> usize {
+        if self.shared_b { 0 } else { self.stored_rows_b() * self.ldb }
+    }
+
+    /// Elements from one matrix `C` of the batch to the next.
+    pub const fn batch_stride_c(&self) -> usize {
+        self.m * self.ldc
+    }
+
+    /// Elements that `A` must hold: the last row of the last matrix may be short.
+    pub const fn elements_a(&self) -> usize {
+        let row = if self.transpose_a { self.m } else { self.k };
+        self.batch * self.batch_stride_a() - (self.lda - row)
+    }
+
+    /// Elements that `B` must hold.
+    pub const fn elements_b(&self) -> usize {
+        let row = if self.transpose_b { self.k } else { self.n };
+        let matrices = if self.shared_b { 1 } else { self.batch };
+        matrices * self.stored_rows_b() * self.ldb - (self.ldb - row)
+    }
+
+    /// Elements that `C` must hold.
+    pub const fn elements_c(&self) -> usize {
+        self.batch * self.batch_stride_c() - (self.ldc - self.n)
+    }
+
+    /// Index of `op(A)[row, term]` of matrix `b`.
+    pub const fn index_a(&self, b: usize, row: usize, term: usize) -> usize {
+        b * self.batch_stride_a()
+            + if self.transpose_a { term * self.lda + row } else { row * self.lda + term }
+    }
+
+    /// Index of `op(B)[term, column]` of matrix `b`.
+    pub const fn index_b(&self, b: usize, term: usize, column: usize) -> usize {
+        b * self.batch_stride_b()
+            + if self.transpose_b { column * self.ldb + term } else { term * self.ldb + column }
+    }
+
+    /// Index of `C[row, column]` of matrix `b`.
+    pub const fn index_c(&self, b: usize, row: usize, column: usize) -> usize {
+        b * self.batch_stride_c() + row * self.ldc + column
+    }
+}
+
+impl GemmOp {
+    /// The product of packed matrices of these shapes (see [`crate::Shape::matrix`]); one right
+    /// matrix may serve a batch of left ones.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other, or the options ask for leading dimensions or `beta`.
+    pub fn of_matrices(
+        a: crate::Shape,
+        b: crate::Shape,
+        options: &Gemm,
+        bias: bool,
+        residual: bool,
+        precision: Precision,
+    ) -> Result<Self> {
+        let (m, k) = if options.transpose_a { (a.c, a.w) } else { (a.w, a.c) };
+        let (k_b, n) = if options.transpose_b { (b.c, b.w) } else { (b.w, b.c) };
+        if a.h != 1 || b.h != 1 || k != k_b || (b.n != a.n && b.n != 1) {
+            return Err(Error::shape(
+                "gemm",
+                format!("A {a} and B {b} (batch 1 rows columns)"),
+                format!("matrices that share k (found {k} and {k_b}) and the batch, or one B"),
+            ));
+        }
+        if (options.lda, options.ldb, options.ldc) != (None, None, None) || options.beta != Bits(0.0) {
+            return Err(Error::shape(
+                "gemm",
+                format!(
+                    "lda {:?} ldb {:?} ldc {:?} beta {}",
+                    options.lda, options.ldb, options.ldc, options.beta.0
+                ),
+                "packed operands and beta 0 for matrices of known shape",
+            ));
+        }
+        let mut op = GemmOp::new(m, n, k, a.n, options, bias, residual, precision)?;
+        op.shared_b = b.n == 1;
+        Ok(op)
+    }
+}

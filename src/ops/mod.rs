@@ -1,0 +1,20 @@
+//! The op set: an op and its shapes in, kernel specs and grids out. Pure: nothing here talks to a
+//! device.
+//!
+//! Each op is a folder with its maths and shape rule (`mod.rs`), its kernel variants (`plan.rs`)
+//! and a naive double-precision oracle (`oracle.rs`). Its templates live in folders of the same
+//! name under `shaders/` and `cl/`.
+
+pub mod conv2d;
+pub mod convert;
+pub mod depthwise;
+pub mod gemm;
+pub mod pointwise;
+
+mod convolution;
+mod plan;
+//SK mod registry;
+
+pub use convolution::Convolution;
+pub use plan::{Choice, Launch, Op, Reference};
+//SK pub use registry::{OpEntry, VariantEntry, all};

@@ -1,0 +1,64 @@
+//! `y[n,i,j,o] = f(sum_k x[n,i,j,k] * w[o,k] + bias[o]) + r[n,i,j,o]`
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `x` | `n h w c` | C4 on the device |
+//! | `w` | `oc 1 1 c` | NHWC with `n = oc`, as TensorFlow Lite stores it |
+//! | `bias`, `slope` | `oc` | |
+//! | `y`, `r` | `n h w oc` | C4 on the device |
+
+//SK mod oracle;
+//SK mod plan;
+
+//SK pub use oracle::oracle;
+
+use crate::dtype::Precision;
+use crate::emit::{Activation, Epilogue};
+use crate::error::{Error, Result};
+use crate::ops::convolution::{Convolution, WindowOptions};
+use crate::shape::{Padding, Shape};
+
+/// Options of a 1x1 convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Pointwise {
+    /// Applied to the biased sum.
+    pub activation: Activation,
+}
+
+/// A 1x1 convolution of concrete shapes: a [`Convolution`] of one tap, stride 1 and no padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PointwiseOp(pub Convolution);
+
+impl PointwiseOp {
+    /// Checks the shapes; `weights` is `oc 1 1 c`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other.
+    pub fn new(
+        input: Shape,
+        weights: Shape,
+        options: &Pointwise,
+        bias: bool,
+        residual: bool,
+        precision: Precision,
+    ) -> Result<Self> {
+        if weights.h != 1 || weights.w != 1 || weights.c != input.c {
+            return Err(Error::shape(
+                "pointwise",
+                format!("weights {weights} (oc 1 1 c) for input {input}"),
+                format!("oc 1 1 {}", input.c),
+            ));
+        }
+        Convolution::new(
+            "pointwise",
+            input,
+            [1, 1],
+            weights.n,
+            1,
+            WindowOptions { stride: [1, 1], dilation: [1, 1], padding: Padding::Valid },
+            Epilogue { bias, activation: options.activation, residual },
+            precision,
+        )
+        .map(PointwiseOp)
+    }
+}
