@@ -13,8 +13,11 @@ pub mod pointwise;
 
 mod convolution;
 mod plan;
-//SK mod registry;
+mod registry;
+mod spec;
 
 pub use convolution::Convolution;
 pub use plan::{Choice, Launch, Op, Reference};
-//SK pub use registry::{OpEntry, VariantEntry, all};
+#[cfg(test)]
+pub(crate) use registry::ACTIVATIONS;
+pub use registry::{OpEntry, VariantEntry, all};

@@ -10,7 +10,7 @@
 //! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`.
 
 //SK mod oracle;
-//SK mod plan;
+mod plan;
 
 //SK pub use oracle::oracle;
 

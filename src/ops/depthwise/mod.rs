@@ -10,7 +10,7 @@
 //! `M` is the channel multiplier. Zeros lie outside the input.
 
 //SK mod oracle;
-//SK mod plan;
+mod plan;
 
 //SK pub use oracle::oracle;
 

@@ -8,7 +8,7 @@
 //! | `y`, `r` | `n h w oc` | C4 on the device |
 
 //SK mod oracle;
-//SK mod plan;
+mod plan;
 
 //SK pub use oracle::oracle;
 
