@@ -8,8 +8,8 @@ pub mod dialect;
 pub mod epilogue;
 pub mod interface;
 
-//SK #[cfg(feature = "wgpu")]
-//SK pub mod check;
+#[cfg(feature = "wgpu")]
+pub mod check;
 mod constants;
 mod templates;
 #[cfg(test)]
