@@ -13,8 +13,9 @@ pub mod pointwise;
 
 mod convolution;
 mod plan;
+mod tolerance;
 //SK mod registry;
 
-pub use convolution::Convolution;
+pub use convolution::{Convolution, Inputs};
 pub use plan::{Choice, Launch, Op, Reference};
 //SK pub use registry::{OpEntry, VariantEntry, all};
