@@ -1,4 +1,5 @@
 //! Convolutional networks and matrix products on any GPU that speaks Vulkan or OpenCL.
+pub mod cpu;
 pub mod device;
 pub mod dtype;
 pub mod emit;

@@ -15,8 +15,9 @@ mod convolution;
 mod plan;
 mod registry;
 mod spec;
+mod tolerance;
 
-pub use convolution::Convolution;
+pub use convolution::{Convolution, Inputs};
 pub use plan::{Choice, Launch, Op, Reference};
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
