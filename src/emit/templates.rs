@@ -170,7 +170,7 @@ pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource
                 zero4 => words.constant4(0.0),
                 tile => spec.tile,
                 residual => spec.epilogue.residual,
-                ..minijinja::Value::from_iter(constants)
+                ..minijinja::Value::from(constants)
             },
         )
         .map_err(|error| fail(format!("{error:#}")))?;
