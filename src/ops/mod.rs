@@ -13,9 +13,12 @@ pub mod pointwise;
 
 mod convolution;
 mod plan;
+mod registry;
+mod spec;
 mod tolerance;
-//SK mod registry;
 
 pub use convolution::{Convolution, Inputs};
 pub use plan::{Choice, Launch, Op, Reference};
-//SK pub use registry::{OpEntry, VariantEntry, all};
+#[cfg(test)]
+pub(crate) use registry::ACTIVATIONS;
+pub use registry::{OpEntry, VariantEntry, all};

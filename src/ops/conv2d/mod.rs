@@ -10,7 +10,7 @@
 //! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`.
 
 mod oracle;
-//SK mod plan;
+mod plan;
 
 pub use oracle::oracle;
 

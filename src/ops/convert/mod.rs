@@ -4,7 +4,7 @@
 //! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type.
 
 mod oracle;
-//SK mod plan;
+mod plan;
 
 pub use oracle::oracle;
 

@@ -10,7 +10,7 @@
 //! `M` is the channel multiplier. Zeros lie outside the input.
 
 mod oracle;
-//SK mod plan;
+mod plan;
 
 pub use oracle::oracle;
 

@@ -12,7 +12,7 @@
 //! one matrix. With `beta = 0`, `C` is not read: NaN in it does not matter (BLAS's rule).
 
 mod oracle;
-//SK mod plan;
+mod plan;
 
 pub use oracle::oracle;
 

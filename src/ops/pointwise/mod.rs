@@ -8,7 +8,7 @@
 //! | `y`, `r` | `n h w oc` | C4 on the device |
 
 mod oracle;
-//SK mod plan;
+mod plan;
 
 pub use oracle::oracle;
 
