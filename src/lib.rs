@@ -7,6 +7,8 @@ pub mod graph;
 pub mod host;
 pub mod layout;
 pub mod limits;
+#[cfg(feature = "tflite")]
+pub mod model;
 pub mod ops;
 pub mod shape;
 
@@ -17,6 +19,8 @@ pub use graph::{Extras, Graph, NodeOp, Right, Value};
 pub use host::HostTensor;
 pub use layout::Layout;
 pub use limits::{Family, Limits};
+#[cfg(feature = "tflite")]
+pub use model::tflite;
 pub use ops::conv2d::Conv2d;
 pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
