@@ -28,8 +28,6 @@ enum Form {
     Rows,
     /// Slices of four channels, of the session's precision.
     C4,
-    /// The right operand of a product as an image.
-    Image,
 }
 
 /// A stored value: an index into [`Draft::stored`].
@@ -99,7 +97,7 @@ impl<'a> Draft<'a> {
         let shape = self.graph.shape(value)?;
         let bytes = match form {
             Form::C4 => Layout::C4.elements(&shape) * self.options.precision.storage().bytes(),
-            Form::Rows | Form::Image => 4 * shape.elements(),
+            Form::Rows => 4 * shape.elements(),
         };
         let pinned = form == Form::Rows
             && (self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value));
