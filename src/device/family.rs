@@ -297,7 +297,7 @@ mod tests {
             ("gfx1030", 0x1002, false, Family::Amd),
             ("gfx906:sramecc+:xnack-", 0, false, Family::Amd),
             ("Apple M2", APPLE, false, Family::Apple),
-            ("Apple M2", 0x1027_F00, false, Family::Apple),
+            ("Apple M2", 0x0102_7F00, false, Family::Apple),
             ("PowerVR Rogue GE8320", IMAGINATION, false, Family::PowerVr),
             ("PowerVR B-Series BXM-8-256", 0, false, Family::PowerVr),
             ("gfxsomething", 0, false, Family::Unknown),

@@ -1,7 +1,7 @@
 //! Which devices there are, and what each allows.
 
 use super::call::{check, failure};
-use super::loader;
+use super::{loader, lock};
 use crate::device::{DeviceInfo, family};
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
@@ -11,6 +11,7 @@ use cl3::device::{
 };
 use cl3::platform::{CL_PLATFORM_NAME, cl_platform_id};
 use opencl3::device::Device;
+use std::sync::Mutex;
 
 /// What `clGetPlatformIDs` of the usual loader answers where no driver is installed.
 const NO_PLATFORM: i32 = -1001;
@@ -36,6 +37,10 @@ impl Found {
 
 /// Every device of every platform, the best first.
 pub(super) fn devices() -> Result<Vec<Found>> {
+    // Loaders and drivers set themselves up in these calls, and not all of them take two threads
+    // in there at once: PoCL then answers that it has no device.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = lock(&ONE_AT_A_TIME);
     loader::load()?;
     let platforms = match cl3::platform::get_platform_ids() {
         Ok(platforms) => platforms,
