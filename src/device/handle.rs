@@ -18,7 +18,7 @@ pub struct Buffer {
 #[derive(Debug, Clone)]
 pub(crate) enum RawBuffer {
     #[cfg(feature = "wgpu")]
-    Wgpu(::wgpu::Buffer),
+    Wgpu(wg::RawBuffer),
     #[cfg(feature = "opencl")]
     OpenCl(cl::RawBuffer),
 }
