@@ -222,7 +222,7 @@ impl Slice {
     /// The wgpu buffer under it.
     pub(crate) fn wgpu_buffer(&self) -> Result<&::wgpu::Buffer> {
         match &self.buffer.raw {
-            RawBuffer::Wgpu(buffer) => Ok(buffer),
+            RawBuffer::Wgpu(buffer) => Ok(buffer.handle()),
             #[cfg(feature = "opencl")]
             RawBuffer::OpenCl(_) => Err(foreign("buffer", "wgpu")),
         }

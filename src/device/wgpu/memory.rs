@@ -23,6 +23,13 @@ pub(crate) struct RawBuffer {
     owner: Owner,
 }
 
+impl RawBuffer {
+    /// The wgpu buffer itself.
+    pub(crate) fn handle(&self) -> &wgpu::Buffer {
+        &self.buffer
+    }
+}
+
 impl WgpuDevice {
     pub(super) fn alloc_buffer(&self, bytes: u64, memory: Memory) -> Result<Buffer> {
         let limit = self.inner.limits.max_buffer_size;
