@@ -169,3 +169,17 @@ impl Interface {
         4 * self.params.len()
     }
 }
+
+impl ParamType {
+    /// How the language spells it.
+    pub(crate) const fn name(self, dialect: super::Dialect) -> &'static str {
+        match (dialect, self) {
+            (super::Dialect::Wgsl, ParamType::U32) => "u32",
+            (super::Dialect::Wgsl, ParamType::I32) => "i32",
+            (super::Dialect::Wgsl, ParamType::F32) => "f32",
+            (super::Dialect::OpenClC, ParamType::U32) => "uint",
+            (super::Dialect::OpenClC, ParamType::I32) => "int",
+            (super::Dialect::OpenClC, ParamType::F32) => "float",
+        }
+    }
+}

@@ -8,11 +8,13 @@ pub mod dialect;
 pub mod epilogue;
 pub mod interface;
 
-//SK #[cfg(feature = "wgpu")]
-//SK pub mod check;
+#[cfg(feature = "wgpu")]
+pub mod check;
 mod constants;
-//SK mod templates;
-//SK mod words;
+mod templates;
+#[cfg(test)]
+mod tests;
+mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;
@@ -67,7 +69,7 @@ impl KernelSpec {
     /// # Errors
     /// If there is no such template in `dialect`, or it uses a name that the spec does not give.
     pub fn render(&self, dialect: Dialect) -> Result<KernelSource> {
-        Err(crate::Error::Internal(format!("{dialect}")))
+        templates::render(self, dialect)
     }
 }
 

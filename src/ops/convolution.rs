@@ -33,6 +33,21 @@ pub struct Convolution {
     pub precision: Precision,
 }
 
+/// What an oracle of a convolution reads: host slices in the public NHWC layouts.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The input, `n h w c`.
+    pub src: &'a [f32],
+    /// The weights, in the op's public layout.
+    pub weights: &'a [f32],
+    /// One value per output channel; `None` adds nothing.
+    pub bias: Option<&'a [f32]>,
+    /// One PReLU slope per output channel; `None` is a slope of 0.
+    pub slope: Option<&'a [f32]>,
+    /// Added after the activation, `n oh ow oc`; `None` adds nothing.
+    pub residual: Option<&'a [f32]>,
+}
+
 /// A window's options, as the public option structs give them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowOptions {

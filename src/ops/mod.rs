@@ -13,8 +13,12 @@ pub mod pointwise;
 
 mod convolution;
 mod plan;
-//SK mod registry;
+mod registry;
+mod spec;
+mod tolerance;
 
-pub use convolution::Convolution;
+pub use convolution::{Convolution, Inputs};
 pub use plan::{Choice, Launch, Op, Reference};
-//SK pub use registry::{OpEntry, VariantEntry, all};
+#[cfg(test)]
+pub(crate) use registry::ACTIVATIONS;
+pub use registry::{OpEntry, VariantEntry, all};

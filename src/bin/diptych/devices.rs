@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use comfy_table::{Table, presets};
-use diptych::device::DeviceInfo;
-use diptych::{Backend, DeviceListing};
+use diptych::{Backend, DeviceInfo, DeviceListing};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -46,36 +45,38 @@ fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
         "timestamps",
     ]);
     let mut missing = Vec::new();
-    for listing in listings {
-        match &listing.result {
-            Ok(info) => {
-                table.add_row(row(listing.backend, info));
+    for (backend, found) in by_backend(listings) {
+        match found {
+            Ok(devices) => {
+                table.add_rows(devices.iter().map(|info| row(backend, info)));
             }
-            Err(error) => missing.push(format!("{}: {error}", listing.backend)),
+            Err(reason) => missing.push(format!("{backend}: {reason}")),
         }
     }
-    if !has_cpu(listings) {
-        let units = threads.map_or_else(|| "?".to_owned(), |threads| format!("{threads} threads"));
-        let dash = || "-".to_owned();
-        table.add_row([
-            Backend::Cpu.to_string(),
-            dash(),
-            "CPU".to_owned(),
-            dash(),
-            dash(),
-            dash(),
-            dash(),
-            units,
-            dash(),
-            dash(),
-        ]);
-    }
+    let units = threads.map_or_else(|| "?".to_owned(), |threads| format!("{threads} threads"));
+    let cpu = Backend::Cpu.to_string();
+    table.add_row([cpu.as_str(), "-", "CPU", "-", "-", "-", "-", units.as_str(), "-", "-"]);
     let mut text = table.to_string();
     for line in missing {
         text.push('\n');
         text.push_str(&line);
     }
     text
+}
+
+/// The devices of each GPU backend, or why it has none.
+fn by_backend(listings: &[DeviceListing]) -> Vec<(Backend, Result<&[DeviceInfo], String>)> {
+    let find = |backend| {
+        let listing = listings.iter().find(|listing| listing.backend == backend);
+        let found = match listing.map(|listing| &listing.devices) {
+            Some(Ok(devices)) if devices.is_empty() => Err("no device".to_owned()),
+            Some(Ok(devices)) => Ok(&devices[..]),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(format!("the program was built without feature `{backend}`")),
+        };
+        (backend, found)
+    };
+    vec![find(Backend::Wgpu), find(Backend::OpenCl)]
 }
 
 fn row(backend: Backend, info: &DeviceInfo) -> [String; 10] {
@@ -98,20 +99,21 @@ fn yes(fact: bool) -> String {
     if fact { "yes" } else { "no" }.to_owned()
 }
 
+/// Each device with its backend, then the CPU; a backend without devices has an `error` instead.
 fn as_json(listings: &[DeviceListing], threads: Option<usize>) -> Value {
-    let mut entries: Vec<Value> = listings
-        .iter()
-        .map(|listing| match &listing.result {
-            Ok(info) => json!({ "backend": listing.backend.to_string(), "device": device(info) }),
-            Err(error) => json!({ "backend": listing.backend.to_string(), "error": error.to_string() }),
-        })
-        .collect();
-    if !has_cpu(listings) {
-        entries.push(json!({
-            "backend": Backend::Cpu.to_string(),
-            "device": { "name": "CPU", "threads": threads },
-        }));
+    let mut entries = Vec::new();
+    for (backend, found) in by_backend(listings) {
+        let backend = backend.to_string();
+        match found {
+            Ok(devices) => {
+                let devices = devices.iter();
+                entries.extend(devices.map(|info| json!({ "backend": backend, "device": device(info) })));
+            }
+            Err(reason) => entries.push(json!({ "backend": backend, "error": reason })),
+        }
     }
+    let cpu = json!({ "name": "CPU", "threads": threads });
+    entries.push(json!({ "backend": Backend::Cpu.to_string(), "device": cpu }));
     Value::Array(entries)
 }
 
@@ -134,10 +136,6 @@ fn device(info: &DeviceInfo) -> Value {
     })
 }
 
-fn has_cpu(listings: &[DeviceListing]) -> bool {
-    listings.iter().any(|listing| listing.backend == Backend::Cpu)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,8 +155,8 @@ mod tests {
         };
         let tried = vec!["libOpenCL.so.1: not found".to_owned()];
         vec![
-            DeviceListing { backend: Backend::Wgpu, result: Ok(info) },
-            DeviceListing { backend: Backend::OpenCl, result: Err(Error::OpenClLibrary { tried }) },
+            DeviceListing { backend: Backend::Wgpu, devices: Ok(vec![info]) },
+            DeviceListing { backend: Backend::OpenCl, devices: Err(Error::OpenClLibrary { tried }) },
         ]
     }
 
@@ -170,6 +168,15 @@ mod tests {
         }
         let last = text.lines().last().expect("a line");
         assert_eq!(last, "opencl: no OpenCL library: tried libOpenCL.so.1: not found");
+    }
+
+    #[test]
+    fn no_device_and_no_feature_are_told() {
+        let text = as_text(&[DeviceListing { backend: Backend::Wgpu, devices: Ok(Vec::new()) }], None);
+        assert!(
+            text.ends_with("wgpu: no device\nopencl: the program was built without feature `opencl`"),
+            "{text}"
+        );
     }
 
     #[test]

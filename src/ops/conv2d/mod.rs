@@ -9,10 +9,10 @@
 //!
 //! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`.
 
-//SK mod oracle;
-//SK mod plan;
+mod oracle;
+mod plan;
 
-//SK pub use oracle::oracle;
+pub use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

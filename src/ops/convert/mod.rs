@@ -3,10 +3,10 @@
 //! The lanes of the last slice beyond the channels are written as zero in C4 and Image2d. The
 //! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type.
 
-//SK mod oracle;
-//SK mod plan;
+mod oracle;
+mod plan;
 
-//SK pub use oracle::oracle;
+pub use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::error::{Error, Result};

@@ -11,10 +11,10 @@
 //! Matrix `i` of a batch begins `i * batch_stride` elements after the first; a stride of 0 shares
 //! one matrix. With `beta = 0`, `C` is not read: NaN in it does not matter (BLAS's rule).
 
-//SK mod oracle;
-//SK mod plan;
+mod oracle;
+mod plan;
 
-//SK pub use oracle::oracle;
+pub use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Epilogue};

@@ -7,10 +7,10 @@
 //! | `bias`, `slope` | `oc` | |
 //! | `y`, `r` | `n h w oc` | C4 on the device |
 
-//SK mod oracle;
-//SK mod plan;
+mod oracle;
+mod plan;
 
-//SK pub use oracle::oracle;
+pub use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

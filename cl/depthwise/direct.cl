@@ -1,0 +1,36 @@
+//# y[n,i,j,c] = f(sum_{a,b} x[n, i*s+a*d-p, j*s+b*d-p, c] * w[a,b,c]): one vec4 of channels per
+//# invocation.
+${constants}
+
+__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
+void depthwise_direct(
+    ${arguments}
+) {
+    const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));
+    if (gid.x >= dst_w || gid.y >= dst_h || gid.z >= dst_c4 * batch) {
+        return;
+    }
+    const uint slice = gid.z % dst_c4;
+    const uint src_first = src_w * src_h * gid.z;
+    const uint weights_first = KERNEL_H * KERNEL_W * slice;
+    ${acc4} sum = ${zero4};
+    for (uint ky = 0u; ky < KERNEL_H; ky++) {
+        const uint y = gid.y * STRIDE_H + ky * DILATION_H;
+        if (y >= before_h && y < src_h + before_h) {
+            const uint src_row = src_first + src_w * (y - before_h);
+            for (uint kx = 0u; kx < KERNEL_W; kx++) {
+                const uint x = gid.x * STRIDE_W + kx * DILATION_W;
+                if (x >= before_w && x < src_w + before_w) {
+                    const ${acc4} v = ${load4("src", "src_row + x - before_w")};
+                    const ${acc4} w = ${load4("weights", "weights_first + ky * KERNEL_W + kx")};
+                    sum = ${fma4("v", "w", "sum")};
+                }
+            }
+        }
+    }
+    const uint dst_index = gid.x + dst_w * (gid.y + dst_h * gid.z);
+    //% for line in epilogue("sum", "slice", "dst_index")
+    ${line}
+    //% endfor
+    ${store4("dst", "dst_index", "sum")}
+}

@@ -1,0 +1,88 @@
+//! How work is cut into blocks, and the scratch memory of a worker.
+
+use gemm::Parallelism;
+use std::cell::RefCell;
+
+/// Values of a block and its operands that a core's second-level cache holds besides the weights.
+const CACHED_VALUES: usize = 96 * 1024;
+
+/// Blocks per worker: enough that one that is held up leaves work for the others.
+const BLOCKS_PER_WORKER: usize = 4;
+
+/// Fewest rows of a matrix product's block where there are more: below, reading the right operand
+/// once per block costs as much as the product.
+const LEAST_ROWS: usize = 128;
+
+/// How a matrix product is spread over the workers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// Rows of a block.
+    pub(super) rows: usize,
+    /// Who computes one block.
+    pub(super) parallelism: Parallelism,
+}
+
+/// Cuts `products` products of `rows` rows, each with `row_values` values on both sides.
+pub(super) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cut {
+    /// Rows per worker below which a lone product is better cut along its columns.
+    const FEW_ROWS: usize = 16;
+    let workers = rayon::current_num_threads().max(1);
+    if products < workers && rows < workers * FEW_ROWS {
+        return Cut { rows, parallelism: Parallelism::Rayon(0) };
+    }
+    let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
+    let cached = CACHED_VALUES / row_values.max(1);
+    let block = share.min(cached).max(LEAST_ROWS).min(rows.div_ceil(workers)).max(1);
+    Cut { rows: block, parallelism: Parallelism::None }
+}
+
+/// Rows of a block of which each costs `row_work` operations and is independent of the others.
+pub(super) fn independent_rows(rows: usize, row_work: usize) -> usize {
+    /// Operations below which handing a block to another worker does not pay.
+    const LEAST_WORK: usize = 32 * 1024;
+    let workers = rayon::current_num_threads().max(1);
+    let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
+    share.max(LEAST_WORK / row_work.max(1)).clamp(1, rows.max(1))
+}
+
+thread_local! {
+    /// Kept from run to run, so that a warm kernel allocates nothing.
+    static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lends `work` a worker's scratch of `len` values, whatever they held before.
+pub(super) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
+    // Taken out, not borrowed, so that a nested call on the same thread gets a fresh one.
+    let mut scratch = SCRATCH.with(RefCell::take);
+    if scratch.len() < len {
+        scratch.resize(len, 0.0);
+    }
+    let result = work(scratch.get_mut(..len).unwrap_or_default());
+    SCRATCH.with(|slot| slot.replace(scratch));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_neither_empty_nor_longer_than_the_work() {
+        for rows in [1, 2, 127, 128, 129, 289, 16641] {
+            for row_values in [1, 64, 2048, 1 << 20] {
+                for block in [cut_product(1, rows, row_values).rows, independent_rows(rows, row_values)] {
+                    assert!((1..=rows).contains(&block), "{block} of {rows} rows of {row_values}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scratch_may_be_asked_for_within_scratch() {
+        with_scratch(3, |outer| {
+            outer.fill(1.0);
+            with_scratch(5, |inner| inner.fill(2.0));
+            assert_eq!(outer, [1.0; 3]);
+        });
+    }
+}

@@ -1,0 +1,237 @@
+//! The depthwise convolution: vectors of channels, several pixels at a time.
+
+use super::blocks::independent_rows;
+use super::check_len;
+use super::tail::Tail;
+use crate::error::Result;
+use crate::ops::Convolution;
+use crate::ops::depthwise::DepthwiseOp;
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// A depthwise convolution with its constants, to run on the CPU as often as wanted.
+#[derive(Debug, Clone)]
+pub struct DepthwiseKernel(Channelwise);
+
+impl DepthwiseKernel {
+    /// Takes the weights (`1 kh kw c*M`).
+    ///
+    /// # Errors
+    /// If a constant is missing, not wanted, or of another length than the op says.
+    pub fn new(
+        op: &DepthwiseOp,
+        weights: &[f32],
+        bias: Option<&[f32]>,
+        slope: Option<&[f32]>,
+    ) -> Result<Self> {
+        let conv = op.0;
+        let wanted = conv.kernel[0] * conv.kernel[1] * conv.output.c;
+        check_len("depthwise", "weights", weights.len(), wanted)?;
+        let tail = Tail::new("depthwise", &conv.epilogue, conv.output.c, bias, slope)?;
+        Ok(DepthwiseKernel(Channelwise::new("depthwise", conv, weights.to_vec(), tail)))
+    }
+
+    /// Reads `src` and `residual` and writes `dst`, all NHWC.
+    ///
+    /// # Errors
+    /// If a slice is missing, not wanted, or of another length than the op says.
+    pub fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
+        self.0.run(src, residual, dst)
+    }
+}
+
+/// A convolution of one input channel per group.
+#[derive(Debug, Clone)]
+pub(super) struct Channelwise {
+    op: &'static str,
+    conv: Convolution,
+    /// `kh kw oc`.
+    weights: Vec<f32>,
+    tail: Tail,
+    arch: Arch,
+}
+
+/// Pixels whose sums are held in registers together, so that a weight is loaded once for all.
+const PIXELS: usize = 4;
+
+impl Channelwise {
+    /// `weights` is `kh kw oc`, its length checked.
+    pub(super) fn new(op: &'static str, conv: Convolution, weights: Vec<f32>, tail: Tail) -> Self {
+        Channelwise { op, conv, weights, tail, arch: Arch::new() }
+    }
+
+    pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
+        let Convolution { input, output, kernel, .. } = self.conv;
+        check_len(self.op, "src", src.len(), input.elements())?;
+        check_len(self.op, "dst", dst.len(), output.elements())?;
+        self.tail.check_residual(residual, output.elements())?;
+
+        let row_values = output.w * output.c;
+        let block = independent_rows(output.n * output.h, row_values * kernel[0] * kernel[1]);
+        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
+            for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
+                let row = index * block + row;
+                self.arch.dispatch(Row { of: self, src, n: row / output.h, i: row % output.h, dst });
+                let residual = residual.and_then(|residual| residual.get(row * row_values..));
+                self.tail.apply(dst, output.c, residual);
+            }
+        });
+        Ok(())
+    }
+
+    /// The taps of axis 0 or 1 that lie inside the input for output `out`: they are consecutive.
+    fn inside(&self, axis: usize, out: usize) -> Range<usize> {
+        let taps = 0..self.conv.kernel[axis];
+        let first = taps.clone().find(|&tap| self.conv.source(axis, out, tap).is_some());
+        let last = taps.rev().find(|&tap| self.conv.source(axis, out, tap).is_some());
+        match (first, last) {
+            (Some(first), Some(last)) => first..last + 1,
+            _ => 0..0,
+        }
+    }
+}
+
+/// The sums of output row `i` of image `n`.
+struct Row<'a> {
+    of: &'a Channelwise,
+    src: &'a [f32],
+    n: usize,
+    i: usize,
+    dst: &'a mut [f32],
+}
+
+impl WithSimd for Row<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let of = self.of;
+        let Convolution { input, output, kernel, .. } = of.conv;
+        let rows = of.inside(0, self.i);
+        let input_row = input.w * input.c;
+        let mut j = 0;
+        while j < output.w {
+            let columns = of.inside(1, j);
+            // The taps inside differ only at the borders; in between, pixels go together.
+            let together = columns.len() == kernel[1]
+                && j + PIXELS <= output.w
+                && of.inside(1, j + PIXELS - 1).len() == kernel[1];
+            let pixels = if together { PIXELS } else { 1 };
+            let Some(dst) = self.dst.get_mut(j * output.c..(j + pixels) * output.c) else { return };
+            let window = Window { of, src: self.src, n: self.n, i: self.i, j, rows: rows.clone(), columns };
+            if output.c != input.c {
+                dst.fill(0.0);
+                for (pixel, dst) in dst.chunks_exact_mut(output.c).enumerate() {
+                    window.multiplied(input_row, pixel, dst);
+                }
+            } else if together {
+                window.channels::<S, PIXELS>(simd, input_row, dst);
+            } else {
+                window.channels::<S, 1>(simd, input_row, dst);
+            }
+            j += pixels;
+        }
+    }
+}
+
+/// One or more neighbouring windows of a row and the taps that lie inside.
+struct Window<'a> {
+    of: &'a Channelwise,
+    src: &'a [f32],
+    n: usize,
+    i: usize,
+    j: usize,
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl Window<'_> {
+    /// Index of the first channel that tap `(a, b)` of the window `pixel` places on reads.
+    #[inline(always)]
+    fn start(&self, input_row: usize, a: usize, b: usize, pixel: usize) -> usize {
+        let Convolution { input, stride, dilation, before, .. } = self.of.conv;
+        let row = self.n * input.h + self.i * stride[0] + a * dilation[0] - before[0];
+        let column = (self.j + pixel) * stride[1] + b * dilation[1] - before[1];
+        row * input_row + column * input.c
+    }
+
+    /// `P` pixels with as many output as input channels.
+    #[inline(always)]
+    fn channels<S: Simd, const P: usize>(&self, simd: S, input_row: usize, dst: &mut [f32]) {
+        let channels = self.of.conv.output.c;
+        let whole = channels - channels % S::F32_LANES;
+        for c in (0..whole).step_by(S::F32_LANES) {
+            self.lanes::<S, P, true>(simd, input_row, dst, c, S::F32_LANES);
+        }
+        if whole < channels {
+            self.lanes::<S, P, false>(simd, input_row, dst, whole, channels - whole);
+        }
+    }
+
+    /// Channels `c..c + lanes` of `P` pixels: a whole vector, or the start of one.
+    #[inline(always)]
+    fn lanes<S: Simd, const P: usize, const WHOLE: bool>(
+        &self,
+        simd: S,
+        input_row: usize,
+        dst: &mut [f32],
+        c: usize,
+        lanes: usize,
+    ) {
+        let channels = self.of.conv.output.c;
+        let step = self.of.conv.stride[1] * channels;
+        let mut sums = [simd.splat_f32s(0.0); P];
+        for a in self.rows.clone() {
+            for b in self.columns.clone() {
+                let tap = (a * self.of.conv.kernel[1] + b) * channels + c;
+                let weight = load::<S, WHOLE>(simd, &self.of.weights, tap, lanes);
+                let start = self.start(input_row, a, b, 0) + c;
+                for (pixel, sum) in sums.iter_mut().enumerate() {
+                    let value = load::<S, WHOLE>(simd, self.src, start + pixel * step, lanes);
+                    *sum = simd.mul_add_e_f32s(value, weight, *sum);
+                }
+            }
+        }
+        for (pixel, sum) in sums.into_iter().enumerate() {
+            let start = pixel * channels + c;
+            let dst = dst.get_mut(start..start + lanes).unwrap_or_default();
+            if !WHOLE {
+                simd.partial_store_f32s(dst, sum);
+            } else if let Some(dst) = S::as_mut_simd_f32s(dst).0.first_mut() {
+                *dst = sum;
+            }
+        }
+    }
+
+    /// One pixel with several output channels per input channel; `dst` holds zeros.
+    #[inline(always)]
+    fn multiplied(&self, input_row: usize, pixel: usize, dst: &mut [f32]) {
+        let Convolution { input, output, kernel, .. } = self.of.conv;
+        let multiplier = output.c / input.c;
+        for a in self.rows.clone() {
+            for b in self.columns.clone() {
+                let start = self.start(input_row, a, b, pixel);
+                let values = self.src.get(start..start + input.c).unwrap_or_default();
+                let tap = (a * kernel[1] + b) * output.c;
+                let weights = self.of.weights.get(tap..tap + output.c).unwrap_or_default();
+                let outputs = dst.chunks_exact_mut(multiplier).zip(weights.chunks_exact(multiplier));
+                for (value, (dst, weights)) in values.iter().zip(outputs) {
+                    for (sum, weight) in dst.iter_mut().zip(weights) {
+                        *sum += value * weight;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `lanes` values from `start` on, a `WHOLE` vector or the start of one; zeros beyond.
+#[inline(always)]
+fn load<S: Simd, const WHOLE: bool>(simd: S, slice: &[f32], start: usize, lanes: usize) -> S::f32s {
+    let values = slice.get(start..start + lanes).unwrap_or_default();
+    match S::as_simd_f32s(values).0.first() {
+        Some(vector) if WHOLE => *vector,
+        _ => simd.partial_load_f32s(values),
+    }
+}

@@ -1,0 +1,39 @@
+//! The op set on the CPU, in f32: what a machine without a GPU runs.
+//!
+//! Each op is a kernel made once from its shapes and constants (`new` checks and lays out the
+//! weights) and run many times on NHWC host slices. The op's precision is not looked at: storage
+//! and arithmetic are f32.
+//!
+//! | op | how |
+//! |---|---|
+//! | pointwise | the matrix product `[n h w, c] x [c, oc]` |
+//! | conv2d | windows gathered into rows, then one matrix product per group; a 1x1 window is a pointwise, one input channel per group a depthwise |
+//! | depthwise | vectors of channels, four pixels at a time |
+//! | gemm | the matrix product, with transposition, leading dimensions, `alpha` and `beta` |
+//!
+//! Work is cut into blocks of rows that fit a core's cache, run by rayon's current pool; the bias,
+//! activation and residual are applied to a block while it is there.
+
+mod conv2d;
+mod depthwise;
+mod gemm;
+mod pointwise;
+
+mod blocks;
+mod product;
+mod tail;
+
+pub use conv2d::Conv2dKernel;
+pub use depthwise::DepthwiseKernel;
+pub use gemm::GemmKernel;
+pub use pointwise::PointwiseKernel;
+
+use crate::error::{Error, Result};
+
+/// Refuses a slice of another length than the shapes say.
+fn check_len(op: &'static str, what: &str, found: usize, wanted: usize) -> Result<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Error::input(format!("{op} {what}"), format!("{found} values"), format!("{wanted}")))
+}

@@ -1,0 +1,127 @@
+//! Bias, activation and residual, applied to a block of rows while it is in cache.
+
+use super::check_len;
+use crate::emit::{Activation, Epilogue};
+use crate::error::{Error, Result};
+use pulp::{Arch, Simd, WithSimd};
+
+/// What is done to every sum of a kernel, its constants expanded to one value per column.
+#[derive(Debug, Clone)]
+pub(super) struct Tail {
+    op: &'static str,
+    activation: Activation,
+    residual: bool,
+    /// Zeros where the op has no bias.
+    bias: Vec<f32>,
+    /// Zeros where the activation has no slopes.
+    slope: Vec<f32>,
+    /// Whether there is anything to do but a residual.
+    changes: bool,
+    arch: Arch,
+}
+
+impl Tail {
+    /// Checks the constants against the epilogue; each has `columns` values.
+    pub(super) fn new(
+        op: &'static str,
+        epilogue: &Epilogue,
+        columns: usize,
+        bias: Option<&[f32]>,
+        slope: Option<&[f32]>,
+    ) -> Result<Self> {
+        let wants_slope = epilogue.activation == Activation::PRelu;
+        let one = |what: &str, given: Option<&[f32]>, wanted: bool| match (given, wanted) {
+            (Some(values), true) => {
+                check_len(op, what, values.len(), columns)?;
+                Ok(values.to_vec())
+            }
+            (None, false) => Ok(vec![0.0; columns]),
+            (Some(_), false) => {
+                Err(Error::input(format!("{op} {what}"), format!("a {what}"), "none, as the op says"))
+            }
+            (None, true) => Err(Error::input(format!("{op} {what}"), "none", format!("{columns} values"))),
+        };
+        Ok(Tail {
+            op,
+            activation: epilogue.activation,
+            residual: epilogue.residual,
+            bias: one("bias", bias, epilogue.bias)?,
+            slope: one("slope", slope, wants_slope)?,
+            changes: epilogue.bias || epilogue.activation != Activation::None,
+            arch: Arch::new(),
+        })
+    }
+
+    /// Checks that a residual is given exactly where the op has one, and its length.
+    pub(super) fn check_residual(&self, residual: Option<&[f32]>, wanted: usize) -> Result<()> {
+        match (residual, self.residual) {
+            (Some(residual), true) => check_len(self.op, "residual", residual.len(), wanted),
+            (None, false) => Ok(()),
+            (found, _) => Err(Error::input(
+                format!("{} residual", self.op),
+                if found.is_some() { "a residual" } else { "none" },
+                if self.residual { "a residual" } else { "none, as the op says" },
+            )),
+        }
+    }
+
+    /// Finishes the rows of `block`, `stride` apart; only the first columns of each are touched.
+    /// `residual` is laid out as `block`.
+    pub(super) fn apply(&self, block: &mut [f32], stride: usize, residual: Option<&[f32]>) {
+        if self.changes || residual.is_some() {
+            self.arch.dispatch(Apply { tail: self, block, stride, residual });
+        }
+    }
+}
+
+struct Apply<'a> {
+    tail: &'a Tail,
+    block: &'a mut [f32],
+    stride: usize,
+    residual: Option<&'a [f32]>,
+}
+
+impl WithSimd for Apply<'_> {
+    type Output = ();
+
+    /// One loop per activation, so that each is a straight line that the compiler vectorises for
+    /// the instruction set it was dispatched to.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let slope = |slope| move |x: f32, _: f32| Activation::LeakyRelu(slope).apply(x, 0.0);
+        match self.tail.activation {
+            Activation::None => self.rows(|x, _| x),
+            Activation::Relu => self.rows(|x, _| Activation::Relu.apply(x, 0.0)),
+            Activation::Relu6 => self.rows(|x, _| Activation::Relu6.apply(x, 0.0)),
+            Activation::LeakyRelu(value) => self.rows(slope(value)),
+            Activation::PRelu => self.rows(|x, slope| Activation::PRelu.apply(x, slope)),
+            Activation::Sigmoid => self.rows(|x, _| Activation::Sigmoid.apply(x, 0.0)),
+            Activation::Tanh => self.rows(|x, _| Activation::Tanh.apply(x, 0.0)),
+            Activation::HardSwish => self.rows(|x, _| Activation::HardSwish.apply(x, 0.0)),
+        }
+    }
+}
+
+impl Apply<'_> {
+    #[inline(always)]
+    fn rows(self, activation: impl Fn(f32, f32) -> f32) {
+        let Apply { tail, block, stride, residual } = self;
+        match residual {
+            None => {
+                for row in block.chunks_mut(stride) {
+                    for ((y, &bias), &slope) in row.iter_mut().zip(&tail.bias).zip(&tail.slope) {
+                        *y = activation(*y + bias, slope);
+                    }
+                }
+            }
+            Some(residual) => {
+                for (row, residual) in block.chunks_mut(stride).zip(residual.chunks(stride)) {
+                    let constants = tail.bias.iter().zip(&tail.slope);
+                    for ((y, (&bias, &slope)), &residual) in row.iter_mut().zip(constants).zip(residual) {
+                        *y = activation(*y + bias, slope) + residual;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Every kernel in both languages: it renders, the twins say the same, and the text is the one
+//! that was reviewed.
+
+use super::{Activation, Dialect, KernelSource, templates};
+use crate::dtype::Precision;
+use crate::limits::Limits;
+use crate::ops::{self, Choice, Op, OpEntry};
+use std::collections::BTreeSet;
+
+const WORK_GROUPS: [[u32; 3]; 3] = [[8, 4, 8], [1, 1, 1], [3, 5, 2]];
+
+fn limits(dialect: Dialect) -> Limits {
+    let mut limits = match dialect {
+        Dialect::Wgsl => Limits::webgpu(),
+        Dialect::OpenClC => Limits::opencl(),
+    };
+    limits.native_half = true;
+    limits
+}
+
+/// Every example problem, variant and tile in `dialect`.
+fn walk(dialect: Dialect, precision: Precision, mut visit: impl FnMut(&OpEntry, &dyn Op, Choice)) {
+    let limits = limits(dialect);
+    for entry in ops::all() {
+        for example in (entry.examples)(precision).expect("examples are valid") {
+            for (variant, tile) in example.space(&limits) {
+                let described = entry.variants.iter().find(|described| described.name == variant);
+                assert!(described.is_some(), "{} {variant} is not in the registry", entry.name);
+                if described.is_some_and(|described| described.speaks(dialect)) {
+                    for work_group in WORK_GROUPS {
+                        visit(entry, &*example, Choice { variant, tile, work_group });
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn render(op: &dyn Op, choice: &Choice, dialect: Dialect) -> KernelSource {
+    let launch = op.plan(choice, &limits(dialect)).unwrap_or_else(|error| panic!("{op:?} {choice}: {error}"));
+    launch.spec.render(dialect).unwrap_or_else(|error| panic!("{op:?} {choice}: {error}"))
+}
+
+#[test]
+fn every_variant_is_used_by_an_example_in_every_language_it_has() {
+    for dialect in Dialect::ALL {
+        let mut used = BTreeSet::new();
+        walk(dialect, Precision::F32, |entry, _, choice| {
+            used.insert((entry.name, choice.variant));
+        });
+        for entry in ops::all() {
+            for variant in entry.variants.iter().filter(|variant| variant.speaks(dialect)) {
+                assert!(used.contains(&(entry.name, variant.name)), "{} {}", entry.name, variant.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kernel_renders_in_every_precision() {
+    for dialect in Dialect::ALL {
+        for precision in [Precision::F32, Precision::F16Storage, Precision::F16] {
+            let mut kernels = 0;
+            walk(dialect, precision, |_, op, choice| {
+                let source = render(op, &choice, dialect);
+                assert!(!source.text.contains("${") && !source.text.contains("//%"), "{}", source.text);
+                kernels += 1;
+            });
+            assert!(kernels > 100, "{dialect} {precision}: only {kernels} kernels");
+        }
+    }
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn naga_accepts_every_shader_and_finds_the_interface_it_was_promised() {
+    let mut failures = Vec::new();
+    for precision in [Precision::F32, Precision::F16Storage, Precision::F16] {
+        walk(Dialect::Wgsl, precision, |_, op, choice| {
+            if let Err(error) = super::check::check(&render(op, &choice, Dialect::Wgsl)) {
+                failures.push(format!("{op:?} {choice}: {error}"));
+            }
+        });
+    }
+    assert!(failures.is_empty(), "{} failures, the first:\n{}", failures.len(), failures[0]);
+}
+
+/// The text of a kernel's body in a form in which twins are equal: declarations, types, vector
+/// constructors, parameter access and the multiply-add spelled the OpenCL way.
+fn normal_form(source: &KernelSource) -> Vec<String> {
+    let mut body: Vec<String> = source.text.lines().map(|line| line.trim().to_owned()).collect();
+    body.retain(|line| !line.is_empty() && !line.starts_with("//"));
+    match source.dialect {
+        Dialect::Wgsl => {
+            let start = body.iter().position(|line| line.starts_with("fn ")).expect("a function") + 1;
+            body.drain(..start);
+            body.iter().map(|line| to_c(line)).collect()
+        }
+        Dialect::OpenClC => {
+            let start = body.iter().position(|line| line.starts_with("const uint3 gid")).expect("ids") + 1;
+            body.drain(..start);
+            body.iter().map(|line| line.replace("mad(", "fma(")).collect()
+        }
+    }
+}
+
+fn to_c(line: &str) -> String {
+    let types =
+        [("vec4<f32>", "float4"), ("u32", "uint"), ("i32", "int"), ("f32", "float"), ("bool", "bool")];
+    let mut text = line.replace("params.", "");
+    for (keyword, qualifier) in [("let ", "const "), ("var ", "")] {
+        for prefix in ["", "for ("] {
+            let opening = format!("{prefix}{keyword}");
+            let Some(rest) = text.strip_prefix(&opening) else { continue };
+            let Some((name, rest)) = rest.split_once(": ") else { continue };
+            let Some((ty, value)) = rest.split_once(" = ") else { continue };
+            let ty = types.iter().find(|(wgsl, _)| *wgsl == ty).map_or(ty, |(_, c)| c);
+            text = format!("{prefix}{qualifier}{ty} {name} = {value}");
+        }
+    }
+    text.replace("vec4<f32>(", "(float4)(")
+}
+
+/// Lines that only one language can say, with the reason.
+fn has_a_reason(line: &str) -> bool {
+    // A lane known only at run time: WGSL indexes the vector, OpenCL C 1.2 the scalars under it.
+    line.contains("src[src") || line.contains("((__global const float*)src)")
+}
+
+#[test]
+fn twins_say_the_same_line_by_line() {
+    let mut compared = BTreeSet::new();
+    walk(Dialect::Wgsl, Precision::F32, |entry, op, choice| {
+        if !entry.variants.iter().any(|variant| variant.name == choice.variant && variant.solo.is_none()) {
+            return;
+        }
+        compared.insert((entry.name, choice.variant));
+        let wgsl = normal_form(&render(op, &choice, Dialect::Wgsl));
+        let cl = normal_form(&render(op, &choice, Dialect::OpenClC));
+        assert_eq!(wgsl.len(), cl.len(), "{op:?} {choice}: line counts differ");
+        for (ours, theirs) in wgsl.iter().zip(&cl) {
+            let excused = has_a_reason(ours) && has_a_reason(theirs);
+            assert!(ours == theirs || excused, "{op:?} {choice}:\n  WGSL: {ours}\n  CL:   {theirs}");
+        }
+    });
+    let pairs: BTreeSet<_> = templates::pairs().collect();
+    assert_eq!(compared, pairs, "every pair of templates is compared");
+}
+
+#[test]
+fn a_drifted_twin_is_noticed() {
+    let example = (ops::all()[0].examples)(Precision::F32).expect("examples").remove(0);
+    let choice = Choice { variant: "direct", tile: [1, 1, 1], work_group: [8, 4, 8] };
+    let mut drifted = render(&*example, &choice, Dialect::OpenClC);
+    drifted.text = drifted.text.replacen("STRIDE_H", "STRIDE_W", 1).replacen("STRIDE_H", "STRIDE_W", 1);
+    let wgsl = normal_form(&render(&*example, &choice, Dialect::Wgsl));
+    assert_ne!(wgsl, normal_form(&drifted));
+}
+
+#[test]
+fn the_rendered_text_is_the_one_that_was_reviewed() {
+    for dialect in Dialect::ALL {
+        let mut seen = BTreeSet::new();
+        walk(dialect, Precision::F32, |entry, op, choice| {
+            if choice.work_group == [8, 4, 8] && seen.insert((entry.name, choice.variant)) {
+                let name = format!("{}_{}.{}", entry.name, choice.variant, dialect.folder_and_ending().1);
+                insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+                    insta::assert_snapshot!(name, render(op, &choice, dialect).text);
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_label_names_op_variant_precision_tile_epilogue_and_work_group() {
+    let example = (ops::all()[4].examples)(Precision::F32).expect("examples").remove(0);
+    let choice = Choice { variant: "micro", tile: [4, 2, 1], work_group: [8, 4, 1] };
+    let launch = example.plan(&choice, &limits(Dialect::Wgsl)).expect("a plan");
+    assert_eq!(launch.spec.label(), "pointwise_micro_f32_t4x2x1_bias_relu6_wg8x4x1");
+    assert_eq!(launch.grid, [21, 3, 1]);
+    assert_eq!(launch.groups(), [3, 1, 1]);
+}
+
+#[test]
+fn a_name_that_the_spec_does_not_give_is_an_error_that_names_the_template() {
+    let example = (ops::all()[4].examples)(Precision::F32).expect("examples").remove(0);
+    let choice = Choice { variant: "micro", tile: [1, 1, 1], work_group: [8, 4, 1] };
+    let mut spec = example.plan(&choice, &limits(Dialect::Wgsl)).expect("a plan").spec;
+    spec.variant = "no_such_variant";
+    let text = spec.render(Dialect::Wgsl).expect_err("no template").to_string();
+    assert!(text.contains("shaders/pointwise/no_such_variant.wgsl"), "{text}");
+}
+
+/// The CPU's activation and the oracle's agree, so that a wrong GPU text cannot hide behind one.
+#[test]
+fn apply_and_reference_agree() {
+    for activation in ops::ACTIVATIONS {
+        for step in -80..=80 {
+            let x = step as f32 / 8.0;
+            let (cpu, oracle) =
+                (f64::from(activation.apply(x, -0.25)), activation.reference(f64::from(x), -0.25));
+            assert!(
+                (cpu - oracle).abs() <= 1e-6 * oracle.abs().max(1.0),
+                "{activation:?}({x}): {cpu} {oracle}"
+            );
+        }
+    }
+    assert_eq!(Activation::Relu6.apply(7.0, 0.0), 6.0);
+}

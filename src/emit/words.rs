@@ -1,0 +1,351 @@
+//! The small vocabulary that templates share: what the two languages spell differently, or what
+//! must never diverge between kernels.
+//!
+//! | word | WGSL, f32 | OpenCL C, f32 |
+//! |---|---|---|
+//! | `${acc4}` | `vec4<f32>` | `float4` |
+//! | `splat("x")` | `vec4<f32>(x)` | `(float4)(x)` |
+//! | `load4("src", "i")` | `src[i]` | `src[i]` |
+//! | `load("src", "i")` | `src[i]` | `src[i]` |
+//! | `lane("src", "i", "l")` | `src[i][l]` | `((__global const float*)src)[4u * (i) + l]` |
+//! | `store4("dst", "i", "v")` | `dst[i] = v;` | `dst[i] = v;` |
+//! | `fma4("a", "b", "c")` | `fma(a, b, c)` | `mad(a, b, c)` |
+//! | `param("alpha")` | `params.alpha` | `alpha` |
+//!
+//! Loads convert from the storage type to the accumulator's, stores convert back. For an image
+//! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index.
+
+use super::{Access, Dialect, Element, KernelSpec, Operand};
+use crate::dtype::{DType, Precision};
+
+/// The vocabulary for one spec in one language.
+#[derive(Debug, Clone)]
+pub(crate) struct Words {
+    dialect: Dialect,
+    spec: KernelSpec,
+}
+
+impl Words {
+    pub(crate) fn new(spec: &KernelSpec, dialect: Dialect) -> Self {
+        Words { dialect, spec: spec.clone() }
+    }
+
+    fn accumulator(&self) -> DType {
+        self.spec.precision.accumulator()
+    }
+
+    /// The scalar type that sums are kept in.
+    pub(crate) fn acc(&self) -> &'static str {
+        match (self.dialect, self.accumulator()) {
+            (Dialect::Wgsl, DType::F32) => "f32",
+            (Dialect::Wgsl, DType::F16) => "f16",
+            (Dialect::OpenClC, DType::F32) => "float",
+            (Dialect::OpenClC, DType::F16) => "half",
+        }
+    }
+
+    /// The vec4 type that sums are kept in.
+    pub(crate) fn acc4(&self) -> &'static str {
+        match (self.dialect, self.accumulator()) {
+            (Dialect::Wgsl, DType::F32) => "vec4<f32>",
+            (Dialect::Wgsl, DType::F16) => "vec4<f16>",
+            (Dialect::OpenClC, DType::F32) => "float4",
+            (Dialect::OpenClC, DType::F16) => "half4",
+        }
+    }
+
+    /// A vec4 of four times `x`, or of four values.
+    pub(crate) fn splat(&self, x: &str) -> String {
+        match self.dialect {
+            Dialect::Wgsl => format!("{}({x})", self.acc4()),
+            Dialect::OpenClC => format!("({})({x})", self.acc4()),
+        }
+    }
+
+    /// A vec4 constant.
+    pub(crate) fn constant4(&self, value: f32) -> String {
+        let suffix = if self.accumulator() == DType::F16 { "h" } else { "f" };
+        self.splat(&format!("{value:?}{suffix}"))
+    }
+
+    fn element(&self, name: &str) -> Option<Element> {
+        self.spec
+            .interface
+            .bindings
+            .iter()
+            .find(|binding| binding.operand.name() == name)
+            .map(|binding| binding.element)
+    }
+
+    /// Reads a vec4 as the accumulator's type.
+    pub(crate) fn load4(&self, name: &str, index: &str, column: &str, row: &str) -> Result<String, String> {
+        let acc4 = self.acc4();
+        let narrow = self.accumulator() == DType::F16;
+        let packed = self.spec.precision == Precision::F16Storage;
+        Ok(match (self.dialect, self.element(name)) {
+            (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}]"),
+            (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F32))) => format!("{acc4}({name}[{index}])"),
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if packed => {
+                format!("unpack_half4({name}[{index}])")
+            }
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => {
+                format!("convert_half4({name}[{index}])")
+            }
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
+                format!("vload_half4({index}, {name})")
+            }
+            (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
+                let read = if narrow { "read_imageh" } else { "read_imagef" };
+                format!("{read}({name}, (int2)({column}, {row}))")
+            }
+            (_, element) => return Err(format!("load4 cannot read {name} ({element:?})")),
+        })
+    }
+
+    /// Reads a scalar as the accumulator's type.
+    pub(crate) fn load(&self, name: &str, index: &str) -> Result<String, String> {
+        let narrow = self.accumulator() == DType::F16;
+        Ok(match (self.dialect, self.element(name)) {
+            (_, Some(Element::Scalar(DType::F32))) if !narrow => format!("{name}[{index}]"),
+            (_, Some(Element::Scalar(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::Wgsl, Some(Element::Scalar(_))) => format!("{}({name}[{index}])", self.acc()),
+            (Dialect::OpenClC, Some(Element::Scalar(DType::F32))) => {
+                format!("convert_half({name}[{index}])")
+            }
+            (Dialect::OpenClC, Some(Element::Scalar(DType::F16))) => {
+                format!("vload_half({index}, {name})")
+            }
+            (_, element) => return Err(format!("load cannot read {name} ({element:?})")),
+        })
+    }
+
+    /// Reads lane `lane` of vec4 `index`, for lanes known only at run time.
+    pub(crate) fn lane(&self, name: &str, index: &str, lane: &str) -> Result<String, String> {
+        let native = self.spec.precision != Precision::F16Storage;
+        Ok(match (self.dialect, self.element(name)) {
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if !native => {
+                format!("unpack_half4({name}[{index}])[{lane}]")
+            }
+            (Dialect::Wgsl, Some(Element::Vec4(_))) => format!("{name}[{index}][{lane}]"),
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => {
+                format!("((__global const float*){name})[4u * ({index}) + {lane}]")
+            }
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) if native => {
+                format!("((__global const half*){name})[4u * ({index}) + {lane}]")
+            }
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
+                format!("vload_half(4u * ({index}) + {lane}, {name})")
+            }
+            (_, element) => return Err(format!("lane cannot read {name} ({element:?})")),
+        })
+    }
+
+    /// The statement that writes a vec4 of the accumulator's type.
+    pub(crate) fn store4(
+        &self,
+        name: &str,
+        index: &str,
+        value: &str,
+        column: &str,
+        row: &str,
+    ) -> Result<String, String> {
+        let narrow = self.accumulator() == DType::F16;
+        Ok(match (self.dialect, self.element(name)) {
+            (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}] = {value};"),
+            (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}] = {value};"),
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) => {
+                format!("{name}[{index}] = pack_half4({value});")
+            }
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
+                format!("vstore_half4_rte({value}, {index}, {name});")
+            }
+            (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
+                let write = if narrow { "write_imageh" } else { "write_imagef" };
+                format!("{write}({name}, (int2)({column}, {row}), {value});")
+            }
+            (_, element) => return Err(format!("store4 cannot write {name} ({element:?})")),
+        })
+    }
+
+    /// The statement that writes a scalar of the accumulator's type.
+    pub(crate) fn store(&self, name: &str, index: &str, value: &str) -> Result<String, String> {
+        let narrow = self.accumulator() == DType::F16;
+        Ok(match (self.dialect, self.element(name)) {
+            (_, Some(Element::Scalar(DType::F32))) if !narrow => format!("{name}[{index}] = {value};"),
+            (_, Some(Element::Scalar(DType::F16))) if narrow => format!("{name}[{index}] = {value};"),
+            (Dialect::Wgsl, Some(Element::Scalar(DType::F16))) => {
+                format!("{name}[{index}] = f16({value});")
+            }
+            (Dialect::Wgsl, Some(Element::Scalar(DType::F32))) => {
+                format!("{name}[{index}] = f32({value});")
+            }
+            (Dialect::OpenClC, Some(Element::Scalar(DType::F16))) => {
+                format!("vstore_half_rte({value}, {index}, {name});")
+            }
+            (Dialect::OpenClC, Some(Element::Scalar(DType::F32))) => {
+                format!("{name}[{index}] = convert_float({value});")
+            }
+            (_, element) => return Err(format!("store cannot write {name} ({element:?})")),
+        })
+    }
+
+    /// `a * b + c`, rounded once where the hardware does so.
+    pub(crate) fn fma4(&self, a: &str, b: &str, c: &str) -> String {
+        match self.dialect {
+            Dialect::Wgsl => format!("fma({a}, {b}, {c})"),
+            // OpenCL's `fma` is emulated where the hardware rounds twice; `mad` never is.
+            Dialect::OpenClC => format!("mad({a}, {b}, {c})"),
+        }
+    }
+
+    /// A float parameter as the accumulator's type.
+    pub(crate) fn param(&self, name: &str) -> String {
+        match (self.dialect, self.accumulator()) {
+            (Dialect::Wgsl, DType::F32) => format!("params.{name}"),
+            (Dialect::Wgsl, DType::F16) => format!("f16(params.{name})"),
+            (Dialect::OpenClC, DType::F32) => name.to_owned(),
+            (Dialect::OpenClC, DType::F16) => format!("convert_half({name})"),
+        }
+    }
+
+    /// Zero as the accumulator's scalar type.
+    pub(crate) fn zero(&self) -> &'static str {
+        if self.accumulator() == DType::F16 { "0.0h" } else { "0.0f" }
+    }
+
+    /// The epilogue's statements on the accumulator variable `x`: `slice` indexes the per-channel
+    /// vec4s, `index` the residual's (`column` and `row` where it is an image).
+    pub(crate) fn epilogue(
+        &self,
+        x: &str,
+        slice: &str,
+        index: &str,
+        column: &str,
+        row: &str,
+    ) -> Result<Vec<String>, String> {
+        let epilogue = &self.spec.epilogue;
+        let optional = |wanted: bool, operand: Operand, index: &str, column: &str, row: &str| {
+            if wanted { self.load4(operand.name(), index, column, row) } else { Ok(String::new()) }
+        };
+        let bias = optional(epilogue.bias, Operand::Bias, slice, "", "")?;
+        let wants_slope = epilogue.activation == super::Activation::PRelu;
+        let slope = optional(wants_slope, Operand::Slope, slice, "", "")?;
+        let vec4_residual = !matches!(self.element(Operand::Residual.name()), Some(Element::Scalar(_)));
+        let residual = optional(epilogue.residual && vec4_residual, Operand::Residual, index, column, row)?;
+        let mut steps = *epilogue;
+        steps.residual &= vec4_residual;
+        Ok(steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value)))
+    }
+
+    /// The named constants, one a line, the work-group's extents last.
+    pub(crate) fn constants(&self) -> String {
+        let [x, y, z] = self.spec.work_group;
+        let extents = [("WG_X", x), ("WG_Y", y), ("WG_Z", z)];
+        let own = self.spec.constants.iter().copied();
+        own.chain(extents.map(|(name, value)| (name, value.into())))
+            .map(|(name, value)| value.declare(name, self.dialect))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn native_half(&self) -> bool {
+        self.spec.precision == Precision::F16
+            || (self.dialect == Dialect::Wgsl
+                && self
+                    .spec
+                    .interface
+                    .bindings
+                    .iter()
+                    .any(|binding| binding.element == Element::Scalar(DType::F16)))
+    }
+
+    /// What must stand before everything else: language extensions.
+    pub(crate) fn enables(&self) -> &'static str {
+        match (self.dialect, self.native_half()) {
+            (Dialect::Wgsl, true) => "enable f16;\n",
+            (Dialect::OpenClC, true) => "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n",
+            (_, false) => "",
+        }
+    }
+
+    fn buffer_type(&self, element: Element) -> Result<&'static str, String> {
+        let native = self.spec.precision == Precision::F16;
+        Ok(match (self.dialect, element) {
+            (Dialect::Wgsl, Element::Scalar(DType::F32)) => "f32",
+            (Dialect::Wgsl, Element::Scalar(DType::F16)) => "f16",
+            (Dialect::Wgsl, Element::Vec4(DType::F32)) => "vec4<f32>",
+            (Dialect::Wgsl, Element::Vec4(DType::F16)) if native => "vec4<f16>",
+            (Dialect::Wgsl, Element::Vec4(DType::F16)) => "vec2<u32>",
+            (Dialect::OpenClC, Element::Scalar(DType::F32)) => "float",
+            (Dialect::OpenClC, Element::Vec4(DType::F32)) => "float4",
+            (Dialect::OpenClC, Element::Vec4(DType::F16)) if native => "half4",
+            (Dialect::OpenClC, Element::Vec4(DType::F16) | Element::Scalar(DType::F16)) => "half",
+            (_, Element::Image2d(_)) => return Err(format!("{} has no image arguments here", self.dialect)),
+        })
+    }
+
+    /// WGSL: the module's bindings, parameter struct and helper functions.
+    pub(crate) fn interface(&self) -> Result<String, String> {
+        let interface = &self.spec.interface;
+        let mut out = String::new();
+        for (index, binding) in interface.bindings.iter().enumerate() {
+            let access = if binding.access == Access::Read { "read" } else { "read_write" };
+            let ty = self.buffer_type(binding.element)?;
+            out.push_str(&format!(
+                "@group(0) @binding({index}) var<storage, {access}> {}: array<{ty}>;\n",
+                binding.operand.name()
+            ));
+        }
+        if !interface.params.is_empty() {
+            out.push_str("struct Params {\n");
+            for param in &interface.params {
+                out.push_str(&format!("    {}: {},\n", param.name, param.ty.name(self.dialect)));
+            }
+            out.push_str(&format!(
+                "}}\n@group(0) @binding({}) var<uniform> params: Params;\n",
+                interface.bindings.len()
+            ));
+        }
+        if interface.bindings.iter().any(|binding| binding.element == Element::Vec4(DType::F16))
+            && self.spec.precision == Precision::F16Storage
+        {
+            out.push_str(concat!(
+                "fn unpack_half4(bits: vec2<u32>) -> vec4<f32> {\n",
+                "    return vec4<f32>(unpack2x16float(bits.x), unpack2x16float(bits.y));\n",
+                "}\n",
+                "fn pack_half4(value: vec4<f32>) -> vec2<u32> {\n",
+                "    return vec2<u32>(pack2x16float(value.xy), pack2x16float(value.zw));\n",
+                "}\n",
+            ));
+        }
+        Ok(out)
+    }
+
+    /// OpenCL C: the kernel's argument list.
+    pub(crate) fn arguments(&self) -> Result<String, String> {
+        let interface = &self.spec.interface;
+        let mut out = Vec::new();
+        for binding in &interface.bindings {
+            let name = binding.operand.name();
+            out.push(match (binding.element, binding.access) {
+                (Element::Image2d(_), Access::Read) => format!("__read_only image2d_t {name}"),
+                (Element::Image2d(_), Access::Write) => format!("__write_only image2d_t {name}"),
+                (Element::Image2d(_), Access::ReadWrite) => {
+                    return Err(format!("{name}: OpenCL 1.2 images are read or written, not both"));
+                }
+                (element, access) => {
+                    let constant = if access == Access::Read { "const " } else { "" };
+                    format!("__global {constant}{}* restrict {name}", self.buffer_type(element)?)
+                }
+            });
+        }
+        out.extend(
+            interface
+                .params
+                .iter()
+                .map(|param| format!("const {} {}", param.ty.name(self.dialect), param.name)),
+        );
+        Ok(out.join(",\n    "))
+    }
+}

@@ -1,0 +1,125 @@
+//! The convolution's sum, term by term in f64.
+
+use super::Conv2dOp;
+use crate::ops::convolution::Inputs;
+use crate::ops::plan::Reference;
+
+/// The convolution of `inputs` in f64, in NHWC order: `x` is `n h w c`, `w` is `oc kh kw c/groups`.
+///
+/// # Panics
+/// If a slice is shorter than the op's shapes say. This is a test's yardstick, not a backend.
+pub fn oracle(op: &Conv2dOp, inputs: &Inputs<'_>) -> Reference {
+    let conv = &op.0;
+    let (x, y) = (conv.input, conv.output);
+    let (kernel_h, kernel_w) = (conv.kernel[0], conv.kernel[1]);
+    let group_in = x.c / conv.groups;
+    let group_out = y.c / conv.groups;
+
+    let mut reference = Reference::default();
+    for n in 0..y.n {
+        for i in 0..y.h {
+            for j in 0..y.w {
+                for o in 0..y.c {
+                    let group = o / group_out;
+                    let mut sum = 0.0;
+                    let mut magnitude = 0.0;
+                    for a in 0..kernel_h {
+                        let row = (i * conv.stride[0] + a * conv.dilation[0]) as i64 - conv.before[0] as i64;
+                        if row < 0 || row >= x.h as i64 {
+                            continue;
+                        }
+                        for b in 0..kernel_w {
+                            let column =
+                                (j * conv.stride[1] + b * conv.dilation[1]) as i64 - conv.before[1] as i64;
+                            if column < 0 || column >= x.w as i64 {
+                                continue;
+                            }
+                            let pixel = (n * x.h + row as usize) * x.w + column as usize;
+                            for k in 0..group_in {
+                                let value = inputs.src[pixel * x.c + group * group_in + k];
+                                let weight =
+                                    inputs.weights[((o * kernel_h + a) * kernel_w + b) * group_in + k];
+                                let product = f64::from(value) * f64::from(weight);
+                                sum += product;
+                                magnitude += product.abs();
+                            }
+                        }
+                    }
+                    let bias = inputs.bias.map_or(0.0, |bias| f64::from(bias[o]));
+                    let slope = inputs.slope.map_or(0.0, |slope| f64::from(slope[o]));
+                    let at = reference.value.len();
+                    let residual = inputs.residual.map_or(0.0, |residual| f64::from(residual[at]));
+                    let activated = conv.epilogue.activation.reference(sum + bias, slope);
+                    reference.value.push(activated + residual);
+                    reference.magnitude.push(magnitude + bias.abs());
+                }
+            }
+        }
+    }
+    reference.terms = kernel_h * kernel_w * group_in + usize::from(inputs.bias.is_some());
+    reference
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::emit::Activation;
+    use crate::ops::conv2d::Conv2d;
+    use crate::shape::{Padding, Shape};
+
+    #[test]
+    fn a_window_worked_out_by_hand() {
+        // x = [1 2 3; 4 5 6; 7 8 9], w = [1 10; 100 1000], one zero on the left and above.
+        let options = Conv2d {
+            stride: [2, 2],
+            padding: Padding::Explicit { top: 1, bottom: 0, left: 1, right: 0 },
+            activation: Activation::Relu,
+            ..Default::default()
+        };
+        let op = Conv2dOp::new(
+            Shape::nhwc(1, 3, 3, 1),
+            Shape::nhwc(1, 2, 2, 1),
+            &options,
+            true,
+            true,
+            Precision::F32,
+        )
+        .expect("a valid convolution");
+        let src: Vec<f32> = (1..=9).map(|value| value as f32).collect();
+        let inputs = Inputs {
+            src: &src,
+            weights: &[1.0, 10.0, 100.0, 1000.0],
+            bias: Some(&[-2000.0]),
+            slope: None,
+            residual: Some(&[0.5, 0.25, 0.0, 0.0]),
+        };
+        let reference = oracle(&op, &inputs);
+        // 1000 and 3200 biased; 4*10 + 7*1000 and 5 + 60 + 800 + 9000 biased.
+        assert_eq!(reference.value, [0.5, 1200.25, 5040.0, 7865.0]);
+        assert_eq!(reference.magnitude, [3000.0, 5200.0, 9040.0, 11865.0]);
+        assert_eq!(reference.terms, 5);
+    }
+
+    #[test]
+    fn groups_do_not_mix() {
+        let options = Conv2d { groups: 2, ..Default::default() };
+        let op = Conv2dOp::new(
+            Shape::nhwc(1, 1, 1, 4),
+            Shape::nhwc(4, 1, 1, 2),
+            &options,
+            false,
+            false,
+            Precision::F32,
+        )
+        .expect("a valid convolution");
+        let inputs = Inputs {
+            src: &[1.0, 2.0, 3.0, 4.0],
+            weights: &[1.0, 0.0, 0.0, 1.0, 10.0, 0.0, 0.0, -10.0],
+            bias: None,
+            slope: None,
+            residual: None,
+        };
+        assert_eq!(oracle(&op, &inputs).value, [1.0, 2.0, 30.0, -40.0]);
+    }
+}

@@ -1,0 +1,112 @@
+//! The kernels of `depthwise`.
+//!
+//! Weights are packed as `[slice][kh][kw][4]` over the output channels.
+
+use super::DepthwiseOp;
+use crate::emit::{Operand, Value};
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::spec::{self, extent, unsigned};
+
+const OP: &str = "depthwise";
+
+/// The most input columns that `rows` keeps in registers.
+const MAX_COLUMNS: usize = 16;
+
+impl Op for DepthwiseOp {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn flops(&self) -> u64 {
+        self.0.flops()
+    }
+
+    /// `multiplier` serves channel multipliers above 1; `direct` and `rows` serve 1. All cover
+    /// width x height x slices; the tile of `rows` is pixels of a row.
+    fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+        if self.multiplier() > 1 {
+            return vec![("multiplier", [1, 1, 1])];
+        }
+        let problem = &self.0;
+        let mut space = Vec::new();
+        if problem.dilation[1] == 1 && problem.dilation[0] == 1 {
+            for pixels in [2, 4, 1] {
+                // Because each column is a register and the window is unrolled along the row.
+                if (pixels - 1) * problem.stride[1] + problem.kernel[1] <= MAX_COLUMNS {
+                    space.push(("rows", [extent(pixels), 1, 1]));
+                }
+            }
+        }
+        space.push(("direct", [1, 1, 1]));
+        space
+    }
+
+    fn grid(&self, _variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+        let output = self.0.output;
+        [extent(output.w).div_ceil(tile[0]), extent(output.h), extent(output.slices()) * extent(output.n)]
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.0.output.slices())
+    }
+
+    fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
+        let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
+        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)
+    }
+
+    fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
+        self.fits(choice, limits)?;
+        let problem = &self.0;
+        let mut params = vec![
+            ("src_w", unsigned(problem.input.w)),
+            ("src_h", unsigned(problem.input.h)),
+            ("dst_w", unsigned(problem.output.w)),
+            ("dst_h", unsigned(problem.output.h)),
+            ("dst_c4", unsigned(problem.output.slices())),
+            ("batch", unsigned(problem.output.n)),
+            ("before_h", unsigned(problem.before[0])),
+            ("before_w", unsigned(problem.before[1])),
+        ];
+        if choice.variant == "multiplier" {
+            params.push(("src_c", unsigned(problem.input.c)));
+            params.push(("src_c4", unsigned(problem.input.slices())));
+            params.push(("multiplier", unsigned(self.multiplier())));
+        }
+        let mut constants = spec::window_constants(problem);
+        if choice.variant == "rows" {
+            constants.push(("TILE_X", Value::U32(choice.tile[0])));
+        }
+        let interface = spec::interface(spec::convolution_bindings(problem), &params);
+        Ok(Launch {
+            spec: spec::kernel(OP, choice, constants, problem.precision, problem.epilogue, interface),
+            params: params.into_iter().map(|(_, value)| value).collect(),
+            grid: self.grid(choice.variant, choice.tile),
+        })
+    }
+
+    fn pack(&self, _choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {
+        let problem = &self.0;
+        let (channels, slices) = (problem.output.c, problem.output.slices());
+        match operand {
+            Operand::Bias | Operand::Slope => {
+                spec::expect_len(OP, operand, data, channels)?;
+                Ok(spec::pack_channels(data, slices))
+            }
+            Operand::Weights => {
+                let taps = problem.kernel[0] * problem.kernel[1];
+                spec::expect_len(OP, operand, data, taps * channels)?;
+                let mut out = vec![0.0; slices * taps * 4];
+                for (tap, row) in data.chunks_exact(channels).enumerate() {
+                    for (c, &weight) in row.iter().enumerate() {
+                        out[(c / 4 * taps + tap) * 4 + c % 4] = weight;
+                    }
+                }
+                Ok(out)
+            }
+            _ => spec::no_constant(OP, operand),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
+//! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
+
+use super::GemmOp;
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::spec::{self, binding, extent, unsigned};
+
+const OP: &str = "gemm";
+const TILES: [[u32; 3]; 4] = [[1, 8, 1], [1, 4, 1], [2, 8, 1], [1, 1, 1]];
+
+impl GemmOp {
+    /// Why `vec4` cannot serve, if it cannot.
+    fn vec4_obstacle(&self) -> Option<String> {
+        if self.transpose_a || self.transpose_b {
+            return Some("vec4 reads neither operand transposed".to_owned());
+        }
+        [("k", self.k), ("n", self.n), ("lda", self.lda), ("ldb", self.ldb), ("ldc", self.ldc)]
+            .into_iter()
+            .find(|(_, extent)| extent % 4 != 0)
+            .map(|(name, extent)| format!("vec4 needs whole vec4s, {name} is {extent}"))
+    }
+
+    /// Why `image2d` cannot serve, if it cannot.
+    fn image_obstacle(&self, limits: &Limits) -> Option<String> {
+        let Some([width, height]) = limits.max_image else {
+            return Some("the device takes no images as kernel arguments".to_owned());
+        };
+        let matrices = if self.shared_b { 1 } else { self.batch };
+        let image = [self.n.div_ceil(4), self.k * matrices];
+        if self.transpose_b {
+            return Some("image2d reads B as it is stored, not transposed".to_owned());
+        }
+        if image[0] > width as usize || image[1] > height as usize {
+            return Some(format!(
+                "B as an image is {} x {} pixels, the device allows {width} x {height}",
+                image[0], image[1]
+            ));
+        }
+        None
+    }
+
+    /// Halves are read one by one only where the language can.
+    fn scalar_obstacle(&self, limits: &Limits) -> Option<String> {
+        let scalar_halves = self.precision.storage() == DType::F16;
+        let wgsl = limits.dialect == crate::emit::Dialect::Wgsl;
+        (scalar_halves && wgsl && !limits.native_half)
+            .then(|| "single halves in a buffer need native half arithmetic".to_owned())
+    }
+
+    fn bindings(&self, variant: &str) -> Vec<Binding> {
+        let storage = self.precision.storage();
+        let element = if variant == "vec4" { Element::Vec4(storage) } else { Element::Scalar(storage) };
+        let right = if variant == "image2d" { Element::Image2d(storage) } else { element };
+        let channel = Element::Vec4(DType::F32);
+        let mut bindings =
+            vec![binding(Operand::A, element, Access::Read), binding(Operand::B, right, Access::Read)];
+        if self.epilogue.bias {
+            bindings.push(binding(Operand::Bias, channel, Access::Read));
+        }
+        if self.epilogue.activation == Activation::PRelu {
+            bindings.push(binding(Operand::Slope, channel, Access::Read));
+        }
+        if self.epilogue.residual {
+            bindings.push(binding(Operand::Residual, element, Access::Read));
+        }
+        let access = if self.reads_c() { Access::ReadWrite } else { Access::Write };
+        bindings.push(binding(Operand::C, element, access));
+        bindings
+    }
+
+    fn reads_c(&self) -> bool {
+        self.beta.0 != 0.0
+    }
+
+    fn params(&self, variant: &str) -> spec::Params {
+        let factors = [("alpha", Scalar::F32(self.alpha.0)), ("beta", Scalar::F32(self.beta.0))];
+        let extents = [("m", unsigned(self.m)), ("batch", unsigned(self.batch))];
+        let own: Vec<(&'static str, Scalar)> = match variant {
+            "vec4" => [
+                ("n4", self.n / 4),
+                ("k4", self.k / 4),
+                ("lda4", self.lda / 4),
+                ("ldb4", self.ldb / 4),
+                ("ldc4", self.ldc / 4),
+                ("a_batch4", self.batch_stride_a() / 4),
+                ("b_batch4", self.batch_stride_b() / 4),
+                ("c_batch4", self.batch_stride_c() / 4),
+            ]
+            .map(|(name, value)| (name, unsigned(value)))
+            .to_vec(),
+            _ => {
+                let (a_row, a_step) = if self.transpose_a { (1, self.lda) } else { (self.lda, 1) };
+                let (b_column, b_step) = if self.transpose_b { (self.ldb, 1) } else { (1, self.ldb) };
+                let mut own = vec![
+                    ("n", unsigned(self.n)),
+                    ("k", unsigned(self.k)),
+                    ("a_row", unsigned(a_row)),
+                    ("a_step", unsigned(a_step)),
+                    ("c_row", unsigned(self.ldc)),
+                    ("a_batch", unsigned(self.batch_stride_a())),
+                    ("c_batch", unsigned(self.batch_stride_c())),
+                ];
+                if variant == "image2d" {
+                    let rows = if self.shared_b { 0 } else { self.k };
+                    own.push(("n4", unsigned(self.n.div_ceil(4))));
+                    own.push(("b_batch", unsigned(rows)));
+                } else {
+                    own.push(("b_column", unsigned(b_column)));
+                    own.push(("b_step", unsigned(b_step)));
+                    own.push(("b_batch", unsigned(self.batch_stride_b())));
+                }
+                own
+            }
+        };
+        factors.into_iter().chain(extents).chain(own).collect()
+    }
+}
+
+impl Op for GemmOp {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn flops(&self) -> u64 {
+        2 * (self.batch * self.m * self.n * self.k) as u64
+    }
+
+    fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+        let mut variants = Vec::new();
+        if self.vec4_obstacle().is_none() {
+            variants.push("vec4");
+        }
+        if self.scalar_obstacle(limits).is_none() {
+            variants.push("micro");
+            if self.image_obstacle(limits).is_none() {
+                variants.push("image2d");
+            }
+        }
+        variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile))).collect()
+    }
+
+    fn grid(&self, _variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+        [extent(self.n).div_ceil(4 * tile[0]), extent(self.m).div_ceil(tile[1]), extent(self.batch)]
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.n.div_ceil(4))
+    }
+
+    fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
+        let obstacle = match choice.variant {
+            "vec4" => self.vec4_obstacle(),
+            "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
+            _ => self.scalar_obstacle(limits),
+        };
+        if let Some(reason) = obstacle {
+            return spec::reject(OP, choice, reason);
+        }
+        let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
+        spec::check_choice(OP, choice, &self.space(limits), grid, self.precision, limits)
+    }
+
+    fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
+        self.fits(choice, limits)?;
+        let params = self.params(choice.variant);
+        let constants = vec![
+            ("BETA", Value::U32(u32::from(self.reads_c()))),
+            ("TILE_X", Value::U32(choice.tile[0])),
+            ("TILE_Y", Value::U32(choice.tile[1])),
+        ];
+        let interface = spec::interface(self.bindings(choice.variant), &params);
+        Ok(Launch {
+            spec: spec::kernel(OP, choice, constants, self.precision, self.epilogue, interface),
+            params: params.into_iter().map(|(_, value)| value).collect(),
+            grid: self.grid(choice.variant, choice.tile),
+        })
+    }
+
+    /// `bias` and `slope` are padded to whole tiles of columns; `B` as a constant stays row-major
+    /// (as an image it goes through a conversion).
+    fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {
+        match operand {
+            Operand::Bias | Operand::Slope => {
+                spec::expect_len(OP, operand, data, self.n)?;
+                let slices = self.n.div_ceil(4).next_multiple_of(choice.tile[0].max(1) as usize);
+                Ok(spec::pack_channels(data, slices))
+            }
+            Operand::B => {
+                spec::expect_len(OP, operand, data, self.elements_b())?;
+                Ok(data.to_vec())
+            }
+            _ => spec::no_constant(OP, operand),
+        }
+    }
+}
+
+impl GemmOp {
+    /// A product of packed matrices in f32, for tables of examples.
+    pub(crate) fn packed(m: usize, n: usize, k: usize) -> Self {
+        GemmOp {
+            m,
+            n,
+            k,
+            batch: 1,
+            shared_b: false,
+            transpose_a: false,
+            transpose_b: false,
+            lda: k,
+            ldb: n,
+            ldc: n,
+            alpha: Bits(1.0),
+            beta: Bits(0.0),
+            epilogue: crate::emit::Epilogue::default(),
+            precision: Precision::F32,
+        }
+    }
+}

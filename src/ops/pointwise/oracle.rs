@@ -1,0 +1,63 @@
+//! The 1x1 convolution's dot products in f64.
+
+use super::PointwiseOp;
+use crate::ops::convolution::Inputs;
+use crate::ops::plan::Reference;
+
+/// The 1x1 convolution of `inputs` in f64, in NHWC order: `x` is `n h w c`, `w` is `oc 1 1 c`.
+///
+/// # Panics
+/// If a slice is shorter than the op's shapes say. This is a test's yardstick, not a backend.
+pub fn oracle(op: &PointwiseOp, inputs: &Inputs<'_>) -> Reference {
+    let (channels, outputs) = (op.0.input.c, op.0.output.c);
+    let pixels = op.0.output.n * op.0.output.h * op.0.output.w;
+    let mut reference = Reference { terms: channels, ..Default::default() };
+    reference.terms += usize::from(inputs.bias.is_some());
+    for pixel in 0..pixels {
+        let x = &inputs.src[pixel * channels..][..channels];
+        for o in 0..outputs {
+            let w = &inputs.weights[o * channels..][..channels];
+            let products = x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w));
+            let bias = inputs.bias.map_or(0.0, |bias| f64::from(bias[o]));
+            let slope = inputs.slope.map_or(0.0, |slope| f64::from(slope[o]));
+            let residual = inputs.residual.map_or(0.0, |residual| f64::from(residual[pixel * outputs + o]));
+            let sum = products.clone().sum::<f64>() + bias;
+            reference.value.push(op.0.epilogue.activation.reference(sum, slope) + residual);
+            reference.magnitude.push(products.map(f64::abs).sum::<f64>() + bias.abs());
+        }
+    }
+    reference
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::emit::Activation;
+    use crate::ops::pointwise::Pointwise;
+    use crate::shape::Shape;
+
+    #[test]
+    fn two_pixels_worked_out_by_hand() {
+        let op = PointwiseOp::new(
+            Shape::nhwc(1, 1, 2, 3),
+            Shape::nhwc(2, 1, 1, 3),
+            &Pointwise { activation: Activation::Relu6 },
+            true,
+            true,
+            Precision::F32,
+        )
+        .expect("a valid convolution");
+        let inputs = Inputs {
+            src: &[1.0, 2.0, 3.0, -1.0, 0.0, 1.0],
+            weights: &[1.0, 1.0, 1.0, 1.0, -1.0, 1.0],
+            bias: Some(&[1.0, -0.5]),
+            slope: None,
+            residual: Some(&[0.0, 10.0, 20.0, 30.0]),
+        };
+        let reference = oracle(&op, &inputs);
+        assert_eq!(reference.value, [6.0, 11.5, 21.0, 30.0]);
+        assert_eq!(reference.magnitude, [7.0, 6.5, 3.0, 2.5]);
+        assert_eq!(reference.terms, 4);
+    }
+}

@@ -1,0 +1,106 @@
+//! The kernels of `pointwise`.
+//!
+//! Weights are packed as `[slice][input slice][lane][4]`: four vec4s over the output channels, one
+//! for each input lane.
+
+use super::PointwiseOp;
+use crate::emit::{Operand, Value};
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::spec::{self, extent, unsigned};
+
+const OP: &str = "pointwise";
+
+impl Op for PointwiseOp {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn flops(&self) -> u64 {
+        self.0.flops()
+    }
+
+    /// `direct` covers width x height x slices; `micro` covers pixels x slices x batch, its tile
+    /// being pixels and slices.
+    fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+        let mut space = vec![("micro", [4, 2, 1])];
+        for tile in [[4, 1, 1], [2, 2, 1], [2, 1, 1], [1, 1, 1], [8, 1, 1], [8, 2, 1], [4, 4, 1]] {
+            space.push(("micro", tile));
+        }
+        space.push(("direct", [1, 1, 1]));
+        space
+    }
+
+    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+        let output = self.0.output;
+        let slices = extent(output.slices());
+        match variant {
+            "direct" => [extent(output.w), extent(output.h), slices * extent(output.n)],
+            _ => [extent(output.w * output.h).div_ceil(tile[0]), slices.div_ceil(tile[1]), extent(output.n)],
+        }
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.0.output.slices())
+    }
+
+    fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
+        let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
+        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)
+    }
+
+    fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
+        self.fits(choice, limits)?;
+        let problem = &self.0;
+        let slices = [
+            ("src_c4", unsigned(problem.input.slices())),
+            ("dst_c4", unsigned(problem.output.slices())),
+            ("batch", unsigned(problem.output.n)),
+        ];
+        let (params, constants): (spec::Params, _) = match choice.variant {
+            "direct" => {
+                let plane = [("dst_w", unsigned(problem.output.w)), ("dst_h", unsigned(problem.output.h))];
+                (plane.into_iter().chain(slices).collect(), Vec::new())
+            }
+            _ => {
+                let plane = [("plane", unsigned(problem.output.w * problem.output.h))];
+                let tile =
+                    vec![("TILE_X", Value::U32(choice.tile[0])), ("TILE_Y", Value::U32(choice.tile[1]))];
+                (plane.into_iter().chain(slices).collect(), tile)
+            }
+        };
+        let interface = spec::interface(spec::convolution_bindings(problem), &params);
+        Ok(Launch {
+            spec: spec::kernel(OP, choice, constants, problem.precision, problem.epilogue, interface),
+            params: params.into_iter().map(|(_, value)| value).collect(),
+            grid: self.grid(choice.variant, choice.tile),
+        })
+    }
+
+    fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {
+        let problem = &self.0;
+        // Whole tiles of slices, so that the kernel reads zeros beyond the last.
+        let slices = problem.output.slices().next_multiple_of(choice.tile[1].max(1) as usize);
+        match operand {
+            Operand::Bias | Operand::Slope => {
+                spec::expect_len(OP, operand, data, problem.output.c)?;
+                Ok(spec::pack_channels(data, slices))
+            }
+            Operand::Weights => {
+                let inputs = problem.input.c;
+                spec::expect_len(OP, operand, data, problem.output.c * inputs)?;
+                let sources = problem.input.slices();
+                let mut out = vec![0.0; slices * sources * 16];
+                for (o, row) in data.chunks_exact(inputs).enumerate() {
+                    let first = 16 * sources * (o / 4) + o % 4;
+                    for (k, &weight) in row.iter().enumerate() {
+                        out[first + 4 * k] = weight;
+                    }
+                }
+                Ok(out)
+            }
+            _ => spec::no_constant(OP, operand),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The list of all ops and kernels: tests, benches and the tuner walk it.
+
+use super::conv2d::{Conv2d, Conv2dOp};
+use super::convert::ConvertOp;
+use super::depthwise::{Depthwise, DepthwiseOp};
+use super::gemm::{Gemm, GemmOp};
+use super::plan::Op;
+use super::pointwise::{Pointwise, PointwiseOp};
+use crate::dtype::Precision;
+use crate::emit::{Activation, Bits, Dialect};
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::shape::{Padding, Shape};
+
+/// A kernel of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariantEntry {
+    /// The name of its templates.
+    pub name: &'static str,
+    /// The only language that has it, and why; `None` for a pair.
+    pub solo: Option<(Dialect, &'static str)>,
+}
+
+impl VariantEntry {
+    const fn pair(name: &'static str) -> Self {
+        VariantEntry { name, solo: None }
+    }
+
+    const fn image(name: &'static str) -> Self {
+        VariantEntry { name, solo: Some((Dialect::OpenClC, "WGSL has no images here")) }
+    }
+
+    /// Whether the kernel exists in `dialect`.
+    pub fn speaks(&self, dialect: Dialect) -> bool {
+        self.solo.is_none_or(|(only, _)| only == dialect)
+    }
+}
+
+/// An op with its kernels.
+#[derive(Debug, Clone, Copy)]
+pub struct OpEntry {
+    /// The op's name: that of its folders.
+    pub name: &'static str,
+    /// Its kernels.
+    pub variants: &'static [VariantEntry],
+    /// A few problems that between them use every kernel, every epilogue and both directions of
+    /// each conversion, in the given precision.
+    pub examples: fn(Precision) -> Result<Vec<Box<dyn Op>>>,
+}
+
+static ALL: &[OpEntry] = &[
+    OpEntry { name: "conv2d", variants: &[VariantEntry::pair("direct")], examples: conv2d_examples },
+    OpEntry {
+        name: "convert",
+        variants: &[
+            VariantEntry::pair("pack"),
+            VariantEntry::pair("unpack"),
+            VariantEntry::image("pack_image2d"),
+            VariantEntry::image("unpack_image2d"),
+            VariantEntry::image("c4_to_image2d"),
+            VariantEntry::image("image2d_to_c4"),
+        ],
+        examples: convert_examples,
+    },
+    OpEntry {
+        name: "depthwise",
+        variants: &[
+            VariantEntry::pair("rows"),
+            VariantEntry::pair("direct"),
+            VariantEntry::pair("multiplier"),
+        ],
+        examples: depthwise_examples,
+    },
+    OpEntry {
+        name: "gemm",
+        variants: &[VariantEntry::pair("vec4"), VariantEntry::pair("micro"), VariantEntry::image("image2d")],
+        examples: gemm_examples,
+    },
+    OpEntry {
+        name: "pointwise",
+        variants: &[VariantEntry::pair("micro"), VariantEntry::pair("direct")],
+        examples: pointwise_examples,
+    },
+];
+
+/// Every op.
+pub fn all() -> &'static [OpEntry] {
+    ALL
+}
+
+/// Every activation, with one slope for the leaky one.
+pub(crate) const ACTIVATIONS: [Activation; 8] = [
+    Activation::None,
+    Activation::Relu,
+    Activation::Relu6,
+    Activation::LeakyRelu(Bits(0.125)),
+    Activation::PRelu,
+    Activation::Sigmoid,
+    Activation::Tanh,
+    Activation::HardSwish,
+];
+
+fn conv2d_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let input = Shape::nhwc(1, 9, 11, 6);
+    let stem = Conv2d { stride: [2, 2], padding: Padding::Same, ..Default::default() };
+    let grouped = Conv2d { groups: 2, dilation: [2, 1], ..Default::default() };
+    let mut examples: Vec<Box<dyn Op>> = vec![
+        Box::new(Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &stem, false, false, precision)?),
+        Box::new(Conv2dOp::new(input, Shape::nhwc(10, 3, 2, 3), &grouped, true, true, precision)?),
+    ];
+    for activation in ACTIVATIONS {
+        let options = Conv2d { activation, ..Default::default() };
+        examples.push(Box::new(Conv2dOp::new(
+            input,
+            Shape::nhwc(5, 1, 2, 6),
+            &options,
+            true,
+            true,
+            precision,
+        )?));
+    }
+    Ok(examples)
+}
+
+fn depthwise_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let input = Shape::nhwc(1, 9, 11, 6);
+    let down = Depthwise {
+        stride: [2, 2],
+        padding: Padding::Same,
+        activation: Activation::Relu6,
+        ..Default::default()
+    };
+    let dilated = Depthwise { dilation: [2, 2], ..Default::default() };
+    Ok(vec![
+        Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &down, true, false, precision)?),
+        Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &dilated, false, true, precision)?),
+        Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 18), &down, true, true, precision)?),
+    ])
+}
+
+fn pointwise_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let input = Shape::nhwc(1, 9, 9, 30);
+    let relu6 = Pointwise { activation: Activation::Relu6 };
+    let weights = Shape::nhwc(17, 1, 1, 30);
+    Ok(vec![
+        Box::new(PointwiseOp::new(input, weights, &relu6, true, false, precision)?),
+        Box::new(PointwiseOp::new(input, weights, &Pointwise::default(), false, true, precision)?),
+    ])
+}
+
+fn gemm_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let accumulate = Gemm { alpha: Bits(0.5), beta: Bits(2.0), ..Default::default() };
+    let transposed = Gemm {
+        transpose_a: true,
+        transpose_b: true,
+        activation: Activation::Tanh,
+        ldc: Some(40),
+        ..Default::default()
+    };
+    Ok(vec![
+        Box::new(GemmOp { precision, ..GemmOp::packed(32, 32, 32) }),
+        Box::new(GemmOp::new(33, 20, 12, 2, &accumulate, true, true, precision)?),
+        Box::new(GemmOp::new(7, 31, 5, 1, &transposed, true, true, precision)?),
+    ])
+}
+
+fn convert_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let shape = Shape::nhwc(2, 3, 5, 7);
+    let directions = [
+        (Layout::Nhwc, Layout::C4),
+        (Layout::Nchw, Layout::C4),
+        (Layout::C4, Layout::Nhwc),
+        (Layout::C4, Layout::Nchw),
+        (Layout::Nhwc, Layout::Image2d),
+        (Layout::Image2d, Layout::Nhwc),
+        (Layout::C4, Layout::Image2d),
+        (Layout::Image2d, Layout::C4),
+    ];
+    directions
+        .into_iter()
+        .map(|(from, to)| Ok(Box::new(ConvertOp::new(shape, from, to, precision)?) as Box<dyn Op>))
+        .collect()
+}

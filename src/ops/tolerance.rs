@@ -1,0 +1,260 @@
+//! How far a correct kernel may be from the oracle: an error bound, derived and not chosen.
+//!
+//! A result is `y = f(s) + r`, with the biased sum `s` of `n` terms. Four things round.
+//!
+//! **Rounding unit.** OpenCL C rounds to nearest; WGSL lets a "correctly rounded" operation return
+//! either neighbour (WGSL, *Floating Point Accuracy*), which doubles the unit roundoff. So one
+//! operation is off by at most `v = 2u` times its result, `u` being [`DType::unit_roundoff`] of the
+//! accumulator. One ULP of `z` is at most `v |z|`.
+//!
+//! **The sum.** A term passes one product and at most `n - 1` additions in any order of summation,
+//! fused or not, and one factor more where a matrix product has `alpha`. With
+//! `gamma(k, v) = k v / (1 - k v)` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd
+//! ed., lemma 3.1 and section 4.2), `|computed s - s| <= gamma(n + 2, v) * magnitude`, where
+//! `magnitude` is the sum of the terms' absolute values. With f16 storage both factors of a product
+//! were rounded before, which adds `gamma(2, v16) * magnitude`. The activation passes this error on
+//! times its Lipschitz constant.
+//!
+//! **The activation itself**, with the larger of the two specifications' allowances (WGSL,
+//! *Floating Point Accuracy*; OpenCL C 3.0, *Relative Error as ULPs*, full profile):
+//!
+//! | function | WGSL f32 | WGSL f16 | OpenCL f32 | OpenCL f16 |
+//! |---|---|---|---|---|
+//! | `exp(x)` | `3 + 2 abs(x)` ULP | `1 + 2 abs(x)` ULP | 3 ULP | 2 ULP |
+//! | `x / y` | 2.5 ULP | 2.5 ULP | 2.5 ULP | 1 ULP |
+//! | `tanh(x)` | the worse of 1e-5 and `sinh / cosh` from `exp` | the same | 5 ULP | 2 ULP |
+//!
+//! | activation | its own error |
+//! |---|---|
+//! | none, relu, relu6 | 0: a choice of values that exist |
+//! | leaky, prelu | one product, and the slope's storage: `gamma(2, v) abs(f)` |
+//! | hardswish | `x + 3`, two products, the constant 1/6: `gamma(4, v) abs(f)` |
+//! | sigmoid | `exp` moves it by `f (1 - f) (3 + 2 abs(x)) v <= v` (the largest value, at `abs(x)` near 0.9, is 0.99), the sum by `v`, the quotient by `2.5 v`: `5 v` with the second order |
+//! | tanh | `sinh` and `cosh` are off by `(4 + 2 abs(x)) v cosh(x)` each, the quotient by `2.5 v`, the cut at 10 by 4.2e-9: `(12 + 4 min(abs(x), 10)) v`, or 1e-5 |
+//!
+//! **The residual and the store.** The addition rounds once, an f16 residual was rounded once, and
+//! an f16 result is rounded once.
+//!
+//! **Underflow.** Both languages may flush subnormal values, so each operation also loses up to the
+//! smallest normal number. Stored f16 operands are taken to be zero or normal.
+//!
+//! The bound says nothing of a transform that subtracts (Winograd): such a variant needs its own.
+
+use crate::dtype::{DType, Precision};
+use crate::emit::Activation;
+use crate::ops::plan::Reference;
+
+impl Reference {
+    /// The largest distance from `value[index]` that a correct kernel's result may have.
+    ///
+    /// `slope` is the largest PReLU slope in magnitude, `residual` the value that was added after
+    /// the activation. The bound is infinite where rounding may destroy the sum: f16 sums of a
+    /// thousand terms. A test must then use another precision or fewer terms.
+    ///
+    /// # Panics
+    /// If `index` is not that of a result.
+    pub fn tolerance(
+        &self,
+        index: usize,
+        activation: Activation,
+        slope: f64,
+        precision: Precision,
+        residual: Option<f32>,
+    ) -> f64 {
+        let (value, magnitude) = (self.value[index], self.magnitude[index]);
+        let residual = residual.map(|value| f64::from(value).abs());
+        let unit = 2.0 * precision.accumulator().unit_roundoff();
+        let tiny = smallest_normal(precision.accumulator());
+        let (store, store_tiny) = match precision.storage() {
+            DType::F32 => (0.0, 0.0),
+            DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
+        };
+
+        let stored = gamma(2, store);
+        let relative = stored + (1.0 + stored) * gamma(self.terms + 2, unit);
+        let sum_error = magnitude * relative + (2 * self.terms + 8) as f64 * tiny;
+        let passed_on = activation.lipschitz(slope) * sum_error;
+
+        let largest = (value.abs() + residual.unwrap_or(0.0)) + passed_on;
+        let own = match activation {
+            Activation::None | Activation::Relu | Activation::Relu6 => 0.0,
+            Activation::LeakyRelu(_) | Activation::PRelu => gamma(2, unit.max(store)) * largest,
+            Activation::HardSwish => gamma(4, unit) * largest,
+            Activation::Sigmoid => 5.0 * unit,
+            Activation::Tanh => {
+                let argument = (magnitude + sum_error).min(10.0);
+                ((12.0 + 4.0 * argument) * unit).max(1e-5)
+            }
+        };
+
+        let mut error = passed_on + own;
+        if let Some(residual) = residual {
+            error += store * residual;
+            error += unit * (value.abs() + error) + tiny;
+        }
+        error + store * (value.abs() + error) + store_tiny
+    }
+}
+
+/// Higham's `gamma(k) = k v / (1 - k v)`; infinite where `k v >= 1`.
+fn gamma(k: usize, unit: f64) -> f64 {
+    let product = k as f64 * unit;
+    if product < 1.0 { product / (1.0 - product) } else { f64::INFINITY }
+}
+
+/// The smallest positive normal number.
+fn smallest_normal(dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => f64::from(f32::MIN_POSITIVE),
+        DType::F16 => f64::from(half::f16::MIN_POSITIVE.to_f32()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::Bits;
+
+    /// Values in [-1, 1) from a linear congruential generator.
+    fn noise(seed: u64, len: usize) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(2).wrapping_add(1);
+        (0..len)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+            })
+            .collect()
+    }
+
+    fn pairwise(terms: &[f32]) -> f32 {
+        match terms {
+            [] => 0.0,
+            [term] => *term,
+            _ => {
+                let (left, right) = terms.split_at(terms.len() / 2);
+                pairwise(left) + pairwise(right)
+            }
+        }
+    }
+
+    /// The same sum in several orders, in f32.
+    fn sums(x: &[f32], w: &[f32], bias: f32) -> Vec<(&'static str, f32)> {
+        let products: Vec<f32> = x.iter().zip(w).map(|(x, w)| x * w).collect();
+        let mut ascending = products.clone();
+        ascending.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let lanes: [f32; 4] = std::array::from_fn(|lane| products.iter().skip(lane).step_by(4).sum());
+        vec![
+            ("forwards", products.iter().sum::<f32>() + bias),
+            ("backwards", products.iter().rev().sum::<f32>() + bias),
+            ("smallest first", ascending.iter().sum::<f32>() + bias),
+            ("largest first", ascending.iter().rev().sum::<f32>() + bias),
+            ("pairwise", pairwise(&products) + bias),
+            ("four lanes", (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + bias),
+            ("fused from the bias", x.iter().zip(w).fold(bias, |sum, (x, w)| x.mul_add(*w, sum))),
+        ]
+    }
+
+    fn exact(
+        x: &[f32],
+        w: &[f32],
+        bias: f32,
+        activation: Activation,
+        slope: f32,
+        residual: f32,
+    ) -> Reference {
+        let products = || x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w));
+        let sum = products().sum::<f64>() + f64::from(bias);
+        Reference {
+            value: vec![activation.reference(sum, f64::from(slope)) + f64::from(residual)],
+            magnitude: vec![products().map(f64::abs).sum::<f64>() + f64::from(bias.abs())],
+            terms: x.len() + 1,
+        }
+    }
+
+    const ACTIVATIONS: [Activation; 8] = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Relu6,
+        Activation::LeakyRelu(Bits(0.2)),
+        Activation::PRelu,
+        Activation::Sigmoid,
+        Activation::Tanh,
+        Activation::HardSwish,
+    ];
+
+    #[test]
+    fn every_order_of_summation_stays_within() {
+        let mut failures = Vec::new();
+        for len in [1, 2, 9, 27, 288, 1030, 9216] {
+            for seed in 0..20 {
+                let (x, w) = (noise(seed, len), noise(seed + 1000, len));
+                let (bias, slope, residual) = (0.37, -1.7, 0.81);
+                for activation in ACTIVATIONS {
+                    let reference = exact(&x, &w, bias, activation, slope, residual);
+                    let tolerance =
+                        reference.tolerance(0, activation, f64::from(slope), Precision::F32, Some(residual));
+                    for (order, sum) in sums(&x, &w, bias) {
+                        let result = activation.apply(sum, slope) + residual;
+                        let error = (f64::from(result) - reference.value[0]).abs();
+                        if error > tolerance {
+                            failures
+                                .push(format!("{len} terms {activation:?} {order}: {error} > {tolerance}"));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    }
+
+    #[test]
+    fn a_sum_that_cancels_stays_within() {
+        let x = [1e6, 1.0, -1e6];
+        let reference = exact(&x, &[1.0; 3], 1e-3, Activation::None, 0.0, 0.0);
+        let tolerance = reference.tolerance(0, Activation::None, 0.0, Precision::F32, None);
+        for (order, sum) in sums(&x, &[1.0; 3], 1e-3) {
+            assert!((f64::from(sum) - reference.value[0]).abs() <= tolerance, "{order}: {sum}");
+        }
+    }
+
+    #[test]
+    fn a_planted_error_of_one_tap_does_not() {
+        let mut caught = 0;
+        for seed in 0..100 {
+            // A 3x3 window over 32 channels that reads its last tap one column to the right.
+            let (mut x, w) = (noise(seed, 9 * 32 + 32), noise(seed + 500, 9 * 32));
+            let reference = exact(&x[..288], &w, 0.1, Activation::None, 0.0, 0.0);
+            x.copy_within(288..320, 256);
+            let wrong = sums(&x[..288], &w, 0.1)[0].1;
+            let tolerance = reference.tolerance(0, Activation::None, 0.0, Precision::F32, None);
+            caught += usize::from((f64::from(wrong) - reference.value[0]).abs() > tolerance);
+        }
+        assert_eq!(caught, 100, "wrong taps that the tolerance lets through");
+    }
+
+    #[test]
+    fn halves_stay_within_their_wider_bound_and_not_within_that_of_f32() {
+        use half::f16;
+        let (x, w) = (noise(3, 64), noise(4, 64));
+        let reference = exact(&x, &w, 0.37, Activation::Relu6, 0.0, 0.0);
+        let half = |value: f32| f16::from_f32(value).to_f32();
+        let stored = |values: &[f32]| values.iter().map(|&value| half(value)).collect::<Vec<_>>();
+        let (x, w) = (stored(&x), stored(&w));
+        let f32_sum = sums(&x, &w, half(0.37))[0].1;
+        let f16_sum = half(x.iter().zip(&w).fold(0.0, |sum, (x, w)| half(sum + half(x * w))) + half(0.37));
+        let error = |sum: f32| (f64::from(half(sum.clamp(0.0, 6.0))) - reference.value[0]).abs();
+        let tolerance = |precision| reference.tolerance(0, Activation::Relu6, 0.0, precision, None);
+        assert!(error(f32_sum) <= tolerance(Precision::F16Storage));
+        assert!(error(f16_sum) <= tolerance(Precision::F16));
+        assert!(tolerance(Precision::F32) < tolerance(Precision::F16Storage));
+        assert!(tolerance(Precision::F16Storage) < tolerance(Precision::F16));
+        assert!(error(f32_sum) > tolerance(Precision::F32));
+    }
+
+    #[test]
+    fn a_thousand_half_terms_have_no_bound() {
+        let reference = Reference { value: vec![1.0], magnitude: vec![1.0], terms: 1030 };
+        assert!(reference.tolerance(0, Activation::None, 0.0, Precision::F16, None).is_infinite());
+        assert!(reference.tolerance(0, Activation::None, 0.0, Precision::F16Storage, None).is_finite());
+    }
+}
