@@ -62,9 +62,8 @@ mod tests {
 
     #[test]
     fn a_chain_needs_two_buffers() {
-        let chain: Vec<Lifetime> = (0..10)
-            .map(|step| Lifetime { bytes: 100 + step as u64, first: step, last: step + 1 })
-            .collect();
+        let chain: Vec<Lifetime> =
+            (0..10).map(|step| Lifetime { bytes: 100 + step as u64, first: step, last: step + 1 }).collect();
         let plan = plan(&chain);
         assert_eq!(plan.buffers, [109, 108]);
     }

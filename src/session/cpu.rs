@@ -87,8 +87,7 @@ fn lifetimes(graph: &Graph) -> Result<Vec<Lifetime>> {
                 .filter(|(_, reader)| reader.inputs().any(|input| input == value))
                 .map(|(reader, _)| reader)
                 .last();
-            let last =
-                if graph.outputs().contains(&value) { end } else { last_reader.unwrap_or(step) };
+            let last = if graph.outputs().contains(&value) { end } else { last_reader.unwrap_or(step) };
             Ok(Lifetime { bytes: 4 * graph.shape(value)?.elements() as u64, first: step, last })
         })
         .collect()
@@ -105,10 +104,7 @@ impl CpuSession {
             let writer = graph.nodes().iter().position(|node| node.output() == value);
             let writer =
                 writer.ok_or_else(|| Error::Internal(format!("nothing writes value {}", value.index())))?;
-            Ok(Place::Buffer {
-                buffer: planned.place[writer],
-                elements: graph.shape(value)?.elements(),
-            })
+            Ok(Place::Buffer { buffer: planned.place[writer], elements: graph.shape(value)?.elements() })
         };
         let mut steps = Vec::with_capacity(graph.nodes().len());
         for (index, node) in graph.nodes().iter().enumerate() {

@@ -47,7 +47,10 @@ struct StoredValue {
 enum Source {
     Stored(Stored),
     /// Bytes of the constants' buffer.
-    Constant { offset: u64, bytes: u64 },
+    Constant {
+        offset: u64,
+        bytes: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -138,11 +141,7 @@ impl<'a> Draft<'a> {
     fn image(&mut self, name: &str, matrices: usize, k: usize, n: usize, rows: Source) -> Result<Stored> {
         let shape = Shape::nhwc(matrices, k, 1, n);
         let op = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
-        self.stored.push(StoredValue {
-            bytes: 0,
-            pinned: true,
-            image: Some(Layout::image_extent(&shape)),
-        });
+        self.stored.push(StoredValue { bytes: 0, pinned: true, image: Some(Layout::image_extent(&shape)) });
         let target = self.stored.len() - 1;
         let step = self.convert(format!("{name} (B to image2d)"), &op, rows, target)?;
         match rows {

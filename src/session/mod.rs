@@ -88,9 +88,7 @@ impl Session {
         let ports = |values: &[crate::graph::Value]| -> Result<Vec<Port>> {
             values
                 .iter()
-                .map(|&value| {
-                    Ok(Port { name: graph.name(value)?.to_owned(), shape: graph.shape(value)? })
-                })
+                .map(|&value| Ok(Port { name: graph.name(value)?.to_owned(), shape: graph.shape(value)? }))
                 .collect()
         };
         let runner = match &context.engine {
@@ -236,8 +234,7 @@ impl Session {
 }
 
 fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {
-    let names: Vec<String> =
-        ports.iter().map(|port| format!("{:?} ({})", port.name, port.shape)).collect();
+    let names: Vec<String> = ports.iter().map(|port| format!("{:?} ({})", port.name, port.shape)).collect();
     Error::input(what, format!("{name:?}"), format!("one of {}", names.join(", ")))
 }
 

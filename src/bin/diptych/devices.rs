@@ -1,0 +1,191 @@
+//! `diptych devices`: what can compute here.
+
+use anyhow::Result;
+use comfy_table::{Table, presets};
+use diptych::{Backend, DeviceInfo, DeviceListing};
+use serde_json::{Value, json};
+use std::io::Write;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Print JSON: a list of objects, each with `device` or `error`.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    let listings = diptych::devices();
+    let text = if arguments.json {
+        serde_json::to_string_pretty(&as_json(&listings, threads()))?
+    } else {
+        as_text(&listings, threads())
+    };
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    Ok(stdout.flush()?)
+}
+
+fn threads() -> Option<usize> {
+    std::thread::available_parallelism().ok().map(Into::into)
+}
+
+/// A table of the devices; below it a line for each API that has none, with the reason.
+fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_header([
+        "backend",
+        "API",
+        "device",
+        "driver",
+        "family",
+        "work-group",
+        "local memory",
+        "compute units",
+        "f16",
+        "timestamps",
+    ]);
+    let mut missing = Vec::new();
+    for (backend, found) in by_backend(listings) {
+        match found {
+            Ok(devices) => {
+                table.add_rows(devices.iter().map(|info| row(backend, info)));
+            }
+            Err(reason) => missing.push(format!("{backend}: {reason}")),
+        }
+    }
+    let units = threads.map_or_else(|| "?".to_owned(), |threads| format!("{threads} threads"));
+    let cpu = Backend::Cpu.to_string();
+    table.add_row([cpu.as_str(), "-", "CPU", "-", "-", "-", "-", units.as_str(), "-", "-"]);
+    let mut text = table.to_string();
+    for line in missing {
+        text.push('\n');
+        text.push_str(&line);
+    }
+    text
+}
+
+/// The devices of each GPU backend, or why it has none.
+fn by_backend(listings: &[DeviceListing]) -> Vec<(Backend, Result<&[DeviceInfo], String>)> {
+    let find = |backend| {
+        let listing = listings.iter().find(|listing| listing.backend == backend);
+        let found = match listing.map(|listing| &listing.devices) {
+            Some(Ok(devices)) if devices.is_empty() => Err("no device".to_owned()),
+            Some(Ok(devices)) => Ok(&devices[..]),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(format!("the program was built without feature `{backend}`")),
+        };
+        (backend, found)
+    };
+    vec![find(Backend::Wgpu), find(Backend::OpenCl)]
+}
+
+fn row(backend: Backend, info: &DeviceInfo) -> [String; 10] {
+    let limits = &info.limits;
+    [
+        backend.to_string(),
+        info.api.to_owned(),
+        info.name.clone(),
+        info.driver.clone(),
+        limits.family.to_string(),
+        limits.max_invocations.to_string(),
+        format!("{} KiB", limits.local_memory / 1024),
+        limits.compute_units.map_or_else(|| "?".to_owned(), |units| units.to_string()),
+        yes(limits.native_half),
+        yes(info.timestamps),
+    ]
+}
+
+fn yes(fact: bool) -> String {
+    if fact { "yes" } else { "no" }.to_owned()
+}
+
+/// Each device with its backend, then the CPU; a backend without devices has an `error` instead.
+fn as_json(listings: &[DeviceListing], threads: Option<usize>) -> Value {
+    let mut entries = Vec::new();
+    for (backend, found) in by_backend(listings) {
+        let backend = backend.to_string();
+        match found {
+            Ok(devices) => {
+                let devices = devices.iter();
+                entries.extend(devices.map(|info| json!({ "backend": backend, "device": device(info) })));
+            }
+            Err(reason) => entries.push(json!({ "backend": backend, "error": reason })),
+        }
+    }
+    let cpu = json!({ "name": "CPU", "threads": threads });
+    entries.push(json!({ "backend": Backend::Cpu.to_string(), "device": cpu }));
+    Value::Array(entries)
+}
+
+fn device(info: &DeviceInfo) -> Value {
+    let limits = &info.limits;
+    json!({
+        "api": info.api,
+        "name": info.name,
+        "driver": info.driver,
+        "family": limits.family.to_string(),
+        "is_cpu": info.is_cpu,
+        "max_work_group_invocations": limits.max_invocations,
+        "max_work_group": limits.max_work_group,
+        "local_memory_bytes": limits.local_memory,
+        "max_buffer_binding_bytes": limits.max_binding,
+        "max_image": limits.max_image,
+        "compute_units": limits.compute_units,
+        "native_f16": limits.native_half,
+        "timestamps": info.timestamps,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diptych::{Error, Limits};
+
+    fn listings() -> Vec<DeviceListing> {
+        let mut limits = Limits::webgpu();
+        limits.compute_units = Some(12);
+        limits.native_half = true;
+        let info = DeviceInfo {
+            api: "Vulkan",
+            name: "Some GPU".to_owned(),
+            driver: "driver 1.2".to_owned(),
+            limits,
+            is_cpu: false,
+            timestamps: true,
+        };
+        let tried = vec!["libOpenCL.so.1: not found".to_owned()];
+        vec![
+            DeviceListing { backend: Backend::Wgpu, devices: Ok(vec![info]) },
+            DeviceListing { backend: Backend::OpenCl, devices: Err(Error::OpenClLibrary { tried }) },
+        ]
+    }
+
+    #[test]
+    fn the_table_has_every_device_the_cpu_and_each_missing_api() {
+        let text = as_text(&listings(), Some(8));
+        for words in ["Vulkan", "Some GPU", "driver 1.2", "256", "16 KiB", "12", "yes", "8 threads"] {
+            assert!(text.contains(words), "no {words:?} in\n{text}");
+        }
+        let last = text.lines().last().expect("a line");
+        assert_eq!(last, "opencl: no OpenCL library: tried libOpenCL.so.1: not found");
+    }
+
+    #[test]
+    fn no_device_and_no_feature_are_told() {
+        let text = as_text(&[DeviceListing { backend: Backend::Wgpu, devices: Ok(Vec::new()) }], None);
+        assert!(
+            text.ends_with("wgpu: no device\nopencl: the program was built without feature `opencl`"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn json_has_the_same_facts() {
+        let value = as_json(&listings(), Some(8));
+        assert_eq!(value[0]["device"]["name"], "Some GPU");
+        assert_eq!(value[0]["device"]["compute_units"], 12);
+        assert_eq!(value[0]["device"]["native_f16"], true);
+        assert_eq!(value[1]["error"], "no OpenCL library: tried libOpenCL.so.1: not found");
+        assert_eq!((&value[2]["backend"], &value[2]["device"]["threads"]), (&json!("cpu"), &json!(8)));
+    }
+}

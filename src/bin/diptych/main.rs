@@ -1,0 +1,105 @@
+//! The `diptych` command line.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
+//! 2 wrong usage.
+
+mod devices;
+mod npy;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Convolutional networks and matrix products on any GPU that speaks Vulkan or OpenCL.
+#[derive(Debug, Parser)]
+#[command(name = "diptych", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the devices of both APIs, and the CPU.
+    Devices(devices::Arguments),
+    /// Run a TensorFlow Lite model on tensors from .npy files.
+    Run(run::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match &arguments.command {
+        Command::Devices(arguments) => devices::main(arguments),
+        Command::Run(arguments) => run::main(arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", sentence(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error with its causes, leaving out a cause that the text before it tells already.
+fn sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        told if told.ends_with(&cause) => text,
+        _ => format!("{text}: {cause}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use diptych::Backend;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn run_takes_named_and_unnamed_inputs() {
+        let line =
+            "diptych run m.tflite --input x.npy --input a/b=dir/y=1.npy --dump out --backend cpu --runs 3";
+        let Command::Run(run) = parse(line).expect("a valid line").command else { panic!("not run") };
+        let inputs: Vec<_> =
+            run.input.iter().map(|input| (input.name.as_deref(), input.path.to_str())).collect();
+        assert_eq!(inputs, [(None, Some("x.npy")), (Some("a/b"), Some("dir/y=1.npy"))]);
+        assert_eq!((run.backend, run.runs, run.profile), (Backend::Cpu, 3, false));
+        assert_eq!(run.dump.as_deref(), Some("out".as_ref()));
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let missing = diptych::tflite::load("no/such.tflite").expect_err("no file");
+        let text = sentence(&anyhow::Error::from(missing).context("model"));
+        assert!(text.starts_with("model: no/such.tflite: "), "{text}");
+        assert_eq!(text.matches("os error").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn wrong_usage_says_what_is_possible() {
+        for (line, words) in [
+            ("diptych", "Usage"),
+            ("diptych run m.tflite", "--input"),
+            ("diptych run --input x.npy", "<MODEL>"),
+            ("diptych run m.tflite --input x.npy --backend cuda", "auto, wgpu, opencl, cpu"),
+            ("diptych run m.tflite --input x.npy --runs 0", "1.."),
+            ("diptych run m.tflite --input =x.npy", "NAME=FILE"),
+            ("diptych run m.tflite --input x=", "NAME=FILE"),
+            ("diptych devices all", "unexpected argument"),
+        ] {
+            let error = parse(line).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(words), "{line}: {error}");
+        }
+    }
+}

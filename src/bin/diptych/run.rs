@@ -1,0 +1,201 @@
+//! `diptych run`: a model on tensors from files.
+
+use crate::npy;
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use diptych::{Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, tflite};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The TensorFlow Lite model.
+    pub(crate) model: PathBuf,
+
+    /// An input tensor: a .npy file (float32, float64 or float16, C order, shape n h w c, leading
+    /// ones optional). The name may be left out if the model has one input; a path that contains
+    /// `=` needs it.
+    #[arg(long, required = true, value_name = "[NAME=]FILE")]
+    pub(crate) input: Vec<Input>,
+
+    /// Write each output to DIR/INDEX.npy (float32, shape n h w c).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump: Option<PathBuf>,
+
+    /// What computes.
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
+            .try_map(|text| text.parse::<Backend>())
+    )]
+    pub(crate) backend: Backend,
+
+    /// Run this often and report the times.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+
+    /// Report the time of each node.
+    #[arg(long)]
+    pub(crate) profile: bool,
+}
+
+/// An `--input`: a file, and the name of the input that it feeds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Input {
+    pub(crate) name: Option<String>,
+    pub(crate) path: PathBuf,
+}
+
+impl FromStr for Input {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) => (Some(name), path),
+            None => (None, text),
+        };
+        if path.is_empty() || name == Some("") {
+            return Err("wanted FILE or NAME=FILE");
+        }
+        Ok(Input { name: name.map(str::to_owned), path: path.into() })
+    }
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    let graph = tflite::load(&arguments.model)?;
+    let ends = inputs(&graph)?;
+    let names: Vec<&str> = ends.iter().map(|(name, _)| name.as_str()).collect();
+    let paths = bind(&names, &arguments.input)?;
+    let tensors = ends
+        .iter()
+        .zip(paths)
+        .map(|((name, shape), path)| npy::read(path, *shape).with_context(|| format!("input {name:?}")))
+        .collect::<Result<Vec<HostTensor>>>()?;
+    let feeds: Vec<(&str, &HostTensor)> = names.into_iter().zip(&tensors).collect();
+
+    let context = Context::new(arguments.backend)?;
+    eprintln!("{}", context.info());
+    let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    let mut times = Vec::new();
+    let mut outputs = Vec::new();
+    for _ in 0..arguments.runs {
+        let start = Instant::now();
+        outputs = session.run(&feeds)?;
+        times.push(start.elapsed());
+    }
+    eprintln!("{}", report(&times));
+    if arguments.profile {
+        eprintln!("{}", session.profile(&feeds)?);
+    }
+    if let Some(directory) = &arguments.dump {
+        std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
+        for (index, output) in outputs.iter().enumerate() {
+            npy::write(&directory.join(format!("{index}.npy")), output)?;
+        }
+    }
+    list(&graph, &outputs)
+}
+
+/// The name and shape of each input, in the graph's order.
+fn inputs(graph: &Graph) -> Result<Vec<(String, Shape)>> {
+    let ends = graph.inputs().iter().map(|&input| Ok((graph.name(input)?.to_owned(), graph.shape(input)?)));
+    ends.collect()
+}
+
+/// The file for each input of the model, in the model's order.
+fn bind<'a>(names: &[&str], given: &'a [Input]) -> Result<Vec<&'a Path>> {
+    let mut files: Vec<Option<&Path>> = vec![None; names.len()];
+    let known = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    for input in given {
+        let path = input.path.display();
+        let place = match &input.name {
+            Some(name) => names
+                .iter()
+                .zip(&mut files)
+                .find_map(|(known, place)| (known == name).then_some(place))
+                .with_context(|| format!("the model has no input {name:?}; it has {known}"))?,
+            None => match &mut files[..] {
+                [only] => only,
+                _ => bail!("--input {path} needs a name, as NAME={path}: the model's inputs are {known}"),
+            },
+        };
+        ensure!(place.is_none(), "--input {path} feeds an input that another --input feeds already");
+        *place = Some(&input.path);
+    }
+    let pairs = names.iter().zip(files);
+    pairs.map(|(name, file)| file.with_context(|| format!("no --input feeds {name:?}"))).collect()
+}
+
+/// The times of the runs, the first apart: it may include work that is done once.
+fn report(times: &[Duration]) -> String {
+    let milliseconds = |time: &Duration| format!("{:.3} ms", time.as_secs_f64() * 1e3);
+    let Some((first, later)) = times.split_first() else { return "no runs".to_owned() };
+    let mut later = later.to_vec();
+    later.sort_unstable();
+    match (later.first(), later.get(later.len() / 2), later.last()) {
+        (Some(fastest), Some(median), Some(slowest)) => format!(
+            "first run {}, then {} runs: fastest {}, median {}, slowest {}, copies included",
+            milliseconds(first),
+            later.len(),
+            milliseconds(fastest),
+            milliseconds(median),
+            milliseconds(slowest)
+        ),
+        _ => format!("first run {}, copies included", milliseconds(first)),
+    }
+}
+
+/// One line for each output: index, name, shape.
+fn list(graph: &Graph, outputs: &[HostTensor]) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    for (index, (&value, output)) in graph.outputs().iter().zip(outputs).enumerate() {
+        writeln!(stdout, "{index}, {}, {}", graph.name(value)?, output.shape())?;
+    }
+    Ok(stdout.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(inputs: &[&str]) -> Vec<Input> {
+        inputs.iter().map(|text| text.parse().expect("a valid input")).collect()
+    }
+
+    fn refused(names: &[&str], inputs: &[&str]) -> String {
+        format!("{:#}", bind(names, &given(inputs)).expect_err("a wrong binding"))
+    }
+
+    #[test]
+    fn files_are_bound_by_name_in_the_models_order() {
+        let inputs = given(&["b=y.npy", "a=x.npy"]);
+        assert_eq!(bind(&["a", "b"], &inputs).expect("bound"), [Path::new("x.npy"), Path::new("y.npy")]);
+        let inputs = given(&["x.npy"]);
+        assert_eq!(bind(&["image"], &inputs).expect("bound"), [Path::new("x.npy")]);
+    }
+
+    #[test]
+    fn wrong_bindings_list_the_models_inputs() {
+        for (names, inputs, words) in [
+            (&["a", "b"][..], &["x.npy"][..], "--input x.npy needs a name, as NAME=x.npy"),
+            (&["a", "b"], &["x.npy"], "\"a\", \"b\""),
+            (&["a"], &["c=x.npy"], "the model has no input \"c\"; it has \"a\""),
+            (&["a"], &["x.npy", "a=y.npy"], "--input y.npy feeds an input that another"),
+            (&["a", "b"], &["a=x.npy"], "no --input feeds \"b\""),
+        ] {
+            let text = refused(names, inputs);
+            assert!(text.contains(words), "no {words:?} in: {text}");
+        }
+    }
+
+    #[test]
+    fn times_report_the_median_of_the_later_runs() {
+        let times: Vec<_> = [90, 3, 1, 2].map(Duration::from_millis).to_vec();
+        let wanted = "first run 90.000 ms, then 3 runs: fastest 1.000 ms, median 2.000 ms, slowest 3.000 ms";
+        assert!(report(&times).starts_with(wanted), "{}", report(&times));
+        assert_eq!(report(&times[..1]), "first run 90.000 ms, copies included");
+    }
+}
