@@ -80,6 +80,19 @@ pub(crate) enum Engine {
     Cpu,
 }
 
+impl Engine {
+    /// The device.
+    pub(crate) fn device(&self) -> Result<&dyn Device> {
+        match self {
+            #[cfg(feature = "wgpu")]
+            Engine::Wgpu(device) => Ok(device),
+            #[cfg(feature = "opencl")]
+            Engine::OpenCl(device) => Ok(device),
+            Engine::Cpu => Err(Error::Internal("the CPU backend has no device".to_owned())),
+        }
+    }
+}
+
 /// A device to run on. Cheap to clone; may be shared by threads.
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -177,6 +190,22 @@ impl Context {
         Ok(Self::with(Engine::Wgpu(device), "the application's device".to_owned()))
     }
 
+    /// Runs on the application's own OpenCL context and queue, which must be in order. Both are
+    /// retained, so the application may drop its handles.
+    ///
+    /// # Errors
+    /// If the queue is out of order or of another context or device, or the device is older than
+    /// OpenCL 1.2.
+    #[cfg(feature = "opencl")]
+    pub fn from_opencl(
+        context: &opencl3::context::Context,
+        device: &opencl3::device::Device,
+        queue: &opencl3::command_queue::CommandQueue,
+    ) -> Result<Self> {
+        let device = OpenClDevice::from_opencl(context, device, queue)?;
+        Ok(Self::with(Engine::OpenCl(device), "the application's device".to_owned()))
+    }
+
     /// The features and limits that an application should ask `adapter` for, so that everything
     /// the crate can use is there.
     #[cfg(feature = "wgpu")]
@@ -186,13 +215,7 @@ impl Context {
 
     /// The device, for the GPU backends: to allocate buffers, and to record kernels of one's own.
     pub fn device(&self) -> Option<&dyn Device> {
-        match &self.engine {
-            #[cfg(feature = "wgpu")]
-            Engine::Wgpu(device) => Some(device),
-            #[cfg(feature = "opencl")]
-            Engine::OpenCl(device) => Some(device),
-            Engine::Cpu => None,
-        }
+        self.engine.device().ok()
     }
 
     /// Which device this is, and why.

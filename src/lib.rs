@@ -18,12 +18,14 @@ pub mod tune;
 
 mod context;
 mod dtype;
+mod eager;
 mod error;
 mod graph;
 mod host;
 mod layout;
 mod limits;
 mod plan;
+mod product;
 mod session;
 mod shape;
 
@@ -43,6 +45,7 @@ pub use ops::conv2d::Conv2d;
 pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;
+pub use product::{MatrixProduct, ProductOptions};
 pub use session::{NodeTime, Port, Profile, Session, SessionOptions};
 pub use shape::{Axis, Padding, Shape, Window};
 pub use tune::work_group::WorkGroup;

@@ -8,7 +8,8 @@
 use diptych::{Backend, Context, HostTensor, Precision, Session, SessionOptions, Shape, WorkGroup, tflite};
 use std::path::{Path, PathBuf};
 
-const MODELS: [&str; 2] = ["posenet_mobilenet_v1_100_257x257_f32", "posenet_mobilenet_v1_075_257x257_os16_f32"];
+const MODELS: [&str; 2] =
+    ["posenet_mobilenet_v1_100_257x257_f32", "posenet_mobilenet_v1_075_257x257_os16_f32"];
 const INPUTS: [&str; 3] = ["pakutaso_person", "random1234", "test_couple"];
 const OUTPUTS: [&str; 4] = ["heatmaps", "offsets", "fwd", "bwd"];
 
@@ -63,7 +64,8 @@ fn npy(path: &Path) -> (Vec<u64>, Vec<f64>) {
 fn picture(golden: &Path) -> HostTensor {
     let (shape, data) = npy(&golden.join("input.npy"));
     let shape = Shape::nhwc(shape[0] as usize, shape[1] as usize, shape[2] as usize, shape[3] as usize);
-    HostTensor::new(shape, data.into_iter().map(|value| value as f32).collect::<Vec<f32>>()).expect("a picture")
+    HostTensor::new(shape, data.into_iter().map(|value| value as f32).collect::<Vec<f32>>())
+        .expect("a picture")
 }
 
 /// The largest absolute difference of each output from its golden.
@@ -81,7 +83,13 @@ fn differences(outputs: &[HostTensor], golden: &Path) -> [f64; 4] {
     })
 }
 
-fn check(model: &str, options: &SessionOptions, backend: Backend, context: &Context, folder: &Path) -> Vec<String> {
+fn check(
+    model: &str,
+    options: &SessionOptions,
+    backend: Backend,
+    context: &Context,
+    folder: &Path,
+) -> Vec<String> {
     let graph = tflite::load(folder.join(format!("{model}.tflite"))).expect("the model");
     let mut session = Session::new(context, &graph, options.clone()).expect("a session");
     let mut failures = Vec::new();

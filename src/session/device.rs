@@ -266,7 +266,7 @@ pub(super) struct DeviceSession {
 
 impl DeviceSession {
     pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
-        let device = device_of(&engine)?;
+        let device = engine.device()?;
         let limits = device.info().limits.clone();
         let mut draft = Draft::new(graph, options, limits);
         for &input in graph.inputs() {
@@ -324,7 +324,7 @@ impl DeviceSession {
 
     pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
         let reads: Vec<&Slice> = self.outputs.iter().collect();
-        let outputs = device_of(&self.engine)?.run(&self.writes(inputs), &self.recording, &reads)?;
+        let outputs = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
         Ok(outputs.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
     }
 
@@ -353,12 +353,12 @@ impl DeviceSession {
                 })?
                 .await
             }
-            Engine::Cpu => device_of(&self.engine).map(|_| Vec::new()),
+            Engine::Cpu => self.engine.device().map(|_| Vec::new()),
         }
     }
 
     pub(super) fn profile(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Profile> {
-        let device = device_of(&self.engine)?;
+        let device = self.engine.device()?;
         for (slice, bytes) in self.writes(inputs) {
             device.write(slice, bytes)?;
         }
@@ -391,16 +391,6 @@ impl DeviceSession {
             encoder.copy_buffer_to_buffer(slice.wgpu_buffer()?, slice.offset, target, 0, slice.bytes);
         }
         Ok(())
-    }
-}
-
-fn device_of(engine: &Engine) -> Result<&dyn Device> {
-    match engine {
-        #[cfg(feature = "wgpu")]
-        Engine::Wgpu(device) => Ok(device),
-        #[cfg(feature = "opencl")]
-        Engine::OpenCl(device) => Ok(device),
-        Engine::Cpu => Err(Error::Internal("a device session on the CPU".to_owned())),
     }
 }
 

@@ -1,0 +1,354 @@
+//! A matrix product made ready to run, its operands in memory that the host can reach.
+
+use crate::context::{Context, Engine};
+use crate::cpu::GemmKernel;
+use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Element, Operand};
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use crate::layout::Layout;
+use crate::ops::convert::ConvertOp;
+use crate::ops::gemm::GemmOp;
+use crate::ops::{Choice, Op};
+use crate::shape::Shape;
+use crate::tune::work_group::{WorkGroup, untuned};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a product runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProductOptions {
+    /// Where A, B, C and the residual lie. [`Memory::HostVisible`] is filled and read in place,
+    /// without a copy (Shimanskiy, *Matrix Multiply on Adreno GPUs*, 2016, part 2).
+    pub memory: Memory,
+    /// The kernel; by rule if `None`.
+    pub choice: Option<Choice>,
+    /// Where the work-group comes from, if the kernel is chosen by rule.
+    pub work_group: WorkGroup,
+}
+
+/// `C = f(alpha * op(A) * op(B) + beta * C + bias) + R` on operands that live with the product.
+///
+/// ```
+/// use diptych::ops::gemm::GemmOp;
+/// use diptych::emit::Operand;
+/// use diptych::{Backend, Context, Gemm, MatrixProduct, Precision, ProductOptions};
+///
+/// let context = Context::new(Backend::Auto)?;
+/// let op = GemmOp::new(2, 3, 2, 1, &Gemm::default(), false, false, Precision::F32)?;
+/// let product = MatrixProduct::new(&context, op, None, None, ProductOptions::default())?;
+/// product.write(Operand::A, |a| a.copy_from_slice(&[1.0, 2.0, 3.0, 4.0]))?;
+/// product.write(Operand::B, |b| b.copy_from_slice(&[1.0, 0.0, 2.0, 0.0, 1.0, 3.0]))?;
+/// product.run()?;
+/// product.read(Operand::C, |c| assert_eq!(c, [1.0, 2.0, 8.0, 3.0, 4.0, 18.0]))?;
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct MatrixProduct {
+    op: GemmOp,
+    kernel: String,
+    runner: Runner,
+}
+
+#[derive(Debug)]
+enum Runner {
+    Device {
+        engine: Engine,
+        buffers: Vec<(Operand, Buffer)>,
+        memory: Memory,
+        /// Makes the image of B, where the kernel reads one.
+        image: Option<Recording>,
+        recording: Recording,
+    },
+    Cpu {
+        kernel: GemmKernel,
+        operands: Mutex<Vec<(Operand, Vec<f32>)>>,
+    },
+}
+
+/// Elements that an operand of `op` holds.
+fn elements(op: &GemmOp, operand: Operand) -> usize {
+    match operand {
+        Operand::A => op.elements_a(),
+        Operand::B => op.elements_b(),
+        _ => op.elements_c(),
+    }
+}
+
+impl MatrixProduct {
+    /// Allocates the operands and compiles the kernel. `bias` and `slope` hold one value per
+    /// column, and are wanted exactly where `op.epilogue` says so.
+    ///
+    /// # Errors
+    /// If the precision is not f32, `bias` or `slope` do not fit the epilogue, no kernel serves
+    /// the product on this device, or the API has no host-visible memory that kernels can use.
+    pub fn new(
+        context: &Context,
+        op: GemmOp,
+        bias: Option<&[f32]>,
+        slope: Option<&[f32]>,
+        options: ProductOptions,
+    ) -> Result<Self> {
+        if op.precision != Precision::F32 {
+            return Err(Error::unsupported(
+                format!("a matrix product in {} on host operands", op.precision),
+                "the host reads and writes f32",
+            ));
+        }
+        let wants_slope = op.epilogue.activation == crate::emit::Activation::PRelu;
+        if op.epilogue.bias != bias.is_some() || wants_slope != slope.is_some() {
+            return Err(Error::shape(
+                "gemm",
+                format!("bias {}, slope {}", bias.is_some(), slope.is_some()),
+                format!("bias {}, slope {wants_slope}, as the epilogue says", op.epilogue.bias),
+            ));
+        }
+        let mut operands = vec![Operand::A, Operand::B];
+        if op.epilogue.residual {
+            operands.push(Operand::Residual);
+        }
+        operands.push(Operand::C);
+        let Some(device) = context.device() else {
+            let zeros = |&operand: &Operand| (operand, vec![0.0; elements(&op, operand)]);
+            let runner = Runner::Cpu {
+                kernel: GemmKernel::new(&op, bias, slope)?,
+                operands: Mutex::new(operands.iter().map(zeros).collect()),
+            };
+            return Ok(MatrixProduct { op, kernel: "cpu_gemm_f32".to_owned(), runner });
+        };
+        let limits = &device.info().limits;
+        let choice = match options.choice {
+            Some(choice) => choice,
+            None => untuned(&op, options.work_group, limits)?,
+        };
+        let launch = op.plan(&choice, limits)?;
+        let mut buffers = Vec::with_capacity(operands.len());
+        for operand in operands {
+            let bytes = 4 * elements(&op, operand) as u64;
+            buffers.push((operand, device.alloc(bytes, options.memory)?));
+        }
+        let (mut image, mut resources) = (None, Vec::new());
+        for binding in &launch.spec.interface.bindings {
+            let constant = match binding.operand {
+                Operand::Bias => bias,
+                Operand::Slope => slope,
+                _ => None,
+            };
+            let own = buffers.iter().find(|(operand, _)| *operand == binding.operand);
+            resources.push(match (constant, own, binding.element) {
+                (Some(data), _, _) => upload(device, &op.pack(&choice, binding.operand, data)?)?,
+                (None, Some((_, rows)), Element::Image2d(_)) => {
+                    let (recording, resource) = image_of(device, &op, rows)?;
+                    image = Some(recording);
+                    resource
+                }
+                (None, Some((_, buffer)), _) => buffer.into(),
+                (None, None, _) => {
+                    return Err(Error::Internal(format!("gemm binds {}", binding.operand.name())));
+                }
+            });
+        }
+        let pipeline = device.compile(&launch.spec.render(limits.dialect)?)?;
+        let (params, groups) = (launch.params.clone(), launch.groups());
+        let recording = device.record(&[Dispatch { pipeline, resources, params, groups }])?;
+        let (engine, memory) = (context.engine.clone(), options.memory);
+        let runner = Runner::Device { engine, buffers, memory, image, recording };
+        Ok(MatrixProduct { op, kernel: launch.spec.label(), runner })
+    }
+
+    /// The product's extents and options.
+    pub fn op(&self) -> &GemmOp {
+        &self.op
+    }
+
+    /// The kernel's label.
+    pub fn kernel(&self) -> &str {
+        &self.kernel
+    }
+
+    fn missing(&self, operand: Operand) -> Error {
+        Error::input("matrix product", operand.name(), "mat_a, mat_b, mat_c, or residual if it has one")
+    }
+
+    /// Lets `fill` write an operand as it is stored. In host-visible memory it fills the matrix in
+    /// place and sees what the matrix held; otherwise it fills zeros that are then uploaded.
+    ///
+    /// # Errors
+    /// If the product has no such operand, or the driver fails.
+    pub fn write(&self, operand: Operand, fill: impl FnOnce(&mut [f32])) -> Result<()> {
+        let wanted = elements(&self.op, operand);
+        match &self.runner {
+            Runner::Cpu { operands, .. } => {
+                let mut operands = operands.lock().unwrap_or_else(PoisonError::into_inner);
+                let own = operands.iter_mut().find(|(own, _)| *own == operand);
+                fill(&mut own.ok_or_else(|| self.missing(operand))?.1);
+                Ok(())
+            }
+            Runner::Device { engine, buffers, memory, image, .. } => {
+                let device = engine.device()?;
+                let buffer = buffers.iter().find(|(own, _)| *own == operand);
+                let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
+                match memory {
+                    Memory::HostVisible => map(device, buffer, wanted, fill)?,
+                    Memory::Device => {
+                        let mut data = vec![0.0f32; wanted];
+                        fill(&mut data);
+                        device.write(&buffer.slice(0, 4 * wanted as u64)?, bytemuck::cast_slice(&data))?;
+                    }
+                }
+                match (operand, image) {
+                    (Operand::B, Some(recording)) => device.submit(recording),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Waits for the runs so far and lets `look` read an operand, in place in host-visible memory.
+    ///
+    /// # Errors
+    /// If the product has no such operand, or the driver fails.
+    pub fn read<T>(&self, operand: Operand, look: impl FnOnce(&[f32]) -> T) -> Result<T> {
+        let wanted = elements(&self.op, operand);
+        match &self.runner {
+            Runner::Cpu { operands, .. } => {
+                let operands = operands.lock().unwrap_or_else(PoisonError::into_inner);
+                let own = operands.iter().find(|(own, _)| *own == operand);
+                Ok(look(&own.ok_or_else(|| self.missing(operand))?.1))
+            }
+            Runner::Device { engine, buffers, memory, .. } => {
+                let device = engine.device()?;
+                let buffer = buffers.iter().find(|(own, _)| *own == operand);
+                let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
+                match memory {
+                    Memory::HostVisible => map(device, buffer, wanted, |data| look(data)),
+                    Memory::Device => {
+                        let bytes = device.read(&buffer.slice(0, 4 * wanted as u64)?)?;
+                        Ok(look(&bytemuck::pod_collect_to_vec::<u8, f32>(&bytes)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Computes C. On a GPU this submits and returns; [`MatrixProduct::read`] waits.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn run(&self) -> Result<()> {
+        match &self.runner {
+            Runner::Device { engine, recording, .. } => engine.device()?.submit(recording),
+            Runner::Cpu { kernel, operands } => {
+                let mut operands = operands.lock().unwrap_or_else(PoisonError::into_inner);
+                // A, B, then the residual if there is one, and C last.
+                let Some(((_, c), [(_, a), (_, b), rest @ ..])) = operands.split_last_mut() else {
+                    return Err(Error::Internal("a product without operands".to_owned()));
+                };
+                kernel.run(a, b, rest.first().map(|(_, residual)| residual.as_slice()), c)
+            }
+        }
+    }
+
+    /// Runs once and returns the kernel's time on the device's clock (the host's, on the CPU).
+    ///
+    /// # Errors
+    /// If the device has no clock or the driver fails.
+    pub fn time(&self) -> Result<Duration> {
+        match &self.runner {
+            Runner::Device { engine, recording, .. } => Ok(engine.device()?.time(recording)?.iter().sum()),
+            Runner::Cpu { .. } => {
+                let start = std::time::Instant::now();
+                self.run().map(|()| start.elapsed())
+            }
+        }
+    }
+}
+
+/// `access` on the first `elements` floats of a host-visible buffer.
+fn map<T>(
+    device: &dyn Device,
+    buffer: &Buffer,
+    elements: usize,
+    access: impl FnOnce(&mut [f32]) -> T,
+) -> Result<T> {
+    let (mut access, mut result) = (Some(access), None);
+    device.map(buffer, &mut |bytes| {
+        let floats = bytes.get_mut(..4 * elements).map(bytemuck::try_cast_slice_mut);
+        if let (Some(access), Some(Ok(floats))) = (access.take(), floats) {
+            result = Some(access(floats));
+        }
+    })?;
+    result.ok_or_else(|| Error::Internal("mapped memory is not whole, aligned floats".to_owned()))
+}
+
+fn upload(device: &dyn Device, data: &[f32]) -> Result<Resource> {
+    let buffer = device.alloc(4 * data.len() as u64, Memory::Device)?;
+    device.write(&buffer.slice(0, 4 * data.len() as u64)?, bytemuck::cast_slice(data))?;
+    Ok((&buffer).into())
+}
+
+/// The image of a row-major B, and the recording that fills it from the buffer.
+fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recording, Resource)> {
+    if op.ldb != op.n {
+        return Err(Error::unsupported(
+            format!("gemm image2d with ldb {} and n {}", op.ldb, op.n),
+            "the image is made from packed rows",
+        ));
+    }
+    let limits = &device.info().limits;
+    let shape = Shape::nhwc(if op.shared_b { 1 } else { op.batch }, op.k, 1, op.n);
+    let [width, height] = Layout::image_extent(&shape);
+    let image = device.alloc_image(width, height, DType::F32)?;
+    let convert = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
+    let launch = convert.plan(&untuned(&convert, WorkGroup::Table, limits)?, limits)?;
+    let dispatch = Dispatch {
+        pipeline: device.compile(&launch.spec.render(limits.dialect)?)?,
+        resources: vec![rows.into(), (&image).into()],
+        params: launch.params.clone(),
+        groups: launch.groups(),
+    };
+    Ok((device.record(&[dispatch])?, (&image).into()))
+}
+
+impl Context {
+    /// `alpha * op(A) * op(B) + beta * C` of packed matrices (see [`Shape::matrix`]), with the
+    /// activation of `options`. For repeated products of one shape use [`MatrixProduct`].
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other, `beta` is not 0 and there is no `c`, or a leading
+    /// dimension is given.
+    pub fn gemm(
+        &self,
+        a: &HostTensor,
+        b: &HostTensor,
+        c: Option<&HostTensor>,
+        options: &crate::Gemm,
+    ) -> Result<HostTensor> {
+        let beta = options.beta;
+        let product = crate::Gemm { beta: crate::Bits(0.0), ..*options };
+        let mut op = GemmOp::of_matrices(a.shape(), b.shape(), &product, false, false, Precision::F32)?;
+        op.beta = beta;
+        let result = Shape::matrix(op.batch, op.m, op.n);
+        match c {
+            Some(c) if c.shape() != result => {
+                return Err(Error::shape("gemm", format!("C {}", c.shape()), format!("C {result}")));
+            }
+            None if beta.0 != 0.0 => {
+                return Err(Error::shape("gemm", format!("beta {} and no C", beta.0), "a C to scale"));
+            }
+            _ => {}
+        }
+        let product = MatrixProduct::new(self, op, None, None, ProductOptions::default())?;
+        let fill = |operand, tensor: &HostTensor| {
+            product.write(operand, |data| data.copy_from_slice(&tensor.to_nhwc()))
+        };
+        fill(Operand::A, a)?;
+        fill(Operand::B, b)?;
+        if let Some(c) = c {
+            fill(Operand::C, c)?;
+        }
+        product.run()?;
+        product.read(Operand::C, |data| HostTensor::new(result, data.to_vec()))?
+    }
+}

@@ -1,0 +1,145 @@
+//! Matrix products and single ops through a context, on every backend.
+
+use diptych::emit::Operand;
+use diptych::ops::gemm::{GemmOp, oracle};
+use diptych::ops::{Choice, Op};
+use diptych::{
+    Backend, Bits, Context, Conv2d, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding, Pointwise,
+    Precision, ProductOptions, Shape,
+};
+
+fn contexts() -> Vec<Context> {
+    [Backend::Cpu, Backend::OpenCl, Backend::Wgpu]
+        .into_iter()
+        .filter_map(|backend| match Context::new(backend) {
+            Ok(context) => Some(context),
+            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
+                panic!("{backend} is required: {error}")
+            }
+            Err(error) => {
+                println!("skipped {backend}: {error}");
+                None
+            }
+        })
+        .collect()
+}
+
+/// Values of both signs that repeat with a long period.
+fn pattern(len: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+    (0..len)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+fn check(context: &Context, op: GemmOp, options: ProductOptions) -> Result<(), diptych::Error> {
+    let product = MatrixProduct::new(context, op, None, None, options)?;
+    let (a, b, c) = (pattern(op.elements_a(), 1), pattern(op.elements_b(), 2), pattern(op.elements_c(), 3));
+    product.write(Operand::A, |data| data.copy_from_slice(&a))?;
+    product.write(Operand::B, |data| data.copy_from_slice(&b))?;
+    product.write(Operand::C, |data| data.copy_from_slice(&c))?;
+    product.run()?;
+    let wanted = oracle(&op, &a, &b, Some(&c), None, None, None);
+    product.read(Operand::C, |found| {
+        for (index, wanted) in wanted.value.iter().enumerate() {
+            let (batch, row, column) = (index / op.n / op.m, index / op.n % op.m, index % op.n);
+            let found = f64::from(found[op.index_c(batch, row, column)]);
+            let error = (found - wanted).abs();
+            let tolerance = 1e-6 * (op.k as f64 + 4.0);
+            assert!(error <= tolerance, "{} {op:?} [{row},{column}]: {found} {wanted}", context.info());
+        }
+    })
+}
+
+#[test]
+fn a_product_with_leading_dimensions_and_beta_is_right_in_both_memories() {
+    let options = Gemm {
+        alpha: Bits(0.5),
+        beta: Bits(-2.0),
+        transpose_a: true,
+        lda: Some(40),
+        ldb: Some(37),
+        ldc: Some(29),
+        ..Default::default()
+    };
+    let op = GemmOp::new(33, 29, 17, 2, &options, false, false, Precision::F32).expect("extents");
+    for context in contexts() {
+        check(&context, op, ProductOptions::default()).expect("device memory");
+        let mapped = ProductOptions { memory: Memory::HostVisible, ..Default::default() };
+        match check(&context, op, mapped) {
+            Ok(()) => {}
+            Err(error @ diptych::Error::Unsupported { .. }) => println!("{}: {error}", context.info()),
+            Err(error) => panic!("{}: {error}", context.info()),
+        }
+    }
+}
+
+#[test]
+fn the_micro_tile_reads_b_from_an_image_on_opencl() {
+    for (m, n, k) in [(8, 4, 4), (9, 31, 7), (64, 48, 32)] {
+        let op = GemmOp::new(m, n, k, 2, &Gemm::default(), false, false, Precision::F32).expect("extents");
+        for context in contexts() {
+            let choice = Choice { variant: "image2d", tile: [1, 8, 1], work_group: [8, 8, 1] };
+            let Some(device) = context.device() else { continue };
+            if op.space(&device.info().limits).iter().any(|(variant, _)| *variant == "image2d") {
+                check(&context, op, ProductOptions { choice: Some(choice), ..Default::default() })
+                    .expect("B as an image");
+            } else {
+                assert!(device.info().limits.max_image.is_none(), "{}", context.info());
+            }
+        }
+    }
+}
+
+#[test]
+fn single_ops_agree_between_backends() {
+    let contexts = contexts();
+    let x = HostTensor::new(Shape::nhwc(2, 7, 5, 6), pattern(420, 4)).expect("x");
+    let w = HostTensor::new(Shape::nhwc(9, 3, 3, 6), pattern(486, 5)).expect("w");
+    let d = HostTensor::new(Shape::nhwc(1, 3, 3, 12), pattern(108, 6)).expect("d");
+    let p = HostTensor::new(Shape::nhwc(5, 1, 1, 6), pattern(30, 7)).expect("p");
+    let bias = HostTensor::vector(pattern(9, 8)).expect("bias");
+    let conv = Conv2d { stride: [2, 1], padding: Padding::Same, ..Default::default() };
+    let depth = Depthwise { padding: Padding::Same, ..Default::default() };
+    let all = |context: &Context| {
+        vec![
+            context.conv2d(&x, &w, Some(&bias), &conv).expect("conv2d"),
+            context.depthwise(&x, &d, None, &depth).expect("depthwise"),
+            context.pointwise(&x, &p, None, &Pointwise::default()).expect("pointwise"),
+            context
+                .gemm(
+                    &HostTensor::matrix(2, 3, 4, pattern(24, 9)).expect("a"),
+                    &HostTensor::matrix(1, 4, 6, pattern(24, 10)).expect("b"),
+                    None,
+                    &Gemm::default(),
+                )
+                .expect("gemm"),
+        ]
+    };
+    let wanted = all(&contexts[0]);
+    for context in &contexts[1..] {
+        for (found, wanted) in all(context).iter().zip(&wanted) {
+            assert_eq!(found.shape(), wanted.shape());
+            for (found, wanted) in found.to_f32().iter().zip(wanted.to_f32().iter()) {
+                assert!((found - wanted).abs() < 2e-5, "{}: {found} {wanted}", context.info());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_product_refuses_what_does_not_fit() {
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let matrix =
+        |rows, columns| HostTensor::matrix(1, rows, columns, vec![1.0; rows * columns]).expect("a matrix");
+    let text = |result: diptych::Result<HostTensor>| result.expect_err("does not fit").to_string();
+    let inner = text(context.gemm(&matrix(2, 3), &matrix(4, 2), None, &Gemm::default()));
+    assert!(inner.contains("found 3 and 4"), "{inner}");
+    let beta = Gemm { beta: Bits(1.0), ..Default::default() };
+    assert!(text(context.gemm(&matrix(2, 3), &matrix(3, 2), None, &beta)).contains("no C"));
+    let packed = Gemm { lda: Some(8), ..Default::default() };
+    assert!(text(context.gemm(&matrix(2, 3), &matrix(3, 2), None, &packed)).contains("lda"));
+}
