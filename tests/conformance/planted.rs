@@ -1,0 +1,1 @@
+//! Wrong kernels that the harness must refuse: a harness that cannot fail proves nothing.
