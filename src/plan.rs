@@ -1,0 +1,105 @@
+//! The memory plan: which values of a network share a buffer.
+//!
+//! Values whose lifetimes do not meet may share one. The plan is greedy by size (Pisarchyk and
+//! Lee, *Efficient Memory Management for Deep Neural Net Inference*, 2020, "shared objects"): the
+//! largest value first, each into the smallest buffer that is free during its lifetime.
+
+/// A value's size and the steps between which it must keep its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// The step that writes it.
+    pub(crate) first: usize,
+    /// The last step that reads it (or writes it, if none reads it).
+    pub(crate) last: usize,
+}
+
+impl Lifetime {
+    fn meets(&self, other: &Lifetime) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// Buffers and who lives in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MemoryPlan {
+    /// Bytes of each buffer.
+    pub(crate) buffers: Vec<u64>,
+    /// The buffer of each value.
+    pub(crate) place: Vec<usize>,
+}
+
+/// Places every value.
+pub(crate) fn plan(lifetimes: &[Lifetime]) -> MemoryPlan {
+    let mut order: Vec<usize> = (0..lifetimes.len()).collect();
+    order.sort_by_key(|&value| (std::cmp::Reverse(lifetimes[value].bytes), value));
+    let mut buffers: Vec<(u64, Vec<usize>)> = Vec::new();
+    let mut place = vec![0; lifetimes.len()];
+    for value in order {
+        let lifetime = lifetimes[value];
+        let free = buffers
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, tenants))| tenants.iter().all(|&tenant| !lifetimes[tenant].meets(&lifetime)))
+            .min_by_key(|(_, (bytes, _))| *bytes)
+            .map(|(buffer, _)| buffer);
+        let buffer = free.unwrap_or_else(|| {
+            buffers.push((lifetime.bytes, Vec::new()));
+            buffers.len() - 1
+        });
+        // Larger values were placed first, so the buffer is large enough.
+        buffers[buffer].1.push(value);
+        place[value] = buffer;
+    }
+    MemoryPlan { buffers: buffers.into_iter().map(|(bytes, _)| bytes).collect(), place }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_chain_needs_two_buffers() {
+        let chain: Vec<Lifetime> = (0..10)
+            .map(|step| Lifetime { bytes: 100 + step as u64, first: step, last: step + 1 })
+            .collect();
+        let plan = plan(&chain);
+        assert_eq!(plan.buffers, [109, 108]);
+    }
+
+    #[test]
+    fn a_residual_keeps_its_buffer() {
+        let lifetimes = [
+            Lifetime { bytes: 64, first: 0, last: 3 },
+            Lifetime { bytes: 64, first: 1, last: 2 },
+            Lifetime { bytes: 64, first: 2, last: 3 },
+            Lifetime { bytes: 64, first: 3, last: 4 },
+        ];
+        let plan = plan(&lifetimes);
+        assert_eq!(plan.buffers.len(), 3);
+        assert_ne!(plan.place[0], plan.place[3], "a step's output is never its input");
+    }
+
+    proptest! {
+        #[test]
+        fn tenants_never_meet_and_always_fit(
+            values in prop::collection::vec((1u64..1000, 0usize..20, 0usize..6), 1..40)
+        ) {
+            let lifetimes: Vec<Lifetime> = values
+                .into_iter()
+                .map(|(bytes, first, length)| Lifetime { bytes, first, last: first + length })
+                .collect();
+            let plan = plan(&lifetimes);
+            for (i, a) in lifetimes.iter().enumerate() {
+                prop_assert!(plan.buffers[plan.place[i]] >= a.bytes);
+                for (j, b) in lifetimes.iter().enumerate().skip(i + 1) {
+                    prop_assert!(plan.place[i] != plan.place[j] || !a.meets(b));
+                }
+            }
+            let shared: u64 = plan.buffers.iter().sum();
+            prop_assert!(shared <= lifetimes.iter().map(|lifetime| lifetime.bytes).sum());
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Which work-group a kernel gets.
+
+pub mod tables;
+pub mod work_group;

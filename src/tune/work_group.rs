@@ -1,0 +1,150 @@
+//! From a table's work-group to one that a device can launch, and the choice of an untuned node.
+
+use super::tables;
+use crate::error::{Error, Result};
+use crate::limits::{Family, Limits};
+use crate::ops::{Choice, Op};
+
+/// Where the work-groups of a session come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum WorkGroup {
+    /// The GL delegate's tables ([`tables`]), shrunk to the device's limits.
+    #[default]
+    Table,
+    /// This size for every kernel; an error where a kernel cannot be launched with it.
+    Fixed([u32; 3]),
+}
+
+/// Halves the longest extent until the work-group keeps the device's limits.
+pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
+    for axis in 0..3 {
+        size[axis] = size[axis].clamp(1, limits.max_work_group[axis].max(1));
+    }
+    while size.iter().product::<u32>() > limits.max_invocations.max(1) {
+        let longest = if size[0] >= size[1] && size[0] >= size[2] {
+            0
+        } else if size[1] >= size[2] {
+            1
+        } else {
+            2
+        };
+        size[longest] = size[longest].div_ceil(2);
+    }
+    size
+}
+
+/// The table's work-group for a kernel of `op`.
+///
+/// The tables are made for grids of width x height x slices. A kernel whose grid is a row of
+/// pixels by slices gets the same number of invocations: width and height folded into one axis.
+pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> [u32; 3] {
+    let size = match (op.name(), variant) {
+        ("pointwise", "micro") => {
+            let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
+            [x * y, z, 1]
+        }
+        ("conv2d" | "pointwise", _) => tables::gl_conv(limits.family, op.dst_depth()),
+        // The micro-tile's article advises large groups that no edge leaves half empty; a square
+        // of 64 serves any matrix.
+        ("gemm", _) => [8, 8, 1],
+        _ => tables::gl_workload(limits.family, op.grid(variant, tile)[2]),
+    };
+    shrink(size, limits)
+}
+
+/// Invocations that keep a device of this family busy, roughly.
+fn enough_invocations(limits: &Limits) -> u64 {
+    match limits.family {
+        Family::CpuDriver => 512,
+        Family::Adreno(_) | Family::Mali(_) | Family::PowerVr => 4096,
+        Family::Nvidia | Family::Amd => 65536,
+        _ => 16384,
+    }
+}
+
+/// What an untuned node runs: the first (variant, tile) of its space that leaves the device enough
+/// invocations, or else the one with the most; with the table's or the given work-group.
+///
+/// # Errors
+/// If no kernel can run; the error lists every candidate with its reason.
+pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Choice> {
+    let enough = enough_invocations(limits);
+    let mut best: Option<(u64, Choice)> = None;
+    let mut refused = Vec::new();
+    for (variant, tile) in op.space(limits) {
+        let work_group = match work_group {
+            WorkGroup::Table => table(op, variant, tile, limits),
+            WorkGroup::Fixed(size) => size,
+        };
+        let choice = Choice { variant, tile, work_group };
+        if let Err(error) = op.fits(&choice, limits) {
+            refused.push(error.to_string());
+            continue;
+        }
+        let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
+        if invocations >= enough {
+            return Ok(choice);
+        }
+        if best.is_none_or(|(most, _)| invocations > most) {
+            best = Some((invocations, choice));
+        }
+    }
+    best.map(|(_, choice)| choice).ok_or_else(|| {
+        let reason = if refused.is_empty() {
+            "no kernel serves these shapes on this device".to_owned()
+        } else {
+            refused.join("; ")
+        };
+        Error::unsupported(op.name(), reason)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::ops::pointwise::{Pointwise, PointwiseOp};
+    use crate::shape::Shape;
+
+    fn node_27() -> PointwiseOp {
+        let (input, weights) = (Shape::nhwc(1, 9, 9, 1024), Shape::nhwc(1024, 1, 1, 1024));
+        PointwiseOp::new(input, weights, &Pointwise::default(), true, false, Precision::F32)
+            .expect("the article's node")
+    }
+
+    #[test]
+    fn a_work_group_is_shrunk_along_its_longest_extent() {
+        let limits = Limits::webgpu();
+        assert_eq!(shrink([32, 32, 1], &limits), [16, 16, 1]);
+        assert_eq!(shrink([4, 4, 64], &limits), [4, 4, 16]);
+        assert_eq!(shrink([8, 4, 8], &limits), [8, 4, 8]);
+        assert_eq!(shrink([0, 1, 1], &limits), [1, 1, 1]);
+    }
+
+    #[test]
+    fn the_table_covers_folded_grids_with_as_many_invocations() {
+        let op = node_27();
+        assert_eq!(table(&op, "direct", [1, 1, 1], &Limits::webgpu()), [8, 4, 8]);
+        assert_eq!(table(&op, "micro", [4, 2, 1], &Limits::webgpu()), [32, 8, 1]);
+    }
+
+    #[test]
+    fn a_large_gpu_gets_small_tiles_on_a_small_map_and_a_cpu_driver_large_ones() {
+        let op = node_27();
+        let on = |family| {
+            let limits = Limits { family, ..Limits::webgpu() };
+            untuned(&op, WorkGroup::Table, &limits).expect("a choice").tile
+        };
+        assert_eq!(on(Family::CpuDriver), [4, 2, 1]);
+        assert_eq!(on(Family::Nvidia), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_size_that_no_kernel_can_have_lists_every_candidate() {
+        let fixed = WorkGroup::Fixed([512, 2, 1]);
+        let error = untuned(&node_27(), fixed, &Limits::webgpu()).expect_err("1024 of 256 invocations");
+        let text = error.to_string();
+        assert!(text.contains("1024 invocations, the device allows 256"), "{text}");
+        assert!(text.matches("pointwise").count() > 5, "{text}");
+    }
+}

@@ -1,0 +1,160 @@
+//! The PoseNet example's own parts, and these on real networks' outputs.
+//!
+//! The modules' unit tests run here too: Cargo builds the example but does not test it. The real
+//! outputs, computed in float64, lie under `$DIPTYCH_SHARED/posenet/golden` (default `../shared`);
+//! where they are absent the tests say so and pass.
+
+#![expect(dead_code, reason = "the example's modules are included whole; the tests use parts of them")]
+
+#[path = "../examples/posenet/decode.rs"]
+mod decode;
+#[path = "../examples/posenet/draw.rs"]
+mod draw;
+#[path = "../examples/posenet/heads.rs"]
+mod heads;
+#[path = "../examples/posenet/multi.rs"]
+mod multi;
+#[path = "../examples/posenet/picture.rs"]
+mod picture;
+#[path = "../examples/posenet/report.rs"]
+mod report;
+#[path = "../examples/posenet/skeleton.rs"]
+mod skeleton;
+
+use decode::{Pose, single};
+use heads::{Heads, Map};
+use multi::{Settings, multi};
+use picture::Picture;
+use std::path::{Path, PathBuf};
+
+/// The parts as `keypoints.json` calls them, in the order of the heatmap's channels.
+const SHORT: [&str; skeleton::PARTS] = [
+    "nose", "lEye", "rEye", "lEar", "rEar", "lSho", "rSho", "lElb", "rElb", "lWri", "rWri", "lHip", "rHip",
+    "lKne", "rKne", "lAnk", "rAnk",
+];
+
+const LARGE: &str = "posenet_mobilenet_v1_100_257x257_f32";
+const FINE: &str = "posenet_mobilenet_v1_075_257x257_os16_f32";
+
+/// The folder of shared files, if it is there.
+fn shared() -> Option<PathBuf> {
+    let root = std::env::var_os("DIPTYCH_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
+    let folder = root.join("posenet");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: no {} (set DIPTYCH_SHARED)", folder.display());
+    None
+}
+
+/// An array of four axes, as f32.
+fn read(path: &Path) -> ([usize; 4], Vec<f32>) {
+    let file = std::io::BufReader::new(std::fs::File::open(path).expect("a file"));
+    let npy = npyz::NpyFile::new(file).expect("an npy file");
+    let shape: Vec<usize> = npy.shape().iter().map(|&extent| extent as usize).collect();
+    let values = match npy.try_data::<f64>() {
+        Ok(data) => data.map(|value| value.expect("a value") as f32).collect(),
+        Err(npy) => npy.into_vec::<f32>().expect("f64 or f32"),
+    };
+    (shape.try_into().expect("four axes"), values)
+}
+
+fn heads_of(folder: &Path) -> Heads {
+    let map = |file: &str| {
+        let (shape, values) = read(&folder.join(format!("{file}.f64.npy")));
+        Map::new(file, shape, values).expect("finite values")
+    };
+    let (input, _) = read(&folder.join("input.npy"));
+    let displacements = Some([map("fwd"), map("bwd")]);
+    Heads::new([input[1], input[2]], map("heatmaps"), map("offsets"), displacements).expect("a PoseNet")
+}
+
+/// (x, y, score) of each part.
+fn expected(folder: &Path) -> [[f64; 3]; skeleton::PARTS] {
+    let text = std::fs::read_to_string(folder.join("keypoints.json")).expect("keypoints");
+    let object: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(object.as_object().map(serde_json::Map::len), Some(SHORT.len()));
+    SHORT.map(|name| [0, 1, 2].map(|axis| object[name][axis].as_f64().expect("a number")))
+}
+
+#[test]
+fn single_pose_agrees_with_the_goldens() {
+    let Some(shared) = shared() else { return };
+    let mut failures = Vec::new();
+    let mut cases = 0;
+    for model in std::fs::read_dir(shared.join("golden")).expect("goldens") {
+        for input in std::fs::read_dir(model.expect("a folder").path()).expect("a model's goldens") {
+            let folder = input.expect("a folder").path();
+            let (pose, expected) = (single(&heads_of(&folder)), expected(&folder));
+            cases += 1;
+            for ((found, wanted), name) in pose.keypoints.iter().zip(expected).zip(SHORT) {
+                let differences = [
+                    f64::from(found.x) - wanted[0],
+                    f64::from(found.y) - wanted[1],
+                    100.0 * (f64::from(found.score) - wanted[2]), // scores within 1e-5
+                ];
+                if differences.iter().any(|difference| difference.abs() > 1e-3) {
+                    failures.push(format!("{} {name}: {found:?} for {wanted:?}", folder.display()));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(cases >= 6, "{cases} cases");
+}
+
+/// The largest distance between the sure parts of two poses, in pixels, and their number.
+fn apart(pose: &Pose, other: &Pose) -> (f32, usize) {
+    let both = pose.keypoints.iter().zip(&other.keypoints);
+    let sure = both.filter(|(a, b)| a.score > 0.5 && b.score > 0.5);
+    sure.fold((0.0, 0), |(most, count), (a, b)| (f32::max(most, (a.x - b.x).hypot(a.y - b.y)), count + 1))
+}
+
+#[test]
+fn of_one_person_both_decoders_say_the_same() {
+    let Some(shared) = shared() else { return };
+    for model in [LARGE, FINE] {
+        let heads = heads_of(&shared.join("golden").join(model).join("pakutaso_person"));
+        let poses = multi(&heads, &Settings::default()).expect("displacements");
+        assert_eq!(poses.len(), 1, "{model}: {poses:?}");
+        // The tree may enter a part's neighbourhood at another cell than the highest.
+        let (most, count) = apart(&poses[0], &single(&heads));
+        assert!(most < 8.0 && count >= 15, "{model}: {count} sure parts, up to {most} pixels apart");
+    }
+}
+
+#[test]
+fn the_couple_are_two_people() {
+    let Some(shared) = shared() else { return };
+    for model in [LARGE, FINE] {
+        let heads = heads_of(&shared.join("golden").join(model).join("test_couple"));
+        let poses = multi(&heads, &Settings::default()).expect("displacements");
+        assert_eq!(poses.len(), 2, "{model}: {poses:?}");
+        // He walks left of her, with x = 125 between them. At this size the network itself mixes
+        // up ears and feet of people so close, so the test looks at what it is clear about.
+        let (his, hers) = if poses[0].keypoints[0].x < poses[1].keypoints[0].x { (0, 1) } else { (1, 0) };
+        for part in ["nose", "lSho", "rSho", "lHip", "rHip"] {
+            let index = SHORT.iter().position(|&name| name == part).expect("a part");
+            let (his, hers) = (poses[his].keypoints[index], poses[hers].keypoints[index]);
+            assert!(his.x < 125.0 && his.score > 0.5, "{model}: his {part} {his:?}");
+            assert!(hers.x > 125.0 && hers.score > 0.5, "{model}: her {part} {hers:?}");
+        }
+    }
+}
+
+#[test]
+fn the_resize_agrees_with_the_goldens() {
+    let Some(shared) = shared() else { return };
+    for (name, file) in [("pakutaso_person", "pakutaso_person.jpg"), ("test_couple", "test_couple.jpg")] {
+        let picture = Picture::open(&shared.join("images").join(file)).expect("a photograph");
+        let (shape, wanted) = read(&shared.join("golden").join(LARGE).join(name).join("input.npy"));
+        let found = picture.input([shape[1], shape[2]]).expect("an input");
+        assert_eq!(found.len(), wanted.len());
+        let steps = found.iter().zip(&wanted).map(|(a, b)| f64::from((a - b).abs()) * 127.5);
+        let (sum, most) = steps.fold((0.0, 0.0), |(sum, most), step| (sum + step, f64::max(most, step)));
+        let mean = sum / found.len() as f64;
+        println!("{name}: difference of the input, in steps of a byte: largest {most:.2}, mean {mean:.4}");
+        // JPEG decoders round differently; any other resize is off by more than 20 steps.
+        assert!(most < 4.0 && mean < 0.15, "{name}: largest {most}, mean {mean}");
+    }
+}
