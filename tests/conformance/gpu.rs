@@ -1,8 +1,9 @@
 //! Runs one kernel between canaries.
 //!
-//! Every buffer is bound as a slice in the middle of a larger one. Around it, and in all of the
-//! destination, lies a pattern that is NaN both as f32 and as f16, so a read that strays gives NaN
-//! and a write that strays is seen. In the C4 inputs of a convolution the lanes beyond the channels
+//! Every operand lies in the middle of a larger buffer. Around it, and in all of the destination,
+//! lies a pattern that is NaN both as f32 and as f16, so a read that strays gives NaN and a write
+//! that strays is seen. The binding covers the guard behind the operand, because a driver may drop
+//! or clamp what goes beyond a binding and so hide it. In the C4 inputs of a convolution the lanes beyond the channels
 //! hold 3: a previous op's activation may leave any finite value there, and it must not matter.
 //! Those lanes of a convolution's output must be finite; those of a conversion's must be zero.
 
@@ -18,12 +19,17 @@ use half::f16;
 /// NaN as one f32 and as each of two f16.
 const CANARY: [u8; 4] = 0x7fc1_7fc1u32.to_ne_bytes();
 
+/// Bytes of canaries on each side: more than a whole plane of the mistakes in `planted`, so that
+/// they corrupt nothing else.
+const GUARD: usize = 4096;
+
 /// What lies in the lanes beyond the channels of a convolution's inputs.
 const BEYOND: f32 = 3.0;
 
 /// A buffer's contents between guards.
 struct Guarded {
     buffer: Buffer,
+    /// What is bound: the contents and the guard behind them.
     slice: Slice,
     /// What is written to the whole buffer before the run.
     bytes: Vec<u8>,
@@ -37,13 +43,13 @@ impl Guarded {
     fn new(device: &dyn Device, element: Element, values: &[f32]) -> diptych::Result<Self> {
         let content = encode(values, element.dtype());
         let alignment = device.info().limits.binding_alignment.max(16) as usize;
-        let guard = 256usize.next_multiple_of(alignment);
+        let guard = GUARD.next_multiple_of(alignment);
         let used = content.len().next_multiple_of(4);
         let mut bytes: Vec<u8> =
             CANARY.iter().copied().cycle().take((2 * guard + used).next_multiple_of(16)).collect();
         bytes[guard..guard + content.len()].copy_from_slice(&content);
         let buffer = device.alloc(bytes.len() as u64, Memory::Device)?;
-        let slice = buffer.slice(guard as u64, used as u64)?;
+        let slice = buffer.slice(guard as u64, (bytes.len() - guard) as u64)?;
         Ok(Guarded { buffer, slice, bytes, guard, element, len: values.len() })
     }
 
@@ -56,7 +62,10 @@ impl Guarded {
         for (at, (found, wanted)) in read.iter().zip(&self.bytes).enumerate() {
             if !(self.guard..end).contains(&at) && found != wanted {
                 let place = at as i64 - self.guard as i64;
-                return Err(format!("a canary was overwritten, {place} bytes from the start of {end}"));
+                return Err(format!(
+                    "a canary was overwritten, {place} bytes from the start of {}",
+                    end - self.guard
+                ));
             }
         }
         Ok(decode(&read[self.guard..end], self.element.dtype()))
