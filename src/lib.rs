@@ -1,25 +1,48 @@
 //! Convolutional networks and matrix products on any GPU that speaks Vulkan or OpenCL.
+//!
+//! One op set is described once and emitted twice: as WGSL compute shaders, run by `wgpu`, and as
+//! OpenCL C kernels, run by `opencl3`. The same ops run on the CPU where there is neither.
+
+#[cfg(feature = "opencl")]
+pub use opencl3;
+#[cfg(feature = "wgpu")]
+pub use wgpu;
+
 pub mod cpu;
 pub mod device;
-pub mod dtype;
 pub mod emit;
-pub mod error;
-pub mod graph;
-pub mod host;
-pub mod layout;
-pub mod limits;
+#[cfg(feature = "tflite")]
+pub mod model;
 pub mod ops;
-pub mod shape;
+pub mod tune;
 
+mod context;
+mod dtype;
+mod error;
+mod graph;
+mod host;
+mod layout;
+mod limits;
+mod plan;
+mod session;
+mod shape;
+
+pub use context::{Backend, Context, ContextInfo, DeviceListing, devices};
+pub use device::{DeviceInfo, Memory};
 pub use dtype::{DType, Precision};
-pub use emit::{Activation, Bits, Epilogue};
+pub use emit::{Activation, Bits, Dialect, Epilogue};
 pub use error::{Error, Result};
-pub use graph::{Extras, Graph, NodeOp, Right, Value};
+pub use graph::{Extras, Graph, Node, NodeOp, Right, Value};
 pub use host::HostTensor;
 pub use layout::Layout;
-pub use limits::{Family, Limits};
+pub use limits::{Family, Limits, MaliArchitecture};
+#[cfg(feature = "tflite")]
+pub use model::tflite;
+pub use ops::Choice;
 pub use ops::conv2d::Conv2d;
 pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;
-pub use shape::{Padding, Shape};
+pub use session::{NodeTime, Port, Profile, Session, SessionOptions};
+pub use shape::{Axis, Padding, Shape, Window};
+pub use tune::work_group::WorkGroup;

@@ -40,10 +40,22 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("posenet: {error:#}");
+            eprintln!("posenet: {}", sentence(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes, leaving out causes that were told already.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text += if text.is_empty() { "" } else { ": " };
+            text += &cause;
+        }
+    }
+    text
 }
 
 fn run(options: &Options) -> Result<()> {
@@ -95,8 +107,13 @@ fn run(options: &Options) -> Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")
 }
 
-/// The drawing must not replace what it was made from.
+/// Looks before the long work whether the drawing has a place, and not that of what it is made from.
 fn check_output(options: &Options) -> Result<()> {
+    if let Some(folder) = options.output.parent()
+        && !folder.as_os_str().is_empty()
+    {
+        ensure!(folder.is_dir(), "--output: there is no folder {}", folder.display());
+    }
     let Ok(output) = options.output.canonicalize() else {
         return Ok(()); // It does not exist yet.
     };

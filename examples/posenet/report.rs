@@ -2,7 +2,7 @@
 
 use crate::decode::Pose;
 use crate::skeleton::NAMES;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -190,10 +190,13 @@ fn profile_table(rows: &[NodeRow]) -> Table {
     table(&["node", "op", "kernel", "work-group", "ms", "share"], &[3, 4, 5], nodes.chain([sum]))
 }
 
+/// A rule under the header, and nothing else.
+const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
 /// A table whose columns `right` hold numbers.
 fn table(header: &[&str], right: &[usize], rows: impl Iterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header.to_vec());
+    table.load_style(RULED).set_header(header.to_vec());
     for row in rows {
         table.add_row(row);
     }

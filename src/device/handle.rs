@@ -18,7 +18,7 @@ pub struct Buffer {
 #[derive(Debug, Clone)]
 pub(crate) enum RawBuffer {
     #[cfg(feature = "wgpu")]
-    Wgpu(::wgpu::Buffer),
+    Wgpu(wg::RawBuffer),
     #[cfg(feature = "opencl")]
     OpenCl(cl::RawBuffer),
 }
@@ -215,4 +215,16 @@ impl Recording {
 #[cfg(all(feature = "wgpu", feature = "opencl"))]
 pub(crate) fn foreign(what: &str, api: &str) -> Error {
     Error::input(what, "a handle of another device", format!("a handle of this {api} device"))
+}
+
+#[cfg(feature = "wgpu")]
+impl Slice {
+    /// The wgpu buffer under it.
+    pub(crate) fn wgpu_buffer(&self) -> Result<&::wgpu::Buffer> {
+        match &self.buffer.raw {
+            RawBuffer::Wgpu(buffer) => Ok(buffer.handle()),
+            #[cfg(feature = "opencl")]
+            RawBuffer::OpenCl(_) => Err(foreign("buffer", "wgpu")),
+        }
+    }
 }

@@ -1,14 +1,318 @@
-//! OpenCL through opencl3.
+//! OpenCL through opencl3, found at run time.
+//!
+//! | file | what |
+//! |---|---|
+//! | `loader` | finds the library |
+//! | `call` | codes to errors, handles, commands without events |
+//! | `query` | which devices there are, and their limits |
+//! | `memory` | buffers and images, copies, mapping |
+//! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
+//! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
+//!
+//! One in-order queue carries all work, so a command sees the effects of those before it without
+//! events. Every call that enqueues more than one command holds a lock, so that threads which
+//! share a device do not mix their commands.
+//!
+//! Kernel text is trusted: OpenCL C has pointers, and nothing here or in a driver keeps a kernel
+//! within the buffers it is given.
 
-/// Raw.
-#[derive(Debug, Clone)]
-pub(crate) struct RawBuffer;
-/// Raw.
-#[derive(Debug, Clone)]
-pub(crate) struct RawImage;
-/// Raw.
-#[derive(Debug, Clone)]
-pub(crate) struct RawPipeline;
-/// Raw.
-#[derive(Debug, Clone)]
-pub(crate) struct RawRecording;
+mod arguments;
+mod call;
+mod compile;
+mod loader;
+mod memory;
+mod order;
+mod query;
+mod record;
+
+pub(crate) use compile::RawPipeline;
+pub(crate) use memory::{RawBuffer, RawImage};
+pub(crate) use record::RawRecording;
+
+/// The crate whose objects [`OpenClDevice::from_opencl`] takes.
+pub use opencl3;
+
+use crate::device::family::{self, Facts};
+use crate::device::{
+    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pipeline, Recording, Slice, handle,
+};
+use crate::dtype::DType;
+use crate::emit::KernelSource;
+use crate::error::{Error, Result};
+use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
+use cl3::command_queue::{
+    CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
+    CL_QUEUE_PROPERTIES,
+};
+use cl3::device::cl_device_id;
+use order::Order;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Chooses the device: part of its name or its platform's, in any case.
+const CHOICE: &str = "DIPTYCH_OPENCL_DEVICE";
+
+/// An OpenCL device. Cloning is cheap: clones share the context, the queue and the compiled
+/// programs, and may be used from any thread.
+#[derive(Clone)]
+pub struct OpenClDevice {
+    inner: Arc<Inner>,
+}
+
+/// What the clones of a device, and all its buffers, images, kernels and recordings, share.
+struct Inner {
+    info: DeviceInfo,
+    facts: Facts,
+    runtime: &'static Runtime,
+    id: opencl3::device::Device,
+    address_bits: u32,
+    /// Held while commands are enqueued, and while a buffer is mapped.
+    order: Order,
+    /// Programs by their text.
+    programs: Mutex<HashMap<String, Arc<Owned<Program>>>>,
+    /// Profiles its commands; made when first used. A queue that profiles is slower.
+    timing: Mutex<Option<Owned<Queue>>>,
+    queue: Owned<Queue>,
+    /// Whether the queue is the device's own, not an application's.
+    own_queue: bool,
+    context: Owned<Context>,
+}
+
+impl fmt::Debug for OpenClDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenClDevice").field("info", &self.inner.info).finish_non_exhaustive()
+    }
+}
+
+impl OpenClDevice {
+    /// Opens the best device of all platforms: GPUs before accelerators before CPUs.
+    ///
+    /// `filter` is a part of the device's or its platform's name, in any case; without it the
+    /// variable `DIPTYCH_OPENCL_DEVICE` is used if set.
+    ///
+    /// # Errors
+    /// [`Error::OpenClLibrary`] without an OpenCL library, [`Error::NoDevice`] with a line for
+    /// each device that was passed over.
+    pub fn open(filter: Option<&str>) -> Result<Self> {
+        let choice = std::env::var(CHOICE).ok().filter(|choice| !choice.is_empty());
+        let (device, info) = query::best(filter.or(choice.as_deref()))?;
+        let raw = cl3::context::create_context(&[device.id()], std::ptr::null(), None, std::ptr::null_mut());
+        // SAFETY: the call made the context, and this is its only reference.
+        let context = unsafe { Owned::new(check("clCreateContext", raw)?) };
+        let queue = new_queue(&context, device.id(), 0)?;
+        Self::assemble(device, info, context, queue, true)
+    }
+
+    /// Every device that [`OpenClDevice::open`] could open, the best first.
+    ///
+    /// # Errors
+    /// [`Error::OpenClLibrary`] without an OpenCL library, or if the library fails.
+    pub fn list() -> Result<Vec<DeviceInfo>> {
+        Ok(query::devices()?.into_iter().filter_map(|found| found.info.ok()).collect())
+    }
+
+    /// The path or name that the OpenCL library was found under.
+    ///
+    /// # Errors
+    /// [`Error::OpenClLibrary`] with everything that was tried.
+    pub fn library() -> Result<&'static str> {
+        Ok(loader::load()?.path)
+    }
+
+    /// A device on an application's own context and queue.
+    ///
+    /// The context and the queue are retained, not taken: the application may drop its handles at
+    /// any time. All work is enqueued on its queue, in order with its own; only
+    /// [`Device::time`] makes a second queue on the same context. Calls that wait
+    /// ([`Device::wait`], [`Device::time`]) wait for the application's work on the queue as well.
+    ///
+    /// # Errors
+    /// If the queue runs its commands out of order, if it is not of this context and device, or
+    /// if the device cannot run OpenCL C 1.2.
+    pub fn from_opencl(
+        context: &opencl3::context::Context,
+        device: &opencl3::device::Device,
+        queue: &opencl3::command_queue::CommandQueue,
+    ) -> Result<Self> {
+        // The application has loaded the library already, through the same crate.
+        loader::load()?;
+        let ask = |what| {
+            check("clGetCommandQueueInfo", cl3::command_queue::get_command_queue_data(queue.get(), what))
+        };
+        // Both handles and bit fields are given in the bytes of the machine.
+        for (what, name, wanted) in [
+            (CL_QUEUE_CONTEXT, "context", context.get() as usize),
+            (CL_QUEUE_DEVICE, "device", device.id() as usize),
+        ] {
+            let found = ask(what)?;
+            if found != wanted.to_ne_bytes() {
+                let wanted = format!("the {name} that was given, {wanted:#x}");
+                return Err(Error::input("OpenCL queue", format!("a queue of another {name}"), wanted));
+            }
+        }
+        let properties = ask(CL_QUEUE_PROPERTIES)?;
+        let properties = <[u8; 8]>::try_from(properties.as_slice()).map(u64::from_ne_bytes).unwrap_or(0);
+        if properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0 {
+            return Err(Error::input(
+                "OpenCL queue",
+                "CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE",
+                "a queue that runs its commands in order",
+            ));
+        }
+        let info = query::describe(device)?;
+        // SAFETY: the application's handle is live during this call; the reference that is taken
+        // here is given back by `Owned`. Test: `an_application_keeps_its_own_queue`.
+        let context = unsafe {
+            check("clRetainContext", cl3::context::retain_context(context.get()))?;
+            Owned::new(context.get())
+        };
+        // SAFETY: as above.
+        let queue = unsafe {
+            check("clRetainCommandQueue", cl3::command_queue::retain_command_queue(queue.get()))?;
+            Owned::new(queue.get())
+        };
+        Self::assemble(*device, info, context, queue, false)
+    }
+
+    fn assemble(
+        id: opencl3::device::Device,
+        info: DeviceInfo,
+        context: Owned<Context>,
+        queue: Owned<Queue>,
+        own_queue: bool,
+    ) -> Result<Self> {
+        let inner = Inner {
+            facts: family::facts(info.limits.family, &info.name),
+            info,
+            runtime: loader::load()?.runtime,
+            address_bits: query::address_bits(id.id())?,
+            id,
+            order: Order::default(),
+            programs: Mutex::default(),
+            timing: Mutex::default(),
+            queue,
+            own_queue,
+            context,
+        };
+        tracing::debug!("opened {}", inner.info);
+        Ok(OpenClDevice { inner: Arc::new(inner) })
+    }
+
+    /// What is known about the GPU beyond what its driver says.
+    pub fn facts(&self) -> &Facts {
+        &self.inner.facts
+    }
+}
+
+fn new_queue(context: &Owned<Context>, device: cl_device_id, properties: u64) -> Result<Owned<Queue>> {
+    // SAFETY: the context was made for this device, or checked to belong to it.
+    let queue = unsafe { cl3::command_queue::create_command_queue(context.raw(), device, properties) };
+    // SAFETY: the call made the queue, and this is its only reference.
+    Ok(unsafe { Owned::new(check("clCreateCommandQueue", queue)?) })
+}
+
+/// Locks, also after a panic in another thread: what is guarded is whole between any two calls.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    fn lane(&self) -> Lane<'_> {
+        Lane { runtime: self.runtime, queue: &self.queue }
+    }
+
+    /// Calls `with` with a queue that profiles its commands.
+    fn with_timing_lane<T>(&self, with: impl FnOnce(Lane<'_>) -> Result<T>) -> Result<T> {
+        let mut timing = lock(&self.timing);
+        let queue = match timing.take() {
+            Some(queue) => queue,
+            None => new_queue(&self.context, self.id.id(), CL_QUEUE_PROFILING_ENABLE)?,
+        };
+        with(Lane { runtime: self.runtime, queue: timing.insert(queue) })
+    }
+
+    /// The error for a handle of another device.
+    fn foreign(&self, what: &str) -> Error {
+        Error::input(what, "a handle of another device", format!("a handle of {}", self.info))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nothing that is in use is freed: OpenCL keeps what queued commands need, but not every
+        // driver survives its library's exit with work in flight. An application's queue is its
+        // own business.
+        if self.own_queue
+            && let Err(error) = self.lane().finish()
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+impl Device for OpenClDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.inner.info
+    }
+
+    fn alloc(&self, bytes: u64, memory: Memory) -> Result<Buffer> {
+        let (raw, bytes) = memory::alloc(&self.inner, bytes, memory)?;
+        Ok(Buffer { raw: handle::RawBuffer::OpenCl(raw), bytes })
+    }
+
+    fn alloc_image(&self, width: usize, height: usize, dtype: DType) -> Result<Image> {
+        let raw = memory::alloc_image(&self.inner, width, height, dtype)?;
+        Ok(Image { raw: handle::RawImage::OpenCl(raw), extent: [width, height] })
+    }
+
+    fn write(&self, slice: &Slice, bytes: &[u8]) -> Result<()> {
+        memory::write(&self.inner, slice, bytes)
+    }
+
+    fn read(&self, slice: &Slice) -> Result<Vec<u8>> {
+        memory::read(&self.inner, slice)
+    }
+
+    fn map(&self, buffer: &Buffer, access: &mut dyn FnMut(&mut [u8])) -> Result<()> {
+        memory::map(&self.inner, buffer, access)
+    }
+
+    fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
+        Ok(Pipeline {
+            raw: handle::RawPipeline::OpenCl(compile::compile(&self.inner, source)?),
+            label: source.label.clone(),
+            interface: source.interface.clone(),
+            work_group: source.work_group,
+        })
+    }
+
+    fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {
+        Ok(Recording {
+            raw: handle::RawRecording::OpenCl(record::record(&self.inner, dispatches)?),
+            labels: dispatches.iter().map(|dispatch| dispatch.pipeline.label.clone()).collect(),
+        })
+    }
+
+    fn submit(&self, recording: &Recording) -> Result<()> {
+        record::submit(&self.inner, recording)
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.inner.lane().finish()
+    }
+
+    fn run(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Vec<Vec<u8>>> {
+        record::run(&self.inner, writes, recording, reads)
+    }
+
+    fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {
+        record::time(&self.inner, recording)
+    }
+}

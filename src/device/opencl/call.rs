@@ -1,0 +1,281 @@
+//! Calls into the OpenCL library: codes become errors, handles release what they own, and
+//! commands are enqueued without an event unless one is wanted.
+
+use crate::error::{Error, Result};
+use cl3::types::{cl_event, cl_int, cl_mem, cl_uint};
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr;
+
+/// The functions of the loaded library.
+pub(super) type Runtime = cl3::OpenClRuntime;
+
+/// The error for a call that returned `code`.
+pub(super) fn failure(call: &'static str, code: cl_int) -> Error {
+    let name = cl3::error_codes::error_text(code);
+    Error::Driver { api: "OpenCL", call, message: format!("{name} ({code})") }
+}
+
+/// `result` of the function `call`, its code as an error.
+pub(super) fn check<T>(call: &'static str, result: std::result::Result<T, cl_int>) -> Result<T> {
+    result.map_err(|code| failure(call, code))
+}
+
+/// `bytes` as the platform counts them.
+pub(super) fn size(bytes: u64) -> Result<usize> {
+    usize::try_from(bytes).map_err(|_| {
+        Error::unsupported(format!("{bytes} bytes"), format!("the host addresses {} bits", usize::BITS))
+    })
+}
+
+/// A kind of object that OpenCL counts references to.
+pub(super) trait Kind {
+    /// The function that gives a reference back.
+    const RELEASE: &'static str;
+
+    /// Gives one reference back.
+    ///
+    /// # Safety
+    /// `raw` is of this kind, and the reference is the caller's to give.
+    unsafe fn release(raw: *mut c_void) -> std::result::Result<(), cl_int>;
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident: $release:path, $name:literal;)*) => {$(
+        $(#[$doc])*
+        pub(super) enum $kind {}
+
+        impl Kind for $kind {
+            const RELEASE: &'static str = $name;
+
+            unsafe fn release(raw: *mut c_void) -> std::result::Result<(), cl_int> {
+                // SAFETY: promised by the caller.
+                unsafe { $release(raw) }
+            }
+        }
+    )*};
+}
+
+kinds! {
+    /// A context.
+    Context: cl3::context::release_context, "clReleaseContext";
+    /// A command queue.
+    Queue: cl3::command_queue::release_command_queue, "clReleaseCommandQueue";
+    /// A buffer, sub-buffer or image.
+    Memory: cl3::memory::release_mem_object, "clReleaseMemObject";
+    /// A built program.
+    Program: cl3::program::release_program, "clReleaseProgram";
+    /// A kernel.
+    Kernel: cl3::kernel::release_kernel, "clReleaseKernel";
+    /// The completion of one command.
+    Event: cl3::event::release_event, "clReleaseEvent";
+}
+
+/// One reference to an OpenCL object, given back when dropped.
+///
+/// opencl3's own handles panic when a release fails, as it does once a device is lost; this one
+/// logs it.
+pub(super) struct Owned<K: Kind> {
+    raw: *mut c_void,
+    kind: PhantomData<K>,
+}
+
+// SAFETY: OpenCL objects may be used from any thread, and all calls on them but clSetKernelArg are
+// thread-safe (OpenCL 1.2, appendix A.2). Kernel arguments are set only before a kernel is shared.
+// Test: `two_threads_share_a_device`.
+unsafe impl<K: Kind> Send for Owned<K> {}
+// SAFETY: as above.
+unsafe impl<K: Kind> Sync for Owned<K> {}
+
+impl<K: Kind> Owned<K> {
+    /// Takes over one reference.
+    ///
+    /// # Safety
+    /// `raw` is a live object of this kind, and nobody else gives this reference back.
+    pub(super) unsafe fn new(raw: *mut c_void) -> Self {
+        Owned { raw, kind: PhantomData }
+    }
+
+    /// The handle, valid while `self` is.
+    pub(super) fn raw(&self) -> *mut c_void {
+        self.raw
+    }
+}
+
+impl<K: Kind> Drop for Owned<K> {
+    fn drop(&mut self) {
+        // SAFETY: the reference is ours by `new`'s contract, and given back only here.
+        if let Err(code) = unsafe { K::release(self.raw) } {
+            tracing::warn!("{}: {}", K::RELEASE, failure(K::RELEASE, code));
+        }
+    }
+}
+
+impl<K: Kind> fmt::Debug for Owned<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:p}", self.raw)
+    }
+}
+
+/// A queue to enqueue on.
+#[derive(Clone, Copy)]
+pub(super) struct Lane<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) queue: &'a Owned<Queue>,
+}
+
+/// Whether an event for the command is wanted. Events cost time in the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    Nothing,
+    Event,
+}
+
+impl Lane<'_> {
+    /// Runs `enqueue` with a place for the event, if one is wanted.
+    fn enqueue(
+        self,
+        call: &'static str,
+        want: Want,
+        enqueue: impl FnOnce(&Runtime, *mut c_void, *mut cl_event) -> Option<cl_int>,
+    ) -> Result<Option<Owned<Event>>> {
+        let mut event: cl_event = ptr::null_mut();
+        let place = if want == Want::Event { &raw mut event } else { ptr::null_mut() };
+        match enqueue(self.runtime, self.queue.raw(), place) {
+            Some(cl3::error_codes::CL_SUCCESS) => {}
+            Some(code) => return Err(failure(call, code)),
+            None => return Err(failure(call, cl3::error_codes::DLOPEN_FUNCTION_NOT_AVAILABLE)),
+        }
+        // SAFETY: a successful call stored an event whose reference is ours.
+        Ok((!event.is_null()).then(|| unsafe { Owned::new(event) }))
+    }
+
+    /// Enqueues one kernel.
+    ///
+    /// # Safety
+    /// All the kernel's arguments are set to live objects of the queue's context.
+    pub(super) unsafe fn kernel(
+        self,
+        kernel: &Owned<Kernel>,
+        global: [usize; 3],
+        local: [usize; 3],
+        want: Want,
+    ) -> Result<Option<Owned<Event>>> {
+        self.enqueue("clEnqueueNDRangeKernel", want, |runtime, queue, event| {
+            runtime.clEnqueueNDRangeKernel(
+                queue,
+                kernel.raw(),
+                3,
+                ptr::null(),
+                global.as_ptr(),
+                local.as_ptr(),
+                0,
+                ptr::null(),
+                event,
+            )
+        })
+    }
+
+    /// Enqueues a copy from `bytes` to `memory`; returns once it is done if `blocking`.
+    ///
+    /// # Safety
+    /// Unless `blocking`, `bytes` stay as they are until the command has completed. The range lies
+    /// within `memory`.
+    pub(super) unsafe fn write(
+        self,
+        memory: cl_mem,
+        offset: usize,
+        bytes: &[u8],
+        blocking: bool,
+    ) -> Result<()> {
+        self.enqueue("clEnqueueWriteBuffer", Want::Nothing, |runtime, queue, event| {
+            runtime.clEnqueueWriteBuffer(
+                queue,
+                memory,
+                cl_uint::from(blocking),
+                offset,
+                bytes.len(),
+                bytes.as_ptr().cast(),
+                0,
+                ptr::null(),
+                event,
+            )
+        })
+        .map(|_| ())
+    }
+
+    /// Enqueues a copy from `memory` to `bytes` and returns at once.
+    ///
+    /// # Safety
+    /// Nobody uses `bytes` until the command has completed. The range lies within `memory`.
+    pub(super) unsafe fn read(
+        self,
+        memory: cl_mem,
+        offset: usize,
+        bytes: &mut [u8],
+        want: Want,
+    ) -> Result<Option<Owned<Event>>> {
+        self.enqueue("clEnqueueReadBuffer", want, |runtime, queue, event| {
+            runtime.clEnqueueReadBuffer(
+                queue,
+                memory,
+                cl3::memory::CL_FALSE,
+                offset,
+                bytes.len(),
+                bytes.as_mut_ptr().cast(),
+                0,
+                ptr::null(),
+                event,
+            )
+        })
+    }
+
+    /// Hands what was enqueued to the device.
+    pub(super) fn flush(self) -> Result<()> {
+        check("clFlush", cl3::command_queue::flush(self.queue.raw()))
+    }
+
+    /// Waits for all that was enqueued.
+    pub(super) fn finish(self) -> Result<()> {
+        check("clFinish", cl3::command_queue::finish(self.queue.raw()))
+    }
+
+    /// Waits until `event`, or all that was enqueued where there is none, has completed.
+    pub(super) fn wait(self, event: Option<&Owned<Event>>) -> Result<()> {
+        match event {
+            Some(event) => check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()])),
+            None => self.finish(),
+        }
+    }
+}
+
+/// Waits for the queue when dropped, unless told that nothing borrowed is in flight any more.
+///
+/// Held while the device copies from or to memory that is only borrowed, so that an early return
+/// cannot free it under the driver.
+pub(super) struct Drain<'a> {
+    lane: Lane<'a>,
+    armed: bool,
+}
+
+impl<'a> Drain<'a> {
+    pub(super) fn new(lane: Lane<'a>) -> Self {
+        Drain { lane, armed: true }
+    }
+
+    /// Everything has completed.
+    pub(super) fn done(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Drain<'_> {
+    fn drop(&mut self) {
+        if self.armed
+            && let Err(error) = self.lane.finish()
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}

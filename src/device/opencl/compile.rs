@@ -1,0 +1,114 @@
+//! From source text to a kernel that is known to take the arguments it should.
+
+use super::call::{Kernel, Owned, Program, check, failure};
+use super::{Inner, arguments, lock};
+use crate::emit::{Dialect, KernelSource};
+use crate::error::{Error, Result, numbered};
+use cl3::program::CL_PROGRAM_BUILD_LOG;
+use std::ffi::{CStr, CString};
+use std::ptr;
+use std::sync::Arc;
+
+/// How programs are built.
+///
+/// Fused multiply-add is allowed where it is fast. Relaxed mathematics is not: results are held
+/// against tolerances that assume IEEE arithmetic. The argument info is what
+/// [`super::arguments`] reads.
+const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
+
+/// A built program, the name of the kernel in it, and the device they belong to.
+#[derive(Clone)]
+pub(crate) struct RawPipeline {
+    program: Arc<Owned<Program>>,
+    entry: Arc<CStr>,
+    device: Arc<Inner>,
+}
+
+impl std::fmt::Debug for RawPipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenCL kernel {:?}", self.entry)
+    }
+}
+
+impl RawPipeline {
+    /// Whether it was compiled for `inner`.
+    pub(super) fn is_of(&self, inner: &Inner) -> bool {
+        ptr::eq(Arc::as_ptr(&self.device), inner)
+    }
+
+    /// A kernel object of its own. Arguments are part of the object, so each dispatch needs one.
+    pub(super) fn kernel(&self) -> Result<Owned<Kernel>> {
+        check("clCreateKernel", new_kernel(&self.program, &self.entry))
+    }
+}
+
+fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Owned<Kernel>, i32> {
+    let raw = cl3::kernel::create_kernel(program.raw(), entry)?;
+    // SAFETY: the call made the kernel, and this is its only reference.
+    Ok(unsafe { Owned::new(raw) })
+}
+
+/// Compiles `source`, or takes the program compiled from the same text before, and holds the
+/// kernel against the interface and the work-group of `source`.
+pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+    let wrong =
+        |found: String, wanted: String| Err(Error::input(format!("kernel {}", source.label), found, wanted));
+    if source.dialect != Dialect::OpenClC {
+        return wrong(source.dialect.to_string(), Dialect::OpenClC.to_string());
+    }
+    let Ok(entry) = CString::new(source.entry.as_str()) else {
+        return wrong(format!("{:?}", source.entry), "a function name without NUL".to_owned());
+    };
+    arguments::check_work_group(&inner.info.limits, source)?;
+    let cached = lock(&inner.programs).get(&source.text).cloned();
+    let program = match cached {
+        Some(program) => program,
+        None => {
+            // Not under the lock: other threads may compile other kernels meanwhile.
+            let program = Arc::new(build(inner, source)?);
+            lock(&inner.programs).entry(source.text.clone()).or_insert(program).clone()
+        }
+    };
+    let kernel = match new_kernel(&program, &entry) {
+        Ok(kernel) => kernel,
+        Err(cl3::error_codes::CL_INVALID_KERNEL_NAME) => {
+            return wrong("no such kernel in its text".to_owned(), source.entry.clone());
+        }
+        Err(code) => return Err(failure("clCreateKernel", code)),
+    };
+    arguments::check(&kernel, inner.id.id(), source)?;
+    Ok(RawPipeline { program, entry: entry.into(), device: Arc::clone(inner) })
+}
+
+fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
+    let raw = cl3::program::create_program_with_source(inner.context.raw(), &[&source.text]);
+    // SAFETY: the call made the program, and this is its only reference.
+    let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithSource", raw)?) };
+    let device = inner.id.id();
+    let built = cl3::program::build_program(program.raw(), &[device], OPTIONS, None, ptr::null_mut());
+    let log = cl3::program::get_program_build_data(program.raw(), device, CL_PROGRAM_BUILD_LOG);
+    let log = log.map(|bytes| String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ']).to_owned());
+    match built {
+        Ok(()) => {
+            if let Some(warnings) = log.ok().filter(|log| !log.is_empty()) {
+                tracing::debug!("kernel {}: {warnings}", source.label);
+            }
+            Ok(program)
+        }
+        Err(code) => Err(Error::Compile {
+            kernel: source.label.clone(),
+            api: "OpenCL",
+            log: match log {
+                Ok(log) => format!("{}\n{log}", failure("clBuildProgram", code)),
+                Err(no_log) => {
+                    format!(
+                        "{}\n{}",
+                        failure("clBuildProgram", code),
+                        failure("clGetProgramBuildInfo", no_log)
+                    )
+                }
+            },
+            source_text: numbered(&source.text),
+        }),
+    }
+}

@@ -1,0 +1,215 @@
+//! Which devices there are, and what each allows.
+
+use super::call::{check, failure};
+use super::{loader, lock};
+use crate::device::{DeviceInfo, family};
+use crate::emit::Dialect;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use cl3::device::{
+    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, cl_device_id,
+};
+use cl3::platform::{CL_PLATFORM_NAME, cl_platform_id};
+use opencl3::device::Device;
+use std::sync::Mutex;
+
+/// What `clGetPlatformIDs` of the usual loader answers where no driver is installed.
+const NO_PLATFORM: i32 = -1001;
+
+/// A device that was found.
+pub(super) struct Found {
+    pub(super) device: Device,
+    pub(super) platform: String,
+    /// What it is; or why it cannot be used.
+    pub(super) info: Result<DeviceInfo>,
+    /// GPUs before accelerators before CPUs, memory of its own before memory of the host.
+    rank: u8,
+}
+
+impl Found {
+    fn name(&self) -> String {
+        match &self.info {
+            Ok(info) => info.name.clone(),
+            Err(_) => text(self.device.name()).unwrap_or_else(|_| "unnamed device".to_owned()),
+        }
+    }
+}
+
+/// Every device of every platform, the best first.
+pub(super) fn devices() -> Result<Vec<Found>> {
+    // Loaders and drivers set themselves up in these calls, and not all of them take two threads
+    // in there at once: PoCL then answers that it has no device.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = lock(&ONE_AT_A_TIME);
+    loader::load()?;
+    let platforms = match cl3::platform::get_platform_ids() {
+        Ok(platforms) => platforms,
+        Err(NO_PLATFORM) => Vec::new(),
+        Err(code) => return Err(failure("clGetPlatformIDs", code)),
+    };
+    let mut found = Vec::new();
+    for id in platforms {
+        let platform = platform_name(id)?;
+        // One broken driver must not hide the others.
+        let devices = match cl3::device::get_device_ids(id, CL_DEVICE_TYPE_ALL) {
+            Ok(devices) => devices,
+            Err(code) => {
+                tracing::warn!("platform {platform}: {}", failure("clGetDeviceIDs", code));
+                continue;
+            }
+        };
+        for device in devices.into_iter().map(Device::new) {
+            let rank = rank(&device);
+            found.push(Found { device, info: describe(&device), platform: platform.clone(), rank });
+        }
+    }
+    found.sort_by_key(|device| std::cmp::Reverse(device.rank));
+    Ok(found)
+}
+
+/// The best usable device whose own or platform's name contains `filter`, in any case.
+pub(super) fn best(filter: Option<&str>) -> Result<(Device, DeviceInfo)> {
+    let wanted = filter.map(str::to_lowercase);
+    let mut tried = Vec::new();
+    for found in devices()? {
+        let title = format!("{} ({})", found.name(), found.platform);
+        if wanted.as_ref().is_some_and(|wanted| !title.to_lowercase().contains(wanted)) {
+            tried.push(format!("{title} does not match {:?}", filter.unwrap_or_default()));
+            continue;
+        }
+        match found.info {
+            Ok(info) => return Ok((found.device, info)),
+            Err(error) => tried.push(format!("{title}: {error}")),
+        }
+    }
+    if tried.is_empty() {
+        tried.push("the OpenCL library knows no device".to_owned());
+    }
+    Err(Error::NoDevice { backend: "OpenCL".to_owned(), tried })
+}
+
+fn rank(device: &Device) -> u8 {
+    let kind = device.dev_type().unwrap_or(0);
+    let own_memory = u8::from(!device.host_unified_memory().unwrap_or(true));
+    if kind & CL_DEVICE_TYPE_GPU != 0 {
+        4 + own_memory
+    } else if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 {
+        2
+    } else {
+        u8::from(kind & CL_DEVICE_TYPE_CPU != 0)
+    }
+}
+
+fn platform_name(id: cl_platform_id) -> Result<String> {
+    let bytes = check("clGetPlatformInfo", cl3::platform::get_platform_data(id, CL_PLATFORM_NAME))?;
+    Ok(clean(&String::from_utf8_lossy(&bytes)))
+}
+
+/// A string as drivers pad it, without padding.
+fn clean(text: &str) -> String {
+    text.trim_matches(|letter: char| letter == '\0' || letter.is_whitespace()).to_owned()
+}
+
+/// The answer of a device query.
+fn value<T>(answer: opencl3::Result<T>) -> Result<T> {
+    check("clGetDeviceInfo", answer.map_err(|error| error.0))
+}
+
+fn text(answer: opencl3::Result<String>) -> Result<String> {
+    Ok(clean(&value(answer)?))
+}
+
+/// The nearest `u32`.
+fn clamp(value: impl TryInto<u32>) -> u32 {
+    value.try_into().unwrap_or(u32::MAX)
+}
+
+/// Asks `device` what it is and what it allows.
+///
+/// # Errors
+/// If it cannot run OpenCL C 1.2 kernels, or a query fails.
+pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
+    let name = text(device.name())?;
+    let refuse = |reason: String| Err(Error::unsupported(format!("OpenCL device {name}"), reason));
+    let version = text(device.version())?;
+    if !at_least_1_2(&version) {
+        return refuse(format!("it offers {version:?}, the kernels need OpenCL 1.2"));
+    }
+    if !value(device.available())? {
+        return refuse("its driver says that it is not available".to_owned());
+    }
+    if !value(device.compiler_available())? {
+        return refuse("its driver has no compiler".to_owned());
+    }
+    let platform = platform_name(value(device.platform())?)?;
+    let is_cpu = value(device.dev_type())? & CL_DEVICE_TYPE_CPU != 0;
+    // Adreno drivers tell the model only in the version of the language.
+    let full_name = match name.to_ascii_lowercase().contains("adreno") {
+        true => format!("{name} {}", text(device.opencl_c_version())?),
+        false => name.clone(),
+    };
+    let sizes = value(device.max_work_item_sizes())?;
+    let size = |axis: usize| clamp(sizes.get(axis).copied().unwrap_or(1));
+    let max_image = match value(device.image_support())? {
+        true => Some([clamp(value(device.image2d_max_width())?), clamp(value(device.image2d_max_height())?)]),
+        false => None,
+    };
+    let extensions = value(device.extensions())?;
+    let limits = Limits {
+        dialect: Dialect::OpenClC,
+        family: family::family(&full_name, value(device.vendor_id())?, is_cpu),
+        max_invocations: clamp(value(device.max_work_group_size())?),
+        max_work_group: [size(0), size(1), size(2)],
+        max_groups: [u32::MAX; 3],
+        local_memory: clamp(value(device.local_mem_size())?),
+        max_binding: value(device.max_mem_alloc_size())?,
+        // The driver counts bits.
+        binding_alignment: u64::from(value(device.mem_base_addr_align())?).div_ceil(8).max(1),
+        // NVIDIA's compiler takes half arithmetic but does not list it; only what is promised counts.
+        native_half: clean(&extensions).split_whitespace().any(|extension| extension == "cl_khr_fp16"),
+        max_image,
+        compute_units: Some(value(device.max_compute_units())?),
+    };
+    let driver = format!("{platform} {}", text(device.driver_version())?);
+    Ok(DeviceInfo { api: "OpenCL", name, driver, limits, is_cpu, timestamps: true })
+}
+
+/// Whether a version string, `OpenCL <major>.<minor> <vendor's text>`, is at least 1.2.
+fn at_least_1_2(version: &str) -> bool {
+    let numbers = version.strip_prefix("OpenCL ").and_then(|rest| rest.split_whitespace().next());
+    let parsed = numbers.and_then(|numbers| {
+        let (major, minor) = numbers.split_once('.')?;
+        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+    });
+    parsed.is_some_and(|version| version >= (1, 2))
+}
+
+/// Width in bits of the device's addresses, which bounds the number of invocations.
+pub(super) fn address_bits(device: cl_device_id) -> Result<u32> {
+    value(Device::new(device).address_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (version, enough) in [
+            ("OpenCL 1.2", true),
+            ("OpenCL 1.1 Mesa", false),
+            ("OpenCL 1.10", true),
+            ("OpenCL 3.0 PoCL HSTR: pthread", true),
+            ("OpenCL 2.0 Adreno(TM) 540", true),
+            ("OpenCL", false),
+            ("", false),
+        ] {
+            assert_eq!(at_least_1_2(version), enough, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn padding_is_removed() {
+        assert_eq!(clean("  Mali-G76 \0\0"), "Mali-G76");
+    }
+}

@@ -1,0 +1,237 @@
+//! Kernels with their arguments set, submitted as often as wanted, and timed.
+
+use super::Inner;
+use super::call::{Drain, Event, Kernel, Lane, Memory, Owned, Want, check, failure};
+use super::memory::{Range, bind, raw_buffer, raw_image};
+use crate::device::family::Quirk;
+use crate::device::{Dispatch, Recording, Resource, Slice, handle};
+use crate::error::{Error, Result};
+use cl3::event::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START};
+use cl3::types::cl_mem;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Dispatches, and the device they belong to.
+#[derive(Clone)]
+pub(crate) struct RawRecording {
+    launches: Arc<[Launch]>,
+    device: Arc<Inner>,
+}
+
+impl std::fmt::Debug for RawRecording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenCL recording of {} dispatches", self.launches.len())
+    }
+}
+
+/// One kernel object with its arguments, and how many invocations it has.
+struct Launch {
+    kernel: Owned<Kernel>,
+    global: [usize; 3],
+    local: [usize; 3],
+    /// Setting an argument does not retain it: this does.
+    _memory: Vec<Arc<Owned<Memory>>>,
+}
+
+/// Buffers and parts of buffers that kernels were given, by buffer, offset and length. The same
+/// part is one sub-buffer throughout a recording.
+type Bound = HashMap<(usize, u64, u64), Arc<Owned<Memory>>>;
+
+pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawRecording> {
+    let mut bound = Bound::new();
+    let launches =
+        dispatches.iter().map(|dispatch| launch(inner, dispatch, &mut bound)).collect::<Result<Vec<_>>>()?;
+    Ok(RawRecording { launches: launches.into(), device: Arc::clone(inner) })
+}
+
+fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launch> {
+    dispatch.check()?;
+    let kernel = match &dispatch.pipeline.raw {
+        handle::RawPipeline::OpenCl(raw) if raw.is_of(inner) => raw.kernel()?,
+        _ => return Err(inner.foreign("kernel")),
+    };
+    let (global, local) = extents(inner, dispatch)?;
+    let mut memory = Vec::with_capacity(dispatch.resources.len());
+    let mut index = 0;
+    for resource in &dispatch.resources {
+        let object = match resource {
+            Resource::Image(image) => raw_image(inner, image)?,
+            Resource::Buffer(slice) => bind_once(inner, slice, bound)?,
+        };
+        let raw: cl_mem = object.raw();
+        set_argument(&kernel, index, size_of::<cl_mem>(), ptr::from_ref(&raw).cast())?;
+        memory.push(object);
+        index += 1;
+    }
+    for value in &dispatch.params {
+        let bytes = value.bytes();
+        set_argument(&kernel, index, bytes.len(), bytes.as_ptr().cast())?;
+        index += 1;
+    }
+    Ok(Launch { kernel, global, local, _memory: memory })
+}
+
+fn bind_once(inner: &Inner, slice: &Slice, bound: &mut Bound) -> Result<Arc<Owned<Memory>>> {
+    let key = (raw_buffer(inner, &slice.buffer)?.address(), slice.offset, slice.bytes);
+    if let Some(object) = bound.get(&key) {
+        return Ok(Arc::clone(object));
+    }
+    let object = bind(inner, slice)?;
+    bound.insert(key, Arc::clone(&object));
+    Ok(object)
+}
+
+fn set_argument(
+    kernel: &Owned<Kernel>,
+    index: u32,
+    bytes: usize,
+    value: *const std::ffi::c_void,
+) -> Result<()> {
+    // SAFETY: `value` points to `bytes` live bytes, which are copied, and the kernel is not shared
+    // yet. `compile` checked that the kernel's arguments are those of its interface, and
+    // `Dispatch::check` that these are of the interface. Test: `saxpy_runs`.
+    check("clSetKernelArg", unsafe { cl3::kernel::set_kernel_arg(kernel.raw(), index, bytes, value) })
+}
+
+/// Invocations along x, y and z, and those of one work-group.
+fn extents(inner: &Inner, dispatch: &Dispatch) -> Result<([usize; 3], [usize; 3])> {
+    let mut global = [0; 3];
+    let mut local = [0; 3];
+    let sizes = dispatch.groups.into_iter().zip(dispatch.pipeline.work_group);
+    for ((groups, work_group), (global, local)) in sizes.zip(global.iter_mut().zip(&mut local)) {
+        let invocations = u64::from(groups) * u64::from(work_group);
+        let addressable = inner.address_bits >= 64 || invocations >> inner.address_bits == 0;
+        match (usize::try_from(invocations), usize::try_from(work_group)) {
+            (Ok(invocations), Ok(work_group)) if invocations > 0 && addressable => {
+                *global = invocations;
+                *local = work_group;
+            }
+            _ => {
+                return Err(Error::input(
+                    format!("kernel {}", dispatch.pipeline.label),
+                    format!("{:?} work-groups of {:?}", dispatch.groups, dispatch.pipeline.work_group),
+                    format!("at least 1, with invocations that {} bits count", inner.address_bits),
+                ));
+            }
+        }
+    }
+    Ok((global, local))
+}
+
+/// The launches of a recording that was made for `inner`.
+fn launches<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a [Launch]> {
+    match &recording.raw {
+        handle::RawRecording::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => Ok(&raw.launches),
+        _ => Err(inner.foreign("recording")),
+    }
+}
+
+impl Launch {
+    fn enqueue(&self, lane: Lane<'_>, want: Want) -> Result<Option<Owned<Event>>> {
+        // SAFETY: `launch` set all arguments, and the recording keeps what they refer to alive;
+        // the driver keeps it alive from here on. Test: `saxpy_runs`.
+        unsafe { lane.kernel(&self.kernel, self.global, self.local, want) }
+    }
+}
+
+pub(super) fn submit(inner: &Inner, recording: &Recording) -> Result<()> {
+    let launches = launches(inner, recording)?;
+    let lane = inner.lane();
+    let _order = inner.order.enter()?;
+    for launch in launches {
+        launch.enqueue(lane, Want::Nothing)?;
+    }
+    lane.flush()
+}
+
+pub(super) fn run(
+    inner: &Inner,
+    writes: &[(&Slice, &[u8])],
+    recording: &Recording,
+    reads: &[&Slice],
+) -> Result<Vec<Vec<u8>>> {
+    let launches = launches(inner, recording)?;
+    let to = writes
+        .iter()
+        .map(|(slice, bytes)| Range::for_write(inner, slice, bytes))
+        .collect::<Result<Vec<_>>>()?;
+    let from = reads.iter().map(|slice| Range::new(inner, slice)).collect::<Result<Vec<_>>>()?;
+    let mut outputs: Vec<Vec<u8>> = from.iter().map(Range::host_copy).collect();
+    let lane = inner.lane();
+    let drain = Drain::new(lane);
+    let mut last = None;
+    {
+        // Other threads may enqueue while this one waits: the lock ends with the block.
+        let _order = inner.order.enter()?;
+        for (range, (_, bytes)) in to.iter().zip(writes) {
+            // SAFETY: the bytes are borrowed until this function returns, and `drain` waits for
+            // the copies on every way out. Test: `saxpy_runs`.
+            unsafe { range.write(lane, bytes, false) }?;
+        }
+        for launch in launches {
+            launch.enqueue(lane, Want::Nothing)?;
+        }
+        for (index, (range, output)) in from.iter().zip(&mut outputs).enumerate() {
+            // The queue is in order: the last read completes after everything before it.
+            let want = if index + 1 == from.len() { Want::Event } else { Want::Nothing };
+            // SAFETY: `outputs` outlast `drain`, which waits as above.
+            last = unsafe { range.read(lane, output, want) }?;
+        }
+    }
+    lane.wait(last.as_ref())?;
+    drain.done();
+    Ok(outputs)
+}
+
+pub(super) fn time(inner: &Inner, recording: &Recording) -> Result<Vec<Duration>> {
+    let launches = launches(inner, recording)?;
+    // How many launches may be in flight; see the quirks.
+    let period = if inner.facts.has(Quirk::UnreliableEvents) {
+        1
+    } else if inner.facts.has(Quirk::WaitEveryEighthEvent) {
+        8
+    } else {
+        usize::MAX
+    };
+    let _order = inner.order.enter()?;
+    // Two queues know nothing of each other, so each waits for the other.
+    inner.lane().finish()?;
+    inner.with_timing_lane(|lane| {
+        let drain = Drain::new(lane);
+        let mut events = Vec::with_capacity(launches.len());
+        for (index, launch) in launches.iter().enumerate() {
+            let event = launch.enqueue(lane, Want::Event)?;
+            if (index + 1).is_multiple_of(period) {
+                lane.wait(event.as_ref())?;
+            }
+            events.push(event);
+        }
+        lane.finish()?;
+        drain.done();
+        events.iter().map(|event| elapsed(event.as_ref())).collect()
+    })
+}
+
+/// Time from start to end of a completed command, in the device's nanoseconds.
+fn elapsed(event: Option<&Owned<Event>>) -> Result<Duration> {
+    const CALL: &str = "clGetEventProfilingInfo";
+    let no_clock = |message: String| Error::Driver { api: "OpenCL", call: CALL, message };
+    let Some(event) = event else {
+        return Err(no_clock("the command has no event".to_owned()));
+    };
+    let ask = |what| {
+        let bytes = cl3::event::get_event_profiling_data(event.raw(), what);
+        let bytes = bytes.map_err(|code| failure(CALL, code))?;
+        let count = bytes.len();
+        <[u8; 8]>::try_from(bytes)
+            .map(u64::from_ne_bytes)
+            .map_err(|_| no_clock(format!("{count} bytes instead of 8")))
+    };
+    let (start, end) = (ask(CL_PROFILING_COMMAND_START)?, ask(CL_PROFILING_COMMAND_END)?);
+    match end.checked_sub(start) {
+        Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
+        None => Err(no_clock(format!("the command started at {start} ns and ended at {end} ns"))),
+    }
+}

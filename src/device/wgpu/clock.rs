@@ -1,0 +1,75 @@
+//! Device time of single dispatches, by timestamp queries around one pass each.
+
+use super::WgpuDevice;
+use super::flight::Source;
+use super::record::Step;
+use crate::device::Recording;
+use crate::error::{Error, Result};
+use std::time::Duration;
+
+/// Dispatches timed in one submission: each takes two queries of a set.
+const CHUNK: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 2;
+
+impl WgpuDevice {
+    pub(super) fn time_recording(&self, recording: &Recording) -> Result<Vec<Duration>> {
+        if !self.inner.info.timestamps {
+            return Err(Error::unsupported(
+                "timing a dispatch",
+                format!("{} was opened without TIMESTAMP_QUERY", self.inner.info),
+            ));
+        }
+        let steps = &self.recorded(recording)?.steps;
+        let mut times = Vec::with_capacity(steps.len());
+        for chunk in steps.chunks(CHUNK) {
+            times.extend(self.time_steps(chunk)?);
+        }
+        Ok(times)
+    }
+
+    fn time_steps(&self, steps: &[Step]) -> Result<Vec<Duration>> {
+        let device = &self.inner.device;
+        let count = 2 * steps.len() as u32;
+        let bytes = u64::from(count) * u64::from(wgpu::QUERY_SIZE);
+        let flight = self.scoped("time", || {
+            let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: Some("diptych clock"),
+                ty: wgpu::QueryType::Timestamp,
+                count,
+            });
+            let ticks = device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("diptych clock"),
+                size: bytes,
+                usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+                mapped_at_creation: false,
+            });
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            for (step, first) in steps.iter().zip((0..).step_by(2)) {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+                    label: Some("diptych timed"),
+                    timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
+                        query_set: &queries,
+                        beginning_of_pass_write_index: Some(first),
+                        end_of_pass_write_index: Some(first + 1),
+                    }),
+                });
+                step.encode(&mut pass);
+            }
+            encoder.resolve_query_set(&queries, 0..count, &ticks, 0);
+            self.depart(encoder, &[Source { buffer: &ticks, offset: 0, bytes }])
+        })?;
+        let resolved = self.land(flight)?;
+        let period = f64::from(self.inner.queue.get_timestamp_period());
+        let ticks: Vec<u64> = resolved
+            .iter()
+            .flat_map(|bytes| bytes.as_chunks().0)
+            .map(|tick| u64::from_ne_bytes(*tick))
+            .collect();
+        // A pass whose end was written before its beginning took less than the clock can tell.
+        Ok(ticks
+            .as_chunks()
+            .0
+            .iter()
+            .map(|[begin, end]| Duration::from_nanos((end.saturating_sub(*begin) as f64 * period) as u64))
+            .collect())
+    }
+}

@@ -1,0 +1,302 @@
+//! From the encoder to the host: submit, wait, copy back.
+//!
+//! All outputs of a run are copied into one mappable staging buffer at the end of the same
+//! submission, so that a run costs one submission, one wait and one mapping.
+
+use super::{WgpuDevice, lock};
+use crate::device::{Recording, Slice};
+use crate::error::{Error, Result};
+use std::future::poll_fn;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// Idle staging buffers kept, and the size above which none is: one large read should not hold
+/// memory for ever.
+const KEPT: usize = 4;
+const KEPT_BYTES: u64 = 64 << 20;
+
+/// Smallest staging buffer: one size serves most small outputs.
+const STAGING_MINIMUM: u64 = 64 << 10;
+
+/// How often a waiting thread looks again if another thread is about to report for it.
+const RECHECK: Duration = Duration::from_millis(5);
+
+/// Set once by a callback of wgpu, which may run on any thread that polls.
+#[derive(Debug, Default)]
+pub(super) struct Signal {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SignalState {
+    result: Option<Result<(), String>>,
+    waker: Option<Waker>,
+}
+
+impl Signal {
+    pub(super) fn set(&self, result: Result<(), String>) {
+        let waker = {
+            let mut state = lock(&self.state);
+            state.result.get_or_insert(result);
+            state.waker.take()
+        };
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn get(&self) -> Option<Result<(), String>> {
+        lock(&self.state).result.clone()
+    }
+
+    /// As `get`, but has `waker` woken later if there is nothing yet.
+    fn get_or_wake(&self, waker: &Waker) -> Option<Result<(), String>> {
+        let mut state = lock(&self.state);
+        if state.result.is_none() {
+            state.waker = Some(waker.clone());
+        }
+        state.result.clone()
+    }
+
+    /// As `get`, after waiting for at most `RECHECK`.
+    fn get_soon(&self) -> Option<Result<(), String>> {
+        let state = lock(&self.state);
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, RECHECK, |state| state.result.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        state.result.clone()
+    }
+}
+
+/// A part of a wgpu buffer to copy to the host.
+pub(super) struct Source<'a> {
+    pub(super) buffer: &'a wgpu::Buffer,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// Submitted work whose results are on their way to the host.
+#[derive(Debug)]
+pub(super) struct Flight {
+    index: wgpu::SubmissionIndex,
+    landing: Option<Landing>,
+}
+
+/// Where the results of a flight come down.
+#[derive(Debug)]
+struct Landing {
+    staging: wgpu::Buffer,
+    used: u64,
+    /// Offset and length of each result.
+    parts: Vec<(usize, usize)>,
+    mapped: Arc<Signal>,
+}
+
+impl Flight {
+    fn arrival(&self) -> wgpu::PollType {
+        wgpu::PollType::Wait { submission_index: Some(self.index.clone()), timeout: None }
+    }
+}
+
+impl WgpuDevice {
+    /// Writes inputs, runs a recording and reads outputs as [`crate::device::Device::run`] does,
+    /// without blocking the calling thread while the device works.
+    ///
+    /// The work is submitted when the future is first polled. If it is not done by then, a thread
+    /// is started that waits for the driver and wakes the task; wgpu has no other way to learn
+    /// that the device has finished. No executor is needed beyond one that polls the future, such
+    /// as `pollster::block_on`. Dropping the future leaves the submitted work to finish and its
+    /// results unread. Where threads cannot be started, the wait blocks.
+    ///
+    /// # Errors
+    /// Those of [`crate::device::Device::run`].
+    pub async fn run_async(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Vec<Vec<u8>>> {
+        let flight = self.launch(writes, Some(recording), reads)?;
+        let done = match &flight.landing {
+            Some(landing) => Arc::clone(&landing.mapped),
+            None => {
+                let done = Arc::new(Signal::default());
+                let signal = Arc::clone(&done);
+                self.inner.queue.on_submitted_work_done(move || signal.set(Ok(())));
+                done
+            }
+        };
+        let mut watched = false;
+        let result = poll_fn(|context| {
+            if let Some(result) = done.get_or_wake(context.waker()) {
+                return Poll::Ready(Ok(result));
+            }
+            if !watched {
+                watched = true;
+                if let Err(error) = self.watch(&flight, &done) {
+                    return Poll::Ready(Err(error));
+                }
+            }
+            Poll::Pending
+        })
+        .await?;
+        result.map_err(|message| self.failed("map_async", message))?;
+        self.unload(flight)
+    }
+
+    /// Sees to it that `done` is set when the flight arrives.
+    fn watch(&self, flight: &Flight, done: &Arc<Signal>) -> Result<()> {
+        self.poll(wgpu::PollType::Poll)?;
+        if done.get().is_some() {
+            return Ok(());
+        }
+        let (device, arrival, signal) = (self.clone(), flight.arrival(), Arc::clone(done));
+        let watcher = std::thread::Builder::new().name("diptych-wait".to_owned()).spawn(move || {
+            if let Err(error) = device.poll(arrival) {
+                signal.set(Err(error.to_string()));
+            }
+        });
+        match watcher {
+            Ok(_) => Ok(()),
+            Err(_) => self.poll(flight.arrival()),
+        }
+    }
+
+    /// Submits writes, a recording and the copies of what is read.
+    pub(super) fn launch(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: Option<&Recording>,
+        reads: &[&Slice],
+    ) -> Result<Flight> {
+        self.scoped("submit", || {
+            for (slice, bytes) in writes {
+                self.enqueue_write(slice, bytes)?;
+            }
+            let mut encoder =
+                self.inner.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            if let Some(recording) = recording {
+                self.encode(recording, &mut encoder)?;
+            }
+            let sources = reads
+                .iter()
+                .map(|slice| {
+                    self.word_aligned(slice)?;
+                    Ok(Source { buffer: self.raw(&slice.buffer)?, offset: slice.offset, bytes: slice.bytes })
+                })
+                .collect::<Result<Vec<Source>>>()?;
+            self.depart(encoder, &sources)
+        })
+    }
+
+    /// Appends the copies of `sources` to the encoder and submits it. To be called in a scope.
+    pub(super) fn depart(&self, mut encoder: wgpu::CommandEncoder, sources: &[Source<'_>]) -> Result<Flight> {
+        let mut used = 0;
+        let mut parts = Vec::with_capacity(sources.len());
+        for source in sources {
+            parts.push((used as usize, source.bytes as usize));
+            used += source.bytes.next_multiple_of(16);
+        }
+        let staging = if used == 0 { None } else { Some(self.take_staging(used)) };
+        if let Some(staging) = &staging {
+            for (source, &(at, _)) in sources.iter().zip(&parts) {
+                // The buffer's size is a multiple of this as well: the copy ends within it.
+                let words = source.bytes.next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+                encoder.copy_buffer_to_buffer(source.buffer, source.offset, staging, at as u64, words);
+            }
+        }
+        let index = self.inner.queue.submit([encoder.finish()]);
+        self.inner.unsubmitted.store(0, Ordering::Relaxed);
+        let landing = staging.map(|staging| {
+            let mapped = Arc::new(Signal::default());
+            let signal = Arc::clone(&mapped);
+            staging.map_async(wgpu::MapMode::Read, 0..used, move |result| {
+                signal.set(result.map_err(|error| error.to_string()));
+            });
+            Landing { staging, used, parts, mapped }
+        });
+        Ok(Flight { index, landing })
+    }
+
+    /// Waits for a flight and gives its results.
+    pub(super) fn land(&self, flight: Flight) -> Result<Vec<Vec<u8>>> {
+        match &flight.landing {
+            Some(landing) => self.wait_for(|| flight.arrival(), &landing.mapped, "map_async")?,
+            None => self.poll(flight.arrival())?,
+        }
+        self.unload(flight)
+    }
+
+    /// Polls until `signal` is set.
+    pub(super) fn wait_for(
+        &self,
+        how: impl Fn() -> wgpu::PollType,
+        signal: &Signal,
+        call: &'static str,
+    ) -> Result<()> {
+        loop {
+            self.poll(how())?;
+            // The callback is not run yet only if another thread polled at the same moment and
+            // is about to run it.
+            if let Some(result) = signal.get_soon() {
+                return result.map_err(|message| self.failed(call, message));
+            }
+        }
+    }
+
+    /// Copies the results of an arrived flight out of its staging buffer.
+    fn unload(&self, flight: Flight) -> Result<Vec<Vec<u8>>> {
+        let Some(Landing { staging, used, parts, .. }) = flight.landing else {
+            return Ok(Vec::new());
+        };
+        let view = staging
+            .get_mapped_range(0..used)
+            .map_err(|error| self.failed("get_mapped_range", error.to_string()))?;
+        let results = parts
+            .iter()
+            .map(|&(at, length)| view.get(at..at + length).map(<[u8]>::to_vec))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| Error::Internal(format!("results {parts:?} beyond {used} staged bytes")))?;
+        drop(view);
+        self.scoped("unmap", || {
+            staging.unmap();
+            Ok(())
+        })?;
+        self.keep_staging(staging);
+        Ok(results)
+    }
+
+    /// An idle staging buffer of at least `bytes` bytes, or a new one.
+    fn take_staging(&self, bytes: u64) -> wgpu::Buffer {
+        let mut idle = lock(&self.inner.staging);
+        if let Some(position) = idle.iter().position(|buffer| buffer.size() >= bytes) {
+            return idle.swap_remove(position);
+        }
+        // All idle ones are too small: the new one replaces one of them.
+        let outgrown = idle.pop();
+        drop(idle);
+        drop(outgrown);
+        let size = match bytes.checked_next_power_of_two() {
+            Some(size) if size <= KEPT_BYTES => size.max(STAGING_MINIMUM),
+            _ => bytes,
+        };
+        self.inner.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("diptych staging"),
+            size,
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        })
+    }
+
+    fn keep_staging(&self, buffer: wgpu::Buffer) {
+        let mut idle = lock(&self.inner.staging);
+        if idle.len() < KEPT && buffer.size() <= KEPT_BYTES {
+            idle.push(buffer);
+        }
+    }
+}

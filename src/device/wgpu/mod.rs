@@ -1,0 +1,180 @@
+//! Vulkan (and Metal or DX12) through wgpu.
+//!
+//! | file | does |
+//! |---|---|
+//! | `open` | finds an adapter, or takes the application's device |
+//! | `scope` | turns wgpu's errors into [`Error`], so that none is left uncaught |
+//! | `memory` | allocates, writes, maps |
+//! | `pipeline` | compiles kernels and remembers them |
+//! | `record` | binds arguments once; encodes a recording into a command encoder |
+//! | `flight` | submits, waits, and copies results back: the latency path |
+//! | `clock` | times single dispatches with timestamp queries |
+//!
+//! Nothing polls the device but `read`, `wait`, `run`, `run_async`, `time` and `map`, and no
+//! handler is installed on it: an application that owns the device keeps it to itself.
+//!
+//! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
+//! until it is done.
+
+mod clock;
+mod flight;
+mod memory;
+mod open;
+mod pipeline;
+mod record;
+mod scope;
+
+use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pipeline, Recording, Slice};
+use crate::dtype::DType;
+use crate::emit::KernelSource;
+use crate::error::{Error, Result};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub(crate) use memory::RawBuffer;
+pub(crate) use pipeline::RawPipeline;
+pub(crate) use record::RawRecording;
+
+/// A GPU behind Vulkan, Metal or DX12. Clones share the device, its compiled kernels and its
+/// staging memory.
+///
+/// Kernels are compiled without wgpu's bounds checks and loop bounds, since they guard their own
+/// edges; the environment variable `DIPTYCH_CHECKED_SHADERS=1`, read when the device is opened,
+/// keeps the checks.
+#[derive(Debug, Clone)]
+pub struct WgpuDevice {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    device: ::wgpu::Device,
+    queue: ::wgpu::Queue,
+    /// What this device's handles carry.
+    owner: Owner,
+    info: DeviceInfo,
+    features: ::wgpu::Features,
+    limits: ::wgpu::Limits,
+    /// Whether shaders get wgpu's bounds checks and loop bounds.
+    checked_shaders: bool,
+    /// Compiled kernels, by their text.
+    pipelines: Mutex<HashMap<pipeline::Key, RawPipeline>>,
+    /// Idle buffers for reading back.
+    staging: Mutex<Vec<::wgpu::Buffer>>,
+    /// Bytes written since the last submission: they lie in staging memory until the next.
+    unsubmitted: AtomicU64,
+}
+
+impl WgpuDevice {
+    /// The wgpu device, for an application that shares it.
+    pub fn wgpu_device(&self) -> &::wgpu::Device {
+        &self.inner.device
+    }
+
+    /// The wgpu queue, for an application that shares it.
+    pub fn wgpu_queue(&self) -> &::wgpu::Queue {
+        &self.inner.queue
+    }
+
+    /// Refuses a handle of another device.
+    fn owned(&self, owner: Owner, what: &str) -> Result<()> {
+        if owner == self.inner.owner {
+            return Ok(());
+        }
+        Err(Error::input(
+            what,
+            "one of another device",
+            format!("one made by this device, {}", self.inner.info),
+        ))
+    }
+
+    fn api(&self) -> &'static str {
+        self.inner.info.api
+    }
+
+    /// The error of a call that wgpu did not report through an error scope.
+    fn failed(&self, call: &'static str, message: impl Into<String>) -> Error {
+        Error::Driver { api: self.api(), call, message: message.into() }
+    }
+}
+
+/// Whose a buffer, kernel or recording is.
+///
+/// wgpu cannot tell: its handles are numbers that every instance counts from one, so that a handle
+/// of another instance's device is taken for another resource of this one, or ends the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Owner(u64);
+
+impl Owner {
+    fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        Owner(COUNT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Locks a mutex whose data stays valid whatever happens in between: a panic elsewhere is no
+/// reason to refuse.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Device for WgpuDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.inner.info
+    }
+
+    fn alloc(&self, bytes: u64, memory: Memory) -> Result<Buffer> {
+        self.alloc_buffer(bytes, memory)
+    }
+
+    fn alloc_image(&self, width: usize, height: usize, dtype: DType) -> Result<Image> {
+        Err(Error::unsupported(
+            format!("an image of {width}x{height} {dtype} pixels"),
+            format!("{} kernels take buffers only", self.api()),
+        ))
+    }
+
+    fn write(&self, slice: &Slice, bytes: &[u8]) -> Result<()> {
+        self.write_slice(slice, bytes)
+    }
+
+    fn read(&self, slice: &Slice) -> Result<Vec<u8>> {
+        let mut outputs = self.land(self.launch(&[], None, &[slice])?)?;
+        outputs.pop().ok_or_else(|| Error::Internal("a read of one slice gave nothing".to_owned()))
+    }
+
+    fn map(&self, buffer: &Buffer, access: &mut dyn FnMut(&mut [u8])) -> Result<()> {
+        self.map_buffer(buffer, access)
+    }
+
+    fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
+        self.compile_kernel(source)
+    }
+
+    fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {
+        self.record_dispatches(dispatches)
+    }
+
+    fn submit(&self, recording: &Recording) -> Result<()> {
+        self.launch(&[], Some(recording), &[]).map(|_| ())
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.wait_all()
+    }
+
+    fn run(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Vec<Vec<u8>>> {
+        self.land(self.launch(writes, Some(recording), reads)?)
+    }
+
+    fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {
+        self.time_recording(recording)
+    }
+}

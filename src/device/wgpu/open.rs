@@ -1,0 +1,199 @@
+//! Which adapter, with which features; or the application's own device.
+
+use super::{Inner, Owner, WgpuDevice};
+use crate::device::DeviceInfo;
+use crate::device::family::family;
+use crate::emit::Dialect;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+/// A part of the name of the adapter to open, in any case.
+const ADAPTER_VARIABLE: &str = "DIPTYCH_WGPU_ADAPTER";
+
+/// `1` keeps wgpu's bounds checks and loop bounds in the kernels.
+const CHECKED_VARIABLE: &str = "DIPTYCH_CHECKED_SHADERS";
+
+impl WgpuDevice {
+    /// Opens the best adapter: discrete before integrated before virtual before CPU, Vulkan first
+    /// where a GPU has several APIs.
+    ///
+    /// `filter`, or else the environment variable `DIPTYCH_WGPU_ADAPTER`, picks among the adapters
+    /// whose name contains it in any case. `WGPU_BACKEND` (`vulkan`, `metal`, `dx12`) picks the API.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] listing the adapters that were seen and what came of each.
+    pub fn open(filter: Option<&str>) -> Result<Self> {
+        let filter = filter.map(str::to_owned).or_else(|| std::env::var(ADAPTER_VARIABLE).ok());
+        let wanted = filter.as_deref().unwrap_or_default().to_lowercase();
+        let mut tried = Vec::new();
+        for adapter in adapters() {
+            let info = adapter.get_info();
+            let seen = format!("{} ({})", info.name, api_name(info.backend));
+            if !info.name.to_lowercase().contains(&wanted) {
+                tried.push(format!("{seen}: its name does not contain {wanted:?}"));
+                continue;
+            }
+            match open_adapter(&adapter) {
+                Ok(device) => return Ok(device),
+                Err(error) => {
+                    tracing::warn!("{seen} could not be opened: {error}");
+                    tried.push(format!("{seen}: {error}"));
+                }
+            }
+        }
+        if tried.is_empty() {
+            tried.push("no adapter was found".to_owned());
+        }
+        Err(Error::NoDevice { backend: "wgpu".to_owned(), tried })
+    }
+
+    /// Every adapter that [`WgpuDevice::open`] chooses from, the best first.
+    pub fn list() -> Vec<DeviceInfo> {
+        adapters()
+            .iter()
+            .map(|adapter| {
+                let (features, limits) = Self::requirements(adapter);
+                device_info(&adapter.get_info(), features, &limits)
+            })
+            .collect()
+    }
+
+    /// The features and limits to request of `adapter` for a device that is given to
+    /// [`WgpuDevice::from_wgpu`]: all of its limits and, of what it offers, what kernels use.
+    ///
+    /// | feature | for |
+    /// |---|---|
+    /// | `TIMESTAMP_QUERY` | timing single dispatches |
+    /// | `SHADER_F16` | half-float arithmetic |
+    /// | `SUBGROUP` | kernels that exchange values within a subgroup |
+    /// | `MAPPABLE_PRIMARY_BUFFERS` | [`crate::device::Memory::HostVisible`] |
+    ///
+    /// None of them is needed: a device without one does without.
+    pub fn requirements(adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
+        let useful = wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::SHADER_F16
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
+        (adapter.features() & useful, adapter.limits())
+    }
+
+    /// Uses a device that the application owns, with the features and limits it was created with.
+    ///
+    /// No handler is installed on it, and it is polled only by calls that wait. Buffers, kernels
+    /// and recordings belong to the returned device and its clones.
+    ///
+    /// # Errors
+    /// If the adapter has no compute shaders.
+    pub fn from_wgpu(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
+        if !has_compute(adapter) {
+            return Err(Error::unsupported(
+                format!("the adapter {}", adapter.get_info().name),
+                "it has no compute shaders",
+            ));
+        }
+        let (features, limits) = (device.features(), device.limits());
+        let mut info = device_info(&adapter.get_info(), features, &limits);
+        // Some drivers offer the queries and tick with a period of zero.
+        info.timestamps &= queue.get_timestamp_period() > 0.0;
+        let inner = Inner {
+            device,
+            queue,
+            owner: Owner::new(),
+            info,
+            features,
+            limits,
+            checked_shaders: std::env::var(CHECKED_VARIABLE).is_ok_and(|value| value == "1"),
+            pipelines: Mutex::new(HashMap::new()),
+            staging: Mutex::new(Vec::new()),
+            unsubmitted: AtomicU64::new(0),
+        };
+        Ok(WgpuDevice { inner: Arc::new(inner) })
+    }
+}
+
+fn open_adapter(adapter: &wgpu::Adapter) -> Result<WgpuDevice> {
+    let (required_features, required_limits) = WgpuDevice::requirements(adapter);
+    let descriptor = wgpu::DeviceDescriptor {
+        label: Some("diptych"),
+        required_features,
+        required_limits,
+        memory_hints: wgpu::MemoryHints::Performance,
+        ..Default::default()
+    };
+    let (device, queue) =
+        pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| Error::Driver {
+            api: api_name(adapter.get_info().backend),
+            call: "request_device",
+            message: error.to_string(),
+        })?;
+    WgpuDevice::from_wgpu(adapter, device, queue)
+}
+
+/// The adapters of the primary APIs that can compute, the best first.
+fn adapters() -> Vec<wgpu::Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    descriptor.backends &= wgpu::Instance::enabled_backend_features() & wgpu::Backends::PRIMARY;
+    let backends = descriptor.backends;
+    // wgpu refuses to make an instance without an API.
+    if backends.is_empty() {
+        return Vec::new();
+    }
+    let instance = wgpu::Instance::new(descriptor);
+    let mut adapters = pollster::block_on(instance.enumerate_adapters(backends));
+    adapters.retain(has_compute);
+    // A stable sort: wgpu lists Vulkan and Metal before DX12.
+    adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    });
+    adapters
+}
+
+fn has_compute(adapter: &wgpu::Adapter) -> bool {
+    adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+}
+
+const fn api_name(backend: wgpu::Backend) -> &'static str {
+    match backend {
+        wgpu::Backend::Vulkan => "Vulkan",
+        wgpu::Backend::Metal => "Metal",
+        wgpu::Backend::Dx12 => "DX12",
+        wgpu::Backend::Gl => "OpenGL",
+        wgpu::Backend::BrowserWebGpu => "WebGPU",
+        wgpu::Backend::Noop => "noop",
+    }
+}
+
+fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> DeviceInfo {
+    let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
+    DeviceInfo {
+        api: api_name(adapter.backend),
+        name: adapter.name.clone(),
+        driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().to_owned(),
+        limits: Limits {
+            dialect: Dialect::Wgsl,
+            family: family(&adapter.name, adapter.vendor, is_cpu),
+            max_invocations: limits.max_compute_invocations_per_workgroup,
+            max_work_group: [
+                limits.max_compute_workgroup_size_x,
+                limits.max_compute_workgroup_size_y,
+                limits.max_compute_workgroup_size_z,
+            ],
+            max_groups: [limits.max_compute_workgroups_per_dimension; 3],
+            local_memory: limits.max_compute_workgroup_storage_size,
+            max_binding: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
+            binding_alignment: u64::from(limits.min_storage_buffer_offset_alignment),
+            native_half: features.contains(wgpu::Features::SHADER_F16),
+            max_image: None,
+            compute_units: None,
+        },
+        is_cpu,
+        timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+    }
+}

@@ -1,0 +1,148 @@
+//! Kernels: from text to pipeline, once per text.
+
+use super::scope::{catch, describe};
+use super::{Owner, WgpuDevice, lock};
+use crate::device::Pipeline;
+use crate::device::handle::RawPipeline as AnyPipeline;
+use crate::emit::{Access, Dialect, Element, Interface, KernelSource, check};
+use crate::error::{Error, Result, numbered};
+use std::borrow::Cow;
+use std::num::NonZeroU64;
+
+/// A compiled kernel and the layout of its arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct RawPipeline {
+    pub(super) pipeline: wgpu::ComputePipeline,
+    pub(super) layout: wgpu::BindGroupLayout,
+    pub(super) owner: Owner,
+}
+
+/// What a compiled kernel is found by: its text, and what the text is compiled for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    text: String,
+    entry: String,
+    interface: Interface,
+}
+
+impl WgpuDevice {
+    pub(super) fn compile_kernel(&self, source: &KernelSource) -> Result<Pipeline> {
+        let refuse = |log: String| Error::Compile {
+            kernel: source.label.clone(),
+            api: self.api(),
+            log,
+            source_text: numbered(&source.text),
+        };
+        if source.dialect != Dialect::Wgsl {
+            return Err(refuse(format!("the source is {}, wanted {}", source.dialect, Dialect::Wgsl)));
+        }
+        let key = Key {
+            text: source.text.clone(),
+            entry: source.entry.clone(),
+            interface: source.interface.clone(),
+        };
+        let known = lock(&self.inner.pipelines).get(&key).cloned();
+        let raw = match known {
+            Some(raw) => raw,
+            None => {
+                if cfg!(debug_assertions) {
+                    check::check(source)?;
+                }
+                // Compiled without the lock, so that threads compile side by side.
+                let raw = self.build(source).map_err(refuse)?;
+                lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
+            }
+        };
+        Ok(Pipeline {
+            raw: AnyPipeline::Wgpu(raw),
+            label: source.label.clone(),
+            interface: source.interface.clone(),
+            work_group: source.work_group,
+        })
+    }
+
+    fn build(&self, source: &KernelSource) -> Result<RawPipeline, String> {
+        let device = &self.inner.device;
+        let entries = layout_entries(&source.interface)?;
+        let label = Some(source.label.as_str());
+        let (raw, error) = catch(device, || {
+            let descriptor = wgpu::ShaderModuleDescriptor {
+                label,
+                source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(&source.text)),
+            };
+            let module = if self.inner.checked_shaders {
+                device.create_shader_module(descriptor)
+            } else {
+                // SAFETY: the kernels are rendered from this crate's own templates, which guard
+                // their edges themselves: every access is behind a comparison with the extents in
+                // the parameters, every loop has a bound, and no divisor is zero. Tests run each
+                // kernel over ragged extents between canaries, and `DIPTYCH_CHECKED_SHADERS=1`
+                // runs the same kernels with wgpu's own checks. The checks of ray queries and mesh
+                // shaders stay on: no kernel has any.
+                unsafe { device.create_shader_module_trusted(descriptor, trusted()) }
+            };
+            let layout = device
+                .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+            let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label,
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            });
+            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label,
+                layout: Some(&pipeline_layout),
+                module: &module,
+                entry_point: Some(&source.entry),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    // Kernels write their shared tiles before they read them.
+                    zero_initialize_workgroup_memory: false,
+                    ..Default::default()
+                },
+                cache: None,
+            });
+            RawPipeline { pipeline, layout, owner: self.inner.owner }
+        });
+        error.map_or(Ok(raw), |error| Err(describe(&error)))
+    }
+}
+
+fn trusted() -> wgpu::ShaderRuntimeChecks {
+    let mut checks = wgpu::ShaderRuntimeChecks::checked();
+    checks.bounds_checks = false;
+    checks.force_loop_bounding = false;
+    checks.int_div_checks = false;
+    checks
+}
+
+/// The bind group layout of an interface: buffers in order, then the uniform block.
+fn layout_entries(interface: &Interface) -> Result<Vec<wgpu::BindGroupLayoutEntry>, String> {
+    let entry = |binding: usize, ty, bytes: usize| wgpu::BindGroupLayoutEntry {
+        binding: binding as u32,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty,
+            has_dynamic_offset: false,
+            // Said here, wgpu checks it when arguments are bound and not at each dispatch.
+            min_binding_size: NonZeroU64::new(bytes as u64),
+        },
+        count: None,
+    };
+    let mut entries = Vec::with_capacity(interface.bindings.len() + 1);
+    for (index, binding) in interface.bindings.iter().enumerate() {
+        if let Element::Image2d(_) = binding.element {
+            return Err(format!("argument {} is an image: WGSL takes buffers", binding.operand.name()));
+        }
+        let read_only = binding.access == Access::Read;
+        // Bindings are whole words.
+        let bytes = binding.element.bytes().next_multiple_of(4);
+        entries.push(entry(index, wgpu::BufferBindingType::Storage { read_only }, bytes));
+    }
+    if !interface.params.is_empty() {
+        entries.push(entry(
+            interface.bindings.len(),
+            wgpu::BufferBindingType::Uniform,
+            interface.param_bytes(),
+        ));
+    }
+    Ok(entries)
+}

@@ -1,0 +1,3 @@
+//! Model files to graphs.
+
+pub mod tflite;

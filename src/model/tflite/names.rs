@@ -1,0 +1,130 @@
+//! The names behind the schema's enumerations.
+
+use crate::emit::Activation;
+
+/// Codes of the builtin operators that the loader knows.
+pub(super) mod builtin {
+    pub(in super::super) const CONV_2D: i32 = 3;
+    pub(in super::super) const DEPTHWISE_CONV_2D: i32 = 4;
+    pub(in super::super) const DEQUANTIZE: i32 = 6;
+    pub(in super::super) const LOGISTIC: i32 = 14;
+    pub(in super::super) const RELU: i32 = 19;
+    pub(in super::super) const RELU6: i32 = 21;
+    pub(in super::super) const TANH: i32 = 28;
+    pub(in super::super) const CUSTOM: i32 = 32;
+    pub(in super::super) const LEAKY_RELU: i32 = 98;
+    pub(in super::super) const HARD_SWISH: i32 = 117;
+}
+
+/// Codes of the element types that the loader reads.
+pub(super) mod element {
+    pub(in super::super) const FLOAT32: i8 = 0;
+    pub(in super::super) const FLOAT16: i8 = 1;
+}
+
+/// The name of a builtin operator.
+pub(super) fn operator(code: i32) -> String {
+    usize::try_from(code)
+        .ok()
+        .and_then(|code| OPERATORS.get(code))
+        .map_or_else(|| format!("builtin operator {code}"), |&name| name.to_owned())
+}
+
+/// The name of an element type.
+pub(super) fn element_type(code: i8) -> String {
+    usize::try_from(code)
+        .ok()
+        .and_then(|code| ELEMENT_TYPES.get(code))
+        .map_or_else(|| format!("element type {code}"), |&name| name.to_owned())
+}
+
+/// The activation of a convolution's options.
+pub(super) fn fused(code: i8) -> Result<Activation, String> {
+    match code {
+        0 => Ok(Activation::None),
+        1 => Ok(Activation::Relu),
+        3 => Ok(Activation::Relu6),
+        4 => Ok(Activation::Tanh),
+        other => {
+            let name = match other {
+                2 => "RELU_N1_TO_1".to_owned(),
+                5 => "SIGN_BIT".to_owned(),
+                _ => format!("number {other}"),
+            };
+            Err(format!("found fused activation {name}, wanted NONE, RELU, RELU6 or TANH"))
+        }
+    }
+}
+
+#[rustfmt::skip]
+const ELEMENT_TYPES: [&str; 19] = [
+    "FLOAT32", "FLOAT16", "INT32", "UINT8", "INT64", "STRING", "BOOL", "INT16", "COMPLEX64", "INT8",
+    "FLOAT64", "COMPLEX128", "UINT64", "RESOURCE", "VARIANT", "UINT32", "UINT16", "INT4", "BFLOAT16",
+];
+
+/// In the order of their codes.
+#[rustfmt::skip]
+const OPERATORS: [&str; 209] = [
+    "ADD", "AVERAGE_POOL_2D", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE",
+    "DEQUANTIZE", "EMBEDDING_LOOKUP", "FLOOR", "FULLY_CONNECTED", "HASHTABLE_LOOKUP", "L2_NORMALIZATION",
+    "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION", "LOGISTIC", "LSH_PROJECTION", "LSTM", "MAX_POOL_2D",
+    "MUL", "RELU", "RELU_N1_TO_1", "RELU6", "RESHAPE", "RESIZE_BILINEAR", "RNN", "SOFTMAX",
+    "SPACE_TO_DEPTH", "SVDF", "TANH", "CONCAT_EMBEDDINGS", "SKIP_GRAM", "CALL", "CUSTOM",
+    "EMBEDDING_LOOKUP_SPARSE", "PAD", "UNIDIRECTIONAL_SEQUENCE_RNN", "GATHER", "BATCH_TO_SPACE_ND",
+    "SPACE_TO_BATCH_ND", "TRANSPOSE", "MEAN", "SUB", "DIV", "SQUEEZE", "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "STRIDED_SLICE", "BIDIRECTIONAL_SEQUENCE_RNN", "EXP", "TOPK_V2", "SPLIT", "LOG_SOFTMAX", "DELEGATE",
+    "BIDIRECTIONAL_SEQUENCE_LSTM", "CAST", "PRELU", "MAXIMUM", "ARG_MAX", "MINIMUM", "LESS", "NEG", "PADV2",
+    "GREATER", "GREATER_EQUAL", "LESS_EQUAL", "SELECT", "SLICE", "SIN", "TRANSPOSE_CONV", "SPARSE_TO_DENSE",
+    "TILE", "EXPAND_DIMS", "EQUAL", "NOT_EQUAL", "LOG", "SUM", "SQRT", "RSQRT", "SHAPE", "POW", "ARG_MIN",
+    "FAKE_QUANT", "REDUCE_PROD", "REDUCE_MAX", "PACK", "LOGICAL_OR", "ONE_HOT", "LOGICAL_AND",
+    "LOGICAL_NOT", "UNPACK", "REDUCE_MIN", "FLOOR_DIV", "REDUCE_ANY", "SQUARE", "ZEROS_LIKE", "FILL",
+    "FLOOR_MOD", "RANGE", "RESIZE_NEAREST_NEIGHBOR", "LEAKY_RELU", "SQUARED_DIFFERENCE", "MIRROR_PAD",
+    "ABS", "SPLIT_V", "UNIQUE", "CEIL", "REVERSE_V2", "ADD_N", "GATHER_ND", "COS", "WHERE", "RANK", "ELU",
+    "REVERSE_SEQUENCE", "MATRIX_DIAG", "QUANTIZE", "MATRIX_SET_DIAG", "ROUND", "HARD_SWISH", "IF", "WHILE",
+    "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "SCATTER_ND", "SELECT_V2", "DENSIFY", "SEGMENT_SUM",
+    "BATCH_MATMUL", "PLACEHOLDER_FOR_GREATER_OP_CODES", "CUMSUM", "CALL_ONCE", "BROADCAST_TO", "RFFT2D",
+    "CONV_3D", "IMAG", "REAL", "COMPLEX_ABS", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT",
+    "HASHTABLE_SIZE", "REDUCE_ALL", "CONV_3D_TRANSPOSE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
+    "BROADCAST_ARGS", "RANDOM_STANDARD_NORMAL", "BUCKETIZE", "RANDOM_UNIFORM", "MULTINOMIAL", "GELU",
+    "DYNAMIC_UPDATE_SLICE", "RELU_0_TO_1", "UNSORTED_SEGMENT_PROD", "UNSORTED_SEGMENT_MAX",
+    "UNSORTED_SEGMENT_SUM", "ATAN2", "UNSORTED_SEGMENT_MIN", "SIGN", "BITCAST", "BITWISE_XOR",
+    "RIGHT_SHIFT", "STABLEHLO_LOGISTIC", "STABLEHLO_ADD", "STABLEHLO_DIVIDE", "STABLEHLO_MULTIPLY",
+    "STABLEHLO_MAXIMUM", "STABLEHLO_RESHAPE", "STABLEHLO_CLAMP", "STABLEHLO_CONCATENATE",
+    "STABLEHLO_BROADCAST_IN_DIM", "STABLEHLO_CONVOLUTION", "STABLEHLO_SLICE", "STABLEHLO_CUSTOM_CALL",
+    "STABLEHLO_REDUCE", "STABLEHLO_ABS", "STABLEHLO_AND", "STABLEHLO_COSINE", "STABLEHLO_EXPONENTIAL",
+    "STABLEHLO_FLOOR", "STABLEHLO_LOG", "STABLEHLO_MINIMUM", "STABLEHLO_NEGATE", "STABLEHLO_OR",
+    "STABLEHLO_POWER", "STABLEHLO_REMAINDER", "STABLEHLO_RSQRT", "STABLEHLO_SELECT", "STABLEHLO_SUBTRACT",
+    "STABLEHLO_TANH", "STABLEHLO_SCATTER", "STABLEHLO_COMPARE", "STABLEHLO_CONVERT",
+    "STABLEHLO_DYNAMIC_SLICE", "STABLEHLO_DYNAMIC_UPDATE_SLICE", "STABLEHLO_PAD", "STABLEHLO_IOTA",
+    "STABLEHLO_DOT_GENERAL", "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SORT", "STABLEHLO_WHILE",
+    "STABLEHLO_GATHER", "STABLEHLO_TRANSPOSE", "DILATE", "STABLEHLO_RNG_BIT_GENERATOR", "REDUCE_WINDOW",
+    "STABLEHLO_COMPOSITE", "STABLEHLO_SHIFT_LEFT", "STABLEHLO_CBRT",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_codes_have_their_names() {
+        let names = [
+            (builtin::CONV_2D, "CONV_2D"),
+            (builtin::DEPTHWISE_CONV_2D, "DEPTHWISE_CONV_2D"),
+            (builtin::DEQUANTIZE, "DEQUANTIZE"),
+            (builtin::LOGISTIC, "LOGISTIC"),
+            (builtin::RELU, "RELU"),
+            (builtin::RELU6, "RELU6"),
+            (builtin::TANH, "TANH"),
+            (builtin::CUSTOM, "CUSTOM"),
+            (builtin::LEAKY_RELU, "LEAKY_RELU"),
+            (builtin::HARD_SWISH, "HARD_SWISH"),
+        ];
+        for (code, name) in names {
+            assert_eq!(operator(code), name);
+        }
+        assert_eq!(operator(-1), "builtin operator -1");
+        assert_eq!(operator(100_000), "builtin operator 100000");
+        assert_eq!(element_type(element::FLOAT16), "FLOAT16");
+        assert_eq!(element_type(-7), "element type -7");
+    }
+}

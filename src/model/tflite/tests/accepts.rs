@@ -1,0 +1,202 @@
+//! What the loader makes of valid files.
+
+use super::super::from_bytes;
+use super::super::names::builtin;
+use super::writer::{FileSpec, OptionsSpec, VALID, Window};
+use crate::dtype::DType;
+use crate::emit::{Activation, Bits};
+use crate::graph::{Graph, Node, NodeOp};
+use crate::shape::{Padding, Shape};
+
+fn load(file: &FileSpec) -> Graph {
+    from_bytes(&file.bytes()).expect("a valid file")
+}
+
+/// The only node of the graph.
+fn only(graph: &Graph) -> &Node {
+    assert_eq!(graph.nodes().len(), 1);
+    &graph.nodes()[0]
+}
+
+/// `image` of `input` -> one convolution with weights of `weights` -> `output`.
+fn convolution(
+    input: [i32; 4],
+    weights: [i32; 4],
+    output: [i32; 4],
+    code: i32,
+    options: OptionsSpec,
+) -> FileSpec {
+    let mut file = FileSpec::with_input("image", &input);
+    let weights = file.constant("weights", &weights);
+    let out = file.map("out", &output);
+    file.op(code, &[0, weights, -1], &[out], options);
+    file.outputs.push(out);
+    file
+}
+
+#[test]
+fn a_convolution_keeps_names_shapes_and_constants() {
+    let graph = load(&FileSpec::stem());
+    let node = only(&graph);
+    assert_eq!(node.name(), "stem");
+    let NodeOp::Conv2d(options) = node.op() else { panic!("found {:?}", node.op()) };
+    assert_eq!((options.stride, options.padding, options.groups), ([2, 2], Padding::Same, 1));
+    let (input, output) = (graph.inputs()[0], graph.outputs()[0]);
+    assert_eq!(
+        (graph.name(input).ok(), graph.shape(input).ok()),
+        (Some("image"), Some(Shape::nhwc(1, 8, 8, 3)))
+    );
+    assert_eq!(
+        (graph.name(output).ok(), graph.shape(output).ok()),
+        (Some("stem"), Some(Shape::nhwc(1, 4, 4, 4)))
+    );
+    let weights = node.weights.as_ref().expect("weights");
+    assert_eq!(weights.shape(), Shape::nhwc(4, 3, 3, 3));
+    assert_eq!(weights.to_f32()[..3], [0.0, 0.25, 0.5]);
+    let bias = node.extras.bias.as_ref().expect("a bias");
+    assert_eq!((bias.shape(), &*bias.to_f32()), (Shape::nhwc(1, 1, 1, 4), &[0.0, 0.25, 0.5, 0.75][..]));
+}
+
+#[test]
+fn height_and_width_are_not_mixed_up() {
+    let window = Window { padding: VALID, stride: [3, 2], dilation: [1, 4], activation: 0 };
+    // Height: (20 - 2) / 3 + 1; width: (20 - 9) / 2 + 1.
+    let (input, weights, output) = ([1, 20, 20, 4], [6, 2, 3, 4], [1, 7, 6, 6]);
+    let graph = load(&convolution(input, weights, output, builtin::CONV_2D, OptionsSpec::Conv2d(window)));
+    let NodeOp::Conv2d(options) = only(&graph).op() else { panic!("not a conv2d") };
+    assert_eq!((options.stride, options.dilation, options.padding), ([3, 2], [1, 4], Padding::Valid));
+    assert!(only(&graph).extras.bias.is_none());
+
+    let (weights, output) = ([1, 2, 3, 8], [1, 7, 6, 8]);
+    let depthwise = OptionsSpec::Depthwise(window, 2);
+    let graph = load(&convolution(input, weights, output, builtin::DEPTHWISE_CONV_2D, depthwise));
+    let NodeOp::Depthwise(options) = only(&graph).op() else { panic!("not a depthwise") };
+    assert_eq!((options.stride, options.dilation, options.padding), ([3, 2], [1, 4], Padding::Valid));
+}
+
+#[test]
+fn one_tap_of_stride_1_is_pointwise() {
+    let one = OptionsSpec::Conv2d(Window { dilation: [2, 2], activation: 3, ..Default::default() });
+    let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 5, 5, 7], builtin::CONV_2D, one));
+    assert_eq!(only(&graph).op().name(), "pointwise");
+    assert_eq!(only(&graph).op().activation(), Activation::Relu6);
+    let two = OptionsSpec::Conv2d(Window { stride: [2, 2], ..Default::default() });
+    let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 3, 3, 7], builtin::CONV_2D, two));
+    assert_eq!(only(&graph).op().name(), "conv2d");
+}
+
+#[test]
+fn groups_follow_from_the_weights() {
+    let options = OptionsSpec::Conv2d(Window::default());
+    let graph = load(&convolution([1, 5, 5, 6], [4, 1, 1, 3], [1, 5, 5, 4], builtin::CONV_2D, options));
+    let NodeOp::Conv2d(options) = only(&graph).op() else { panic!("not a conv2d") };
+    assert_eq!(options.groups, 2);
+}
+
+#[test]
+fn fused_activations_are_read() {
+    for (code, wanted) in
+        [(0, Activation::None), (1, Activation::Relu), (3, Activation::Relu6), (4, Activation::Tanh)]
+    {
+        let window = Window { activation: code, ..Default::default() };
+        for (op, weights, options) in [
+            (builtin::CONV_2D, [2, 3, 3, 2], OptionsSpec::Conv2d(window)),
+            (builtin::DEPTHWISE_CONV_2D, [1, 3, 3, 2], OptionsSpec::Depthwise(window, 1)),
+        ] {
+            let graph = load(&convolution([1, 4, 4, 2], weights, [1, 4, 4, 2], op, options));
+            assert_eq!(only(&graph).op().activation(), wanted, "code {code} of operator {op}");
+        }
+    }
+}
+
+#[test]
+fn an_activation_after_a_convolution_is_fused() {
+    for (code, options, wanted) in [
+        (builtin::RELU, OptionsSpec::None, Activation::Relu),
+        (builtin::RELU6, OptionsSpec::None, Activation::Relu6),
+        (builtin::TANH, OptionsSpec::None, Activation::Tanh),
+        (builtin::LOGISTIC, OptionsSpec::None, Activation::Sigmoid),
+        (builtin::HARD_SWISH, OptionsSpec::None, Activation::HardSwish),
+        (builtin::LEAKY_RELU, OptionsSpec::LeakyRelu(0.125), Activation::LeakyRelu(Bits(0.125))),
+    ] {
+        let mut file = FileSpec::stem();
+        let after = file.map("activated", &[1, 4, 4, 4]);
+        file.op(code, &[3], &[after], options);
+        file.outputs = vec![after];
+        let graph = load(&file);
+        assert_eq!((only(&graph).name(), only(&graph).op().activation()), ("activated", wanted));
+    }
+}
+
+#[test]
+fn float16_constants_are_read_directly_and_through_dequantize() {
+    for through_dequantize in [false, true] {
+        let mut file = FileSpec::with_input("image", &[1, 4, 4, 2]);
+        let mut weights = file.half_constant("w16", &[3, 1, 1, 2]);
+        let mut bias = file.half_constant("b16", &[3]);
+        if through_dequantize {
+            for (constant, shape) in [(&mut weights, &[3, 1, 1, 2][..]), (&mut bias, &[3])] {
+                let widened = file.map("widened", shape);
+                file.op(builtin::DEQUANTIZE, &[*constant], &[widened], OptionsSpec::None);
+                *constant = widened;
+            }
+        }
+        let out = file.map("out", &[1, 4, 4, 3]);
+        file.op(builtin::CONV_2D, &[0, weights, bias], &[out], OptionsSpec::Conv2d(Window::default()));
+        file.outputs.push(out);
+        let graph = load(&file);
+        let weights = only(&graph).weights.as_ref().expect("weights");
+        assert_eq!(weights.dtype(), DType::F16, "halves stay halves");
+        assert_eq!(&*weights.to_f32(), &[0.0, 0.25, 0.5, 0.75, 1.0, 1.25]);
+        let bias = only(&graph).extras.bias.as_ref().expect("a bias");
+        assert_eq!((bias.dtype(), &*bias.to_f32()), (DType::F32, &[0.0, 0.25, 0.5][..]));
+    }
+}
+
+#[test]
+fn a_multiplier_of_0_is_taken_from_the_shapes() {
+    let options = OptionsSpec::Depthwise(Window::default(), 0);
+    let (weights, output) = ([1, 3, 3, 6], [1, 4, 4, 6]);
+    let graph = load(&convolution([1, 4, 4, 2], weights, output, builtin::DEPTHWISE_CONV_2D, options));
+    assert_eq!(graph.shape(graph.outputs()[0]).ok(), Some(Shape::nhwc(1, 4, 4, 6)));
+}
+
+#[test]
+fn names_are_made_unique_and_outputs_keep_their_order() {
+    let mut file = FileSpec::with_input("same", &[1, 4, 4, 2]);
+    let weights = file.constant("w", &[2, 1, 1, 2]);
+    let first = file.map("same", &[1, 4, 4, 2]);
+    let second = file.map("", &[1, 4, 4, 2]);
+    for output in [first, second] {
+        file.op(builtin::CONV_2D, &[0, weights], &[output], OptionsSpec::Conv2d(Window::default()));
+    }
+    file.outputs = vec![second, first];
+    let graph = load(&file);
+    let names: Vec<_> = graph.nodes().iter().map(Node::name).collect();
+    assert_eq!(names, ["same#2", "tensor_3"]);
+    let outputs: Vec<_> = graph.outputs().iter().map(|&value| graph.name(value).expect("a name")).collect();
+    assert_eq!(outputs, ["tensor_3", "same#2"]);
+}
+
+#[test]
+fn codes_of_old_writers_are_read() {
+    let mut file = FileSpec::stem();
+    file.ops[0].old_writer = true;
+    assert_eq!(only(&load(&file)).name(), "stem");
+}
+
+#[test]
+fn constants_of_one_buffer_are_read_once() {
+    let mut file = FileSpec::with_input("image", &[1, 4, 4, 2]);
+    let weights = file.constant("w", &[2, 1, 1, 2]);
+    let mut x = 0;
+    for layer in 0..3 {
+        let out = file.map(&format!("layer{layer}"), &[1, 4, 4, 2]);
+        file.op(builtin::CONV_2D, &[x, weights], &[out], OptionsSpec::Conv2d(Window::default()));
+        x = out;
+    }
+    file.outputs.push(x);
+    let graph = load(&file);
+    let bytes = |node: &Node| node.weights.as_ref().expect("weights").bytes().as_ptr();
+    assert!(graph.nodes().iter().all(|node| bytes(node) == bytes(&graph.nodes()[0])));
+}

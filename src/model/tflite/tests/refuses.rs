@@ -1,0 +1,256 @@
+//! Each reason to refuse a file, and the words that say so.
+
+use super::super::from_bytes;
+use super::super::names::builtin;
+use super::writer::{BufferSpec, FileSpec, OptionsSpec, Window};
+use crate::error::Error;
+
+/// A change to the stem, and the words that its error must have.
+type Case = (&'static str, fn(&mut FileSpec), &'static [&'static str]);
+
+fn conv2d(window: Window) -> OptionsSpec {
+    OptionsSpec::Conv2d(window)
+}
+
+/// Tensors of the stem: 0 the image, 1 the weights, 2 the bias, 3 the output.
+const CASES: &[Case] = &[
+    ("identifier", |f| f.identifier = "TFL2", &["identifier \"TFL2\"", "wanted \"TFL3\""]),
+    ("version", |f| f.version = 2, &["version 2", "wanted 3"]),
+    ("no network", |f| f.networks = 0, &["0 subgraphs", "wanted 1"]),
+    ("two networks", |f| f.networks = 2, &["2 subgraphs", "wanted 1"]),
+    ("no inputs", |f| f.inputs.clear(), &["no inputs"]),
+    ("no outputs", |f| f.outputs.clear(), &["no outputs"]),
+    ("no operators", |f| f.ops.clear(), &["no operators"]),
+    ("many inputs", |f| f.inputs = vec![0; 5000], &["5000 inputs", "at most 4096"]),
+    ("input twice", |f| f.inputs.push(0), &["input tensor 0", "written already"]),
+    ("output twice", |f| f.outputs.push(3), &["output stem", "an output twice"]),
+    ("input index", |f| f.inputs[0] = 9, &["tensor index 9", "0 to 3"]),
+    ("negative output", |f| f.outputs[0] = -1, &["tensor index -1", "0 to 3"]),
+    ("constant output", |f| f.outputs[0] = 1, &["tensor 1 (\"weights\")", "found a constant"]),
+    ("constant input", |f| f.inputs[0] = 1, &["input tensor 1 (\"weights\")", "found a constant"]),
+    (
+        "unwritten output",
+        |f| {
+            f.map("loose", &[1, 4, 4, 4]);
+            f.outputs[0] = 4
+        },
+        &["\"loose\"", "not written"],
+    ),
+    ("op input index", |f| f.ops[0].inputs[0] = 77, &["op 0 (CONV_2D)", "tensor index 77"]),
+    ("op input omitted", |f| f.ops[0].inputs[0] = -1, &["op 0 (CONV_2D)", "tensor index -1"]),
+    ("op output index", |f| f.ops[0].outputs[0] = i32::MIN, &["op 0 (CONV_2D)", "tensor index -2147483648"]),
+    ("op without outputs", |f| f.ops[0].outputs.clear(), &["op 0 (CONV_2D)", "0 outputs", "wanted 1"]),
+    ("op without weights", |f| f.ops[0].inputs.truncate(1), &["op 0 (CONV_2D)", "1 inputs", "2 or 3"]),
+    ("cycle", |f| f.ops[0].inputs[0] = 3, &["op 0 (CONV_2D)", "\"stem\"", "not written"]),
+    ("computed weights", |f| f.ops[0].inputs[1] = 0, &["op 0", "tensor 0 (\"image\")", "wanted a constant"]),
+    ("constant image", |f| f.ops[0].inputs[0] = 1, &["op 0", "\"weights\"", "found a constant"]),
+    ("writes its input", |f| f.ops[0].outputs[0] = 0, &["op 0", "\"image\"", "written already"]),
+    (
+        "writes a constant",
+        |f| {
+            f.tensors[1].shape = vec![1, 4, 9, 3];
+            f.ops[0].outputs[0] = 1;
+            f.ops[0].inputs[1] = 1
+        },
+        &["op 0"],
+    ),
+    ("no data", |f| f.tensors[1].buffer = 0, &["\"weights\"", "found no data"]),
+    ("buffer index", |f| f.tensors[1].buffer = 44, &["\"weights\"", "buffer index 44", "below 3"]),
+    (
+        "outside",
+        |f| f.buffers[1] = BufferSpec { data: None, outside: Some([4096, 432]) },
+        &["\"weights\"", "432 bytes at offset 4096 outside"],
+    ),
+    (
+        "short data",
+        |f| {
+            f.buffers[1].data.as_mut().map(Vec::pop);
+        },
+        &["op 0 (CONV_2D)", "tensor 1 (\"weights\")", "431 bytes", "wanted 432", "4x3x3x3"],
+    ),
+    ("huge weights", |f| f.tensors[1].shape = vec![i32::MAX; 4], &["\"weights\"", "32-bit"]),
+    ("rank 3", |f| f.tensors[0].shape = vec![8, 8, 3], &["input tensor 0", "[8, 8, 3]", "rank 4"]),
+    ("rank 1000", |f| f.tensors[1].shape = vec![1; 1000], &["\"weights\"", "rank 1000", "at most 8"]),
+    ("empty", |f| f.tensors[0].shape = vec![1, 0, 8, 3], &["input tensor 0", "1x0x8x3", "at least 1"]),
+    (
+        "dynamic",
+        |f| f.tensors[0].signature = Some(vec![-1, 8, 8, 3]),
+        &["\"image\"", "dynamic", "[-1, 8, 8, 3]"],
+    ),
+    ("dynamic output", |f| f.tensors[3].shape[1] = -1, &["\"stem\"", "dynamic", "[1, -1, 4, 4]"]),
+    (
+        "int8 input",
+        |f| {
+            f.tensors[0].element_type = 9;
+            f.tensors[0].quantised = true
+        },
+        &["input tensor 0", "quantised INT8", "FLOAT32"],
+    ),
+    ("int32 bias", |f| f.tensors[2].element_type = 2, &["op 0", "\"bias\"", "found INT32", "FLOAT32"]),
+    ("unknown type", |f| f.tensors[0].element_type = 99, &["element type 99"]),
+    ("half input", |f| f.tensors[0].element_type = 1, &["\"image\"", "found FLOAT16", "wanted FLOAT32"]),
+    ("variable", |f| f.tensors[0].variable = true, &["\"image\"", "variable"]),
+    ("sparse", |f| f.tensors[1].sparse = true, &["op 0", "\"weights\"", "sparse"]),
+    (
+        "bias length",
+        |f| {
+            f.tensors[2].shape = vec![2, 1];
+            f.buffers[2].data.as_mut().expect("bias").truncate(8)
+        },
+        &["op 0", "\"stem\"", "bias", "1x1x1x2", "4 output channels"],
+    ),
+    ("channels", |f| f.tensors[0].shape[3] = 4, &["op 0", "4x3x3x3", "1x8x8x4", "divide"]),
+    ("declared shape", |f| f.tensors[3].shape[1] = 5, &["op 0", "\"stem\"", "1x5x4x4", "wanted 1x4x4x4"]),
+    ("no options", |f| f.ops[0].options = OptionsSpec::None, &["op 0", "type 0", "Conv2DOptions"]),
+    (
+        "other options",
+        |f| f.ops[0].options = OptionsSpec::Depthwise(Window::default(), 1),
+        &["type 2", "Conv2DOptions"],
+    ),
+    (
+        "stride 0",
+        |f| f.ops[0].options = conv2d(Window { stride: [0, 1], ..Default::default() }),
+        &["op 0", "stride 0 along height"],
+    ),
+    (
+        "dilation",
+        |f| f.ops[0].options = conv2d(Window { dilation: [1, -2], ..Default::default() }),
+        &["dilation", "-2 along width"],
+    ),
+    (
+        "large stride",
+        |f| f.ops[0].options = conv2d(Window { stride: [i32::MAX, 1], ..Default::default() }),
+        &["stride 2147483647"],
+    ),
+    (
+        "padding",
+        |f| f.ops[0].options = conv2d(Window { padding: 7, ..Default::default() }),
+        &["padding 7", "SAME"],
+    ),
+    (
+        "relu n1",
+        |f| f.ops[0].options = conv2d(Window { activation: 2, ..Default::default() }),
+        &["op 0 (CONV_2D)", "RELU_N1_TO_1", "RELU6"],
+    ),
+    (
+        "sign bit",
+        |f| f.ops[0].options = conv2d(Window { activation: 5, ..Default::default() }),
+        &["SIGN_BIT"],
+    ),
+    (
+        "activation",
+        |f| f.ops[0].options = conv2d(Window { activation: -3, ..Default::default() }),
+        &["activation number -3"],
+    ),
+    ("add", |f| f.ops[0].code = 0, &["op 0 (ADD)", "not supported", "CONV_2D"]),
+    ("max pool", |f| f.ops[0].code = 17, &["op 0 (MAX_POOL_2D)", "not supported"]),
+    ("gelu", |f| f.ops[0].code = 150, &["op 0 (GELU)", "not supported"]),
+    ("unknown op", |f| f.ops[0].code = 9999, &["op 0 (builtin operator 9999)", "not supported"]),
+    (
+        "custom",
+        |f| {
+            f.ops[0].code = 32;
+            f.ops[0].custom = Some("Blaze".to_owned())
+        },
+        &["op 0 (CUSTOM \"Blaze\")", "not supported"],
+    ),
+    (
+        "loose relu",
+        |f| {
+            f.ops[0].code = builtin::RELU;
+            f.ops[0].inputs.truncate(1)
+        },
+        &["op 0 (RELU)", "directly after a convolution"],
+    ),
+    (
+        "dequantize of floats",
+        |f| {
+            f.ops[0].code = builtin::DEQUANTIZE;
+            f.ops[0].inputs = vec![1]
+        },
+        &["op 0 (DEQUANTIZE)", "\"weights\"", "FLOAT16 constant"],
+    ),
+];
+
+#[test]
+fn every_reason_is_told() {
+    let mut failures = Vec::new();
+    for (name, change, wanted) in CASES {
+        let mut file = FileSpec::stem();
+        change(&mut file);
+        match from_bytes(&file.bytes()) {
+            Ok(_) => failures.push(format!("{name}: was accepted")),
+            Err(error @ Error::Model { .. }) => {
+                let text = error.to_string();
+                for words in wanted.iter().filter(|words| !text.contains(**words)) {
+                    failures.push(format!("{name}: no {words:?} in: {text}"));
+                }
+            }
+            Err(error) => failures.push(format!("{name}: another kind of error: {error:?}")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn refused(file: &FileSpec) -> String {
+    from_bytes(&file.bytes()).expect_err("an invalid file").to_string()
+}
+
+#[test]
+fn a_wrong_multiplier_names_both_numbers() {
+    let mut file = FileSpec::with_input("image", &[1, 4, 4, 2]);
+    let weights = file.constant("w", &[1, 3, 3, 6]);
+    let out = file.map("out", &[1, 4, 4, 6]);
+    let options = OptionsSpec::Depthwise(Window::default(), 2);
+    file.op(builtin::DEPTHWISE_CONV_2D, &[0, weights], &[out], options);
+    file.outputs.push(out);
+    let text = refused(&file);
+    assert!(text.contains("depth_multiplier 2 for 2 input channels and weights 1x3x3x6"), "{text}");
+}
+
+#[test]
+fn operators_out_of_order_are_refused() {
+    let mut file = FileSpec::stem();
+    let weights = file.constant("w", &[2, 1, 1, 4]);
+    let out = file.map("late", &[1, 4, 4, 2]);
+    file.op(builtin::CONV_2D, &[3, weights], &[out], OptionsSpec::Conv2d(Window::default()));
+    file.outputs = vec![out];
+    assert!(from_bytes(&file.bytes()).is_ok());
+    file.ops.swap(0, 1);
+    let text = refused(&file);
+    assert!(text.contains("op 0") && text.contains("\"stem\"") && text.contains("not written"), "{text}");
+}
+
+#[test]
+fn a_tensor_is_written_once() {
+    let mut file = FileSpec::stem();
+    file.ops.push(file.ops[0].clone());
+    let text = refused(&file);
+    assert!(text.contains("op 1") && text.contains("written already"), "{text}");
+}
+
+#[test]
+fn an_activation_whose_input_others_read_is_not_fused() {
+    let mut file = FileSpec::stem();
+    let after = file.map("activated", &[1, 4, 4, 4]);
+    file.op(builtin::RELU, &[3], &[after], OptionsSpec::None);
+    file.outputs = vec![after, 3];
+    let text = refused(&file);
+    assert!(text.contains("op 1 (RELU)") && text.contains("directly after a convolution"), "{text}");
+}
+
+#[test]
+fn an_activation_before_its_convolution_is_refused() {
+    let mut file = FileSpec::stem();
+    let after = file.map("activated", &[1, 4, 4, 4]);
+    file.op(builtin::RELU, &[3], &[after], OptionsSpec::None);
+    file.outputs = vec![after];
+    file.ops.swap(0, 1);
+    assert!(refused(&file).contains("op 0 (RELU)"));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = super::super::load("no/such/model.tflite").expect_err("no file");
+    assert!(matches!(&error, Error::Io { path, .. } if path == "no/such/model.tflite"), "{error:?}");
+}

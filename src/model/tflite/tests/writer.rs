@@ -1,0 +1,293 @@
+//! A writer of small TensorFlow Lite files, valid or not.
+
+use super::super::names::{builtin, element};
+use super::super::schema::{OPTIONS, options_type, slot};
+use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
+
+type Written = WIPOffset<TableFinishedWIPOffset>;
+
+pub(super) const SAME: i8 = 0;
+pub(super) const VALID: i8 = 1;
+
+/// A tensor to write.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TensorSpec {
+    pub(super) name: Option<String>,
+    pub(super) shape: Vec<i32>,
+    pub(super) signature: Option<Vec<i32>>,
+    pub(super) element_type: i8,
+    pub(super) buffer: u32,
+    pub(super) quantised: bool,
+    pub(super) variable: bool,
+    pub(super) sparse: bool,
+}
+
+/// A buffer to write.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BufferSpec {
+    pub(super) data: Option<Vec<u8>>,
+    pub(super) outside: Option<[u64; 2]>,
+}
+
+/// The options of an operator.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum OptionsSpec {
+    #[default]
+    None,
+    Conv2d(Window),
+    Depthwise(Window, i32),
+    LeakyRelu(f32),
+}
+
+/// The options of a window; strides and dilations are height, width.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) padding: i8,
+    pub(super) stride: [i32; 2],
+    pub(super) dilation: [i32; 2],
+    pub(super) activation: i8,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window { padding: SAME, stride: [1, 1], dilation: [1, 1], activation: 0 }
+    }
+}
+
+/// An operator to write.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OpSpec {
+    pub(super) code: i32,
+    /// Written into the first field of the code, `code` being left out.
+    pub(super) old_writer: bool,
+    pub(super) custom: Option<String>,
+    pub(super) inputs: Vec<i32>,
+    pub(super) outputs: Vec<i32>,
+    pub(super) options: OptionsSpec,
+}
+
+/// A file to write.
+#[derive(Debug, Clone)]
+pub(super) struct FileSpec {
+    pub(super) version: u32,
+    pub(super) identifier: &'static str,
+    pub(super) networks: usize,
+    pub(super) buffers: Vec<BufferSpec>,
+    pub(super) tensors: Vec<TensorSpec>,
+    pub(super) ops: Vec<OpSpec>,
+    pub(super) inputs: Vec<i32>,
+    pub(super) outputs: Vec<i32>,
+}
+
+impl FileSpec {
+    /// A file with one input and no operators; buffer 0 is the empty one, as the format wants.
+    pub(super) fn with_input(name: &str, shape: &[i32]) -> Self {
+        let mut file = FileSpec {
+            version: 3,
+            identifier: "TFL3",
+            networks: 1,
+            buffers: vec![BufferSpec::default()],
+            tensors: Vec::new(),
+            ops: Vec::new(),
+            inputs: vec![0],
+            outputs: Vec::new(),
+        };
+        file.map(name, shape);
+        file
+    }
+
+    /// Adds a feature map.
+    pub(super) fn map(&mut self, name: &str, shape: &[i32]) -> i32 {
+        self.tensors.push(TensorSpec {
+            name: Some(name.to_owned()),
+            shape: shape.to_vec(),
+            ..Default::default()
+        });
+        self.tensors.len() as i32 - 1
+    }
+
+    /// Adds a float32 constant that counts up in quarters.
+    pub(super) fn constant(&mut self, name: &str, shape: &[i32]) -> i32 {
+        let count: i32 = shape.iter().product();
+        let data = (0..count).flat_map(|i| (i as f32 * 0.25).to_le_bytes()).collect();
+        self.constant_of(name, shape, element::FLOAT32, data)
+    }
+
+    /// Adds a float16 constant that counts up in quarters.
+    pub(super) fn half_constant(&mut self, name: &str, shape: &[i32]) -> i32 {
+        let count: i32 = shape.iter().product();
+        let data = (0..count).flat_map(|i| half::f16::from_f32(i as f32 * 0.25).to_le_bytes()).collect();
+        self.constant_of(name, shape, element::FLOAT16, data)
+    }
+
+    pub(super) fn constant_of(&mut self, name: &str, shape: &[i32], element_type: i8, data: Vec<u8>) -> i32 {
+        self.buffers.push(BufferSpec { data: Some(data), outside: None });
+        let tensor = self.map(name, shape);
+        self.tensors[tensor as usize].buffer = self.buffers.len() as u32 - 1;
+        self.tensors[tensor as usize].element_type = element_type;
+        tensor
+    }
+
+    /// Adds an operator.
+    pub(super) fn op(&mut self, code: i32, inputs: &[i32], outputs: &[i32], options: OptionsSpec) {
+        self.ops.push(OpSpec {
+            code,
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
+            options,
+            ..Default::default()
+        });
+    }
+
+    /// `image` 1x8x8x3 -> `stem`, 3x3, stride 2, SAME, biased -> 1x4x4x4, the output.
+    pub(super) fn stem() -> Self {
+        let mut file = Self::with_input("image", &[1, 8, 8, 3]);
+        let weights = file.constant("weights", &[4, 3, 3, 3]);
+        let bias = file.constant("bias", &[4]);
+        let output = file.map("stem", &[1, 4, 4, 4]);
+        let window = Window { stride: [2, 2], ..Default::default() };
+        file.op(builtin::CONV_2D, &[0, weights, bias], &[output], OptionsSpec::Conv2d(window));
+        file.outputs.push(output);
+        file
+    }
+
+    /// The file.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut fbb = FlatBufferBuilder::new();
+        let codes: Vec<Written> = self.ops.iter().map(|op| code(&mut fbb, op)).collect();
+        let codes = fbb.create_vector(&codes);
+        let buffers: Vec<Written> = self.buffers.iter().map(|spec| buffer(&mut fbb, spec)).collect();
+        let buffers = fbb.create_vector(&buffers);
+        let networks: Vec<Written> = (0..self.networks).map(|_| self.network(&mut fbb)).collect();
+        let networks = fbb.create_vector(&networks);
+        let model = fbb.start_table();
+        fbb.push_slot_always(slot(0), self.version);
+        fbb.push_slot_always(slot(1), codes);
+        fbb.push_slot_always(slot(2), networks);
+        fbb.push_slot_always(slot(4), buffers);
+        let model = fbb.end_table(model);
+        fbb.finish(model, Some(self.identifier));
+        fbb.finished_data().to_vec()
+    }
+
+    fn network(&self, fbb: &mut FlatBufferBuilder<'_>) -> Written {
+        let tensors: Vec<Written> = self.tensors.iter().map(|spec| tensor(fbb, spec)).collect();
+        let tensors = fbb.create_vector(&tensors);
+        let ops: Vec<Written> =
+            self.ops.iter().enumerate().map(|(index, spec)| operator(fbb, index as u32, spec)).collect();
+        let ops = fbb.create_vector(&ops);
+        let inputs = fbb.create_vector(&self.inputs);
+        let outputs = fbb.create_vector(&self.outputs);
+        let network = fbb.start_table();
+        fbb.push_slot_always(slot(0), tensors);
+        fbb.push_slot_always(slot(1), inputs);
+        fbb.push_slot_always(slot(2), outputs);
+        fbb.push_slot_always(slot(3), ops);
+        fbb.end_table(network)
+    }
+}
+
+fn code(fbb: &mut FlatBufferBuilder<'_>, op: &OpSpec) -> Written {
+    let custom = op.custom.as_ref().map(|custom| fbb.create_string(custom));
+    let table = fbb.start_table();
+    fbb.push_slot(slot(0), op.code.min(127) as i8, 0);
+    if let Some(custom) = custom {
+        fbb.push_slot_always(slot(1), custom);
+    }
+    if !op.old_writer {
+        fbb.push_slot(slot(3), op.code, 0);
+    }
+    fbb.end_table(table)
+}
+
+fn buffer(fbb: &mut FlatBufferBuilder<'_>, spec: &BufferSpec) -> Written {
+    let data = spec.data.as_ref().map(|data| fbb.create_vector(data));
+    let table = fbb.start_table();
+    if let Some(data) = data {
+        fbb.push_slot_always(slot(0), data);
+    }
+    if let Some([offset, size]) = spec.outside {
+        fbb.push_slot(slot(1), offset, 0);
+        fbb.push_slot(slot(2), size, 0);
+    }
+    fbb.end_table(table)
+}
+
+fn tensor(fbb: &mut FlatBufferBuilder<'_>, spec: &TensorSpec) -> Written {
+    let name = spec.name.as_ref().map(|name| fbb.create_string(name));
+    let shape = fbb.create_vector(&spec.shape);
+    let signature = spec.signature.as_ref().map(|signature| fbb.create_vector(signature));
+    let quantization = spec.quantised.then(|| {
+        let scale = fbb.create_vector(&[0.5f32]);
+        let table = fbb.start_table();
+        fbb.push_slot_always(slot(2), scale);
+        fbb.end_table(table)
+    });
+    let sparsity = spec.sparse.then(|| {
+        let order = fbb.create_vector(&[0i32, 1]);
+        let table = fbb.start_table();
+        fbb.push_slot_always(slot(0), order);
+        fbb.end_table(table)
+    });
+    let table = fbb.start_table();
+    fbb.push_slot_always(slot(0), shape);
+    fbb.push_slot(slot(1), spec.element_type, 0);
+    fbb.push_slot(slot(2), spec.buffer, 0);
+    if let Some(name) = name {
+        fbb.push_slot_always(slot(3), name);
+    }
+    if let Some(quantization) = quantization {
+        fbb.push_slot_always(slot(4), quantization);
+    }
+    fbb.push_slot(slot(5), spec.variable, false);
+    if let Some(sparsity) = sparsity {
+        fbb.push_slot_always(slot(6), sparsity);
+    }
+    if let Some(signature) = signature {
+        fbb.push_slot_always(slot(7), signature);
+    }
+    fbb.end_table(table)
+}
+
+fn operator(fbb: &mut FlatBufferBuilder<'_>, code: u32, spec: &OpSpec) -> Written {
+    let inputs = fbb.create_vector(&spec.inputs);
+    let outputs = fbb.create_vector(&spec.outputs);
+    let options = match spec.options {
+        OptionsSpec::None => None,
+        OptionsSpec::Conv2d(window) => {
+            let table = fbb.start_table();
+            push_window(fbb, window, 3);
+            Some((options_type::CONV_2D, fbb.end_table(table)))
+        }
+        OptionsSpec::Depthwise(window, multiplier) => {
+            let table = fbb.start_table();
+            push_window(fbb, window, 4);
+            fbb.push_slot(slot(3), multiplier, 0);
+            Some((options_type::DEPTHWISE_CONV_2D, fbb.end_table(table)))
+        }
+        OptionsSpec::LeakyRelu(alpha) => {
+            let table = fbb.start_table();
+            fbb.push_slot(slot(0), alpha, 0.0);
+            Some((options_type::LEAKY_RELU, fbb.end_table(table)))
+        }
+    };
+    let table = fbb.start_table();
+    fbb.push_slot(slot(0), code, 0);
+    fbb.push_slot_always(slot(1), inputs);
+    fbb.push_slot_always(slot(2), outputs);
+    if let Some((tag, options)) = options {
+        fbb.push_slot_always(slot(3), tag);
+        fbb.push_slot_always(slot(OPTIONS), options);
+    }
+    fbb.end_table(table)
+}
+
+/// The fields of a window, the activation's id being `activation` and the dilations' the next.
+fn push_window(fbb: &mut FlatBufferBuilder<'_>, window: Window, activation: u16) {
+    fbb.push_slot(slot(0), window.padding, 0);
+    fbb.push_slot(slot(1), window.stride[1], 0);
+    fbb.push_slot(slot(2), window.stride[0], 0);
+    fbb.push_slot(slot(activation), window.activation, 0);
+    fbb.push_slot(slot(activation + 1), window.dilation[1], 1);
+    fbb.push_slot(slot(activation + 2), window.dilation[0], 1);
+}

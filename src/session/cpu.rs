@@ -1,0 +1,233 @@
+//! A session on the CPU: the nodes in order, their feature maps in shared host buffers.
+
+use super::offload::offload;
+use super::profile::{NodeTime, Profile};
+use crate::cpu::{Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel};
+use crate::dtype::Precision;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Node, Problem, Value};
+use crate::host::HostTensor;
+use crate::plan::{Lifetime, plan};
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+enum Kernel {
+    Conv2d(Conv2dKernel),
+    Depthwise(DepthwiseKernel),
+    Pointwise(PointwiseKernel),
+    Gemm(GemmKernel),
+}
+
+/// Where a value lies during a run.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Input(usize),
+    Buffer { buffer: usize, elements: usize },
+}
+
+#[derive(Debug)]
+struct Step {
+    name: String,
+    kernel: Kernel,
+    flops: u64,
+    input: Place,
+    /// The right operand of a matrix product, if it is a value.
+    right: Option<Place>,
+    /// The right operand of a matrix product, if it is a constant.
+    constant: Option<HostTensor>,
+    residual: Option<Place>,
+    buffer: usize,
+    elements: usize,
+}
+
+#[derive(Debug)]
+struct Network {
+    steps: Vec<Step>,
+    outputs: Vec<Place>,
+    /// The planned buffers, kept from run to run.
+    buffers: Mutex<Vec<Vec<f32>>>,
+    unshared_bytes: u64,
+}
+
+/// A network made ready to run on the CPU.
+#[derive(Debug)]
+pub(super) struct CpuSession(Arc<Network>);
+
+fn elements(tensor: &Option<HostTensor>) -> Option<Cow<'_, [f32]>> {
+    tensor.as_ref().map(HostTensor::to_nhwc)
+}
+
+fn kernel(graph: &Graph, node: &Node) -> Result<(Kernel, u64)> {
+    let problem = graph.problem(node, Precision::F32)?;
+    let (bias, slope) = (elements(&node.extras.bias), elements(&node.extras.slope));
+    let (bias, slope) = (bias.as_deref(), slope.as_deref());
+    let weights = elements(&node.weights).unwrap_or_default();
+    let kernel = match &problem {
+        Problem::Conv2d(op) => Kernel::Conv2d(Conv2dKernel::new(op, &weights, bias, slope)?),
+        Problem::Depthwise(op) => Kernel::Depthwise(DepthwiseKernel::new(op, &weights, bias, slope)?),
+        Problem::Pointwise(op) => Kernel::Pointwise(PointwiseKernel::new(op, &weights, bias, slope)?),
+        Problem::Gemm(op) => Kernel::Gemm(GemmKernel::new(op, bias, slope)?),
+    };
+    Ok((kernel, problem.flops()))
+}
+
+/// From the node that writes a value to the last that reads it; outputs live to the end.
+fn lifetimes(graph: &Graph) -> Result<Vec<Lifetime>> {
+    let end = graph.nodes().len();
+    graph
+        .nodes()
+        .iter()
+        .enumerate()
+        .map(|(step, node)| {
+            let value = node.output();
+            let readers = graph.nodes().iter().enumerate().skip(step);
+            let last_reader = readers
+                .filter(|(_, reader)| reader.inputs().any(|input| input == value))
+                .map(|(reader, _)| reader)
+                .last();
+            let last =
+                if graph.outputs().contains(&value) { end } else { last_reader.unwrap_or(step) };
+            Ok(Lifetime { bytes: 4 * graph.shape(value)?.elements() as u64, first: step, last })
+        })
+        .collect()
+}
+
+impl CpuSession {
+    pub(super) fn new(graph: &Graph) -> Result<Self> {
+        let lifetimes = lifetimes(graph)?;
+        let planned = plan(&lifetimes);
+        let place = |value: Value| -> Result<Place> {
+            if let Some(input) = graph.inputs().iter().position(|&input| input == value) {
+                return Ok(Place::Input(input));
+            }
+            let writer = graph.nodes().iter().position(|node| node.output() == value);
+            let writer =
+                writer.ok_or_else(|| Error::Internal(format!("nothing writes value {}", value.index())))?;
+            Ok(Place::Buffer {
+                buffer: planned.place[writer],
+                elements: graph.shape(value)?.elements(),
+            })
+        };
+        let mut steps = Vec::with_capacity(graph.nodes().len());
+        for (index, node) in graph.nodes().iter().enumerate() {
+            let (kernel, flops) = kernel(graph, node).map_err(|error| error.at_node(node.name()))?;
+            steps.push(Step {
+                name: node.name().to_owned(),
+                constant: match &kernel {
+                    Kernel::Gemm(_) => node.weights.clone(),
+                    _ => None,
+                },
+                kernel,
+                flops,
+                input: place(node.input)?,
+                right: node.right.map(place).transpose()?,
+                residual: node.extras.residual.map(place).transpose()?,
+                buffer: planned.place[index],
+                elements: graph.shape(node.output())?.elements(),
+            });
+        }
+        Ok(CpuSession(Arc::new(Network {
+            steps,
+            outputs: graph.outputs().iter().map(|&output| place(output)).collect::<Result<_>>()?,
+            buffers: Mutex::new(planned.buffers.iter().map(|&bytes| vec![0.0; bytes as usize / 4]).collect()),
+            unshared_bytes: lifetimes.iter().map(|lifetime| lifetime.bytes).sum(),
+        })))
+    }
+
+    pub(super) fn run(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+        self.0.run(inputs, |_| {})
+    }
+
+    pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+        let network = Arc::clone(&self.0);
+        let inputs: Vec<Cow<'static, [f32]>> =
+            inputs.iter().map(|input| Cow::Owned(input.to_vec())).collect();
+        offload(move || network.run(&inputs, |_| {}))?.await
+    }
+
+    pub(super) fn profile(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Profile> {
+        let mut times = Vec::with_capacity(self.0.steps.len());
+        self.0.run(inputs, |time| times.push(time))?;
+        let mut nodes = self.steps();
+        for (node, time) in nodes.iter_mut().zip(times) {
+            node.time = time;
+        }
+        Ok(Profile { clock: "host clock", nodes })
+    }
+
+    pub(super) fn steps(&self) -> Vec<NodeTime> {
+        self.0
+            .steps
+            .iter()
+            .map(|step| {
+                let op = match step.kernel {
+                    Kernel::Conv2d(_) => "conv2d",
+                    Kernel::Depthwise(_) => "depthwise",
+                    Kernel::Pointwise(_) => "pointwise",
+                    Kernel::Gemm(_) => "gemm",
+                };
+                NodeTime {
+                    name: step.name.clone(),
+                    op,
+                    kernel: format!("cpu_{op}_f32"),
+                    work_group: [0; 3],
+                    time: Duration::ZERO,
+                    flops: step.flops,
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn feature_map_bytes(&self) -> (u64, u64) {
+        let buffers = self.0.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        (buffers.iter().map(|buffer| 4 * buffer.len() as u64).sum(), self.0.unshared_bytes)
+    }
+}
+
+impl Network {
+    fn run(&self, inputs: &[Cow<'_, [f32]>], mut clock: impl FnMut(Duration)) -> Result<Vec<Vec<f32>>> {
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        for step in &self.steps {
+            let start = Instant::now();
+            // The plan never lets a step write a buffer that it reads.
+            let mut target = std::mem::take(&mut buffers[step.buffer]);
+            let result = step.run(inputs, &buffers, &mut target[..step.elements]);
+            buffers[step.buffer] = target;
+            result.map_err(|error| error.at_node(&step.name))?;
+            clock(start.elapsed());
+        }
+        Ok(self.outputs.iter().map(|place| place.read(inputs, &buffers).to_vec()).collect())
+    }
+}
+
+impl Place {
+    fn read<'a>(self, inputs: &'a [Cow<'_, [f32]>], buffers: &'a [Vec<f32>]) -> &'a [f32] {
+        match self {
+            Place::Input(input) => &inputs[input],
+            Place::Buffer { buffer, elements } => &buffers[buffer][..elements],
+        }
+    }
+}
+
+impl Step {
+    fn run(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Vec<f32>], dst: &mut [f32]) -> Result<()> {
+        let src = self.input.read(inputs, buffers);
+        let residual = self.residual.map(|place| place.read(inputs, buffers));
+        match &self.kernel {
+            Kernel::Conv2d(kernel) => kernel.run(src, residual, dst),
+            Kernel::Depthwise(kernel) => kernel.run(src, residual, dst),
+            Kernel::Pointwise(kernel) => kernel.run(src, residual, dst),
+            Kernel::Gemm(kernel) => {
+                let constant = elements(&self.constant);
+                let right = match (&constant, self.right) {
+                    (Some(constant), _) => constant,
+                    (None, Some(place)) => place.read(inputs, buffers),
+                    (None, None) => return Err(Error::Internal("a product without B".to_owned())),
+                };
+                kernel.run(src, right, residual, dst)
+            }
+        }
+    }
+}

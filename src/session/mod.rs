@@ -1,0 +1,268 @@
+//! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
+//! whole run recorded once.
+
+mod cpu;
+mod device;
+mod offload;
+mod profile;
+
+pub use profile::{NodeTime, Profile};
+
+use crate::context::{Context, Engine};
+use crate::dtype::Precision;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::host::HostTensor;
+use crate::ops::Choice;
+use crate::shape::Shape;
+use crate::tune::work_group::WorkGroup;
+use std::collections::BTreeMap;
+
+/// How a session runs its network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionOptions {
+    /// Storage and arithmetic of the convolutions on a GPU. The CPU backend computes in f32, and
+    /// so do matrix products in a graph.
+    pub precision: Precision,
+    /// Where work-groups come from.
+    pub work_group: WorkGroup,
+    /// Kernels chosen by hand, by node name; the others are chosen by rule.
+    pub choices: BTreeMap<String, Choice>,
+}
+
+/// A named place where data goes in or comes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// The name of the graph's input, or of the node that writes the output.
+    pub name: String,
+    /// Its shape; the elements are f32 in NHWC order.
+    pub shape: Shape,
+}
+
+/// A network made ready to run.
+///
+/// ```
+/// use diptych::{Backend, Context, Conv2d, Extras, Graph, HostTensor, Session, SessionOptions, Shape};
+///
+/// let mut graph = Graph::new();
+/// let x = graph.input("x", Shape::nhwc(1, 1, 3, 1))?;
+/// let sum = HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![1.0; 3])?;
+/// let y = graph.conv2d("sum", x, sum, Extras::default(), Conv2d::default())?;
+/// graph.output(y)?;
+///
+/// let context = Context::new(Backend::Cpu)?;
+/// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+/// let input = HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![1.0, 2.0, 3.0])?;
+/// let outputs = session.run(&[("x", &input)])?;
+/// assert_eq!(&*outputs[0].to_f32(), &[6.0]);
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    runner: Runner,
+}
+
+#[derive(Debug)]
+enum Runner {
+    Device(device::DeviceSession),
+    Cpu(cpu::CpuSession),
+}
+
+impl Session {
+    /// Chooses and compiles the kernels, uploads the weights and records the run.
+    ///
+    /// # Errors
+    /// If the graph has no outputs, a node has no kernel on this device (the error lists every
+    /// candidate with its reason), a kernel does not compile, or memory runs out.
+    pub fn new(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        if graph.outputs().is_empty() {
+            return Err(Error::input("graph", "no outputs", "at least one"));
+        }
+        for name in options.choices.keys() {
+            if !graph.nodes().iter().any(|node| node.name() == name) {
+                return Err(Error::input("choice", format!("node {name:?}"), "a node of the graph"));
+            }
+        }
+        let ports = |values: &[crate::graph::Value]| -> Result<Vec<Port>> {
+            values
+                .iter()
+                .map(|&value| {
+                    Ok(Port { name: graph.name(value)?.to_owned(), shape: graph.shape(value)? })
+                })
+                .collect()
+        };
+        let runner = match &context.engine {
+            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph)?),
+            #[cfg(any(feature = "wgpu", feature = "opencl"))]
+            engine => Runner::Device(device::DeviceSession::new(engine.clone(), graph, &options)?),
+        };
+        Ok(Session { inputs: ports(graph.inputs())?, outputs: ports(graph.outputs())?, runner })
+    }
+
+    /// The inputs, in the graph's order.
+    pub fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// The outputs, in the graph's order.
+    pub fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// The kernel of each step, in order of execution; its times are zero.
+    pub fn steps(&self) -> Vec<NodeTime> {
+        match &self.runner {
+            Runner::Device(session) => session.steps(),
+            Runner::Cpu(session) => session.steps(),
+        }
+    }
+
+    /// Bytes of device memory for feature maps, and what they would be if no two shared any.
+    pub fn feature_map_bytes(&self) -> (u64, u64) {
+        match &self.runner {
+            Runner::Device(session) => session.feature_map_bytes(),
+            Runner::Cpu(session) => session.feature_map_bytes(),
+        }
+    }
+
+    /// Runs the network on the given inputs, by name, and returns the outputs in the graph's
+    /// order, in NHWC. On a GPU: one submission and one wait.
+    ///
+    /// # Errors
+    /// If an input is missing, unknown, given twice or of another shape, or the device fails.
+    pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+        let inputs = self.arrange(inputs)?;
+        let outputs = match &mut self.runner {
+            Runner::Device(session) => session.run(&inputs)?,
+            Runner::Cpu(session) => session.run(&inputs)?,
+        };
+        self.wrap(outputs)
+    }
+
+    /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on
+    /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`].
+    pub async fn run_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+        let inputs = self.arrange(inputs)?;
+        let outputs = match &mut self.runner {
+            Runner::Device(session) => session.run_async(&inputs).await?,
+            Runner::Cpu(session) => session.run_async(&inputs).await?,
+        };
+        self.wrap(outputs)
+    }
+
+    /// Runs the network once and returns the time of each step on the device's clock.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`]; also if the device has no clock.
+    pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
+        let inputs = self.arrange(inputs)?;
+        match &mut self.runner {
+            Runner::Device(session) => session.profile(&inputs),
+            Runner::Cpu(session) => session.profile(&inputs),
+        }
+    }
+
+    /// Records a run into the application's own command encoder: nothing is submitted here.
+    ///
+    /// Each of `inputs` (every input, by name) is copied from the application's buffer, which
+    /// holds f32 in NHWC order and needs usage `COPY_SRC`; each of `outputs` is copied to one,
+    /// which needs `COPY_DST`.
+    ///
+    /// # Errors
+    /// If the session does not run on wgpu, a name is unknown, an input is missing, or a buffer
+    /// has the wrong size or usage.
+    #[cfg(feature = "wgpu")]
+    pub fn encode(
+        &mut self,
+        encoder: &mut wgpu::CommandEncoder,
+        inputs: &[(&str, &wgpu::Buffer)],
+        outputs: &[(&str, &wgpu::Buffer)],
+    ) -> Result<()> {
+        let find = |ports: &[Port], name: &str, what: &str| {
+            ports.iter().position(|port| port.name == name).ok_or_else(|| unknown(what, name, ports))
+        };
+        let mut sources: Vec<Option<&wgpu::Buffer>> = vec![None; self.inputs.len()];
+        for (name, buffer) in inputs {
+            let index = find(&self.inputs, name, "input")?;
+            check_buffer(&self.inputs[index], buffer, wgpu::BufferUsages::COPY_SRC)?;
+            sources[index] = Some(buffer);
+        }
+        let sources = every(&self.inputs, sources)?;
+        let mut targets = Vec::with_capacity(outputs.len());
+        for (name, buffer) in outputs {
+            let index = find(&self.outputs, name, "output")?;
+            check_buffer(&self.outputs[index], buffer, wgpu::BufferUsages::COPY_DST)?;
+            targets.push((index, *buffer));
+        }
+        match &mut self.runner {
+            Runner::Device(session) => session.encode(encoder, &sources, &targets),
+            Runner::Cpu(_) => Err(Error::unsupported("Session::encode", "the session runs on the CPU")),
+        }
+    }
+
+    /// The inputs' elements in the graph's order.
+    fn arrange<'a>(&self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<std::borrow::Cow<'a, [f32]>>> {
+        let mut found = vec![None; self.inputs.len()];
+        for (name, tensor) in inputs {
+            let index = self
+                .inputs
+                .iter()
+                .position(|port| port.name == *name)
+                .ok_or_else(|| unknown("input", name, &self.inputs))?;
+            let port = &self.inputs[index];
+            if tensor.shape() != port.shape {
+                return Err(Error::input(
+                    format!("input {name:?}"),
+                    format!("shape {}", tensor.shape()),
+                    format!("{}", port.shape),
+                ));
+            }
+            if found[index].is_some() {
+                return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
+            }
+            found[index] = Some(tensor.to_nhwc());
+        }
+        every(&self.inputs, found)
+    }
+
+    fn wrap(&self, outputs: Vec<Vec<f32>>) -> Result<Vec<HostTensor>> {
+        self.outputs.iter().zip(outputs).map(|(port, data)| HostTensor::new(port.shape, data)).collect()
+    }
+}
+
+fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {
+    let names: Vec<String> =
+        ports.iter().map(|port| format!("{:?} ({})", port.name, port.shape)).collect();
+    Error::input(what, format!("{name:?}"), format!("one of {}", names.join(", ")))
+}
+
+/// Each port's item, or an error that names the port without one.
+fn every<T>(ports: &[Port], items: Vec<Option<T>>) -> Result<Vec<T>> {
+    ports
+        .iter()
+        .zip(items)
+        .map(|(port, item)| {
+            item.ok_or_else(|| {
+                Error::input(format!("input {:?}", port.name), "nothing", format!("shape {}", port.shape))
+            })
+        })
+        .collect()
+}
+
+#[cfg(feature = "wgpu")]
+fn check_buffer(port: &Port, buffer: &wgpu::Buffer, usage: wgpu::BufferUsages) -> Result<()> {
+    let wanted = 4 * port.shape.elements() as u64;
+    if buffer.size() < wanted || !buffer.usage().contains(usage) {
+        return Err(Error::input(
+            format!("buffer of {:?}", port.name),
+            format!("{} bytes, usage {:?}", buffer.size(), buffer.usage()),
+            format!("at least {wanted} bytes (f32 {}), usage {usage:?}", port.shape),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Blocking work as a future, for the APIs that can only block.
+
+use crate::error::{Error, Result};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+struct State<T> {
+    result: Option<Result<T>>,
+    waker: Option<Waker>,
+}
+
+/// The result of work on a thread of its own.
+pub(super) struct Offloaded<T>(Arc<Mutex<State<T>>>);
+
+/// Tells the future, also when the work panicked.
+struct Finish<T>(Arc<Mutex<State<T>>>);
+
+impl<T> Finish<T> {
+    fn tell(&self, result: Result<T>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.result.is_none() {
+            state.result = Some(result);
+        }
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Drop for Finish<T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.tell(Err(Error::Internal("a run panicked on its thread".to_owned())));
+        }
+    }
+}
+
+/// Starts `work` on a new thread.
+pub(super) fn offload<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<Offloaded<T>> {
+    let state = Arc::new(Mutex::new(State { result: None, waker: None }));
+    let finish = Finish(Arc::clone(&state));
+    std::thread::Builder::new()
+        .name("diptych run".to_owned())
+        .spawn(move || finish.tell(work()))
+        .map_err(|error| Error::Internal(format!("no thread for a run: {error}")))?;
+    Ok(Offloaded(state))
+}
+
+impl<T> Future for Offloaded<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Where a run's time goes, node by node.
+
+use std::fmt;
+use std::time::Duration;
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeTime {
+    /// The node's name; for a change of layout, that of the value.
+    pub name: String,
+    /// The op.
+    pub op: &'static str,
+    /// The kernel's label.
+    pub kernel: String,
+    /// Invocations per work-group; zeros on the CPU, which has none.
+    pub work_group: [u32; 3],
+    /// Its time on the device.
+    pub time: Duration,
+    /// Its floating-point operations.
+    pub flops: u64,
+}
+
+/// The time of every step of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// The clock: GPU timestamps, profiling events or the host's.
+    pub clock: &'static str,
+    /// The steps in order of execution, changes of layout included.
+    pub nodes: Vec<NodeTime>,
+}
+
+impl Profile {
+    /// The sum of the steps' times: less than a run's, which also starts kernels and waits.
+    pub fn total(&self) -> Duration {
+        self.nodes.iter().map(|node| node.time).sum()
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.total().as_secs_f64();
+        let name = self.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max(4);
+        let kernel = self.nodes.iter().map(|node| node.kernel.len()).max().unwrap_or(0).max(6);
+        writeln!(
+            f,
+            "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9}  {:>6}  {:>8}",
+            "#", "name", "op", "kernel", "us", "%", "GFLOP/s"
+        )?;
+        for (index, node) in self.nodes.iter().enumerate() {
+            let seconds = node.time.as_secs_f64();
+            let share = if total > 0.0 { 100.0 * seconds / total } else { 0.0 };
+            let rate = if seconds > 0.0 { node.flops as f64 / seconds / 1e9 } else { 0.0 };
+            writeln!(
+                f,
+                "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9.1}  {share:>6.1}  {rate:>8.1}",
+                index + 1,
+                node.name,
+                node.op,
+                node.kernel,
+                seconds * 1e6
+            )?;
+        }
+        write!(f, "total {:.1} us ({})", total * 1e6, self.clock)
+    }
+}
