@@ -9,11 +9,10 @@
 
 use crate::problem::{Expected, Operands, Problem};
 use diptych::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
-use diptych::dtype::DType;
 use diptych::emit::{Binding, Element, KernelSource, Operand};
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::{Choice, Op};
-use diptych::{Layout, Shape};
+use diptych::{DType, Layout, Shape};
 use half::f16;
 
 /// NaN as one f32 and as each of two f16.

@@ -65,6 +65,7 @@ fn mistakes() -> Vec<Mistake> {
     let pack = ConvertOp::new(Shape::nhwc(1, 3, 5, 7), Layout::Nhwc, Layout::C4, Precision::F32);
     let pack = Problem::Convert(pack.expect("a valid op"));
     let plain = Activation::None;
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
     let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
         ("a dropped tap", conv2d(same), "direct", [4, 1, 1], "kx < KERNEL_W;", "kx + 1u < KERNEL_W;"),
         ("a forgotten dilation", conv2d(dilated), "direct", [4, 1, 1], "kx * DILATION_W", "kx"),
