@@ -8,7 +8,8 @@
 //! accumulator. One ULP of `z` is at most `v |z|`.
 //!
 //! **The sum.** A term passes one product and at most `n - 1` additions in any order of summation,
-//! fused or not, and one factor more where a matrix product has `alpha`. With
+//! fused or not (OpenCL's `mad` is one or the other in the full profile of 3.0; 1.2 promised
+//! nothing), and one factor more where a matrix product has `alpha`. With
 //! `gamma(k, v) = k v / (1 - k v)` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd
 //! ed., lemma 3.1 and section 4.2), `|computed s - s| <= gamma(n + 2, v) * magnitude`, where
 //! `magnitude` is the sum of the terms' absolute values. With f16 storage both factors of a product

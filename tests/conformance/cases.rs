@@ -1,0 +1,420 @@
+//! The table of problems: primes, single pixels, non-square maps, strides longer than the kernel,
+//! dilation, groups, multipliers, 1 to 1030 channels, odd matrices, transposition, leading
+//! dimensions, batches, every activation, residuals, and extents one off a tile.
+//!
+//! Window constants are baked into a kernel's text and extents are not, so the table holds many
+//! extents and few windows: compiling is what a run costs.
+
+use crate::problem::Problem;
+use diptych::ops::Choice;
+use diptych::ops::conv2d::Conv2dOp;
+use diptych::ops::convert::ConvertOp;
+use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gemm::GemmOp;
+use diptych::ops::pointwise::PointwiseOp;
+use diptych::{
+    Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
+};
+
+/// How many kernels a case is run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breadth {
+    /// The first tile of each variant, in the default work-group.
+    Variants,
+    /// Every tile of each variant, in the default work-group.
+    Tiles,
+    /// The first tile of each variant, in several work-groups.
+    Groups,
+}
+
+/// A row of the table.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) problem: Problem,
+    pub(crate) breadth: Breadth,
+}
+
+const DEFAULT_GROUP: [u32; 3] = [8, 4, 1];
+const ODD_GROUPS: [[u32; 3]; 4] = [DEFAULT_GROUP, [1, 1, 1], [3, 5, 2], [8, 4, 8]];
+
+impl Case {
+    /// The kernels to try, some of which may not fit the device.
+    pub(crate) fn choices(&self, limits: &Limits) -> Vec<Choice> {
+        let mut seen = Vec::new();
+        let mut choices = Vec::new();
+        for (variant, tile) in self.problem.op().space(limits) {
+            let first = !seen.contains(&variant);
+            seen.push(variant);
+            let groups = match self.breadth {
+                Breadth::Tiles => &ODD_GROUPS[..1],
+                Breadth::Variants if first => &ODD_GROUPS[..1],
+                Breadth::Groups if first => &ODD_GROUPS[..],
+                _ => &[],
+            };
+            choices.extend(groups.iter().map(|&work_group| Choice { variant, tile, work_group }));
+        }
+        choices
+    }
+}
+
+/// The table, or the part of it that `DIPTYCH_CONFORMANCE=small` asks for.
+pub(crate) fn table() -> Vec<Case> {
+    let full = full_table();
+    if std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|value| value == "small") {
+        return full.into_iter().step_by(5).collect();
+    }
+    full
+}
+
+/// Every case.
+pub(crate) fn full_table() -> Vec<Case> {
+    let mut table = Table(Vec::new());
+    table.conv2d();
+    table.depthwise();
+    table.pointwise();
+    table.gemm();
+    table.convert();
+    table.0
+}
+
+pub(crate) const ACTIVATIONS: [Activation; 8] = [
+    Activation::None,
+    Activation::Relu,
+    Activation::Relu6,
+    Activation::LeakyRelu(Bits(0.125)),
+    Activation::PRelu,
+    Activation::Sigmoid,
+    Activation::Tanh,
+    Activation::HardSwish,
+];
+
+/// Extents around the tiles: each tile of 1, 2, 4 and 8 is met, missed by one and exceeded by one.
+const EXTENTS: [[usize; 3]; 14] = [
+    [1, 1, 1],
+    [1, 1, 2],
+    [1, 3, 1],
+    [1, 1, 17],
+    [1, 19, 1],
+    [1, 2, 3],
+    [1, 4, 5],
+    [1, 5, 4],
+    [1, 7, 8],
+    [1, 8, 9],
+    [2, 9, 7],
+    [3, 11, 13],
+    [1, 16, 15],
+    [1, 23, 17],
+];
+
+/// Pairs of input and output channels.
+const CHANNELS: [[usize; 2]; 16] = [
+    [1, 1],
+    [1, 5],
+    [2, 3],
+    [3, 8],
+    [4, 4],
+    [5, 1],
+    [7, 9],
+    [8, 16],
+    [13, 17],
+    [16, 15],
+    [31, 33],
+    [64, 24],
+    [127, 6],
+    [6, 131],
+    [1030, 3],
+    [3, 1030],
+];
+
+struct Table(Vec<Case>);
+
+impl Table {
+    fn push(&mut self, name: String, problem: Problem, breadth: Breadth) {
+        self.0.push(Case { name: format!("{} {name}", problem.op().name()), problem, breadth });
+    }
+
+    fn conv2d_row(
+        &mut self,
+        input: [usize; 4],
+        weights: [usize; 3],
+        options: Conv2d,
+        residual: bool,
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let [n, h, w, c] = input;
+        let [oc, kh, kw] = weights;
+        let weights = Shape::nhwc(oc, kh, kw, c / options.groups);
+        let op = Conv2dOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
+            .expect("a valid row");
+        let Conv2d { stride: [sh, sw], dilation: [dh, dw], padding, groups, activation } = options;
+        let name = format!(
+            "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} g{groups} {activation:?} \
+             add={residual} {precision}"
+        );
+        self.push(name, Problem::Conv2d(op), breadth);
+    }
+
+    fn conv2d(&mut self) {
+        use Breadth::{Groups, Tiles, Variants};
+        const F32: Precision = Precision::F32;
+        let same = Conv2d { padding: Padding::Same, ..Default::default() };
+        for [n, h, w] in EXTENTS {
+            self.conv2d_row([n, h, w, 5], [7, 3, 3], same, false, F32, Tiles);
+        }
+        for [c, oc] in CHANNELS {
+            let (h, w) = if c * oc > 1000 { (2, 3) } else { (5, 7) };
+            self.conv2d_row([1, h, w, c], [oc, 3, 3], same, false, F32, Variants);
+        }
+        // Windows: each is a text of its own.
+        let explicit = Padding::Explicit { top: 2, bottom: 0, left: 1, right: 3 };
+        let windows = [
+            ([3, 3], [2, 2], [1, 1], Padding::Same),
+            ([1, 1], [3, 2], [1, 1], Padding::Valid),
+            ([2, 3], [1, 3], [1, 1], Padding::Valid),
+            ([1, 1], [1, 1], [1, 1], explicit),
+            ([3, 3], [1, 1], [2, 3], Padding::Same),
+            ([5, 4], [2, 1], [1, 1], explicit),
+            ([2, 2], [4, 5], [2, 1], explicit),
+            ([7, 1], [1, 2], [1, 1], Padding::Same),
+        ];
+        for (kernel, stride, dilation, padding) in windows {
+            for input in [[1, 9, 11, 3], [2, 7, 8, 6], [1, 14, 17, 9]] {
+                let options = Conv2d { stride, dilation, padding, ..Default::default() };
+                let breadth = if input[3] == 3 { Tiles } else { Variants };
+                self.conv2d_row(input, [10, kernel[0], kernel[1]], options, false, F32, breadth);
+            }
+        }
+        for (groups, c, oc) in [(2, 6, 10), (3, 9, 3), (4, 8, 8), (5, 5, 15), (7, 7, 7), (2, 34, 26)] {
+            let options = Conv2d { groups, ..same };
+            self.conv2d_row([1, 5, 6, c], [oc, 3, 3], options, false, F32, Tiles);
+        }
+        for activation in ACTIVATIONS {
+            let options = Conv2d { activation, ..same };
+            self.conv2d_row([1, 5, 5, 3], [6, 3, 3], options, true, F32, Variants);
+        }
+        self.conv2d_row([2, 7, 9, 5], [13, 3, 3], same, true, F32, Groups);
+        let halves = [Precision::F16Storage, Precision::F16];
+        for precision in halves {
+            self.conv2d_row([1, 7, 6, 5], [9, 3, 3], same, true, precision, Tiles);
+        }
+    }
+
+    fn depthwise_row(
+        &mut self,
+        input: [usize; 4],
+        weights: [usize; 3],
+        options: Depthwise,
+        residual: bool,
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let [n, h, w, c] = input;
+        let [multiplier, kh, kw] = weights;
+        let weights = Shape::nhwc(1, kh, kw, c * multiplier);
+        let op = DepthwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
+            .expect("a valid row");
+        let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation } = options;
+        let name = format!(
+            "{n}x{h}x{w}x{c} times {multiplier} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {activation:?} \
+             add={residual} {precision}"
+        );
+        self.push(name, Problem::Depthwise(op), breadth);
+    }
+
+    fn depthwise(&mut self) {
+        use Breadth::{Groups, Tiles, Variants};
+        const F32: Precision = Precision::F32;
+        let same = Depthwise { padding: Padding::Same, ..Default::default() };
+        for [n, h, w] in EXTENTS {
+            self.depthwise_row([n, h, w, 6], [1, 3, 3], same, false, F32, Tiles);
+        }
+        for c in [1, 2, 3, 4, 5, 8, 31, 33, 127, 1030] {
+            self.depthwise_row([1, 5, 4, c], [1, 3, 3], same, false, F32, Variants);
+        }
+        let explicit = Padding::Explicit { top: 1, bottom: 2, left: 3, right: 0 };
+        let windows = [
+            ([3, 3], [2, 2], [1, 1], Padding::Same),
+            ([5, 5], [1, 1], [1, 1], Padding::Same),
+            ([1, 2], [3, 3], [1, 1], Padding::Valid),
+            ([3, 2], [1, 2], [2, 3], explicit),
+            ([4, 5], [2, 1], [1, 1], explicit),
+        ];
+        for (kernel, stride, dilation, padding) in windows {
+            for input in [[1, 9, 11, 3], [2, 8, 13, 6], [1, 17, 12, 9]] {
+                let options = Depthwise { stride, dilation, padding, ..Default::default() };
+                let breadth = if input[3] == 3 { Tiles } else { Variants };
+                self.depthwise_row(input, [1, kernel[0], kernel[1]], options, false, F32, breadth);
+            }
+        }
+        for (c, multiplier) in [(1, 2), (3, 2), (1, 9), (5, 3), (4, 4), (2, 67)] {
+            let options = Depthwise { stride: [2, 1], ..same };
+            self.depthwise_row([1, 7, 5, c], [multiplier, 3, 3], options, false, F32, Tiles);
+        }
+        for activation in ACTIVATIONS {
+            let options = Depthwise { activation, ..same };
+            self.depthwise_row([1, 5, 5, 5], [1, 3, 3], options, true, F32, Variants);
+        }
+        self.depthwise_row([2, 7, 9, 10], [1, 3, 3], same, true, F32, Groups);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            self.depthwise_row([1, 7, 6, 5], [1, 3, 3], same, true, precision, Tiles);
+            self.depthwise_row([1, 7, 6, 5], [2, 3, 3], same, true, precision, Tiles);
+        }
+    }
+
+    fn pointwise_row(
+        &mut self,
+        input: [usize; 4],
+        oc: usize,
+        activation: Activation,
+        residual: bool,
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let [n, h, w, c] = input;
+        let options = Pointwise { activation };
+        let weights = Shape::nhwc(oc, 1, 1, c);
+        let op = PointwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
+            .expect("a valid row");
+        let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual} {precision}");
+        self.push(name, Problem::Pointwise(op), breadth);
+    }
+
+    fn pointwise(&mut self) {
+        use Breadth::{Groups, Tiles, Variants};
+        const F32: Precision = Precision::F32;
+        for [n, h, w] in EXTENTS {
+            self.pointwise_row([n, h, w, 6], 13, Activation::None, false, F32, Tiles);
+        }
+        for [c, oc] in CHANNELS {
+            self.pointwise_row([1, 3, 5, c], oc, Activation::None, false, F32, Tiles);
+        }
+        for activation in ACTIVATIONS {
+            self.pointwise_row([1, 3, 7, 9], 10, activation, true, F32, Variants);
+        }
+        self.pointwise_row([2, 7, 9, 10], 21, Activation::None, true, F32, Groups);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            self.pointwise_row([1, 7, 6, 5], 11, Activation::None, true, precision, Tiles);
+        }
+    }
+
+    fn gemm_row(
+        &mut self,
+        extents: [usize; 4],
+        options: Gemm,
+        shared_b: bool,
+        extras: bool,
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let [batch, m, n, k] = extents;
+        let mut op = GemmOp::new(m, n, k, batch, &options, extras, extras, precision).expect("a valid row");
+        op.shared_b = shared_b;
+        let Gemm { alpha, beta, transpose_a, transpose_b, lda, ldb, ldc, activation } = options;
+        let name = format!(
+            "{batch} of {m}x{n}x{k} alpha {} beta {} ta={transpose_a} tb={transpose_b} ld {lda:?} {ldb:?} \
+             {ldc:?} shared={shared_b} {activation:?} extras={extras} {precision}",
+            alpha.0, beta.0
+        );
+        self.push(name, Problem::Gemm(op), breadth);
+    }
+
+    fn gemm(&mut self) {
+        use Breadth::{Groups, Tiles, Variants};
+        const F32: Precision = Precision::F32;
+        let plain = Gemm::default();
+        let odd = [
+            [1, 1, 1, 1],
+            [1, 1, 1, 7],
+            [1, 1, 5, 3],
+            [1, 5, 1, 2],
+            [1, 2, 3, 1],
+            [1, 7, 9, 5],
+            [1, 8, 8, 8],
+            [1, 9, 4, 4],
+            [1, 8, 7, 9],
+            [1, 16, 12, 4],
+            [1, 17, 19, 23],
+            [1, 31, 33, 13],
+            [1, 3, 3, 1030],
+            [1, 1030, 3, 2],
+            [1, 2, 1030, 3],
+            [1, 64, 64, 32],
+            [2, 5, 7, 3],
+            [3, 4, 8, 12],
+        ];
+        for extents in odd {
+            self.gemm_row(extents, plain, false, false, F32, Tiles);
+        }
+        for (transpose_a, transpose_b) in [(false, true), (true, false), (true, true)] {
+            for extents in [[1, 7, 9, 5], [2, 13, 6, 11], [1, 8, 16, 4]] {
+                let options = Gemm { transpose_a, transpose_b, ..plain };
+                self.gemm_row(extents, options, false, false, F32, Tiles);
+                let (row_a, row_b) = (extents[1].max(extents[3]), extents[2].max(extents[3]));
+                let options =
+                    Gemm { lda: Some(row_a + 3), ldb: Some(row_b + 1), ldc: Some(extents[2] + 5), ..options };
+                self.gemm_row(extents, options, false, false, F32, Variants);
+            }
+        }
+        let wide = Gemm { lda: Some(12), ldb: Some(20), ldc: Some(24), ..plain };
+        let factors = Gemm { alpha: Bits(-0.5), beta: Bits(1.5), ..plain };
+        for extents in [[1, 9, 16, 8], [2, 5, 16, 12], [3, 7, 13, 11]] {
+            self.gemm_row(extents, wide, false, false, F32, Tiles);
+            self.gemm_row(extents, factors, false, false, F32, Tiles);
+            self.gemm_row(extents, Gemm { beta: Bits(2.0), ..wide }, false, true, F32, Variants);
+            self.gemm_row(extents, plain, true, false, F32, Variants);
+            self.gemm_row(extents, Gemm { alpha: Bits(3.0), ..wide }, true, true, F32, Variants);
+        }
+        for activation in ACTIVATIONS {
+            self.gemm_row([1, 5, 12, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
+        }
+        self.gemm_row([2, 19, 24, 12], factors, false, true, F32, Groups);
+        self.gemm_row([2, 11, 13, 7], plain, false, true, F32, Groups);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            self.gemm_row([2, 9, 12, 8], plain, false, true, precision, Tiles);
+            self.gemm_row([1, 9, 7, 5], plain, false, true, precision, Tiles);
+            self.gemm_row([1, 9, 8, 4], factors, false, false, precision, Variants);
+        }
+    }
+
+    fn convert(&mut self) {
+        let directions = [
+            (Layout::Nhwc, Layout::C4),
+            (Layout::Nchw, Layout::C4),
+            (Layout::C4, Layout::Nhwc),
+            (Layout::C4, Layout::Nchw),
+            (Layout::Nhwc, Layout::Image2d),
+            (Layout::Nchw, Layout::Image2d),
+            (Layout::Image2d, Layout::Nhwc),
+            (Layout::Image2d, Layout::Nchw),
+            (Layout::C4, Layout::Image2d),
+            (Layout::Image2d, Layout::C4),
+        ];
+        let shapes = [
+            [1, 1, 1, 1],
+            [1, 1, 2, 3],
+            [2, 3, 5, 7],
+            [1, 8, 4, 4],
+            [3, 13, 11, 5],
+            [1, 2, 3, 1030],
+            [1, 9, 1, 8],
+        ];
+        for (from, to) in directions {
+            for [n, h, w, c] in shapes {
+                let shape = Shape::nhwc(n, h, w, c);
+                let breadth = if c == 7 { Breadth::Groups } else { Breadth::Variants };
+                let op = ConvertOp::new(shape, from, to, Precision::F32).expect("a valid row");
+                self.push(format!("{shape} {from} to {to}"), Problem::Convert(op), breadth);
+            }
+            for precision in [Precision::F16Storage, Precision::F16] {
+                let shape = Shape::nhwc(2, 3, 5, 7);
+                let op = ConvertOp::new(shape, from, to, precision).expect("a valid row");
+                self.push(
+                    format!("{shape} {from} to {to} {precision}"),
+                    Problem::Convert(op),
+                    Breadth::Variants,
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Wrong kernels that the harness must refuse: a harness that cannot fail proves nothing.
+
+use crate::gpu;
+use crate::problem::Problem;
+use diptych::emit::{Dialect, KernelSource};
+use diptych::ops::Choice;
+use diptych::ops::conv2d::Conv2dOp;
+use diptych::ops::convert::ConvertOp;
+use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gemm::GemmOp;
+use diptych::ops::pointwise::PointwiseOp;
+use diptych::{Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape};
+
+/// A mistake in a kernel's text. `@` stands for the language's prefix of a parameter.
+struct Mistake {
+    what: &'static str,
+    problem: Problem,
+    variant: &'static str,
+    tile: [u32; 3],
+    from: &'static str,
+    to: &'static str,
+}
+
+fn conv2d(options: Conv2d) -> Problem {
+    let op = Conv2dOp::new(
+        Shape::nhwc(1, 6, 7, 5),
+        Shape::nhwc(9, 3, 3, 5),
+        &options,
+        true,
+        false,
+        Precision::F32,
+    );
+    Problem::Conv2d(op.expect("a valid op"))
+}
+
+fn depthwise(multiplier: usize, stride: usize) -> Problem {
+    let options = Depthwise { stride: [stride, 1], padding: Padding::Same, ..Default::default() };
+    let weights = Shape::nhwc(1, 3, 3, 5 * multiplier);
+    let op = DepthwiseOp::new(Shape::nhwc(1, 6, 7, 5), weights, &options, true, false, Precision::F32);
+    Problem::Depthwise(op.expect("a valid op"))
+}
+
+fn pointwise(activation: Activation) -> Problem {
+    let options = Pointwise { activation };
+    let op = PointwiseOp::new(
+        Shape::nhwc(1, 3, 7, 18),
+        Shape::nhwc(13, 1, 1, 18),
+        &options,
+        true,
+        false,
+        Precision::F32,
+    );
+    Problem::Pointwise(op.expect("a valid op"))
+}
+
+fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
+    Problem::Gemm(GemmOp::new(m, n, k, 1, &options, false, false, Precision::F32).expect("a valid op"))
+}
+
+fn mistakes() -> Vec<Mistake> {
+    let same = Conv2d { padding: Padding::Same, ..Default::default() };
+    let dilated = Conv2d { dilation: [1, 2], ..same };
+    let wide = Gemm { ldc: Some(12), ..Default::default() };
+    let scaled = Gemm { alpha: Bits(-0.5), ..Default::default() };
+    let pack = ConvertOp::new(Shape::nhwc(1, 3, 5, 7), Layout::Nhwc, Layout::C4, Precision::F32);
+    let pack = Problem::Convert(pack.expect("a valid op"));
+    let plain = Activation::None;
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
+        ("a dropped tap", conv2d(same), "direct", [4, 1, 1], "kx < KERNEL_W;", "kx + 1u < KERNEL_W;"),
+        ("a forgotten dilation", conv2d(dilated), "direct", [4, 1, 1], "kx * DILATION_W", "kx"),
+        (
+            "no check of the right border",
+            conv2d(same),
+            "direct",
+            [4, 1, 1],
+            "x2 < @src_w + @before_w",
+            "true",
+        ),
+        ("a store beyond the row", conv2d(same), "direct", [4, 1, 1], "column + 3u < @dst_w", "true"),
+        ("a store beyond the last slice", conv2d(same), "direct", [1, 1, 2], "slice + 1u < @dst_c4", "true"),
+        ("exchanged lanes", pointwise(plain), "micro", [4, 2, 1], "(x0.x)", "(x0.y)"),
+        ("a wrong activation", pointwise(Activation::Relu6), "micro", [4, 2, 1], "6.0f", "5.0f"),
+        ("a subtracted bias", pointwise(plain), "direct", [1, 1, 1], "+ bias[", "- bias["),
+        ("a pixel beyond the plane", pointwise(plain), "micro", [4, 2, 1], "pixel + 1u < @plane", "true"),
+        ("nothing written", pointwise(plain), "micro", [4, 2, 1], "n >= @batch", "n < @batch"),
+        ("a forgotten stride", depthwise(1, 2), "rows", [2, 1, 1], "gid.y * STRIDE_H", "gid.y"),
+        (
+            "a wrong channel under a multiplier",
+            depthwise(3, 1),
+            "multiplier",
+            [1, 1, 1],
+            "(4u * slice + 3u) / @multiplier",
+            "(4u * slice + 2u) / @multiplier",
+        ),
+        (
+            "the last of 1030 terms dropped",
+            gemm([9, 7, 1030], Gemm::default()),
+            "micro",
+            [1, 8, 1],
+            "term < @k",
+            "term + 1u < @k",
+        ),
+        ("a wrong step", gemm([9, 7, 5], wide), "micro", [1, 8, 1], "@b_step * term", "@a_step * term"),
+        ("a store between the rows", gemm([9, 7, 5], wide), "micro", [1, 8, 1], "column + 3u < @n)", "true)"),
+        ("a forgotten factor", gemm([9, 8, 4], scaled), "vec4", [1, 8, 1], "(@alpha)", "(1.0f)"),
+        ("a lane not zeroed", pack, "pack", [1, 1, 1], "channel + 3u < @channels", "true"),
+    ];
+    rows.into_iter()
+        .map(|(what, problem, variant, tile, from, to)| Mistake { what, problem, variant, tile, from, to })
+        .collect()
+}
+
+#[test]
+fn a_wrong_kernel_is_refused() {
+    let mut failures = Vec::new();
+    for device in crate::devices() {
+        let info = device.info();
+        let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
+        for Mistake { what, problem, variant, tile, from, to } in mistakes() {
+            let operands = problem.operands();
+            let expected = problem.expected(&operands);
+            let choice = Choice { variant, tile, work_group: [8, 4, 1] };
+            let check = |mutate: &dyn Fn(&mut KernelSource)| {
+                gpu::check(device.as_ref(), &problem, &operands, &expected, &choice, mutate)
+            };
+            if let Err(failure) = check(&|_| {}) {
+                failures.push(format!("{info}: the right kernel beside {what:?}: {failure}"));
+            }
+            let (from, to) = (from.replace('@', prefix), to.replace('@', prefix));
+            let planted = std::cell::Cell::new(false);
+            let outcome = check(&|source| {
+                planted.set(source.text.contains(&from));
+                source.text = source.text.replace(&from, &to);
+            });
+            match outcome {
+                _ if !planted.get() => failures.push(format!("{info}: {what}: {from:?} is not in the text")),
+                Ok(()) => failures.push(format!("{info}: {what} passed")),
+                // A mistake must be seen in the result, not by the compiler.
+                Err(failure) if !failure.contains("element") && !failure.contains("canary") => {
+                    failures.push(format!("{info}: {what} did not run: {failure}"));
+                }
+                Err(failure) => println!("{info}: {what}: {failure}"),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_wrong_result_is_refused() {
+    for problem in [pointwise(Activation::None), conv2d(Conv2d::default()), gemm([3, 5, 4], Gemm::default())]
+    {
+        let operands = problem.operands();
+        let expected = problem.expected(&operands);
+        let crate::problem::Expected::Near(reference) = &expected else { unreachable!("a sum") };
+        let mut result: Vec<f32> = reference.value.iter().map(|&value| value as f32).collect();
+        problem.compare(&operands, &expected, &result).expect("the oracle's own values");
+        for wrong in [f32::NAN, f32::INFINITY, result[3] + 1e-2] {
+            let right = std::mem::replace(&mut result[3], wrong);
+            let failure = problem.compare(&operands, &expected, &result).expect_err("a wrong element");
+            assert!(failure.contains("1 of") && failure.contains("element 3"), "{failure}");
+            result[3] = right;
+        }
+        result.pop();
+        assert!(problem.compare(&operands, &expected, &result).is_err());
+    }
+}
