@@ -15,12 +15,18 @@ pub enum WorkGroup {
     Fixed([u32; 3]),
 }
 
-/// Halves the longest extent until the work-group keeps the device's limits.
+/// The most invocations of a work-group that no measurement chose. A driver may compile a kernel
+/// for fewer than the device's limit: NVIDIA's OpenCL says 1024 for the device and 256 for the
+/// kernel. 256 is also what WebGPU promises everywhere.
+const UNTUNED_INVOCATIONS: u32 = 256;
+
+/// Halves the longest extent until the work-group keeps the device's limits, and 256 invocations.
 pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
+    let most = limits.max_invocations.clamp(1, UNTUNED_INVOCATIONS);
     for axis in 0..3 {
         size[axis] = size[axis].clamp(1, limits.max_work_group[axis].max(1));
     }
-    while size.iter().product::<u32>() > limits.max_invocations.max(1) {
+    while size.iter().product::<u32>() > most {
         let longest = if size[0] >= size[1] && size[0] >= size[2] {
             0
         } else if size[1] >= size[2] {
