@@ -49,6 +49,12 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
             [x * y, z, 1]
         }
+        // As deep as the sum is split, and wide enough that neighbours read neighbouring pixels.
+        ("pointwise", "split") => {
+            let most = UNTUNED_INVOCATIONS.min(limits.max_invocations) / tile[2].max(1);
+            let x = most.clamp(1, 16);
+            return [x, (most / x).max(1), tile[2]];
+        }
         ("conv2d" | "pointwise", _) => tables::gl_conv(limits.family, op.dst_depth()),
         // The micro-tile's article advises large groups that no edge leaves half empty; a square
         // of 64 serves any matrix.
