@@ -57,7 +57,7 @@ fn invocations(size: [u32; 3]) -> u128 {
 /// divisor and its counterpart, up to the square root. None of 0.
 fn divisors(number: u32) -> Vec<u32> {
     let mut divisors = Vec::new();
-    for small in (1..=number.isqrt()).filter(|small| number % small == 0) {
+    for small in (1..=number.isqrt()).filter(|small| number.is_multiple_of(*small)) {
         divisors.push(small);
         if number / small != small {
             divisors.push(number / small);
