@@ -1,4 +1,5 @@
 //! Which work-group a kernel gets.
 
+pub mod generators;
 pub mod tables;
 pub mod work_group;
