@@ -154,10 +154,11 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        if !self.struck && !std::thread::panicking() {
-            if let Err(error) = self.journal.lock().strike(self.id) {
-                tracing::warn!("the tuner's journal: {error}");
-            }
+        if !self.struck
+            && !std::thread::panicking()
+            && let Err(error) = self.journal.lock().strike(self.id)
+        {
+            tracing::warn!("the tuner's journal: {error}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
 //! 2 wrong usage.
 
+mod db;
 mod devices;
 mod npy;
 mod run;
@@ -22,6 +23,8 @@ struct Arguments {
 enum Command {
     /// List the devices of both APIs, and the CPU.
     Devices(devices::Arguments),
+    /// Show, merge or export the tuner's record.
+    Db(db::Arguments),
     /// Run a TensorFlow Lite model on tensors from .npy files.
     Run(run::Arguments),
 }
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Command::Devices(arguments) => devices::main(arguments),
+        Command::Db(arguments) => db::main(arguments),
         Command::Run(arguments) => run::main(arguments),
     };
     match done {

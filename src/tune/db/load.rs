@@ -65,7 +65,7 @@ impl Database {
             }
             self.read_line(line.trim_ascii(), ended);
             // Because a file may be larger than anything this crate writes.
-            if self.report.rows % 4096 == 0 && self.len() > 2 * self.bounds.max_rows {
+            if self.report.rows.is_multiple_of(4096) && self.len() > 2 * self.bounds.max_rows {
                 self.shrink();
             }
         }

@@ -128,10 +128,10 @@ impl Database {
             if problem != query.problem || device.api == query.device.api || !device.same_gpu(query.device) {
                 continue;
             }
-            if let Some((entry, choice)) = self.winning_entry(query, group, false) {
-                if best.is_none_or(|(old, _)| entry.newer_than(old)) {
-                    best = Some((entry, choice));
-                }
+            if let Some((entry, choice)) = self.winning_entry(query, group, false)
+                && best.is_none_or(|(old, _)| entry.newer_than(old))
+            {
+                best = Some((entry, choice));
             }
         }
         best.map(|(entry, choice)| {
