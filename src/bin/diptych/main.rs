@@ -4,6 +4,7 @@
 //! 2 wrong usage.
 
 mod candidates;
+mod db;
 mod devices;
 mod emit;
 mod flags;
@@ -25,6 +26,8 @@ struct Arguments {
 enum Command {
     /// List the devices of both APIs, and the CPU.
     Devices(devices::Arguments),
+    /// Show, merge or export the tuner's record.
+    Db(db::Arguments),
     /// Run a TensorFlow Lite model on tensors from .npy files.
     Run(run::Arguments),
     /// Print the work-groups that a rule gives.
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Command::Devices(arguments) => devices::main(arguments),
+        Command::Db(arguments) => db::main(arguments),
         Command::Run(arguments) => run::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),

@@ -4,10 +4,12 @@
 //! for each input lane.
 
 use super::PointwiseOp;
+use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
 
 const OP: &str = "pointwise";
@@ -20,6 +22,14 @@ fn partials(choice: &Choice) -> u32 {
 impl Op for PointwiseOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn problem_key(&self) -> String {
+        problem::convolution(&self.0, &format!("o{}", self.0.output.c))
+    }
+
+    fn precision(&self) -> Precision {
+        self.0.precision
     }
 
     fn flops(&self) -> u64 {
