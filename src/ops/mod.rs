@@ -21,4 +21,4 @@ pub use convolution::{Convolution, Inputs};
 pub use plan::{Choice, Launch, Op, Reference};
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
-pub use registry::{OpEntry, VariantEntry, all};
+pub use registry::{Examples, OpEntry, VariantEntry, all};

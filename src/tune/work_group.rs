@@ -17,8 +17,8 @@ pub enum WorkGroup {
 
 /// Halves the longest extent until the work-group keeps the device's limits.
 pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
-    for axis in 0..3 {
-        size[axis] = size[axis].clamp(1, limits.max_work_group[axis].max(1));
+    for (extent, most) in size.iter_mut().zip(limits.max_work_group) {
+        *extent = (*extent).clamp(1, most.max(1));
     }
     while size.iter().product::<u32>() > limits.max_invocations.max(1) {
         let longest = if size[0] >= size[1] && size[0] >= size[2] {
