@@ -23,4 +23,4 @@ pub use plan::{Choice, Launch, Op, Reference};
 pub(crate) use problem::EXTENTS;
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
-pub use registry::{OpEntry, VariantEntry, all};
+pub use registry::{Examples, OpEntry, VariantEntry, all};

@@ -22,11 +22,11 @@ const UNTUNED_INVOCATIONS: u32 = 256;
 
 /// Halves the longest extent until the work-group keeps the device's limits, and 256 invocations.
 pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
-    let most = limits.max_invocations.clamp(1, UNTUNED_INVOCATIONS);
-    for axis in 0..3 {
-        size[axis] = size[axis].clamp(1, limits.max_work_group[axis].max(1));
+    let largest = limits.max_invocations.clamp(1, UNTUNED_INVOCATIONS);
+    for (extent, most) in size.iter_mut().zip(limits.max_work_group) {
+        *extent = (*extent).clamp(1, most.max(1));
     }
-    while size.iter().product::<u32>() > most {
+    while size.iter().product::<u32>() > largest {
         let longest = if size[0] >= size[1] && size[0] >= size[2] {
             0
         } else if size[1] >= size[2] {
