@@ -101,7 +101,8 @@ impl Explorer {
     /// Candidate `index` has the log-time `score`, relative to the default's.
     pub(super) fn tell(&mut self, index: usize, score: f64) {
         self.skip(index);
-        let (Some(place), true) = (self.places.get(index), self.known.len() < MOST && score.is_finite()) else {
+        let (Some(place), true) = (self.places.get(index), self.known.len() < MOST && score.is_finite())
+        else {
             return;
         };
         let row = self.solved.get(index).cloned().unwrap_or_default();

@@ -131,10 +131,7 @@ impl Problem {
         let epilogue = self.epilogue();
         lengths.extend(epilogue.bias.then_some((Operand::Bias, channels)));
         lengths.extend((epilogue.activation == Activation::PRelu).then_some((Operand::Slope, channels)));
-        Ok(lengths
-            .into_iter()
-            .map(|(operand, len)| (operand, noise(operand as u64 + 1, len)))
-            .collect())
+        Ok(lengths.into_iter().map(|(operand, len)| (operand, noise(operand as u64 + 1, len))).collect())
     }
 
     /// The same problem without activation and residual, all factors positive: its result on
@@ -171,12 +168,21 @@ impl Problem {
         let residual = get(Operand::Residual).filter(|_| epilogue.residual);
         let mut dst = vec![0.0; self.convolution().map_or(0, |problem| problem.output.elements())];
         match self {
-            Problem::Conv2d(op) => Conv2dKernel::new(op, need(Operand::Weights)?, bias, slope)?
-                .run(need(Operand::Src)?, residual, &mut dst)?,
-            Problem::Depthwise(op) => DepthwiseKernel::new(op, need(Operand::Weights)?, bias, slope)?
-                .run(need(Operand::Src)?, residual, &mut dst)?,
-            Problem::Pointwise(op) => PointwiseKernel::new(op, need(Operand::Weights)?, bias, slope)?
-                .run(need(Operand::Src)?, residual, &mut dst)?,
+            Problem::Conv2d(op) => Conv2dKernel::new(op, need(Operand::Weights)?, bias, slope)?.run(
+                need(Operand::Src)?,
+                residual,
+                &mut dst,
+            )?,
+            Problem::Depthwise(op) => DepthwiseKernel::new(op, need(Operand::Weights)?, bias, slope)?.run(
+                need(Operand::Src)?,
+                residual,
+                &mut dst,
+            )?,
+            Problem::Pointwise(op) => PointwiseKernel::new(op, need(Operand::Weights)?, bias, slope)?.run(
+                need(Operand::Src)?,
+                residual,
+                &mut dst,
+            )?,
             Problem::Gemm(op) => {
                 dst = need(Operand::C)?.to_vec();
                 GemmKernel::new(op, bias, slope)?.run(

@@ -57,8 +57,7 @@ impl Policy {
         if !self.filter {
             return vec![true; times.len()];
         }
-        let sane: Vec<f64> =
-            times.iter().filter(|time| **time < ABSURD).map(Duration::as_secs_f64).collect();
+        let sane: Vec<f64> = times.iter().filter(|time| **time < ABSURD).map(Duration::as_secs_f64).collect();
         let average = sane.iter().sum::<f64>() / sane.len().max(1) as f64;
         times.iter().map(|time| *time < ABSURD && time.as_secs_f64() >= 0.1 * average).collect()
     }
@@ -103,10 +102,7 @@ mod tests {
         let none = Policy::default();
         assert_eq!(policy(Family::Nvidia), none);
         assert_eq!(policy(Family::Adreno(630)), none);
-        assert_eq!(
-            policy(Family::Adreno(330)),
-            Policy { filter: true, in_flight: Some(1), recreate: false }
-        );
+        assert_eq!(policy(Family::Adreno(330)), Policy { filter: true, in_flight: Some(1), recreate: false });
         assert_eq!(
             policy(Family::Mali(MaliArchitecture::Bifrost)),
             Policy { filter: false, in_flight: Some(8), recreate: true }

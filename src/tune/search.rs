@@ -64,7 +64,8 @@ pub fn boxes(grid: [u32; 3], limits: &Limits) -> Vec<[u32; 3]> {
     let longest = longest(grid, limits);
     let whole: u64 = longest.iter().map(|&extent| u64::from(extent)).product();
     let least = LEAST.min(whole);
-    let powers = |axis: usize| (0..32).map(|power| 1u32 << power).take_while(move |&size| size <= longest[axis]);
+    let powers =
+        |axis: usize| (0..32).map(|power| 1u32 << power).take_while(move |&size| size <= longest[axis]);
     let divisors = |axis: usize| {
         (1..=longest[axis].min(grid[axis])).filter(move |&size| grid[axis].is_multiple_of(size))
     };

@@ -14,7 +14,7 @@
 //! all finalists and the looks at the data (Bonferroni), so that the whole duel crowns one of
 //! several equal candidates with probability at most `alpha`. Anything else keeps the default.
 
-use super::statistics::{Interval, signed_rank_interval};
+use super::statistics::{Interval, median, signed_rank_interval};
 use crate::ops::Choice;
 use std::fmt;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Rule {
         let alpha = self.alpha / (self.looks.len() * rivals.max(1)) as f64;
         let enough = -(1.0 + self.minimum_effect).ln();
         let over = differences.len() >= self.looks[1];
-        match signed_rank_interval(differences, alpha) {
+        match signed_rank_interval(&without_outliers(differences), alpha) {
             Some(interval) if interval.high < 0.0 && interval.centre <= enough => Call::Better(interval),
             _ if over => Call::NotBetter,
             // Half the effect in as many rounds: the rest will hardly double it.
@@ -63,6 +63,13 @@ impl Rule {
             _ => Call::Undecided,
         }
     }
+}
+
+/// The differences no larger than four times the median of their sizes.
+fn without_outliers(differences: &[f64]) -> Vec<f64> {
+    let sizes: Vec<f64> = differences.iter().map(|difference| difference.abs()).collect();
+    let bound = 4.0 * median(&sizes).unwrap_or_default();
+    differences.iter().copied().filter(|difference| difference.abs() <= bound).collect()
 }
 
 /// What became of a candidate.
@@ -175,6 +182,15 @@ mod tests {
         assert_eq!(rule.call(&faster[..9], 4), Call::Undecided);
         let equal: Vec<f64> = (0..10).map(|round| 0.01 * f64::from(round % 3 - 1)).collect();
         assert_eq!(rule.call(&equal, 4), Call::NotBetter);
+    }
+
+    #[test]
+    fn a_few_slow_runs_hide_no_winner() {
+        let mut differences: Vec<f64> = (0..25).map(|round| -0.1 + 0.002 * f64::from(round)).collect();
+        for slow in [3, 11, 19] {
+            differences[slow] = 1.5;
+        }
+        assert!(matches!(Rule::default().call(&differences, 3), Call::Better(_)));
     }
 
     #[test]

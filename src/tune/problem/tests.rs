@@ -19,7 +19,8 @@ fn problems() -> Vec<Problem> {
         let options = Depthwise { padding: Padding::Same, activation, ..Default::default() };
         let op = DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 12), &options, true, true, precision);
         problems.push(Problem::Depthwise(op.expect("a depthwise")));
-        let options = Gemm { alpha: Bits(-0.5), beta: Bits(2.0), ldc: Some(9), activation, ..Default::default() };
+        let options =
+            Gemm { alpha: Bits(-0.5), beta: Bits(2.0), ldc: Some(9), activation, ..Default::default() };
         let op = GemmOp::new(5, 7, 11, 2, &options, true, true, precision);
         problems.push(Problem::Gemm(op.expect("a product")));
     }
@@ -58,7 +59,9 @@ fn the_oracles_answer_is_correct_and_a_changed_element_is_not() {
         assert_eq!(expectation.compare(&stored), Check::Correct, "{problem:?}");
         for wrong in [f32::NAN, f32::INFINITY, stored[places[5][1]] + 1e-3] {
             let right = std::mem::replace(&mut stored[places[5][1]], wrong);
-            let Check::Wrong { detail } = expectation.compare(&stored) else { panic!("{problem:?}: {wrong}") };
+            let Check::Wrong { detail } = expectation.compare(&stored) else {
+                panic!("{problem:?}: {wrong}")
+            };
             assert!(detail.contains("1 of"), "{detail}");
             stored[places[5][1]] = right;
         }

@@ -11,10 +11,8 @@ impl Tuning {
             Action::Estimate(index) => self.estimate(bench, index),
             Action::Sample(index) => self.sample(bench, index),
         };
-        let (Action::Prepare(index)
-        | Action::Check(index)
-        | Action::Estimate(index)
-        | Action::Sample(index)) = action;
+        let (Action::Prepare(index) | Action::Check(index) | Action::Estimate(index) | Action::Sample(index)) =
+            action;
         if let Err(error) = outcome {
             self.entries[index].refuse(&error);
         }

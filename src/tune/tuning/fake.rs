@@ -109,7 +109,9 @@ impl Bench for Fake {
 
     fn fits(&self, choice: &Choice) -> Result<()> {
         match self.faults.get(choice) {
-            Some(Fault::Unfit) => Err(Error::Reject { kernel: choice.to_string(), reason: "planted".to_owned() }),
+            Some(Fault::Unfit) => {
+                Err(Error::Reject { kernel: choice.to_string(), reason: "planted".to_owned() })
+            }
             _ => Ok(()),
         }
     }
@@ -152,7 +154,8 @@ impl Bench for Fake {
     }
 
     fn repeats(&self, estimate: Duration) -> u32 {
-        (Duration::from_millis(1).as_secs_f64() / estimate.as_secs_f64().max(1e-9)).ceil().clamp(1.0, 64.0) as u32
+        (Duration::from_millis(1).as_secs_f64() / estimate.as_secs_f64().max(1e-9)).ceil().clamp(1.0, 64.0)
+            as u32
     }
 
     fn now(&self) -> Duration {

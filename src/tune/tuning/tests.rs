@@ -29,9 +29,8 @@ fn equal_candidates_keep_the_default() {
 
 #[test]
 fn equal_candidates_of_an_exhaustive_search_keep_the_default_too() {
-    let left = (0..30).filter(|&seed| {
-        tune(&mut Fake::new(seed), options(Search::Exhaustive, seed)).beats_default()
-    });
+    let left =
+        (0..30).filter(|&seed| tune(&mut Fake::new(seed), options(Search::Exhaustive, seed)).beats_default());
     assert!(left.count() <= 1);
 }
 
@@ -231,7 +230,10 @@ fn rough(choice: &Choice) -> f64 {
 /// Best at 128 invocations, wide rather than deep, with the largest tile but one.
 fn valley(choice: &Choice) -> f64 {
     let [x, y, z, tx, ty, _] = octaves(choice);
-    0.06 * (x + y + z - 7.0).powi(2) + 0.03 * (x - y - 1.0).powi(2) + 0.05 * z + 0.15 * (tx + ty - 2.0).powi(2)
+    0.06 * (x + y + z - 7.0).powi(2)
+        + 0.03 * (x - y - 1.0).powi(2)
+        + 0.05 * z
+        + 0.15 * (tx + ty - 2.0).powi(2)
         + rough(choice)
 }
 
