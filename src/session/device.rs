@@ -17,7 +17,7 @@ use crate::plan::{Lifetime, plan};
 use crate::shape::Shape;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use crate::tune::work_group::{WorkGroup, untuned};
-use crate::tuner::{layout_of, op_of};
+use crate::tuner::{layout_of, problem_of};
 use half::f16;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -192,9 +192,10 @@ impl<'a> Draft<'a> {
 
     fn node(&mut self, node: &Node) -> Result<()> {
         let problem = self.graph.problem(node, self.options.precision)?;
-        let op = op_of(&problem);
+        let tunable = problem_of(&problem);
+        let op = tunable.op();
         let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
-        let (choice, from) = self.choice(node, &*op)?;
+        let (choice, from) = self.choice(node, op)?;
         let launch = op.plan(&choice, &self.limits)?;
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
         for binding in launch.spec.interface.bindings.clone() {
@@ -211,7 +212,7 @@ impl<'a> Draft<'a> {
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,
                 Operand::Slope => pack(&node.extras.slope)?,
-                Operand::B => self.right(node, &problem, &*op, &choice, binding.element)?,
+                Operand::B => self.right(node, &problem, op, &choice, binding.element)?,
                 Operand::Residual => match node.extras.residual {
                     Some(residual) => Source::Stored(self.read(residual, form)?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),

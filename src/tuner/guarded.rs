@@ -2,14 +2,14 @@
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::ops::{Choice, Op};
+use crate::ops::Choice;
 use crate::tune::db::Database;
 use crate::tune::journal::{Journal, Phase};
 use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
-use crate::tune::{Bench, Check};
+use crate::tune::{Bench, Check, Problem};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Keys of one problem's candidates.
@@ -17,13 +17,13 @@ use std::time::Duration;
 pub(super) struct Keys {
     device: DeviceKey,
     problem: ProblemKey,
-    op: Arc<dyn Op>,
+    op: Problem,
     limits: Limits,
     known: RefCell<HashMap<Choice, Key>>,
 }
 
 impl Keys {
-    pub(super) fn new(device: DeviceKey, problem: ProblemKey, op: Arc<dyn Op>, limits: Limits) -> Self {
+    pub(super) fn new(device: DeviceKey, problem: ProblemKey, op: Problem, limits: Limits) -> Self {
         Keys { device, problem, op, limits, known: RefCell::new(HashMap::new()) }
     }
 
@@ -31,7 +31,7 @@ impl Keys {
     pub(super) fn of(&self, choice: &Choice) -> Key {
         let mut known = self.known.borrow_mut();
         let key = known.entry(*choice).or_insert_with(|| {
-            let source = SourceHash::of_kernel(&*self.op, choice, &self.limits).ok();
+            let source = SourceHash::of_kernel(self.op.op(), choice, &self.limits).ok();
             Key::new(&self.device, &self.problem, *choice, source)
         });
         key.clone()
@@ -91,7 +91,7 @@ impl Bench for Guarded<'_> {
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         match database.get(&self.keys.of(choice)) {
             Some(row) if row.verdict.bars() => Err(Error::Reject {
-                kernel: format!("{} {choice}", self.keys.op.name()),
+                kernel: format!("{} {choice}", self.keys.op.op().name()),
                 reason: format!("on record as {}", row.verdict),
             }),
             _ => Ok(()),

@@ -10,14 +10,13 @@ use crate::context::Context;
 use crate::device::Device;
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Problem};
+use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::ops::{Choice, Op};
 use crate::tune::db::{Database, Row, Timing, Verdict as RowVerdict};
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
-use crate::tune::op_bench::OpBench;
-use crate::tune::{Outcome, Progress, Search, TuneOptions, Trial, Tuning};
+use crate::tune::{OpBench, Outcome, Problem, Progress, Search, Trial, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,14 +25,16 @@ use std::time::{Duration, Instant};
 /// A record shared by tuners and sessions.
 pub type SharedDatabase = Arc<Mutex<Database>>;
 
-/// The problem of a convolution or product, as an op.
-pub(crate) fn op_of(problem: &Problem) -> Arc<dyn Op> {
+/// The problem of a node, as a session runs it.
+pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
     match *problem {
-        Problem::Conv2d(op) => Arc::new(op),
-        Problem::Depthwise(op) => Arc::new(op),
-        Problem::Pointwise(op) => Arc::new(op),
+        crate::graph::Problem::Conv2d(op) => Problem::Conv2d(op),
+        crate::graph::Problem::Depthwise(op) => Problem::Depthwise(op),
+        crate::graph::Problem::Pointwise(op) => Problem::Pointwise(op),
         // Matrices are stored as f32 in a graph whatever the convolutions use.
-        Problem::Gemm(op) => Arc::new(crate::ops::gemm::GemmOp { precision: Precision::F32, ..op }),
+        crate::graph::Problem::Gemm(op) => {
+            Problem::Gemm(crate::ops::gemm::GemmOp { precision: Precision::F32, ..op })
+        }
     }
 }
 
@@ -46,8 +47,8 @@ pub(crate) fn layout_of(op: &dyn Op) -> Layout {
 #[derive(Debug, Clone)]
 struct Job {
     nodes: Vec<String>,
-    op: Arc<dyn Op>,
-    problem: ProblemKey,
+    problem: Problem,
+    key: ProblemKey,
 }
 
 /// The problem being tuned.
@@ -204,26 +205,26 @@ impl Tuner {
     /// If a node's shapes are inconsistent, which the graph's own checks rule out.
     pub fn begin(&mut self, graph: &Graph) -> Result<()> {
         for node in graph.nodes() {
-            let op = op_of(&graph.problem(node, self.precision)?);
-            self.line_up(node.name(), op);
+            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
         }
         Ok(())
     }
 
     /// Lines up one problem, under a name for the report.
-    pub fn begin_op(&mut self, name: &str, op: Arc<dyn Op>) {
-        self.line_up(name, op);
+    pub fn begin_problem(&mut self, name: &str, problem: Problem) {
+        self.line_up(name, problem);
     }
 
-    fn line_up(&mut self, name: &str, op: Arc<dyn Op>) {
-        let problem = ProblemKey::of(&*op, layout_of(&*op));
-        if let Some(job) = self.jobs.iter_mut().find(|job| job.problem == problem) {
+    fn line_up(&mut self, name: &str, problem: Problem) {
+        let op = problem.op();
+        let key = ProblemKey::of(op, layout_of(op));
+        if let Some(job) = self.jobs.iter_mut().find(|job| job.key == key) {
             job.nodes.push(name.to_owned());
             return;
         }
-        let exact = self.lookup(&*op, &problem).is_some_and(|(_, exact)| exact);
+        let exact = self.lookup(op, &key).is_some_and(|(_, exact)| exact);
         if self.retune || !exact {
-            self.jobs.push_back(Job { nodes: vec![name.to_owned()], op, problem });
+            self.jobs.push_back(Job { nodes: vec![name.to_owned()], problem, key });
             self.problems += 1;
         }
     }
@@ -329,7 +330,7 @@ impl Tuner {
 
     fn open(&self, job: Job) -> Result<Current> {
         let limits = self.device.info().limits.clone();
-        let bench = OpBench::new(Arc::clone(&self.device), Arc::clone(&job.op))?;
+        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?;
         let search = match self.budget {
             // What is left, shared evenly by the problems that are left.
             Some(budget) => {
@@ -339,14 +340,9 @@ impl Tuner {
             None => self.search,
         };
         let warm: Vec<Choice> =
-            self.lookup(&*job.op, &job.problem).map(|(choice, _)| choice).into_iter().collect();
+            self.lookup(job.problem.op(), &job.key).map(|(choice, _)| choice).into_iter().collect();
         let options = TuneOptions { search, warm, seed: self.seed, ..Default::default() };
-        let keys = Keys::new(
-            DeviceKey::of(self.device.info()),
-            job.problem.clone(),
-            Arc::clone(&job.op),
-            limits,
-        );
+        let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
         let run = Tuning::new(&bench, options)?;
         Ok(Current { job, bench, keys, run })
     }
@@ -369,11 +365,11 @@ impl Tuner {
                 Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
             })
             .collect();
-        self.report.clock = current.bench.clock().to_string();
+        self.report.clock = current.bench.clock().kind().to_string();
         self.report.problems.push(ProblemReport {
             nodes: current.job.nodes.clone(),
-            op: current.job.op.name(),
-            problem: current.job.problem.shape.clone(),
+            op: current.job.problem.op().name(),
+            problem: current.job.key.shape.clone(),
             default: verdict.default,
             choice: verdict.choice,
             default_time,

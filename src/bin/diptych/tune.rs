@@ -1,5 +1,6 @@
 //! `diptych tune`: time the kernels of a model or of one op on this machine's device.
 
+use crate::emit::{OpName, problem};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -18,8 +19,8 @@ pub(crate) struct Arguments {
     pub(crate) what: String,
 
     /// The shape of an op, as `diptych emit` takes it.
-    #[arg(long, value_name = "N,N,...", value_parser = crate::flags::numbers)]
-    pub(crate) shape: Option<::std::vec::Vec<u32>>,
+    #[arg(long, value_name = "NUMBERS")]
+    pub(crate) shape: Option<String>,
 
     /// What computes; both GPU APIs, one after the other, if it is left out.
     #[arg(
@@ -165,9 +166,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 
 fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
     let what = arguments.what.as_str();
-    if ["conv2d", "depthwise", "pointwise", "gemm"].contains(&what) {
-        let op = crate::emit::problem(what, arguments.shape.as_deref(), arguments.precision.precision())?;
-        tuner.begin_op(what, op.into());
+    if let Ok(op) = OpName::from_str(what, false) {
+        let precision = arguments.precision.precision();
+        tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?);
         return Ok(());
     }
     if arguments.shape.is_some() {
