@@ -14,7 +14,6 @@ fn main() -> anyhow::Result<()> {
     let id = *get_all_devices(CL_DEVICE_TYPE_ALL)?.first().context("no OpenCL device")?;
     let device = Device::new(id);
     let cl_context = ClContext::from_device(&device)?;
-    #[expect(deprecated, reason = "the call that OpenCL 1.2 devices have")]
     let queue = CommandQueue::create_default(&cl_context, 0)?;
 
     let context = Context::from_opencl(&cl_context, &device, &queue)?;

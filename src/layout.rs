@@ -12,8 +12,9 @@ use std::fmt;
 /// | `C4` | lane `c%4` of vec4 `w + W*(h + H*(c/4 + S*n))`, `S = ceil(C/4)` | device buffers |
 /// | `Image2d` | channel `c%4` of pixel `(w + W*(c/4), h + H*n)` | OpenCL images |
 ///
-/// In `C4` and `Image2d` the lanes of the last slice beyond `C` are zero. `C4` is the layout of
-/// the TensorFlow Lite GL delegate, `Image2d` that of Paddle-Lite's OpenCL backend.
+/// In the lanes of the last slice beyond `C`, a change of layout writes zeros and a convolution any
+/// finite value: packed weights are zero there, so no op's result depends on them. `C4` is the
+/// layout of the TensorFlow Lite GL delegate, `Image2d` that of Paddle-Lite's OpenCL backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
     /// Channels last.
@@ -28,7 +29,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Elements a buffer of this layout holds, the zero lanes of the last slice included.
+    /// Elements a buffer of this layout holds, the spare lanes of the last slice included.
     pub const fn elements(self, shape: &Shape) -> usize {
         match self {
             Layout::Nhwc | Layout::Nchw => shape.elements(),

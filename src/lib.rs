@@ -3,6 +3,14 @@
 //! One op set is described once and emitted twice: as WGSL compute shaders, run by `wgpu`, and as
 //! OpenCL C kernels, run by `opencl3`. The same ops run on the CPU where there is neither.
 
+#![warn(missing_docs, unreachable_pub)]
+// The library answers with an error; it does not stop the program.
+#![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
+#![cfg_attr(
+    not(any(feature = "wgpu", feature = "opencl")),
+    expect(unused, reason = "no API, so no device has a value")
+)]
+
 #[cfg(feature = "opencl")]
 pub use opencl3;
 #[cfg(feature = "wgpu")]
@@ -14,6 +22,7 @@ pub mod emit;
 #[cfg(feature = "tflite")]
 pub mod model;
 pub mod ops;
+pub mod pick;
 pub mod tune;
 
 mod context;

@@ -108,6 +108,10 @@ impl From<&Buffer> for Resource {
 }
 
 impl From<&Image> for Resource {
+    #[cfg_attr(
+        all(feature = "wgpu", not(feature = "opencl")),
+        expect(unreachable_code, reason = "only OpenCL has images")
+    )]
     fn from(image: &Image) -> Self {
         Resource::Image(image.clone())
     }
@@ -119,6 +123,7 @@ pub struct Pipeline {
     pub(crate) raw: RawPipeline,
     pub(crate) label: String,
     pub(crate) interface: Interface,
+    #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "only OpenCL is told at launch"))]
     pub(crate) work_group: [u32; 3],
 }
 

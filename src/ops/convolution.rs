@@ -58,6 +58,7 @@ pub(crate) struct WindowOptions {
 
 impl Convolution {
     /// Checks the shapes and works out the output's.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a problem, each op's own")]
     pub(crate) fn new(
         op: &'static str,
         input: Shape,
@@ -69,7 +70,7 @@ impl Convolution {
         precision: Precision,
     ) -> Result<Self> {
         input.check(op)?;
-        if groups == 0 || input.c % groups != 0 || output_channels % groups != 0 {
+        if groups == 0 || !input.c.is_multiple_of(groups) || !output_channels.is_multiple_of(groups) {
             return Err(Error::shape(
                 op,
                 format!("{groups} groups of {} input and {output_channels} output channels", input.c),

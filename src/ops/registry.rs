@@ -36,6 +36,9 @@ impl VariantEntry {
     }
 }
 
+/// Makes an op's example problems in a precision.
+pub type Examples = fn(Precision) -> Result<Vec<Box<dyn Op>>>;
+
 /// An op with its kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct OpEntry {
@@ -45,7 +48,7 @@ pub struct OpEntry {
     pub variants: &'static [VariantEntry],
     /// A few problems that between them use every kernel, every epilogue and both directions of
     /// each conversion, in the given precision.
-    pub examples: fn(Precision) -> Result<Vec<Box<dyn Op>>>,
+    pub examples: Examples,
 }
 
 static ALL: &[OpEntry] = &[
@@ -78,7 +81,7 @@ static ALL: &[OpEntry] = &[
     },
     OpEntry {
         name: "pointwise",
-        variants: &[VariantEntry::pair("micro"), VariantEntry::pair("direct")],
+        variants: &[VariantEntry::pair("micro"), VariantEntry::pair("split"), VariantEntry::pair("direct")],
         examples: pointwise_examples,
     },
 ];

@@ -86,7 +86,7 @@ fn lifetimes(graph: &Graph) -> Result<Vec<Lifetime>> {
             let last_reader = readers
                 .filter(|(_, reader)| reader.inputs().any(|input| input == value))
                 .map(|(reader, _)| reader)
-                .last();
+                .next_back();
             let last = if graph.outputs().contains(&value) { end } else { last_reader.unwrap_or(step) };
             Ok(Lifetime { bytes: 4 * graph.shape(value)?.elements() as u64, first: step, last })
         })

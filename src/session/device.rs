@@ -246,7 +246,7 @@ impl<'a> Draft<'a> {
                 });
                 let mut steps = uses.map(|(step, _)| step);
                 let first = steps.next().unwrap_or(0);
-                Lifetime { bytes: value.bytes, first, last: steps.last().unwrap_or(first) }
+                Lifetime { bytes: value.bytes, first, last: steps.next_back().unwrap_or(first) }
             })
             .collect()
     }

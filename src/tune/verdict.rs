@@ -129,6 +129,8 @@ pub struct Trial {
     pub outcome: Outcome,
     /// The median time of one run, as the clock gave it.
     pub median: Option<Duration>,
+    /// A tenth of the times are below the first, and a tenth above the second.
+    pub tenths: Option<[Duration; 2]>,
     /// The scaled median absolute deviation of the times, relative to the median.
     pub spread: Option<f64>,
     /// Its time over the default's, free of the clock's drift.

@@ -58,7 +58,7 @@ impl DepthwiseOp {
         residual: bool,
         precision: Precision,
     ) -> Result<Self> {
-        if weights.n != 1 || input.c == 0 || weights.c == 0 || weights.c % input.c != 0 {
+        if weights.n != 1 || input.c == 0 || weights.c == 0 || !weights.c.is_multiple_of(input.c) {
             return Err(Error::shape(
                 "depthwise",
                 format!("weights {weights} (1 kh kw c*multiplier) for input {input}"),

@@ -9,6 +9,7 @@ use crate::ops::plan::Reference;
 /// # Panics
 /// If a slice is shorter than the op says, or `beta` is not 0 and `c` is `None`. This is a test's
 /// yardstick, not a backend.
+#[expect(clippy::expect_used, reason = "a test without C is wrong, as `# Panics` says")]
 pub fn oracle(
     op: &GemmOp,
     a: &[f32],
