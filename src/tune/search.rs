@@ -21,7 +21,7 @@ pub enum Search {
     /// Every (variant, tile) with every work-group of the generator.
     Exhaustive,
     /// As many of the exhaustive candidates as this much time on the bench allows, the promising
-    /// ones first ([`super::explore`]).
+    /// ones first: a Gaussian process over the times so far tells which.
     Budget(Duration),
 }
 
