@@ -114,10 +114,17 @@ impl Entry {
             return Some(Trial { outcome, ..known.clone() });
         }
         let middle = median(&self.times);
+        let mut sorted = self.times.clone();
+        sorted.sort_by(f64::total_cmp);
+        let tenth = |index: usize| sorted.get(index).map(|&seconds| duration(seconds));
+        let cut = sorted.len() / 10;
         Some(Trial {
             choice: self.choice,
             outcome,
-            median: middle.map(|seconds| Duration::from_secs_f64(seconds.max(0.0))),
+            median: middle.map(duration),
+            tenths: tenth(cut)
+                .zip(tenth(sorted.len().saturating_sub(1 + cut)))
+                .map(|(low, high)| [low, high]),
             spread: spread(&self.times).zip(middle).map(|(spread, middle)| spread / middle),
             percentiles: percentile(&self.times, 0.1)
                 .zip(percentile(&self.times, 0.9))
@@ -126,4 +133,8 @@ impl Entry {
             samples: self.times.len(),
         })
     }
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }

@@ -1,11 +1,15 @@
 //! Which candidates are tried.
 
 use super::bench::Bench;
+use super::generators::tflite_exhaustive;
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::Choice;
 use std::collections::HashSet;
 use std::time::Duration;
+
+/// Aligned sizes at most: a grid with many divisors has millions.
+const MOST_ALIGNED: usize = 2048;
 
 /// How widely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +21,7 @@ pub enum Search {
     /// Every (variant, tile) with every work-group of the generator.
     Exhaustive,
     /// As many of the exhaustive candidates as this much time on the bench allows, the promising
-    /// ones first ([`super::explore`]).
+    /// ones first: a Gaussian process over the times so far tells which.
     Budget(Duration),
 }
 
@@ -58,44 +62,31 @@ fn longest(grid: [u32; 3], limits: &Limits) -> [u32; 3] {
     })
 }
 
-/// Every box of powers of two up to the grid and the limits, and every aligned size: a divisor of
-/// the grid's extent along each axis. At least 8 invocations, where the grid has as many.
+/// Every box of powers of two up to the grid and the limits, of at least 8 invocations where the
+/// grid has as many, then TensorFlow Lite's aligned sizes ([`tflite_exhaustive::aligned`]).
 pub fn boxes(grid: [u32; 3], limits: &Limits) -> Vec<[u32; 3]> {
     let longest = longest(grid, limits);
-    let whole: u64 = longest.iter().map(|&extent| u64::from(extent)).product();
-    let least = LEAST.min(whole);
+    let total = |size: [u32; 3]| size.into_iter().map(u64::from).product::<u64>();
+    let allowed = LEAST.min(total(longest))..=u64::from(limits.max_invocations);
     let powers =
         |axis: usize| (0..32).map(|power| 1u32 << power).take_while(move |&size| size <= longest[axis]);
-    let divisors = |axis: usize| {
-        (1..=longest[axis].min(grid[axis])).filter(move |&size| grid[axis].is_multiple_of(size))
-    };
-    let mut sizes = Vec::new();
+    let powers_of_two =
+        powers(0).flat_map(|x| powers(1).flat_map(move |y| powers(2).map(move |z| [x, y, z])));
+    let aligned = tflite_exhaustive::aligned(grid, limits.into()).take(MOST_ALIGNED);
     let mut seen = HashSet::new();
-    let mut add = |size: [u32; 3]| {
-        let total: u64 = size.iter().map(|&extent| u64::from(extent)).product();
-        if total >= least && total <= u64::from(limits.max_invocations) && seen.insert(size) {
-            sizes.push(size);
-        }
-    };
-    for x in powers(0) {
-        for y in powers(1) {
-            for z in powers(2) {
-                add([x, y, z]);
-            }
-        }
-    }
-    for x in divisors(0) {
-        for y in divisors(1) {
-            for z in divisors(2) {
-                add([x, y, z]);
-            }
-        }
-    }
-    sizes
+    powers_of_two
+        .filter(|size| allowed.contains(&total(*size)))
+        .chain(aligned)
+        .filter(|size| seen.insert(*size))
+        .collect()
 }
 
 /// The candidates of a search: the default first, then the warm ones, then the others, no choice
 /// twice.
+///
+/// Each (variant, tile) has the table's work-group, whether it fits or not, so that a tile that
+/// cannot run at all is told with its reason. A generator's sizes are guesses: those that do not
+/// fit are left out.
 ///
 /// # Errors
 /// If the problem has no default.
@@ -115,10 +106,10 @@ pub(super) fn candidates(
     };
     if let Some(generator) = generator {
         for (variant, tile) in bench.space() {
-            let table = bench.table(variant, tile);
-            let others = generator(bench.grid(variant, tile), bench.limits());
-            let sizes = std::iter::once(table).chain(others);
-            list.extend(sizes.map(|work_group| Choice { variant, tile, work_group }));
+            list.push(Choice { variant, tile, work_group: bench.table(variant, tile) });
+            let guesses = generator(bench.grid(variant, tile), bench.limits());
+            let guesses = guesses.into_iter().map(|work_group| Choice { variant, tile, work_group });
+            list.extend(guesses.filter(|choice| bench.fits(choice).is_ok()));
         }
     }
     let mut seen = HashSet::new();

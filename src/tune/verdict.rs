@@ -136,6 +136,8 @@ pub struct Trial {
     pub outcome: Outcome,
     /// The median time of one run, as the clock gave it.
     pub median: Option<Duration>,
+    /// A tenth of the times are below the first, and a tenth above the second.
+    pub tenths: Option<[Duration; 2]>,
     /// The scaled median absolute deviation of the times, relative to the median.
     pub spread: Option<f64>,
     /// A tenth of the times are below the first, a tenth above the second (linear between samples).
