@@ -57,3 +57,8 @@ pub use product::{MatrixProduct, ProductOptions};
 pub use session::{NodeTime, Port, Profile, Session, SessionOptions};
 pub use shape::{Axis, Padding, Shape, Window};
 pub use tune::work_group::WorkGroup;
+
+/// The README's examples, as tests.
+#[cfg(all(doctest, feature = "tflite"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
