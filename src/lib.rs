@@ -22,6 +22,7 @@ pub mod emit;
 #[cfg(feature = "tflite")]
 pub mod model;
 pub mod ops;
+pub mod pick;
 pub mod tune;
 
 mod context;

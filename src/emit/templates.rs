@@ -44,6 +44,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("gemm", "vec4"),
     pair!("pointwise", "direct"),
     pair!("pointwise", "micro"),
+    pair!("pointwise", "split"),
 ];
 
 /// Kernels that only one language can say.
@@ -165,6 +166,7 @@ pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource
                 arguments => arguments,
                 constants => words.constants(),
                 acc => words.acc(),
+                barrier => words.barrier(),
                 acc4 => words.acc4(),
                 zero => words.zero(),
                 zero4 => words.constant4(0.0),

@@ -10,6 +10,7 @@
 //! | `lane("src", "i", "l")` | `src[i][l]` | `((__global const float*)src)[4u * (i) + l]` |
 //! | `store4("dst", "i", "v")` | `dst[i] = v;` | `dst[i] = v;` |
 //! | `fma4("a", "b", "c")` | `fma(a, b, c)` | `mad(a, b, c)` |
+//! | `${barrier}` | `workgroupBarrier()` | `barrier(CLK_LOCAL_MEM_FENCE)` |
 //! | `param("alpha")` | `params.alpha` | `alpha` |
 //!
 //! Loads convert from the storage type to the accumulator's, stores convert back. For an image
@@ -206,6 +207,14 @@ impl Words {
             (Dialect::Wgsl, DType::F16) => format!("f16(params.{name})"),
             (Dialect::OpenClC, DType::F32) => name.to_owned(),
             (Dialect::OpenClC, DType::F16) => format!("convert_half({name})"),
+        }
+    }
+
+    /// Waits for the work-group and makes its local memory's writes visible.
+    pub(crate) fn barrier(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Wgsl => "workgroupBarrier()",
+            Dialect::OpenClC => "barrier(CLK_LOCAL_MEM_FENCE)",
         }
     }
 

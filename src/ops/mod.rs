@@ -13,12 +13,14 @@ pub mod pointwise;
 
 mod convolution;
 mod plan;
+mod problem;
 mod registry;
 mod spec;
 mod tolerance;
 
 pub use convolution::{Convolution, Inputs};
 pub use plan::{Choice, Launch, Op, Reference};
+pub(crate) use problem::EXTENTS;
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
 pub use registry::{Examples, OpEntry, VariantEntry, all};

@@ -1,5 +1,6 @@
 //! What every op offers to sessions, tests, benches and the tuner.
 
+use crate::dtype::Precision;
 use crate::emit::{KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -59,6 +60,14 @@ pub struct Reference {
 pub trait Op: fmt::Debug + Send + Sync {
     /// The op's name: that of its folders.
     fn name(&self) -> &'static str;
+
+    /// The problem in one line of words, such as `n1 h9 w9 c1024 o1024 bias relu6`: all that
+    /// decides which kernels run and how long they take, but for the op's name, the precision and
+    /// the layout. The same for equal problems in every version of the crate.
+    fn problem_key(&self) -> String;
+
+    /// Storage and arithmetic.
+    fn precision(&self) -> Precision;
 
     /// Floating-point operations of one run, a multiply and an add counting two.
     fn flops(&self) -> u64;

@@ -81,7 +81,7 @@ static ALL: &[OpEntry] = &[
     },
     OpEntry {
         name: "pointwise",
-        variants: &[VariantEntry::pair("micro"), VariantEntry::pair("direct")],
+        variants: &[VariantEntry::pair("micro"), VariantEntry::pair("split"), VariantEntry::pair("direct")],
         examples: pointwise_examples,
     },
 ];

@@ -15,12 +15,18 @@ pub enum WorkGroup {
     Fixed([u32; 3]),
 }
 
-/// Halves the longest extent until the work-group keeps the device's limits.
+/// The most invocations of a work-group that no measurement chose. A driver may compile a kernel
+/// for fewer than the device's limit: NVIDIA's OpenCL says 1024 for the device and 256 for the
+/// kernel. 256 is also what WebGPU promises everywhere.
+const UNTUNED_INVOCATIONS: u32 = 256;
+
+/// Halves the longest extent until the work-group keeps the device's limits, and 256 invocations.
 pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
+    let largest = limits.max_invocations.clamp(1, UNTUNED_INVOCATIONS);
     for (extent, most) in size.iter_mut().zip(limits.max_work_group) {
         *extent = (*extent).clamp(1, most.max(1));
     }
-    while size.iter().product::<u32>() > limits.max_invocations.max(1) {
+    while size.iter().product::<u32>() > largest {
         let longest = if size[0] >= size[1] && size[0] >= size[2] {
             0
         } else if size[1] >= size[2] {
@@ -42,6 +48,12 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
         ("pointwise", "micro") => {
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
             [x * y, z, 1]
+        }
+        // As deep as the sum is split, and wide enough that neighbours read neighbouring pixels.
+        ("pointwise", "split") => {
+            let most = UNTUNED_INVOCATIONS.min(limits.max_invocations) / tile[2].max(1);
+            let x = most.clamp(1, 16);
+            return [x, (most / x).max(1), tile[2]];
         }
         ("conv2d" | "pointwise", _) => tables::gl_conv(limits.family, op.dst_depth()),
         // The micro-tile's article advises large groups that no edge leaves half empty; a square

@@ -51,10 +51,19 @@ impl Case {
                 Breadth::Groups if first => &ODD_GROUPS[..],
                 _ => &[],
             };
-            choices.extend(groups.iter().map(|&work_group| Choice { variant, tile, work_group }));
+            choices.extend(groups.iter().map(|&work_group| choice(variant, tile, work_group)));
         }
         choices
     }
+}
+
+/// The choice with this work-group, or for a kernel that wants a certain depth, one that deep.
+pub(crate) fn choice(variant: &'static str, tile: [u32; 3], work_group: [u32; 3]) -> Choice {
+    let [x, y, _] = work_group;
+    let depth = tile[2];
+    let work_group =
+        if variant == "split" { [x, y.min(256 / (x * depth)).max(1), depth] } else { work_group };
+    Choice { variant, tile, work_group }
 }
 
 /// The table, or the part of it that `DIPTYCH_CONFORMANCE=small` asks for.

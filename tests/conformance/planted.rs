@@ -81,6 +81,7 @@ fn mistakes() -> Vec<Mistake> {
         ("a store beyond the last slice", conv2d(same), "direct", [1, 1, 2], "slice + 1u < @dst_c4", "true"),
         ("exchanged lanes", pointwise(plain), "micro", [4, 2, 1], "(x0.x)", "(x0.y)"),
         ("a wrong activation", pointwise(Activation::Relu6), "micro", [4, 2, 1], "6.0f", "5.0f"),
+        ("a part not added", pointwise(plain), "split", [1, 1, 2], "q < SPLITS", "q < 1u"),
         ("a subtracted bias", pointwise(plain), "direct", [1, 1, 1], "+ bias[", "- bias["),
         ("a pixel beyond the plane", pointwise(plain), "micro", [4, 2, 1], "pixel + 1u < @plane", "true"),
         ("nothing written", pointwise(plain), "micro", [4, 2, 1], "n >= @batch", "n < @batch"),
@@ -120,7 +121,7 @@ fn a_wrong_kernel_is_refused() {
         for Mistake { what, problem, variant, tile, from, to } in mistakes() {
             let operands = problem.operands();
             let expected = problem.expected(&operands);
-            let choice = Choice { variant, tile, work_group: [8, 4, 1] };
+            let choice = crate::cases::choice(variant, tile, [8, 4, 1]);
             let check = |mutate: &dyn Fn(&mut KernelSource)| {
                 gpu::check(device.as_ref(), &problem, &operands, &expected, &choice, mutate)
             };

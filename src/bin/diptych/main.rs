@@ -3,7 +3,11 @@
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
 //! 2 wrong usage.
 
+mod candidates;
+mod db;
 mod devices;
+mod emit;
+mod flags;
 mod npy;
 mod run;
 
@@ -22,15 +26,32 @@ struct Arguments {
 enum Command {
     /// List the devices of both APIs, and the CPU.
     Devices(devices::Arguments),
+    /// Show, merge or export the tuner's record.
+    Db(db::Arguments),
     /// Run a TensorFlow Lite model on tensors from .npy files.
     Run(run::Arguments),
+    /// Print the work-groups that a rule gives.
+    ///
+    /// One `x y z` a line, in the rule's own order and with its own repeats. A flag that the rule
+    /// does not look at is ignored. Where the rule has no work-group, the command fails.
+    Candidates(candidates::Arguments),
+    /// Print the kernel that would run an op.
+    ///
+    /// The first line is a comment with its label and work-group. The device is assumed to have the
+    /// least that WebGPU promises, or what OpenCL 1.2 devices commonly have, and half arithmetic if
+    /// --precision f16 asks for it. Variant, tile and work-group are those of an untuned session
+    /// where they are left out.
+    Emit(emit::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Command::Devices(arguments) => devices::main(arguments),
+        Command::Db(arguments) => db::main(arguments),
         Command::Run(arguments) => run::main(arguments),
+        Command::Candidates(arguments) => candidates::main(arguments),
+        Command::Emit(arguments) => emit::main(arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -96,6 +117,11 @@ mod tests {
             ("diptych run m.tflite --input =x.npy", "NAME=FILE"),
             ("diptych run m.tflite --input x=", "NAME=FILE"),
             ("diptych devices all", "unexpected argument"),
+            ("diptych candidates --generator paddle", "--grid"),
+            ("diptych candidates --generator best --grid 1,1,1", "tflite-conv-fast"),
+            ("diptych candidates --generator paddle --grid 1,1", "wanted X,Y,Z"),
+            ("diptych emit gemm", "--backend"),
+            ("diptych emit lstm --backend wgsl", "depthwise"),
         ] {
             let error = parse(line).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line}");

@@ -5,11 +5,13 @@
 //! channels, one for each input lane. Products across groups have weight zero.
 
 use super::Conv2dOp;
+use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
 
 const OP: &str = "conv2d";
@@ -34,6 +36,18 @@ fn source_slices(problem: &Convolution) -> usize {
 impl Op for Conv2dOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn problem_key(&self) -> String {
+        let channels = match self.0.groups {
+            1 => format!("o{}", self.0.output.c),
+            groups => format!("o{} groups{groups}", self.0.output.c),
+        };
+        problem::convolution(&self.0, &channels)
+    }
+
+    fn precision(&self) -> Precision {
+        self.0.precision
     }
 
     fn flops(&self) -> u64 {

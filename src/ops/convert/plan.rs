@@ -1,13 +1,14 @@
 //! The kernels of `convert`.
 
 use super::ConvertOp;
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Element, Epilogue, Operand};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::spec::{self, binding, extent, unsigned};
+use crate::shape::Shape;
 
 const OP: &str = "convert";
 
@@ -48,6 +49,15 @@ impl ConvertOp {
 impl Op for ConvertOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn problem_key(&self) -> String {
+        let Shape { n, h, w, c } = self.shape;
+        format!("n{n} h{h} w{w} c{c} {}-to-{}", self.from, self.to)
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
     }
 
     fn flops(&self) -> u64 {

@@ -3,10 +3,12 @@
 //! Weights are packed as `[slice][kh][kw][4]` over the output channels.
 
 use super::DepthwiseOp;
+use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
 
 const OP: &str = "depthwise";
@@ -17,6 +19,14 @@ const MAX_COLUMNS: usize = 16;
 impl Op for DepthwiseOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn problem_key(&self) -> String {
+        problem::convolution(&self.0, &format!("mult{}", self.multiplier()))
+    }
+
+    fn precision(&self) -> Precision {
+        self.0.precision
     }
 
     fn flops(&self) -> u64 {

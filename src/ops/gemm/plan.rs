@@ -7,6 +7,7 @@ use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, V
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::problem;
 use crate::ops::spec::{self, binding, extent, unsigned};
 
 const OP: &str = "gemm";
@@ -123,6 +124,38 @@ impl GemmOp {
 impl Op for GemmOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn problem_key(&self) -> String {
+        let mut text = format!("m{} n{} k{}", self.m, self.n, self.k);
+        if self.batch != 1 {
+            text.push_str(&format!(" batch{}", self.batch));
+        }
+        for (word, said) in
+            [("shared", self.shared_b && self.batch != 1), ("ta", self.transpose_a), ("tb", self.transpose_b)]
+        {
+            if said {
+                text.push(' ');
+                text.push_str(word);
+            }
+        }
+        let row_a = if self.transpose_a { self.m } else { self.k };
+        let row_b = if self.transpose_b { self.k } else { self.n };
+        for (name, leading, row) in
+            [("lda", self.lda, row_a), ("ldb", self.ldb, row_b), ("ldc", self.ldc, self.n)]
+        {
+            if leading != row {
+                text.push_str(&format!(" {name}{leading}"));
+            }
+        }
+        if self.reads_c() {
+            text.push_str(" beta");
+        }
+        text + &problem::epilogue(&self.epilogue)
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
     }
 
     fn flops(&self) -> u64 {

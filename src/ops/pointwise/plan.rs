@@ -4,17 +4,32 @@
 //! for each input lane.
 
 use super::PointwiseOp;
+use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
 
 const OP: &str = "pointwise";
 
+/// Vec4s that a work-group of `split` keeps in local memory: the sums of all its invocations.
+fn partials(choice: &Choice) -> u32 {
+    choice.work_group.iter().product::<u32>() * choice.tile[0] * choice.tile[1]
+}
+
 impl Op for PointwiseOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn problem_key(&self) -> String {
+        problem::convolution(&self.0, &format!("o{}", self.0.output.c))
+    }
+
+    fn precision(&self) -> Precision {
+        self.0.precision
     }
 
     fn flops(&self) -> u64 {
@@ -22,11 +37,18 @@ impl Op for PointwiseOp {
     }
 
     /// `direct` covers width x height x slices; `micro` covers pixels x slices x batch, its tile
-    /// being pixels and slices.
+    /// being pixels and slices. `split` covers pixels x slices x (splits * batch): its tile's third
+    /// extent is the number of splits of the sum, and the work-group must be as deep.
     fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
         let mut space = vec![("micro", [4, 2, 1])];
         for tile in [[4, 1, 1], [2, 2, 1], [2, 1, 1], [1, 1, 1], [8, 1, 1], [8, 2, 1], [4, 4, 1]] {
             space.push(("micro", tile));
+        }
+        // More splits than slices would leave invocations without a term.
+        for splits in [2, 4, 8, 16, 32].into_iter().filter(|&splits| splits <= self.0.input.slices()) {
+            for tile in [[4, 2], [4, 1], [2, 2], [2, 1], [1, 1]] {
+                space.push(("split", [tile[0], tile[1], extent(splits)]));
+            }
         }
         space.push(("direct", [1, 1, 1]));
         space
@@ -37,7 +59,12 @@ impl Op for PointwiseOp {
         let slices = extent(output.slices());
         match variant {
             "direct" => [extent(output.w), extent(output.h), slices * extent(output.n)],
-            _ => [extent(output.w * output.h).div_ceil(tile[0]), slices.div_ceil(tile[1]), extent(output.n)],
+            // A split's work-group is as deep as its tile; `micro` has depth 1.
+            _ => [
+                extent(output.w * output.h).div_ceil(tile[0]),
+                slices.div_ceil(tile[1]),
+                tile[2] * extent(output.n),
+            ],
         }
     }
 
@@ -47,7 +74,27 @@ impl Op for PointwiseOp {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
-        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)
+        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
+        if choice.variant == "split" {
+            let [.., depth] = choice.work_group;
+            if depth != choice.tile[2] {
+                let splits = choice.tile[2];
+                return spec::reject(
+                    OP,
+                    choice,
+                    format!("the work-group is {depth} deep, {splits} splits need {splits}"),
+                );
+            }
+            let bytes = 4 * self.0.precision.accumulator().bytes() * partials(choice) as usize;
+            if bytes > limits.local_memory as usize {
+                return spec::reject(
+                    OP,
+                    choice,
+                    format!("{bytes} bytes of local memory, the device has {}", limits.local_memory),
+                );
+            }
+        }
+        Ok(())
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
@@ -65,8 +112,12 @@ impl Op for PointwiseOp {
             }
             _ => {
                 let plane = [("plane", unsigned(problem.output.w * problem.output.h))];
-                let tile =
+                let mut tile =
                     vec![("TILE_X", Value::U32(choice.tile[0])), ("TILE_Y", Value::U32(choice.tile[1]))];
+                if choice.variant == "split" {
+                    tile.push(("SPLITS", Value::U32(choice.tile[2])));
+                    tile.push(("PARTIALS", Value::U32(partials(choice))));
+                }
                 (plane.into_iter().chain(slices).collect(), tile)
             }
         };

@@ -1,0 +1,75 @@
+//! Flags that several commands share.
+
+use clap::ValueEnum;
+use diptych::{Family, MaliArchitecture};
+
+/// Three numbers `X,Y,Z`.
+pub(crate) fn triple(text: &str) -> Result<[u32; 3], String> {
+    let numbers = numbers(text)?;
+    <[u32; 3]>::try_from(&numbers[..]).map_err(|_| format!("found {} numbers, wanted X,Y,Z", numbers.len()))
+}
+
+/// Whole numbers that commas separate.
+pub(crate) fn numbers(text: &str) -> Result<Vec<u32>, String> {
+    text.split(',')
+        .map(|number| {
+            number.trim().parse().map_err(|error| format!("{number:?} is no whole number: {error}"))
+        })
+        .collect()
+}
+
+/// The GPUs that rules tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FamilyName {
+    /// Qualcomm Adreno, 4xx and later.
+    Adreno,
+    /// Qualcomm Adreno 3xx.
+    Adreno3xx,
+    /// Arm Mali.
+    Mali,
+    /// NVIDIA.
+    Nvidia,
+    /// AMD.
+    Amd,
+    /// A driver that runs kernels on the CPU.
+    Cpu,
+    /// Any other GPU.
+    Default,
+}
+
+impl FamilyName {
+    pub(crate) fn family(self) -> Family {
+        match self {
+            // No model: the rules look only at the series.
+            FamilyName::Adreno => Family::Adreno(0),
+            FamilyName::Adreno3xx => Family::Adreno(300),
+            FamilyName::Mali => Family::Mali(MaliArchitecture::Unknown),
+            FamilyName::Nvidia => Family::Nvidia,
+            FamilyName::Amd => Family::Amd,
+            FamilyName::Cpu => Family::CpuDriver,
+            FamilyName::Default => Family::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triples_are_three_whole_numbers() {
+        assert_eq!(triple("8,4,1"), Ok([8, 4, 1]));
+        assert_eq!(triple("8, 4, 4294967295"), Ok([8, 4, u32::MAX]));
+        for (text, words) in [
+            ("8,4", "found 2 numbers, wanted X,Y,Z"),
+            ("8,4,1,1", "found 4 numbers"),
+            ("8,x,1", "\"x\" is no whole number"),
+            ("8,-4,1", "\"-4\" is no whole number"),
+            ("8,4,4294967296", "number too large"),
+            ("", "is no whole number"),
+        ] {
+            let error = triple(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The kernels that may run an op, with what stands in their way.
+
+use super::{Candidate, KernelPlace, Target};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Dialect, Operand};
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::{self, Choice, Launch, Op, VariantEntry};
+use crate::tune::work_group;
+
+/// Every kernel of `op` on the API of `limits`, in the registry's order. `precision` is the one
+/// that `op` was made with.
+///
+/// A kernel that cannot run, with any tile that it offers, tells why. Precisions and targets are
+/// compared by putting several such lists together.
+pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
+    let entry = ops::all().iter().find(|entry| entry.name == op.name());
+    let variants = entry.map_or(&[][..], |entry| entry.variants);
+    variants.iter().map(|variant| candidate(op, variant, precision, limits)).collect()
+}
+
+/// The CPU's kernel of `op`: f32 on host layouts, whatever the op's precision.
+pub fn on_cpu(op: &dyn Op) -> Candidate {
+    let nothing = || "the CPU reads and writes host layouts and has nothing to convert".to_owned();
+    Candidate {
+        kernel: KernelPlace {
+            op: op.name(),
+            variant: "cpu",
+            target: Target::Cpu,
+            precision: Precision::F32,
+            layout: Layout::Nhwc,
+        },
+        tensors: [DType::F32; 2],
+        obstacle: (op.name() == "convert").then(nothing),
+    }
+}
+
+fn candidate(op: &dyn Op, variant: &VariantEntry, precision: Precision, limits: &Limits) -> Candidate {
+    let kernel = KernelPlace {
+        op: op.name(),
+        variant: variant.name,
+        target: match limits.dialect {
+            Dialect::Wgsl => Target::Wgpu,
+            Dialect::OpenClC => Target::OpenCl,
+        },
+        precision,
+        layout: layout(op.name(), variant.name),
+    };
+    match first_launch(op, variant, limits) {
+        Ok(launch) => Candidate { kernel, tensors: ends(&launch, precision), obstacle: None },
+        Err(reason) => Candidate { kernel, tensors: [precision.storage(); 2], obstacle: Some(reason) },
+    }
+}
+
+/// The launch of the first tile that fits, or why none does.
+fn first_launch(op: &dyn Op, variant: &VariantEntry, limits: &Limits) -> Result<Launch, String> {
+    if let Some((only, why)) = variant.solo.filter(|(only, _)| *only != limits.dialect) {
+        return Err(format!("only in {only}: {why}"));
+    }
+    let reason = |error: Error| match error {
+        Error::Reject { reason, .. } => reason,
+        other => other.to_string(),
+    };
+    let mut reasons = Vec::new();
+    for (_, tile) in op.space(limits).into_iter().filter(|(name, _)| *name == variant.name) {
+        let work_group = work_group::table(op, variant.name, tile, limits);
+        match op.plan(&Choice { variant: variant.name, tile, work_group }, limits) {
+            Ok(launch) => return Ok(launch),
+            Err(error) => reasons.push(reason(error)),
+        }
+    }
+    if reasons.is_empty() {
+        // Not in the space: the op says what is missing.
+        let choice = Choice { variant: variant.name, tile: [1; 3], work_group: [1; 3] };
+        reasons.extend(op.fits(&choice, limits).err().map(reason));
+    }
+    reasons.dedup();
+    Err(if reasons.is_empty() { "not offered for these shapes".to_owned() } else { reasons.join("; ") })
+}
+
+/// The element types of a kernel's input and output.
+fn ends(launch: &Launch, precision: Precision) -> [DType; 2] {
+    let bindings = &launch.spec.interface.bindings;
+    let input = bindings.iter().find(|binding| matches!(binding.operand, Operand::Src | Operand::A));
+    let output = bindings.iter().find(|binding| binding.access != Access::Read);
+    [input, output].map(|end| end.map_or(precision.storage(), |end| end.element.dtype()))
+}
+
+/// The layout that tells the kernels of an op apart: see [`KernelPlace::layout`].
+fn layout(op: &str, variant: &str) -> Layout {
+    match (op, variant) {
+        ("gemm", "image2d") => Layout::Image2d,
+        ("gemm", _) => Layout::Nhwc,
+        ("convert", "unpack" | "unpack_image2d") => Layout::Nhwc,
+        ("convert", "pack_image2d" | "c4_to_image2d") => Layout::Image2d,
+        _ => Layout::C4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::Element;
+
+    #[test]
+    fn layouts_agree_with_what_the_kernels_bind() {
+        let limits = Limits::opencl();
+        for entry in ops::all() {
+            for op in (entry.examples)(Precision::F32).expect("valid examples") {
+                for variant in entry.variants {
+                    let Ok(launch) = first_launch(&*op, variant, &limits) else { continue };
+                    let bindings = &launch.spec.interface.bindings;
+                    let wanted = if op.name() == "gemm" { Operand::B } else { Operand::Dst };
+                    let found = bindings.iter().find(|binding| binding.operand == wanted).expect("bound");
+                    let layout = match (op.name(), found.element) {
+                        (_, Element::Image2d(_)) => Layout::Image2d,
+                        ("gemm", _) | (_, Element::Scalar(_)) => Layout::Nhwc,
+                        (_, Element::Vec4(_)) => Layout::C4,
+                    };
+                    assert_eq!(super::layout(op.name(), variant.name), layout, "{}", launch.spec.label());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn conversions_have_the_hosts_type_at_one_end() {
+        let op = crate::ops::convert::ConvertOp::new(
+            crate::Shape::nhwc(1, 2, 3, 4),
+            Layout::Nhwc,
+            Layout::C4,
+            Precision::F16Storage,
+        )
+        .expect("a valid conversion");
+        let candidates = on_device(&op, Precision::F16Storage, &Limits::webgpu());
+        let pack = candidates.first().expect("pack");
+        assert_eq!((pack.kernel.variant, pack.tensors), ("pack", [DType::F32, DType::F16]));
+        assert_eq!(candidates.iter().filter(|candidate| candidate.obstacle.is_none()).count(), 1);
+        assert!(on_cpu(&op).obstacle.is_some());
+    }
+}

@@ -1,0 +1,86 @@
+//! The file under a database: locked appends, and replacement as a whole.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Result, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes at the end of a file in which its last line is looked for.
+const TAIL: u64 = 1 << 20;
+
+/// Waits for the exclusive lock of `path`; dropping the file releases it.
+///
+/// The lock is a file of its own, `<path>.lock`, which is never removed: a lock on the data file
+/// would stay with the old file when the data is replaced. Threads that lock it separately exclude
+/// each other like processes do.
+pub(super) fn lock(path: &Path) -> Result<File> {
+    if let Some(parent) = parent(path) {
+        std::fs::create_dir_all(parent)?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(PathBuf::from(name))?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn parent(path: &Path) -> Option<&Path> {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty())
+}
+
+/// Appends whole lines under the lock, and returns the file's length.
+pub(super) fn append(path: &Path, lines: &[u8]) -> Result<u64> {
+    let _lock = lock(path)?;
+    let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+    let mut length = file.seek(SeekFrom::End(0))?;
+    if let Some(tail) = open_line(&mut file, length)? {
+        // Because the lock is held, nobody is writing this line any more: either its writer was
+        // killed, or somebody edited the file and left out the last line's end.
+        if serde_json::from_slice::<serde::de::IgnoredAny>(&tail).is_ok() {
+            file.seek(SeekFrom::End(0))?;
+            file.write_all(b"\n")?;
+            length += 1;
+        } else {
+            length -= tail.len() as u64;
+            file.set_len(length)?;
+        }
+    }
+    file.seek(SeekFrom::Start(length))?;
+    file.write_all(lines)?;
+    Ok(length + lines.len() as u64)
+}
+
+/// The last line, if it has no end.
+fn open_line(file: &mut File, length: u64) -> Result<Option<Vec<u8>>> {
+    let mut tail = Vec::new();
+    // Nearly always the last byte tells.
+    file.seek(SeekFrom::Start(length.saturating_sub(1)))?;
+    file.read_to_end(&mut tail)?;
+    if tail.is_empty() || tail == b"\n" {
+        return Ok(None);
+    }
+    tail.clear();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    file.read_to_end(&mut tail)?;
+    let start = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    Ok(Some(tail.split_off(start)))
+}
+
+/// Replaces the file by one with these contents. The caller holds the lock.
+pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
+    let directory = parent(path).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tuning-");
+    // As open to others as the files that an append makes, rather than private.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(directory)?;
+    file.write_all(contents)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The new name lasts only when the directory is written too; where directories cannot be
+    // opened the system sees to it.
+    if let Ok(directory) = File::open(directory) {
+        let _ = directory.sync_all();
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The tolerant reader: whatever a file holds, its good rows are used.
+
+use super::{Database, Entry, MergePolicy, Row};
+use serde_json::Value;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+
+/// The longest line that is looked at; rows are about 500 bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// What reading a file met with. Nothing in it is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoadReport {
+    /// Lines that are rows.
+    pub rows: usize,
+    /// Rows that a newer one of the same key replaced.
+    pub superseded: usize,
+    /// Rows whose op or variant this version of the crate does not have; kept, never used.
+    pub inactive: usize,
+    /// Rows with fields that this version does not know; used, and the fields kept.
+    pub extended: usize,
+    /// Lines of JSON that are no row of this version; kept.
+    pub foreign: usize,
+    /// Lines that are no JSON; dropped at the next save.
+    pub damaged: usize,
+    /// The last line was not finished; dropped.
+    pub torn: bool,
+}
+
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows", self.rows)?;
+        for (count, what) in [
+            (self.superseded, "superseded"),
+            (self.inactive, "of unknown kernels"),
+            (self.extended, "with unknown fields"),
+            (self.foreign, "lines of another version"),
+            (self.damaged, "damaged lines"),
+            (usize::from(self.torn), "torn last line"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Database {
+    /// Adds the rows of a file.
+    pub(super) fn read(&mut self, file: impl Read) -> std::io::Result<()> {
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+            if line.is_empty() {
+                break;
+            }
+            let ended = line.last() == Some(&b'\n');
+            if !ended && line.len() as u64 == LONGEST_LINE {
+                skip_line(&mut reader)?;
+                self.report.damaged += 1;
+                continue;
+            }
+            self.read_line(line.trim_ascii(), ended);
+            // Because a file may be larger than anything this crate writes.
+            if self.report.rows.is_multiple_of(4096) && self.len() > 2 * self.bounds.max_rows {
+                self.shrink();
+            }
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: &[u8], ended: bool) {
+        if line.is_empty() {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(line) else {
+            return self.unreadable(ended);
+        };
+        let Ok(row) = serde_json::from_str::<Row>(text) else {
+            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+                return self.unreadable(ended);
+            }
+            self.report.foreign += 1;
+            self.insert_foreign(text);
+            return;
+        };
+        self.report.rows += 1;
+        if row.key.choice.resolve(&row.key.problem.op).is_none() {
+            self.report.inactive += 1;
+        }
+        let mut entry = Entry::new(row);
+        if has_more(text, &entry.row) {
+            self.report.extended += 1;
+            entry.line = Some(text.to_owned());
+            entry.bytes = text.len() as u64 + 1;
+        }
+        if !self.insert(entry, MergePolicy::Newest) {
+            self.report.superseded += 1;
+        }
+    }
+
+    fn unreadable(&mut self, ended: bool) {
+        if ended {
+            self.report.damaged += 1;
+        } else {
+            self.report.torn = true;
+        }
+    }
+}
+
+/// Passes over the rest of a line.
+fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let buffer = reader.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        match buffer.iter().position(|&byte| byte == b'\n') {
+            Some(end) => {
+                reader.consume(end + 1);
+                return Ok(());
+            }
+            None => {
+                let length = buffer.len();
+                reader.consume(length);
+            }
+        }
+    }
+}
+
+/// Whether the line has fields that the row does not.
+fn has_more(line: &str, row: &Row) -> bool {
+    // The rows that this version wrote read back to the same text.
+    if row.line().is_ok_and(|text| text == line) {
+        return false;
+    }
+    match (serde_json::from_str(line), serde_json::to_value(row)) {
+        (Ok(written), Ok(known)) => value_has_more(&written, &known),
+        _ => false,
+    }
+}
+
+fn value_has_more(written: &Value, known: &Value) -> bool {
+    match (written, known) {
+        (Value::Object(written), Value::Object(known)) => written
+            .iter()
+            .any(|(name, value)| known.get(name).is_none_or(|known| value_has_more(value, known))),
+        _ => false,
+    }
+}

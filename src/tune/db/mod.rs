@@ -1,0 +1,362 @@
+//! The record: what the tuner has learnt, on this machine or elsewhere, for both APIs.
+//!
+//! # The file
+//!
+//! JSON, one [`Row`] a line, because a line can be appended without reading the rest, a torn last
+//! line loses only itself, and `diff`, `grep` and a text editor work on it. Two files are merged
+//! by putting one after the other.
+//!
+//! ```json
+//! {"key":{"device":{"gpu":"NVIDIA H200","family":"NVIDIA","driver":"NVIDIA 580.95","api":"Vulkan"},
+//!  "problem":{"op":"pointwise","shape":"n1 h9 w9 c1024 o1024 bias relu6","precision":"f32","layout":"c4"},
+//!  "choice":{"variant":"micro","tile":[2,1,1],"work_group":[32,8,1]},
+//!  "source":"af1349b9f5f9a1a6a0404dea36dcc949","tuner":1},"verdict":"winner",
+//!  "time":{"median_ns":18400,"p10_ns":18300,"p90_ns":18700,"samples":40,"default_ns":31200},
+//!  "from":{"origin":"measured","crate":"0.1.0","unix_ms":1763695800000}}
+//! ```
+//!
+//! (broken here to fit the page; in the file it is one line). Of several lines with one [`Key`]
+//! the newest counts.
+//!
+//! # What survives
+//!
+//! | event | what is lost |
+//! |---|---|
+//! | the process is killed while it appends | at most the rows of that append |
+//! | several processes and threads append | nothing: each append holds the lock of `<file>.lock` |
+//! | the process is killed while it saves | nothing: the file is replaced whole, or not at all |
+//! | a row of a newer version of the crate | nothing: its line is kept as it is, and not used |
+//! | a line that is not JSON | that line, at the next save |
+//! | the machine loses power | what was appended since the system last wrote its caches |
+//!
+//! # Bounds
+//!
+//! Above [`Bounds`] a database is compacted to three quarters of them: each (device, problem,
+//! choice) keeps its newest row, rows of older tuner versions go, then lines that this version
+//! cannot read, then whole (device, problem) groups, the longest untouched first.
+
+mod compact;
+mod file;
+mod load;
+mod lookup;
+mod row;
+mod share;
+#[cfg(test)]
+mod tests;
+
+pub use load::LoadReport;
+pub use lookup::{Found, NEAR, Source};
+pub use row::{Origin, Provenance, Row, Timing, Verdict};
+pub use share::{Filter, MergePolicy};
+
+use super::key::{ChoiceKey, DeviceKey, Key, ProblemKey, SourceHash};
+use crate::error::{Error, Result};
+use etcetera::BaseStrategy;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The database's file in its directory.
+pub(crate) const FILE: &str = "tuning.jsonl";
+
+/// How large a database may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Rows, lines of other versions included. Several processes may exceed it together until one
+    /// of them saves the file or appends enough itself.
+    pub max_rows: usize,
+    /// Bytes of the file. Held by every append.
+    pub max_bytes: u64,
+}
+
+impl Default for Bounds {
+    /// 65536 rows, 32 MiB.
+    fn default() -> Self {
+        Bounds { max_rows: 1 << 16, max_bytes: 32 << 20 }
+    }
+}
+
+/// A row, and its line where that says more than this version of the crate understands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    row: Row,
+    line: Option<String>,
+    /// Bytes of its line, the end included.
+    bytes: u64,
+}
+
+impl Entry {
+    fn new(row: Row) -> Self {
+        let row = row.shortened();
+        let bytes = row.line().map_or(0, |line| line.len() as u64 + 1);
+        Entry { row, line: None, bytes }
+    }
+
+    fn line(&self) -> Result<String> {
+        self.line.clone().map_or_else(|| self.row.line(), Ok)
+    }
+
+    /// The order of [`MergePolicy::Newest`].
+    fn newer_than(&self, other: &Entry) -> bool {
+        let rank = |entry: &Entry| (entry.row.from.unix_ms, entry.row.from.origin);
+        rank(self)
+            .cmp(&rank(other))
+            .then_with(|| self.line().unwrap_or_default().cmp(&other.line().unwrap_or_default()))
+            .is_gt()
+    }
+}
+
+/// The parts of a [`Key`] within one group.
+type Tried = (ChoiceKey, u32, Option<SourceHash>);
+type Group = BTreeMap<Tried, Entry>;
+
+/// What the tuner has learnt. See the [module](self).
+#[derive(Debug, Clone, Default)]
+pub struct Database {
+    groups: BTreeMap<(DeviceKey, ProblemKey), Group>,
+    /// Lines of JSON that are no row of this version, kept as they are.
+    foreign: BTreeSet<String>,
+    /// Bytes that the rows and foreign lines take in a file.
+    bytes: u64,
+    bounds: Bounds,
+    file: Option<PathBuf>,
+    report: LoadReport,
+}
+
+impl Database {
+    /// An empty database without a file.
+    pub fn in_memory() -> Self {
+        Self::default()
+    }
+
+    /// The database of `directory`: the file `tuning.jsonl`, which need not exist yet. Rows that
+    /// are appended go to the file at once.
+    ///
+    /// # Errors
+    /// If the file exists and cannot be read. Damaged lines are no error: see
+    /// [`Database::load_report`].
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        Self::open_file(directory.as_ref().join(FILE))
+    }
+
+    /// As [`Database::open`], with a file of another name.
+    ///
+    /// # Errors
+    /// Those of [`Database::open`].
+    pub fn open_file(path: impl AsRef<Path>) -> Result<Self> {
+        let mut database = Database::in_memory().opened(path.as_ref())?;
+        database.file = Some(path.as_ref().to_owned());
+        Ok(database)
+    }
+
+    /// With the rows of the file, if there is one.
+    fn opened(mut self, path: &Path) -> Result<Self> {
+        match std::fs::File::open(path) {
+            Ok(file) => self.read(file).map_err(io(path))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io(path)(error)),
+        }
+        Ok(self)
+    }
+
+    /// The rows of a file, which must exist, or of `tuning.jsonl` in a directory. Rows that are
+    /// appended later do not go to the file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let mut path = path.as_ref().to_owned();
+        if path.is_dir() {
+            path.push(FILE);
+        }
+        let mut database = Database::in_memory();
+        let file = std::fs::File::open(&path).map_err(io(&path))?;
+        database.read(file).map_err(io(&path))?;
+        Ok(database)
+    }
+
+    /// Where a user's record lies: `DIPTYCH_CACHE_DIR` if it is set, else `diptych` in the
+    /// platform's cache directory (`$XDG_CACHE_HOME` or `~/.cache`, `~/Library/Caches`,
+    /// `%LOCALAPPDATA%`).
+    ///
+    /// # Errors
+    /// If the platform names no home directory.
+    pub fn default_dir() -> Result<PathBuf> {
+        if let Some(directory) = std::env::var_os("DIPTYCH_CACHE_DIR").filter(|value| !value.is_empty()) {
+            return Ok(directory.into());
+        }
+        let base = etcetera::base_strategy::choose_native_strategy().map_err(|error| {
+            Error::unsupported("a default cache directory", format!("{error}; set DIPTYCH_CACHE_DIR"))
+        })?;
+        Ok(base.cache_dir().join("diptych"))
+    }
+
+    /// The same database within other bounds.
+    #[must_use]
+    pub fn with_bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// The file that rows are appended to.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// What reading the file met with.
+    pub fn load_report(&self) -> &LoadReport {
+        &self.report
+    }
+
+    /// The number of rows, retired ones included.
+    pub fn len(&self) -> usize {
+        self.groups.values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Every row, by device, problem and choice.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.groups.values().flat_map(BTreeMap::values).map(|entry| &entry.row)
+    }
+
+    /// The row of exactly this key, if there is one: whether a candidate failed before.
+    pub fn get(&self, key: &Key) -> Option<&Row> {
+        let group = self.groups.get(&(key.device.clone(), key.problem.clone()))?;
+        group.get(&(key.choice.clone(), key.tuner, key.source)).map(|entry| &entry.row)
+    }
+
+    /// Adds a row, to the file too if there is one. Other processes may do so at the same time.
+    ///
+    /// # Errors
+    /// If the file cannot be written; the row is then kept in memory.
+    pub fn append(&mut self, row: Row) -> Result<()> {
+        self.append_all([row])
+    }
+
+    /// Adds rows as [`Database::append`] does, in one write.
+    ///
+    /// # Errors
+    /// Those of [`Database::append`].
+    pub fn append_all(&mut self, rows: impl IntoIterator<Item = Row>) -> Result<()> {
+        let mut lines = String::new();
+        for row in rows {
+            let entry = Entry::new(row);
+            lines.push_str(&entry.line()?);
+            lines.push('\n');
+            self.insert(entry, MergePolicy::Newest);
+        }
+        let Some(path) = &self.file else {
+            self.compact_if_large();
+            return Ok(());
+        };
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let length = file::append(path, lines.as_bytes()).map_err(io(path))?;
+        if length > self.bounds.max_bytes || self.is_large() {
+            self.compact()?;
+        }
+        Ok(())
+    }
+
+    /// Writes all rows to `path`, which is replaced whole. Rows that are in the file already, from
+    /// another process perhaps, are merged into this database first.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written; it is then as it was.
+    pub fn save(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        self.save_with(path.as_ref(), Database::compact_if_large)
+    }
+
+    fn save_with(&mut self, path: &Path, prepare: impl FnOnce(&mut Database)) -> Result<()> {
+        let _lock = file::lock(path).map_err(io(path))?;
+        let others = Database::in_memory().with_bounds(self.bounds).opened(path)?;
+        self.merge(&others, MergePolicy::Newest);
+        prepare(self);
+        self.replace_locked(path)
+    }
+
+    /// Writes all rows to `path` and drops what it held.
+    ///
+    /// # Errors
+    /// If the file cannot be written; it is then as it was.
+    pub fn replace(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let _lock = file::lock(path).map_err(io(path))?;
+        self.replace_locked(path)
+    }
+
+    fn replace_locked(&self, path: &Path) -> Result<()> {
+        let mut text = Vec::new();
+        self.write(&mut text)?;
+        file::replace(path, &text).map_err(io(path))
+    }
+
+    /// Writes the lines of the file: rows by device, problem and choice, then the lines of newer
+    /// versions.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(&self, out: &mut dyn Write) -> Result<()> {
+        for entry in self.groups.values().flat_map(BTreeMap::values) {
+            writeln!(out, "{}", entry.line()?).map_err(io(Path::new("output")))?;
+        }
+        for line in &self.foreign {
+            writeln!(out, "{line}").map_err(io(Path::new("output")))?;
+        }
+        Ok(())
+    }
+
+    /// Drops what the bounds say, in the file too if there is one: see the [module](self).
+    ///
+    /// # Errors
+    /// Those of [`Database::save`].
+    pub fn compact(&mut self) -> Result<()> {
+        match self.file.clone() {
+            Some(path) => self.save_with(&path, Database::shrink),
+            None => {
+                self.shrink();
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts `entry` in its place; false if a row was there and one of the two is gone.
+    fn insert(&mut self, entry: Entry, policy: MergePolicy) -> bool {
+        let key = &entry.row.key;
+        let group = self.groups.entry((key.device.clone(), key.problem.clone())).or_default();
+        let tried = (key.choice.clone(), key.tuner, key.source);
+        let Some(old) = group.get_mut(&tried) else {
+            self.bytes += entry.bytes;
+            group.insert(tried, entry);
+            return true;
+        };
+        let replace = match policy {
+            MergePolicy::Newest => entry.newer_than(old),
+            MergePolicy::Ours => false,
+            MergePolicy::Theirs => true,
+        };
+        if replace {
+            self.bytes = self.bytes - old.bytes + entry.bytes;
+            *old = entry;
+        }
+        false
+    }
+
+    /// Keeps a line of JSON that is no row of this version.
+    fn insert_foreign(&mut self, line: &str) {
+        if self.foreign.insert(line.to_owned()) {
+            self.bytes += line.len() as u64 + 1;
+        }
+    }
+}
+
+/// An [`Error::Io`] at `path`.
+pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.display().to_string();
+    move |source| Error::Io { path, source }
+}

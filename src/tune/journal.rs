@@ -1,0 +1,239 @@
+//! What is about to be tried, written down before it is: a candidate that takes the process or
+//! the machine with it is known at the next start, and not tried again.
+//!
+//! Each process has a file of its own in the folder `journal` beside the database, and holds its
+//! lock for as long as it lives. A candidate is a line before it is compiled and before it first
+//! runs, and struck after. Whoever opens the journal looks at the files that nobody holds: what
+//! was never struck in them becomes rows [`Verdict::Crashed`]. A process that was killed on
+//! purpose looks the same as one that crashed.
+
+use super::db::{Database, Row, Verdict, io};
+use super::key::Key;
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The journal's folder beside the database.
+const FOLDER: &str = "journal";
+
+/// What is about to happen to a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Its text goes to the driver's compiler.
+    Compile,
+    /// It runs.
+    Run,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Compile => "compiling",
+            Phase::Run => "running",
+        })
+    }
+}
+
+/// A line of a journal's file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Begin { id: u64, phase: Phase, key: Box<Key> },
+    End { id: u64 },
+}
+
+/// This process's journal. Cheap to clone; may be shared by threads.
+#[derive(Debug, Clone)]
+pub struct Journal(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    file: File,
+    next: u64,
+    /// Candidates under way.
+    open: Vec<u64>,
+}
+
+impl Journal {
+    /// Opens a journal for this process in `directory`, the database's. What earlier processes
+    /// did not survive is first appended to `database`.
+    ///
+    /// # Errors
+    /// If the folder or a file in it cannot be written.
+    pub fn open(directory: impl AsRef<Path>, database: &mut Database) -> Result<Self> {
+        let folder = directory.as_ref().join(FOLDER);
+        std::fs::create_dir_all(&folder).map_err(io(&folder))?;
+        // Held while files are made and looked at, so that nobody takes a file for a dead
+        // process's between its making and its locking.
+        let gate = folder.join("lock");
+        let lock =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&gate).map_err(io(&gate))?;
+        lock.lock().map_err(io(&gate))?;
+        recover(&folder, database)?;
+        let (path, file) = create(&folder)?;
+        Ok(Journal(Arc::new(Mutex::new(Inner { path, file, next: 0, open: Vec::new() }))))
+    }
+
+    /// Writes down that `key`'s candidate is about to be compiled or run. When this returns the
+    /// line is on the disk: it survives a machine that stops.
+    ///
+    /// # Errors
+    /// If it cannot be written; the candidate should then not be tried.
+    pub fn begin(&self, phase: Phase, key: &Key) -> Result<Trial> {
+        let mut inner = self.lock();
+        let id = inner.next;
+        inner.next += 1;
+        let path = inner.path.clone();
+        inner.write(&Line::Begin { id, phase, key: Box::new(key.clone()) }).map_err(io(&path))?;
+        inner.file.sync_data().map_err(io(&path))?;
+        inner.open.push(id);
+        Ok(Trial { journal: self.clone(), id, struck: false })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // The lines are whole whatever happened to the thread that held the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn write(&mut self, line: &Line) -> std::io::Result<()> {
+        let mut text = serde_json::to_string(line)?;
+        text.push('\n');
+        self.file.write_all(text.as_bytes())
+    }
+
+    fn strike(&mut self, id: u64) -> std::io::Result<()> {
+        self.open.retain(|&open| open != id);
+        if self.open.is_empty() {
+            self.file.set_len(0)?;
+            self.file.seek(SeekFrom::Start(0))?;
+            return Ok(());
+        }
+        self.write(&Line::End { id })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // With trials left open (their threads panicked) the file is the next start's evidence.
+        if self.open.is_empty() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A candidate under way. Dropping it strikes it, except in a panic: that counts as a crash.
+#[derive(Debug)]
+#[must_use = "a trial that is dropped is struck at once"]
+pub struct Trial {
+    journal: Journal,
+    id: u64,
+    struck: bool,
+}
+
+impl Trial {
+    /// Strikes the candidate: it is over, whatever came of it.
+    ///
+    /// # Errors
+    /// If the file cannot be written; the candidate may then count as crashed.
+    pub fn finish(mut self) -> Result<()> {
+        self.struck = true;
+        let mut inner = self.journal.lock();
+        let path = inner.path.clone();
+        inner.strike(self.id).map_err(io(&path))
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if !self.struck
+            && !std::thread::panicking()
+            && let Err(error) = self.journal.lock().strike(self.id)
+        {
+            tracing::warn!("the tuner's journal: {error}");
+        }
+    }
+}
+
+/// A new file of this process, locked.
+fn create(folder: &Path) -> Result<(PathBuf, File)> {
+    let mut number = 0u32;
+    loop {
+        let path = folder.join(format!("{}-{number}.jsonl", std::process::id()));
+        match OpenOptions::new().create_new(true).read(true).write(true).open(&path) {
+            Ok(file) => {
+                file.lock().map_err(io(&path))?;
+                return Ok((path, file));
+            }
+            // Another journal of this process, or one of a process that had the same id.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < u32::MAX => {
+                number += 1
+            }
+            Err(error) => return Err(io(&path)(error)),
+        }
+    }
+}
+
+/// Appends what dead processes left unstruck, then removes their files.
+fn recover(folder: &Path, database: &mut Database) -> Result<()> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(io(folder))? {
+        let path = entry.map_err(io(folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    for path in paths {
+        let mut file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            // Its process has just ended and removed it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(io(&path)(error)),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => continue,
+            Err(TryLockError::Error(error)) => return Err(io(&path)(error)),
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io(&path))?;
+        // Before the file goes: a process that ends here leaves both, and the rows are the same.
+        database.append_all(unstruck(&bytes).into_iter().map(|(phase, key)| {
+            let mut row = Row::measured(key, Verdict::Crashed, None);
+            row.from.note = format!("the process ended while {phase} it");
+            row
+        }))?;
+        drop(file);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(&path)(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The candidates that were begun and not struck. A torn last line was not begun.
+fn unstruck(bytes: &[u8]) -> Vec<(Phase, Key)> {
+    let mut open = BTreeMap::new();
+    for line in bytes.split(|&byte| byte == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(Line::Begin { id, phase, key }) => {
+                open.insert(id, (phase, *key));
+            }
+            Ok(Line::End { id }) => {
+                open.remove(&id);
+            }
+            Err(_) => {}
+        }
+    }
+    open.into_values().collect()
+}
