@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
 //! 2 wrong usage.
 
+mod article;
 mod candidates;
 mod db;
 mod devices;
@@ -31,6 +32,8 @@ enum Command {
     Db(db::Arguments),
     /// Time the kernels of a model or an op on this machine's devices, and remember the verdicts.
     Tune(tune::Arguments),
+    /// Time a network's nodes with several work-groups, untuned and tuned, on every API.
+    Article(article::Arguments),
     /// Run a TensorFlow Lite model on tensors from .npy files.
     Run(run::Arguments),
     /// Print the work-groups that a rule gives.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => devices::main(arguments),
         Command::Db(arguments) => db::main(arguments),
         Command::Tune(arguments) => tune::main(arguments),
+        Command::Article(arguments) => article::main(arguments),
         Command::Run(arguments) => run::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),
