@@ -91,6 +91,17 @@ impl Engine {
             Engine::Cpu => Err(Error::Internal("the CPU backend has no device".to_owned())),
         }
     }
+
+    /// The device, shared.
+    pub(crate) fn shared(&self) -> Result<Arc<dyn Device>> {
+        match self {
+            #[cfg(feature = "wgpu")]
+            Engine::Wgpu(device) => Ok(Arc::new(device.clone())),
+            #[cfg(feature = "opencl")]
+            Engine::OpenCl(device) => Ok(Arc::new(device.clone())),
+            Engine::Cpu => Err(Error::Internal("the CPU backend has no device".to_owned())),
+        }
+    }
 }
 
 /// A device to run on. Cheap to clone; may be shared by threads.

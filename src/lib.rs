@@ -37,6 +37,7 @@ mod plan;
 mod product;
 mod session;
 mod shape;
+mod tuner;
 
 pub use context::{Backend, Context, ContextInfo, DeviceListing, devices};
 pub use device::{DeviceInfo, Memory};
@@ -55,9 +56,10 @@ pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{NodeTime, Port, Profile, Session, SessionOptions};
+pub use session::{NodeTime, Port, Profile, Session, SessionOptions, Tuning};
 pub use shape::{Axis, Padding, Shape, Window};
 pub use tune::work_group::WorkGroup;
+pub use tuner::{ProblemReport, Report, SharedDatabase, Tuner, TunerProgress};
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "tflite"))]

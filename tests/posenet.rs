@@ -87,6 +87,11 @@ fn pose(outputs: &[HostTensor]) -> decode::Pose {
     decode::single(&heads::Heads::new([257, 257], map(0), map(1), None).expect("a PoseNet"))
 }
 
+/// Whether `value` keeps the limit; a NaN does not.
+fn within(value: f64, limit: f64) -> bool {
+    value <= limit
+}
+
 /// The largest distance of a part from where `keypoints.json` has it, in pixels.
 fn distance(pose: &decode::Pose, golden: &Path) -> f64 {
     const NAMES: [&str; skeleton::PARTS] = [
@@ -133,7 +138,7 @@ fn check(
         let worst = differences(&outputs, &golden);
         println!("{backend} {model} {input}: {}", worst.map(|worst| format!("{worst:.1e}")).join(" "));
         let pixels = distance(&pose(&outputs), &golden);
-        if !(pixels <= 0.5) {
+        if !within(pixels, 0.5) {
             failures.push(format!("{backend} {model} {input}: a part is {pixels} pixels off"));
         }
         for (index, &worst) in worst.iter().enumerate() {
@@ -189,7 +194,7 @@ fn a_photograph_gives_the_person() {
                 let golden = folder.join("golden").join(model).join(photograph);
                 let pixels = distance(&pose(&outputs), &golden);
                 println!("{backend} {model} {photograph}.jpg: parts within {pixels:.2} pixels");
-                if !(pixels <= 2.0) {
+                if !within(pixels, 2.0) {
                     failures.push(format!("{backend} {model} {photograph}: a part is {pixels} pixels off"));
                 }
             }

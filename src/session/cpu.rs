@@ -169,6 +169,7 @@ impl CpuSession {
                     op,
                     kernel: format!("cpu_{op}_f32"),
                     work_group: [0; 3],
+                    source: "the only kernel".to_owned(),
                     time: Duration::ZERO,
                     flops: step.flops,
                 }

@@ -3,7 +3,7 @@
 use super::SessionOptions;
 use super::profile::{NodeTime, Profile};
 use crate::context::Engine;
-use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, Slice};
+use crate::device::{Buffer, Device, DeviceInfo, Dispatch, Memory, Recording, Resource, Slice};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
@@ -15,10 +15,13 @@ use crate::ops::convert::ConvertOp;
 use crate::ops::{Choice, Launch, Op};
 use crate::plan::{Lifetime, plan};
 use crate::shape::Shape;
+use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use crate::tune::work_group::{WorkGroup, untuned};
+use crate::tuner::{layout_of, problem_of};
 use half::f16;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// How a value is stored on the device. A value may be stored in several ways at once.
@@ -58,6 +61,8 @@ struct Step {
     name: String,
     op: &'static str,
     flops: u64,
+    /// Where the choice came from.
+    from: String,
     launch: Launch,
     sources: Vec<(Operand, Source)>,
 }
@@ -66,6 +71,8 @@ struct Step {
 struct Draft<'a> {
     graph: &'a Graph,
     options: &'a SessionOptions,
+    /// Who the device is in the tuner's record.
+    device: DeviceKey,
     limits: Limits,
     stored: Vec<StoredValue>,
     forms: HashMap<(Value, Form), Stored>,
@@ -83,11 +90,12 @@ fn bytes_of(data: &[f32], dtype: DType) -> Vec<u8> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(graph: &'a Graph, options: &'a SessionOptions, limits: Limits) -> Self {
+    fn new(graph: &'a Graph, options: &'a SessionOptions, info: &DeviceInfo) -> Self {
         Draft {
             graph,
             options,
-            limits,
+            device: DeviceKey::of(info),
+            limits: info.limits.clone(),
             stored: Vec::new(),
             forms: HashMap::new(),
             steps: Vec::new(),
@@ -133,7 +141,7 @@ impl<'a> Draft<'a> {
         let choice = untuned(op, WorkGroup::Table, &self.limits)?;
         let launch = op.plan(&choice, &self.limits)?;
         let sources = vec![(Operand::Src, source), (Operand::Dst, Source::Stored(target))];
-        Ok(Step { name, op: "convert", flops: 0, launch, sources })
+        Ok(Step { name, op: "convert", flops: 0, from: "rule".to_owned(), launch, sources })
     }
 
     /// The right operand of a product as an image of `ceil(n / 4) x (k * matrices)` pixels. A
@@ -162,24 +170,32 @@ impl<'a> Draft<'a> {
         Source::Constant { offset, bytes: length }
     }
 
-    fn choice(&self, node: &Node, op: &dyn Op) -> Result<Choice> {
-        match self.options.choices.get(node.name()) {
-            Some(choice) => op.fits(choice, &self.limits).map(|()| *choice),
-            None => untuned(op, self.options.work_group, &self.limits),
+    /// The choice for a node, and where it came from.
+    fn choice(&self, node: &Node, op: &dyn Op) -> Result<(Choice, String)> {
+        if let Some(choice) = self.options.choices.get(node.name()) {
+            op.fits(choice, &self.limits)?;
+            return Ok((*choice, "by hand".to_owned()));
         }
+        if let Some(database) = self.options.tuning.database() {
+            let database = database.lock().unwrap_or_else(PoisonError::into_inner);
+            let problem = ProblemKey::of(op, layout_of(op));
+            let found = database.lookup(&self.device, &problem, &|choice| {
+                op.fits(choice, &self.limits).ok()?;
+                SourceHash::of_kernel(op, choice, &self.limits).ok()
+            });
+            if let Some(found) = found {
+                return Ok((found.choice, found.from.to_string()));
+            }
+        }
+        Ok((untuned(op, self.options.work_group, &self.limits)?, "rule".to_owned()))
     }
 
     fn node(&mut self, node: &Node) -> Result<()> {
         let problem = self.graph.problem(node, self.options.precision)?;
-        let op: Box<dyn Op> = match problem {
-            Problem::Conv2d(op) => Box::new(op),
-            Problem::Depthwise(op) => Box::new(op),
-            Problem::Pointwise(op) => Box::new(op),
-            // Matrices are stored as f32 in a graph whatever the convolutions use.
-            Problem::Gemm(op) => Box::new(crate::ops::gemm::GemmOp { precision: Precision::F32, ..op }),
-        };
+        let tunable = problem_of(&problem);
+        let op = tunable.op();
         let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
-        let choice = self.choice(node, &*op)?;
+        let (choice, from) = self.choice(node, op)?;
         let launch = op.plan(&choice, &self.limits)?;
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
         for binding in launch.spec.interface.bindings.clone() {
@@ -196,7 +212,7 @@ impl<'a> Draft<'a> {
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,
                 Operand::Slope => pack(&node.extras.slope)?,
-                Operand::B => self.right(node, &problem, &*op, &choice, binding.element)?,
+                Operand::B => self.right(node, &problem, op, &choice, binding.element)?,
                 Operand::Residual => match node.extras.residual {
                     Some(residual) => Source::Stored(self.read(residual, form)?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),
@@ -206,7 +222,7 @@ impl<'a> Draft<'a> {
             sources.push((operand, source));
         }
         let (name, flops) = (node.name().to_owned(), op.flops());
-        self.steps.push(Step { name, op: op.name(), flops, launch, sources });
+        self.steps.push(Step { name, op: op.name(), flops, from, launch, sources });
         Ok(())
     }
 
@@ -267,8 +283,7 @@ pub(super) struct DeviceSession {
 impl DeviceSession {
     pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
         let device = engine.device()?;
-        let limits = device.info().limits.clone();
-        let mut draft = Draft::new(graph, options, limits);
+        let mut draft = Draft::new(graph, options, device.info());
         for &input in graph.inputs() {
             draft.store(input, Form::Rows)?;
         }
@@ -300,6 +315,7 @@ impl DeviceSession {
                     op: step.op,
                     kernel: step.launch.spec.label(),
                     work_group: step.launch.spec.work_group,
+                    source: step.from.clone(),
                     time: Duration::ZERO,
                     flops: step.flops,
                 })

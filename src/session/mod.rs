@@ -16,16 +16,49 @@ use crate::host::HostTensor;
 use crate::ops::Choice;
 use crate::shape::Shape;
 use crate::tune::work_group::WorkGroup;
+use crate::tuner::{SharedDatabase, Tuner};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
+#[derive(Debug, Clone, Default)]
+pub enum Tuning {
+    /// The rule for untuned nodes.
+    #[default]
+    Default,
+    /// What the tuner's record has on this device, a near shape, the other API or the family; the
+    /// rule where it has nothing.
+    Database(SharedDatabase),
+    /// The same, after tuning what the record has no exact verdict on, for at most this long in
+    /// all. Verdicts go to the record.
+    Online {
+        /// The record.
+        database: SharedDatabase,
+        /// Time for tuning while the session is built.
+        budget: Duration,
+    },
+}
+
+impl Tuning {
+    fn database(&self) -> Option<&SharedDatabase> {
+        match self {
+            Tuning::Default => None,
+            Tuning::Database(database) | Tuning::Online { database, .. } => Some(database),
+        }
+    }
+}
 
 /// How a session runs its network.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
     /// Storage and arithmetic of the convolutions on a GPU. The CPU backend computes in f32, and
     /// so do matrix products in a graph.
     pub precision: Precision,
-    /// Where work-groups come from.
+    /// Where work-groups come from, where the record has nothing.
     pub work_group: WorkGroup,
+    /// Whether the tuner's record is asked.
+    pub tuning: Tuning,
     /// Kernels chosen by hand, by node name; the others are chosen by rule.
     pub choices: BTreeMap<String, Choice>,
 }
@@ -94,7 +127,13 @@ impl Session {
         let runner = match &context.engine {
             Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
-            engine => Runner::Device(device::DeviceSession::new(engine.clone(), graph, &options)?),
+            engine => {
+                if let Tuning::Online { database, budget } = &options.tuning {
+                    let tuner = Tuner::new(context)?.database(Arc::clone(database));
+                    tuner.precision(options.precision).budget(*budget).tune(graph)?;
+                }
+                Runner::Device(device::DeviceSession::new(engine.clone(), graph, &options)?)
+            }
         };
         Ok(Session { inputs: ports(graph.inputs())?, outputs: ports(graph.outputs())?, runner })
     }

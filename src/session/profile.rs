@@ -14,6 +14,8 @@ pub struct NodeTime {
     pub kernel: String,
     /// Invocations per work-group; zeros on the CPU, which has none.
     pub work_group: [u32; 3],
+    /// Where the kernel and work-group came from: by hand, by rule, or which row of the record.
+    pub source: String,
     /// Its time on the device.
     pub time: Duration,
     /// Its floating-point operations.

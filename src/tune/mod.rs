@@ -1,8 +1,33 @@
-//! Which work-group a kernel gets.
+//! Which work-group a kernel gets: tables, and a tuner that times kernels on the user's own device.
+//!
+//! A candidate is a [`crate::Choice`]: (variant, tile, work-group). [`search`] lists them, a
+//! [`Bench`] compiles, checks and times them, [`Tuning`] decides which is sampled next, and
+//! [`verdict`] when one beats the default. Everything but the bench is pure over samples: the same
+//! seed and samples give the same verdict. [`db`] remembers what was found.
 
+pub mod bench;
+pub mod clock;
 pub mod db;
 pub mod generators;
 pub mod journal;
 pub mod key;
+pub mod quirks;
+pub mod search;
+pub mod statistics;
 pub mod tables;
+pub mod verdict;
 pub mod work_group;
+
+mod entry;
+mod explore;
+mod op_bench;
+mod problem;
+mod random;
+mod tuning;
+
+pub use bench::{Bench, Check};
+pub use op_bench::OpBench;
+pub use problem::Problem;
+pub use search::Search;
+pub use tuning::{Progress, TuneOptions, Tuning};
+pub use verdict::{Outcome, Rule, Trial, Verdict};

@@ -141,14 +141,16 @@ mod tests {
     }
 
     #[test]
-    fn a_large_gpu_gets_small_tiles_on_a_small_map_and_a_cpu_driver_large_ones() {
+    fn a_large_gpu_splits_the_sums_of_a_small_map_and_a_cpu_driver_takes_large_tiles() {
         let op = node_27();
         let on = |family| {
             let limits = Limits { family, ..Limits::webgpu() };
-            untuned(&op, WorkGroup::Table, &limits).expect("a choice").tile
+            let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
+            (choice.variant, choice.tile)
         };
-        assert_eq!(on(Family::CpuDriver), [4, 2, 1]);
-        assert_eq!(on(Family::Nvidia), [1, 1, 1]);
+        assert_eq!(on(Family::CpuDriver), ("micro", [4, 2, 1]));
+        // 81 pixels by 256 slices, each sum in four parts: 82944 invocations.
+        assert_eq!(on(Family::Nvidia), ("split", [1, 1, 4]));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::gpu;
 use crate::problem::Problem;
 use diptych::emit::{Dialect, KernelSource};
-use diptych::ops::Choice;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;

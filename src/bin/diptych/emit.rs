@@ -9,7 +9,7 @@ use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::{self, Launch, Op};
-use diptych::tune::work_group;
+use diptych::tune::{Problem, work_group};
 use diptych::{
     Activation, Choice, Conv2d, Depthwise, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
     WorkGroup,
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OpName {
+pub(crate) enum OpName {
     Conv2d,
     Convert,
     Depthwise,
@@ -100,8 +100,9 @@ fn emit(arguments: &Arguments) -> Result<String> {
     };
     let native_half = precision == Precision::F16;
     let limits = Limits { family: arguments.family.family(), native_half, ..least };
-    let op = op(arguments, precision)?;
-    let launch = launch(&*op, arguments, &limits)?;
+    let (shape, variant) = (arguments.shape.as_deref(), arguments.variant.as_deref());
+    let problem = problem(arguments.op, shape, variant, precision)?;
+    let launch = launch(problem.op(), arguments, &limits)?;
     let source = launch.spec.render(limits.dialect)?;
     let [x, y, z] = source.work_group;
     // Both languages have this comment.
@@ -151,42 +152,69 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
     bail!("{}", refused.join("; "))
 }
 
-/// The op of `--shape`, or of the default shape.
-fn op(arguments: &Arguments, precision: Precision) -> Result<Box<dyn Op>> {
-    let (names, default) = match arguments.op {
+/// The op of `shape` (see [`Arguments::shape`]), or of the default shape. The variant decides the
+/// direction of a conversion.
+pub(crate) fn problem(
+    name: OpName,
+    shape: Option<&str>,
+    variant: Option<&str>,
+    precision: Precision,
+) -> Result<Problem> {
+    let (names, default) = match name {
         OpName::Conv2d => ("n,h,w,c,oc,kh,kw,stride", "1,257,257,3,32,3,3,2"),
         OpName::Depthwise => ("n,h,w,c,oc,kh,kw,stride", "1,129,129,32,32,3,3,1"),
         OpName::Pointwise => ("n,h,w,c,oc", "1,9,9,1024,1024"),
         OpName::Gemm => ("m,n,k", "1024,1024,1024"),
         OpName::Convert => ("n,h,w,c", "1,257,257,3"),
     };
-    let text = arguments.shape.as_deref().unwrap_or(default);
+    let text = shape.unwrap_or(default);
     let extents: Vec<usize> = numbers(text)
         .and_then(|numbers| {
             numbers.into_iter().map(|n| usize::try_from(n).map_err(|error| error.to_string())).collect()
         })
         .map_err(|error| anyhow::anyhow!("--shape {text}: {error}"))?;
     let (activation, padding) = (Activation::Relu6, Padding::Same);
-    Ok(match (arguments.op, &extents[..]) {
+    Ok(match (name, &extents[..]) {
         (OpName::Conv2d, &[n, h, w, c, oc, kh, kw, stride]) => {
             let options = Conv2d { stride: [stride; 2], padding, activation, ..Default::default() };
             let weights = Shape::nhwc(oc, kh, kw, c);
-            Box::new(Conv2dOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, false, precision)?)
+            Problem::Conv2d(Conv2dOp::new(
+                Shape::nhwc(n, h, w, c),
+                weights,
+                &options,
+                true,
+                false,
+                precision,
+            )?)
         }
         (OpName::Depthwise, &[n, h, w, c, oc, kh, kw, stride]) => {
             let options = Depthwise { stride: [stride; 2], padding, activation, ..Default::default() };
             let weights = Shape::nhwc(1, kh, kw, oc);
-            Box::new(DepthwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, false, precision)?)
+            Problem::Depthwise(DepthwiseOp::new(
+                Shape::nhwc(n, h, w, c),
+                weights,
+                &options,
+                true,
+                false,
+                precision,
+            )?)
         }
         (OpName::Pointwise, &[n, h, w, c, oc]) => {
             let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(oc, 1, 1, c));
-            Box::new(PointwiseOp::new(input, weights, &Pointwise { activation }, true, false, precision)?)
+            Problem::Pointwise(PointwiseOp::new(
+                input,
+                weights,
+                &Pointwise { activation },
+                true,
+                false,
+                precision,
+            )?)
         }
         (OpName::Gemm, &[m, n, k]) => {
-            Box::new(GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, precision)?)
+            Problem::Gemm(GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, precision)?)
         }
         (OpName::Convert, &[n, h, w, c]) => {
-            let (from, to) = match arguments.variant.as_deref() {
+            let (from, to) = match variant {
                 Some("unpack") => (Layout::C4, Layout::Nhwc),
                 Some("pack_image2d") => (Layout::Nhwc, Layout::Image2d),
                 Some("unpack_image2d") => (Layout::Image2d, Layout::Nhwc),
@@ -194,7 +222,7 @@ fn op(arguments: &Arguments, precision: Precision) -> Result<Box<dyn Op>> {
                 Some("image2d_to_c4") => (Layout::Image2d, Layout::C4),
                 _ => (Layout::Nhwc, Layout::C4),
             };
-            Box::new(ConvertOp::new(Shape::nhwc(n, h, w, c), from, to, precision)?)
+            Problem::Convert(ConvertOp::new(Shape::nhwc(n, h, w, c), from, to, precision)?)
         }
         _ => bail!("--shape {text}: found {} numbers, wanted {names}", extents.len()),
     })

@@ -10,6 +10,7 @@ mod emit;
 mod flags;
 mod npy;
 mod run;
+mod tune;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Command {
     Devices(devices::Arguments),
     /// Show, merge or export the tuner's record.
     Db(db::Arguments),
+    /// Time the kernels of a model or an op on this machine's devices, and remember the verdicts.
+    Tune(tune::Arguments),
     /// Run a TensorFlow Lite model on tensors from .npy files.
     Run(run::Arguments),
     /// Print the work-groups that a rule gives.
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Devices(arguments) => devices::main(arguments),
         Command::Db(arguments) => db::main(arguments),
+        Command::Tune(arguments) => tune::main(arguments),
         Command::Run(arguments) => run::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),

@@ -1,0 +1,179 @@
+//! `diptych tune`: time the kernels of a model or of one op on this machine's device.
+
+use crate::emit::{OpName, problem};
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use diptych::tune::Search;
+use diptych::tune::db::Database;
+use diptych::tune::journal::Journal;
+use diptych::{Backend, Context, Precision, Tuner, TunerProgress, tflite};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// A TensorFlow Lite model, or an op: conv2d, depthwise, pointwise or gemm.
+    pub(crate) what: String,
+
+    /// The shape of an op, as `diptych emit` takes it.
+    #[arg(long, value_name = "NUMBERS")]
+    pub(crate) shape: Option<String>,
+
+    /// What computes; both GPU APIs, one after the other, if it is left out.
+    #[arg(
+        long,
+        value_parser = PossibleValuesParser::new(["wgpu", "opencl"])
+            .try_map(|text| text.parse::<Backend>())
+    )]
+    pub(crate) backend: Option<Backend>,
+
+    /// How widely to look, without a budget.
+    #[arg(long, value_enum, default_value_t = SearchName::Fast)]
+    pub(crate) search: SearchName,
+
+    /// The budgeted search instead, with this many seconds for each API.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) budget: Option<f64>,
+
+    /// The record: a directory or a file; the platform's cache directory if it is left out.
+    #[arg(long, value_name = "DIR|FILE")]
+    pub(crate) db: Option<PathBuf>,
+
+    /// Storage and arithmetic of the convolutions.
+    #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
+    pub(crate) precision: PrecisionName,
+
+    /// Time again what the record has a verdict on.
+    #[arg(long)]
+    pub(crate) retune: bool,
+
+    /// Decides the order of candidates and samples.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// A search without a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SearchName {
+    /// Only the untuned choice is checked and timed.
+    Table,
+    /// Every kernel and tile with a handful of work-groups.
+    Fast,
+    /// Every kernel and tile with every work-group.
+    Exhaustive,
+}
+
+/// A precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionName {
+    /// f32 storage and arithmetic.
+    F32,
+    /// f16 storage, f32 arithmetic.
+    F16s,
+    /// f16 storage and arithmetic.
+    F16,
+}
+
+impl PrecisionName {
+    fn precision(self) -> Precision {
+        match self {
+            PrecisionName::F32 => Precision::F32,
+            PrecisionName::F16s => Precision::F16Storage,
+            PrecisionName::F16 => Precision::F16,
+        }
+    }
+}
+
+/// The record at `path`, or the default one, and the directory of its journal.
+pub(crate) fn record(path: Option<&Path>) -> Result<(Database, PathBuf)> {
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => Database::default_dir()?,
+    };
+    if path.extension().is_some() && !path.is_dir() {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
+        return Ok((Database::open_file(&path)?, folder));
+    }
+    Ok((Database::open(&path)?, path))
+}
+
+/// A bar on standard error, if that is a terminal.
+pub(crate) fn bar(what: &str) -> Result<ProgressBar> {
+    let style = ProgressStyle::with_template("{msg:12} [{bar:30}] {pos}/{len} problems {wide_msg}")
+        .context("the progress bar's template")?;
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.set_message(what.to_owned());
+    Ok(bar)
+}
+
+/// Shows how far a tuner is.
+pub(crate) fn show(bar: &ProgressBar, progress: TunerProgress) {
+    bar.set_length(progress.problems as u64);
+    bar.set_position(progress.done as u64);
+    bar.set_message(format!("{} of {} candidates", progress.tried, progress.candidates));
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    let (mut database, folder) = record(arguments.db.as_deref())?;
+    let journal = Journal::open(&folder, &mut database)?;
+    let database = Arc::new(Mutex::new(database));
+    let backends = match arguments.backend {
+        Some(backend) => vec![backend],
+        None => vec![Backend::Wgpu, Backend::OpenCl],
+    };
+    let mut tuned = 0;
+    for backend in backends {
+        let context = match Context::new(backend) {
+            Ok(context) => context,
+            Err(error) if arguments.backend.is_none() => {
+                eprintln!("{backend}: {error}");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut tuner = Tuner::new(&context)?
+            .database(Arc::clone(&database))
+            .journal(journal.clone())
+            .precision(arguments.precision.precision())
+            .seed(arguments.seed)
+            .retune(arguments.retune)
+            .search(match arguments.search {
+                SearchName::Table => Search::Table,
+                SearchName::Fast => Search::Fast,
+                SearchName::Exhaustive => Search::Exhaustive,
+            });
+        if let Some(seconds) = arguments.budget {
+            let budget = Duration::try_from_secs_f64(seconds)
+                .with_context(|| format!("--budget {seconds}: wanted a number of seconds"))?;
+            tuner = tuner.budget(budget);
+        }
+        line_up(&mut tuner, arguments)?;
+        let bar = bar(&backend.to_string())?;
+        let report = tuner.finish(|progress| show(&bar, progress))?;
+        bar.finish_and_clear();
+        println!("{report}\n");
+        tuned += 1;
+    }
+    if tuned == 0 {
+        bail!("no API of this machine has a device to tune on");
+    }
+    Ok(())
+}
+
+fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
+    let what = arguments.what.as_str();
+    if let Ok(op) = OpName::from_str(what, false) {
+        let precision = arguments.precision.precision();
+        tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?);
+        return Ok(());
+    }
+    if arguments.shape.is_some() {
+        bail!("--shape goes with an op (conv2d, depthwise, pointwise, gemm), not with the model {what}");
+    }
+    tuner.begin(&tflite::load(what)?)?;
+    Ok(())
+}

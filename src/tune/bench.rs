@@ -1,0 +1,86 @@
+//! What the tuner needs of a device for one problem. A fake device with a fake clock can stand in.
+
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::ops::Choice;
+use std::time::Duration;
+
+/// What a candidate's output was worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// Every element is within the tolerance.
+    Correct,
+    /// At least one element is not.
+    Wrong {
+        /// The first such element, and how many there are.
+        detail: String,
+    },
+}
+
+/// One problem on one device.
+///
+/// The tuner calls [`Bench::prepare`], [`Bench::check`] and [`Bench::sample`] in this order for each
+/// candidate, and `sample` again later; never `sample` for one that is not [`Check::Correct`]. A
+/// wrapper that writes down what is about to run, before it runs, wraps these three.
+pub trait Bench {
+    /// What an untuned session runs. The tuner keeps it unless another is significantly faster.
+    ///
+    /// # Errors
+    /// If no kernel serves the problem.
+    fn default_choice(&self) -> Result<Choice>;
+
+    /// Every (variant, tile) that the op offers.
+    fn space(&self) -> Vec<(&'static str, [u32; 3])>;
+
+    /// The grid of a variant and tile, in invocations.
+    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3];
+
+    /// The table's work-group for a variant and tile.
+    fn table(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3];
+
+    /// What the device allows.
+    fn limits(&self) -> &Limits;
+
+    /// Whether `choice` can run.
+    ///
+    /// # Errors
+    /// The broken constraint.
+    fn fits(&self, choice: &Choice) -> Result<()>;
+
+    /// Compiles `choice`.
+    ///
+    /// # Errors
+    /// If it does not compile.
+    fn prepare(&mut self, choice: &Choice) -> Result<()>;
+
+    /// Runs `choice` once on a destination full of NaN and compares the outcome with the expected
+    /// one.
+    ///
+    /// # Errors
+    /// If it does not run.
+    fn check(&mut self, choice: &Choice) -> Result<Check>;
+
+    /// Device time of `repeats` runs back to back, together.
+    ///
+    /// # Errors
+    /// If it does not run.
+    fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration>;
+
+    /// Runs inside one sample of a kernel that takes about `estimate`, so that the clock's
+    /// resolution does not matter.
+    fn repeats(&self, estimate: Duration) -> u32;
+
+    /// The time that budgets are counted in, from any fixed moment on.
+    fn now(&self) -> Duration;
+
+    /// `choice` will not be sampled again.
+    fn release(&mut self, _choice: &Choice) {}
+
+    /// Tuning is over: what only served it may go.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

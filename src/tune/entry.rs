@@ -1,0 +1,140 @@
+//! A candidate on its way through a tuning run.
+
+use super::statistics::{Interval, median, percentile, spread};
+use super::verdict::{Outcome, Trial};
+use crate::error::Error;
+use crate::ops::Choice;
+use std::time::Duration;
+
+/// How far a candidate has come.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum State {
+    /// Nothing was done yet.
+    Waiting,
+    /// It compiles.
+    Prepared,
+    /// It gives the right result.
+    Checked,
+    /// It was timed and may win.
+    Live,
+    /// It was timed and cannot win.
+    Out,
+    /// It cannot be used, or the run ended.
+    Settled(Outcome),
+}
+
+/// A candidate and its samples.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) choice: Choice,
+    pub(super) state: State,
+    /// Runs inside one sample.
+    pub(super) repeats: u32,
+    /// How often `repeats` was raised.
+    pub(super) raised: u32,
+    /// How often the first sample was taken again.
+    pub(super) retaken: u32,
+    /// `ln` of its time over the anchor's, one per sample.
+    pub(super) scores: Vec<f64>,
+    /// Seconds of one run, one per sample.
+    pub(super) times: Vec<f64>,
+    /// `ln` of its time over the default's, one per round of the duel.
+    pub(super) duel: Vec<f64>,
+    /// What a look at the duel found, if it beats the default.
+    pub(super) better: Option<Interval>,
+    /// What an earlier run found, where that is not measured again.
+    known: Option<Trial>,
+}
+
+impl Entry {
+    pub(super) fn new(choice: Choice) -> Self {
+        Entry {
+            choice,
+            state: State::Waiting,
+            repeats: 1,
+            raised: 0,
+            retaken: 0,
+            scores: Vec::new(),
+            times: Vec::new(),
+            duel: Vec::new(),
+            better: None,
+            known: None,
+        }
+    }
+
+    /// Takes over what an earlier run found: reasons for good, and times so far behind `best` (the
+    /// best relative time of that run) that a new run will not turn them.
+    pub(super) fn recall(&mut self, trial: &Trial, best: f64) {
+        match &trial.outcome {
+            outcome @ (Outcome::Wrong { .. }
+            | Outcome::Rejected { .. }
+            | Outcome::Failed { .. }
+            | Outcome::TimedOut { .. }) => self.state = State::Settled(outcome.clone()),
+            Outcome::Winner | Outcome::Loser { .. } | Outcome::Cancelled => match trial.relative {
+                Some(relative) if relative > 1.5 * best => {
+                    self.scores = vec![relative.ln()];
+                    self.state = State::Out;
+                }
+                _ => return,
+            },
+        }
+        self.known = Some(trial.clone());
+    }
+
+    /// The median score, the lower one of an even count: of two samples the faster counts, because
+    /// outliers are slow.
+    pub(super) fn score(&self) -> Option<f64> {
+        let mut sorted = self.scores.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// Settles it with what the driver said.
+    pub(super) fn refuse(&mut self, error: &Error) {
+        self.state = State::Settled(match error {
+            Error::Reject { .. } | Error::Unsupported { .. } => {
+                Outcome::Rejected { reason: error.to_string() }
+            }
+            _ => Outcome::Failed { message: error.to_string() },
+        });
+    }
+
+    /// Its trial, given the winner's score; none if nothing was done with it.
+    pub(super) fn trial(&self, wins: bool, winner: Option<f64>, anchor: f64) -> Option<Trial> {
+        let score = self.score();
+        let ratio = score.zip(winner).map(|(score, winner)| (score - winner).exp());
+        let outcome = match (&self.state, ratio) {
+            _ if wins => Outcome::Winner,
+            (State::Waiting, _) => return None,
+            (State::Settled(outcome), _) => outcome.clone(),
+            (State::Out | State::Live, Some(ratio)) => Outcome::Loser { ratio },
+            _ => Outcome::Cancelled,
+        };
+        if let Some(known) = &self.known {
+            return Some(Trial { outcome, ..known.clone() });
+        }
+        let middle = median(&self.times);
+        let mut sorted = self.times.clone();
+        sorted.sort_by(f64::total_cmp);
+        let tenth = |index: usize| sorted.get(index).map(|&seconds| duration(seconds));
+        let cut = sorted.len() / 10;
+        Some(Trial {
+            choice: self.choice,
+            outcome,
+            median: middle.map(duration),
+            tenths: tenth(cut)
+                .zip(tenth(sorted.len().saturating_sub(1 + cut)))
+                .map(|(low, high)| [low, high]),
+            spread: spread(&self.times).zip(middle).map(|(spread, middle)| spread / middle),
+            percentiles: percentile(&self.times, 0.1)
+                .zip(percentile(&self.times, 0.9))
+                .map(|(low, high)| [low, high].map(|seconds| Duration::from_secs_f64(seconds.max(0.0)))),
+            relative: score.map(|score| (score - anchor).exp()),
+            samples: self.times.len(),
+        })
+    }
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}

@@ -1,0 +1,227 @@
+//! The budgeted search: which candidate to try next, given the times so far.
+//!
+//! Neighbouring candidates behave alike: doubling one side of a work-group, or moving a factor of
+//! two from one side to another, mostly changes a time by a few per cent. So each time says
+//! something about the untried candidates around it. The search keeps a Gaussian process over the
+//! logarithms of the relative times, its covariance falling with the distance of two candidates in
+//! octaves (log2 of the work-group's and the tile's sides; another variant is a fixed distance
+//! away), and tries the candidate with the greatest expected improvement over the best so far
+//! (Jones, Schonlau and Welch, *Efficient Global Optimization of Expensive Black-Box Functions*,
+//! 1998). It therefore walks downhill where it knows the slope, and jumps where it knows nothing:
+//! other tiles, other valleys.
+//!
+//! Before that: the default, the warm candidates, and every (variant, tile) with the table's
+//! work-group.
+//!
+//! One step costs about `candidates x tried` multiplications: the Cholesky factor grows by a row
+//! per candidate tried, and nothing is solved anew.
+
+use crate::ops::Choice;
+
+/// Correlation length of work-group and tile sides, in octaves.
+const LENGTH: f64 = 2.0;
+/// Distance of two variants, in octaves.
+const OTHER_VARIANT: f64 = 3.0;
+/// Variance of one log-time around the surface: noise and roughness.
+const NUGGET: f64 = 0.03 * 0.03;
+/// Standard deviation of the surface: log-times differ by tens of per cent.
+const AMPLITUDE: f64 = 0.4;
+/// Log-times this far above the best count as this far: how bad a bad candidate is does not matter.
+const CEILING: f64 = 1.2;
+/// The search ends when no candidate promises an improvement of this much.
+const HARDLY: f64 = 2e-4;
+/// Times that the model looks at.
+const MOST: usize = 512;
+
+/// What is known of the candidates, and what to try next.
+#[derive(Debug)]
+pub(super) struct Explorer {
+    places: Vec<Place>,
+    /// The first candidates, in reverse.
+    first: Vec<usize>,
+    tried: Vec<bool>,
+    /// Candidates with a time, in order, and their log-times.
+    known: Vec<(usize, f64)>,
+    /// Rows of the Cholesky factor of the known candidates' covariance.
+    factor: Vec<Vec<f64>>,
+    /// For each candidate, its covariances with the known ones, solved by the factor.
+    solved: Vec<Vec<f64>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    variant: &'static str,
+    octaves: [f64; 6],
+}
+
+impl Place {
+    fn of(choice: &Choice) -> Self {
+        let octave = |side: u32| f64::from(side.max(1)).log2();
+        let [x, y, z] = choice.work_group.map(octave);
+        let [tx, ty, tz] = choice.tile.map(octave);
+        Place { variant: choice.variant, octaves: [x, y, z, tx, ty, tz] }
+    }
+
+    /// Matern's covariance with smoothness 5/2.
+    fn covariance(&self, other: &Place) -> f64 {
+        let mut square: f64 = self.octaves.iter().zip(&other.octaves).map(|(a, b)| (a - b).powi(2)).sum();
+        if self.variant != other.variant {
+            square += OTHER_VARIANT * OTHER_VARIANT;
+        }
+        let r = (5.0 * square).sqrt() / LENGTH;
+        AMPLITUDE * AMPLITUDE * (1.0 + r + r * r / 3.0) * (-r).exp()
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+impl Explorer {
+    /// `first` are the indices of the candidates to begin with.
+    pub(super) fn new(candidates: &[Choice], mut first: Vec<usize>) -> Self {
+        first.reverse();
+        Explorer {
+            places: candidates.iter().map(Place::of).collect(),
+            first,
+            tried: vec![false; candidates.len()],
+            known: Vec::new(),
+            factor: Vec::new(),
+            solved: vec![Vec::new(); candidates.len()],
+        }
+    }
+
+    /// Candidate `index` needs no trial.
+    pub(super) fn skip(&mut self, index: usize) {
+        if let Some(tried) = self.tried.get_mut(index) {
+            *tried = true;
+        }
+    }
+
+    /// Candidate `index` has the log-time `score`, relative to the default's.
+    pub(super) fn tell(&mut self, index: usize, score: f64) {
+        self.skip(index);
+        let (Some(place), true) = (self.places.get(index), self.known.len() < MOST && score.is_finite())
+        else {
+            return;
+        };
+        let row = self.solved.get(index).cloned().unwrap_or_default();
+        let pivot = (place.covariance(place) + NUGGET - dot(&row, &row)).max(1e-12).sqrt();
+        for (other, solved) in self.places.iter().zip(&mut self.solved) {
+            let next = (place.covariance(other) - dot(&row, solved)) / pivot;
+            solved.push(next);
+        }
+        let mut row = row;
+        row.push(pivot);
+        self.factor.push(row);
+        self.known.push((index, score));
+    }
+
+    /// The candidate to try next, if one is worth it.
+    pub(super) fn next(&mut self) -> Option<usize> {
+        while let Some(index) = self.first.pop() {
+            if !self.tried.get(index).copied().unwrap_or(true) {
+                self.skip(index);
+                return Some(index);
+            }
+        }
+        let chosen = self.most_promising()?;
+        self.skip(chosen);
+        Some(chosen)
+    }
+
+    fn most_promising(&self) -> Option<usize> {
+        let best = self.known.iter().map(|(_, score)| *score).min_by(f64::total_cmp);
+        let Some(best) = best else {
+            return self.tried.iter().position(|tried| !tried);
+        };
+        let heights: Vec<f64> = self.known.iter().map(|(_, score)| score.min(best + CEILING)).collect();
+        let level = super::statistics::median(&heights).unwrap_or(best);
+        // Forward substitution: the factor's inverse times the heights above the level.
+        let mut weights: Vec<f64> = Vec::with_capacity(heights.len());
+        for (row, height) in self.factor.iter().zip(&heights) {
+            let Some((pivot, before)) = row.split_last() else { continue };
+            let weight = (height - level - dot(before, &weights)) / pivot;
+            weights.push(weight);
+        }
+        // The best of the smoothed times, not the luckiest sample.
+        let mean = |index: usize| level + dot(&self.solved[index], &weights);
+        let target = self.known.iter().map(|(index, _)| mean(*index)).min_by(f64::total_cmp).unwrap_or(best);
+        let mut chosen: Option<(f64, usize)> = None;
+        for index in (0..self.places.len()).filter(|&index| !self.tried[index]) {
+            let variance = AMPLITUDE * AMPLITUDE - dot(&self.solved[index], &self.solved[index]);
+            let gain = expected_improvement(target - mean(index), variance.max(1e-12).sqrt());
+            if chosen.is_none_or(|(most, _)| gain > most) {
+                chosen = Some((gain, index));
+            }
+        }
+        chosen.filter(|(gain, _)| *gain > HARDLY).map(|(_, index)| index)
+    }
+}
+
+/// `E max(0, X)` for a normal `X` of this mean and deviation.
+fn expected_improvement(mean: f64, deviation: f64) -> f64 {
+    let z = mean / deviation;
+    let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    mean * below(z) + deviation * density
+}
+
+/// The normal distribution function, to 1e-7 (Abramowitz and Stegun, 26.2.17).
+fn below(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let polynomial = t
+        * (0.319_381_530
+            + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    let tail = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() * polynomial;
+    if z > 0.0 { 1.0 - tail } else { tail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(octaves: u32) -> Vec<Choice> {
+        (0..=octaves)
+            .flat_map(|x| (0..=octaves - x).map(move |y| [1 << x, 1 << y, 1]))
+            .map(|work_group| Choice { variant: "direct", tile: [1, 1, 1], work_group })
+            .collect()
+    }
+
+    #[test]
+    fn a_smooth_valley_is_found_in_a_few_steps() {
+        let candidates = row(10);
+        let height = |choice: &Choice| {
+            let place = Place::of(choice).octaves;
+            0.05 * ((place[0] - 6.0).powi(2) + (place[1] - 2.0).powi(2))
+        };
+        let mut explorer = Explorer::new(&candidates, vec![0]);
+        let mut best = f64::INFINITY;
+        for _ in 0..15 {
+            let Some(index) = explorer.next() else { break };
+            best = best.min(height(&candidates[index]));
+            explorer.tell(index, height(&candidates[index]));
+        }
+        assert!(best < 0.03, "{best} of {} candidates", candidates.len());
+    }
+
+    #[test]
+    fn nothing_is_proposed_twice_and_the_end_comes() {
+        let candidates = row(4);
+        let mut explorer = Explorer::new(&candidates, vec![3, 3, 1]);
+        let mut seen = Vec::new();
+        while let Some(index) = explorer.next() {
+            assert!(!seen.contains(&index), "{index}");
+            seen.push(index);
+            explorer.tell(index, 0.1 * index as f64);
+        }
+        assert_eq!(seen[..2], [3, 1]);
+        assert!(seen.len() <= candidates.len());
+    }
+
+    #[test]
+    fn the_distribution_function_is_the_normal_one() {
+        for (z, p) in [(0.0, 0.5), (1.0, 0.841_344_75), (-1.96, 0.024_997_9), (3.0, 0.998_650_1)] {
+            assert!((below(z) - p).abs() < 2e-7, "{z}");
+        }
+    }
+}

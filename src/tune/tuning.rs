@@ -1,0 +1,374 @@
+//! A tuning run: a state machine that does one short thing at a time.
+//!
+//! 1. **Screen.** A candidate is compiled, checked against the expected output, run once for an
+//!    estimate, and sampled once. One that is wrong, refused or too slow goes no further.
+//! 2. **Race.** The survivors are sampled in shuffled rounds. After each, those whose interval lies
+//!    wholly above the best one's are dropped, and from the second sample on the slower half.
+//! 3. **Duel.** The finalists meet the default in fresh rounds: see [`super::verdict`].
+//!
+//! In the first two phases the default is sampled again after every eight candidates, as an
+//! anchor: a score is `ln(t) - ln(median of the last three anchors)`, so that a clock that drifts
+//! does not favour who came early. Where the default itself cannot be used, the first candidate
+//! that can takes its place.
+//!
+//! Outliers are slow, never fast. So an anchor 15 % above the last ones is taken again, up to
+//! twice; so is a candidate's first sample 20 % above its estimate; and of a race's two samples the
+//! faster one counts.
+
+mod action;
+#[cfg(test)]
+mod fake;
+mod rounds;
+#[cfg(test)]
+mod tests;
+
+use super::bench::{Bench, Check};
+use super::entry::{Entry, State};
+use super::explore::Explorer;
+use super::random::Random;
+use super::search::{Search, WorkGroups, boxes, candidates, handful};
+use super::statistics::{median, race_half_width, spread};
+use super::verdict::{Call, Outcome, Rule, Trial, Verdict};
+use crate::error::Result;
+use crate::ops::Choice;
+use std::time::Duration;
+
+/// Samples of candidates from one anchor to the next.
+const ANCHOR_PERIOD: usize = 8;
+/// Standard errors on each side of a race's interval.
+const RACE_Z: f64 = 3.0;
+/// The least relative noise of a sample that is believed.
+const LEAST_NOISE: f64 = 0.005;
+/// What is assumed of a sample's noise until enough samples tell.
+const ASSUMED_NOISE: f64 = 0.05;
+/// Candidates that a budgeted search takes into the race.
+const BUDGET_RACERS: usize = 6;
+
+/// How to tune.
+#[derive(Debug, Clone)]
+pub struct TuneOptions {
+    /// How widely to look.
+    pub search: Search,
+    /// When the default is left.
+    pub rule: Rule,
+    /// Decides the order of the samples. The same seed and samples give the same verdict.
+    pub seed: u64,
+    /// Candidates to begin with: the winners of another API or of a near shape.
+    pub warm: Vec<Choice>,
+    /// What an earlier run found: reasons are kept, clear losers are not timed again.
+    pub known: Vec<Trial>,
+    /// The handful of work-groups of [`Search::Fast`].
+    pub fast: WorkGroups,
+    /// The work-groups of [`Search::Exhaustive`] and [`Search::Budget`].
+    pub exhaustive: WorkGroups,
+    /// A candidate whose one run takes longer than this, and longer than the default's, is dropped
+    /// as timed out.
+    pub limit: Duration,
+    /// A candidate whose first run takes this many times the best one's is dropped.
+    pub give_up: f64,
+    /// Candidates that meet the default at the end.
+    pub finalists: usize,
+}
+
+impl Default for TuneOptions {
+    fn default() -> Self {
+        TuneOptions {
+            search: Search::Fast,
+            rule: Rule::default(),
+            seed: 0,
+            warm: Vec::new(),
+            known: Vec::new(),
+            fast: handful,
+            exhaustive: boxes,
+            limit: Duration::from_secs(2),
+            give_up: 4.0,
+            finalists: 3,
+        }
+    }
+}
+
+/// How far a tuning run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to do.
+    Working {
+        /// Candidates looked at so far.
+        tried: usize,
+        /// Candidates there are.
+        candidates: usize,
+    },
+    /// [`Tuning::verdict`] has the answer.
+    Finished,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Screen,
+    Race,
+    Duel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Prepare(usize),
+    Check(usize),
+    Estimate(usize),
+    Sample(usize),
+}
+
+/// What actions of one kind have cost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    total: Duration,
+    count: u32,
+}
+
+impl Cost {
+    fn add(&mut self, cost: Duration) {
+        self.total += cost;
+        self.count += 1;
+    }
+
+    fn mean(&self) -> Duration {
+        self.total.checked_div(self.count).unwrap_or_default()
+    }
+}
+
+/// A resumable tuning run of one problem.
+#[derive(Debug)]
+pub struct Tuning {
+    options: TuneOptions,
+    random: Random,
+    entries: Vec<Entry>,
+    /// What to screen, in reverse; a budgeted search asks the explorer instead.
+    order: Vec<usize>,
+    explorer: Option<Explorer>,
+    phase: Phase,
+    current: Option<usize>,
+    /// The default, or who stands in for it.
+    baseline: Option<usize>,
+    /// The baseline's score: 0 but for a stand-in.
+    level: f64,
+    anchors: Vec<f64>,
+    since_anchor: usize,
+    /// How often the present anchor was taken again.
+    retaken: u32,
+    queue: Vec<usize>,
+    live: Vec<usize>,
+    round: Vec<(usize, f64)>,
+    rounds: usize,
+    pending: Option<Action>,
+    costs: [Cost; 4],
+    spent: Duration,
+    cut_short: bool,
+    verdict: Option<Verdict>,
+}
+
+impl Tuning {
+    /// A run over the candidates of `bench`; nothing is compiled or timed yet.
+    ///
+    /// # Errors
+    /// If the problem has no default.
+    pub fn new(bench: &dyn Bench, options: TuneOptions) -> Result<Self> {
+        let list = candidates(bench, options.search, &options.warm, options.fast, options.exhaustive)?;
+        let mut entries: Vec<Entry> = list.iter().copied().map(Entry::new).collect();
+        let best = options.known.iter().filter_map(|trial| trial.relative).fold(1.0, f64::min);
+        for trial in &options.known {
+            if let Some(entry) = entries.iter_mut().skip(1).find(|entry| entry.choice == trial.choice) {
+                entry.recall(trial, best);
+            }
+            // The default is timed in any case, but not if it is known to be unusable.
+            if let Some(entry) = entries.first_mut().filter(|entry| entry.choice == trial.choice) {
+                entry.recall(trial, f64::INFINITY);
+            }
+        }
+        let mut random = Random::new(options.seed);
+        let warm = 1 + options.warm.len().min(list.len().saturating_sub(1));
+        let mut order: Vec<usize> = (0..list.len()).collect();
+        if let Some(rest) = order.get_mut(warm..) {
+            random.shuffle(rest);
+        }
+        let explorer = match options.search {
+            Search::Budget(_) => Some(action::explorer(bench, &list, &entries, warm)),
+            _ => None,
+        };
+        order.reverse();
+        Ok(Tuning {
+            options,
+            random,
+            entries,
+            order,
+            explorer,
+            phase: Phase::Screen,
+            current: None,
+            baseline: None,
+            level: 0.0,
+            anchors: Vec::new(),
+            since_anchor: 0,
+            retaken: 0,
+            queue: Vec::new(),
+            live: Vec::new(),
+            round: Vec::new(),
+            rounds: 0,
+            pending: None,
+            costs: [Cost::default(); 4],
+            spent: Duration::ZERO,
+            cut_short: false,
+            verdict: None,
+        })
+    }
+
+    /// The answer, once [`Progress::Finished`].
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+
+    /// Works for about `budget`: another action is begun only while the time used and the usual
+    /// cost of that action fit. A step does at least one action, so it overruns by at most one.
+    ///
+    /// # Errors
+    /// If the bench cannot be closed; what candidates do wrong is in the verdict.
+    pub fn step(&mut self, bench: &mut dyn Bench, budget: Duration) -> Result<Progress> {
+        let start = bench.now();
+        let mut acted = false;
+        while self.verdict.is_none() {
+            let action = match self.pending.take() {
+                Some(action) => action,
+                None => match self.next_action(bench) {
+                    Some(action) => action,
+                    None => {
+                        self.conclude(bench)?;
+                        break;
+                    }
+                },
+            };
+            let used = bench.now().saturating_sub(start);
+            if acted && used + self.cost(action).mean() > budget {
+                self.pending = Some(action);
+                let waiting = self.entries.iter().filter(|entry| entry.state == State::Waiting).count();
+                let candidates = self.entries.len();
+                return Ok(Progress::Working { tried: candidates - waiting, candidates });
+            }
+            self.act(bench, action);
+            acted = true;
+        }
+        Ok(Progress::Finished)
+    }
+
+    /// Works until the end.
+    ///
+    /// # Errors
+    /// Those of [`Tuning::step`].
+    pub fn run(&mut self, bench: &mut dyn Bench) -> Result<Verdict> {
+        self.step(bench, Duration::MAX)?;
+        self.verdict.clone().ok_or_else(|| crate::Error::Internal("a tuning run without an end".to_owned()))
+    }
+
+    /// Ends the run now. The default stays, unless the duel has already found a better one. The
+    /// verdict's trials, given to another run as [`TuneOptions::known`], let that one go on.
+    ///
+    /// # Errors
+    /// If the bench cannot be closed.
+    pub fn cancel(&mut self, bench: &mut dyn Bench) -> Result<()> {
+        if self.verdict.is_none() {
+            self.cut_short = true;
+            self.conclude(bench)?;
+        }
+        Ok(())
+    }
+
+    fn cost(&mut self, action: Action) -> &mut Cost {
+        let [prepare, check, estimate, sample] = &mut self.costs;
+        match action {
+            Action::Prepare(_) => prepare,
+            Action::Check(_) => check,
+            Action::Estimate(_) => estimate,
+            Action::Sample(_) => sample,
+        }
+    }
+
+    fn next_action(&mut self, bench: &mut dyn Bench) -> Option<Action> {
+        loop {
+            let action = match self.phase {
+                Phase::Screen => self.screen(bench),
+                Phase::Race | Phase::Duel => self.queued(),
+            };
+            if action.is_some() || !self.next_phase(bench) {
+                return action;
+            }
+        }
+    }
+
+    fn anchor(&mut self) -> Option<Action> {
+        if self.since_anchor < ANCHOR_PERIOD {
+            return None;
+        }
+        self.baseline.map(Action::Sample)
+    }
+
+    /// The next action on the candidate at hand, or on the next one.
+    fn screen(&mut self, bench: &dyn Bench) -> Option<Action> {
+        if let Some(anchor) = self.anchor() {
+            return Some(anchor);
+        }
+        loop {
+            if let Some(index) = self.current {
+                match self.entries[index].state {
+                    State::Waiting => return Some(Action::Prepare(index)),
+                    State::Prepared => return Some(Action::Check(index)),
+                    State::Checked if self.entries[index].times.is_empty() => {
+                        return Some(Action::Estimate(index));
+                    }
+                    State::Checked => return Some(Action::Sample(index)),
+                    _ => self.current = None,
+                }
+            }
+            if self.baseline.is_some() && self.time_is_up(self.candidate_cost()) {
+                self.cut_short |= self.budget().is_some();
+                return None;
+            }
+            let index = match &mut self.explorer {
+                Some(explorer) => explorer.next(),
+                None => self.order.pop(),
+            }?;
+            if self.entries[index].state != State::Waiting {
+                continue;
+            }
+            match bench.fits(&self.entries[index].choice) {
+                Ok(()) => self.current = Some(index),
+                Err(error) => self.entries[index].refuse(&error),
+            }
+        }
+    }
+
+    fn budget(&self) -> Option<Duration> {
+        match self.options.search {
+            Search::Budget(budget) => Some(budget),
+            _ => None,
+        }
+    }
+
+    /// What one more candidate would cost.
+    fn candidate_cost(&self) -> Duration {
+        self.costs.iter().map(Cost::mean).sum()
+    }
+
+    /// Finalists of the duel.
+    fn finalists(&self) -> usize {
+        let most = self.options.finalists.max(1);
+        if self.budget().is_some() { most.min(2) } else { most }
+    }
+
+    /// Whether what is left of the budget, less what race and duel need, is less than `cost`.
+    fn time_is_up(&self, cost: Duration) -> bool {
+        let samples = match self.phase {
+            Phase::Screen => 2 * BUDGET_RACERS + self.options.rule.looks[0] * (1 + self.finalists()),
+            Phase::Race => self.options.rule.looks[0] * (1 + self.finalists()),
+            Phase::Duel => 0,
+        };
+        // Half as much again: without its first look, a duel keeps the default.
+        let samples = samples + samples / 2;
+        let reserve = self.costs[3].mean().saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
+        self.budget().is_some_and(|budget| self.spent + reserve + cost > budget)
+    }
+}

@@ -1,0 +1,194 @@
+//! One action of a tuning run, and what follows from its outcome.
+
+use super::*;
+
+impl Tuning {
+    pub(super) fn act(&mut self, bench: &mut dyn Bench, action: Action) {
+        let start = bench.now();
+        let outcome = match action {
+            Action::Prepare(index) => self.prepare(bench, index),
+            Action::Check(index) => self.check(bench, index),
+            Action::Estimate(index) => self.estimate(bench, index),
+            Action::Sample(index) => self.sample(bench, index),
+        };
+        let (Action::Prepare(index) | Action::Check(index) | Action::Estimate(index) | Action::Sample(index)) =
+            action;
+        if let Err(error) = outcome {
+            self.entries[index].refuse(&error);
+        }
+        if matches!(self.entries[index].state, State::Settled(_) | State::Out) {
+            bench.release(&self.entries[index].choice);
+            if self.baseline == Some(index) {
+                self.replace_baseline();
+            }
+        }
+        let cost = bench.now().saturating_sub(start);
+        self.spent += cost;
+        self.cost(action).add(cost);
+    }
+
+    fn prepare(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        bench.prepare(&self.entries[index].choice)?;
+        self.entries[index].state = State::Prepared;
+        Ok(())
+    }
+
+    fn check(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        self.entries[index].state = match bench.check(&self.entries[index].choice)? {
+            Check::Correct => State::Checked,
+            Check::Wrong { detail } => State::Settled(Outcome::Wrong { detail }),
+        };
+        Ok(())
+    }
+
+    /// The anchors' present log-time, as a score of 0.
+    fn zero(&self) -> Option<f64> {
+        let last = self.anchors.get(self.anchors.len().saturating_sub(3)..).unwrap_or_default();
+        median(last).map(|anchor| anchor - self.level)
+    }
+
+    fn best_score(&self) -> f64 {
+        self.entries.iter().filter_map(Entry::score).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Runs a candidate once: one that is hopeless is not run again.
+    fn estimate(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        let choice = self.entries[index].choice;
+        let mut time = bench.sample(&choice, 1)?;
+        if let Some(zero) = self.zero() {
+            let anchor = Duration::from_secs_f64(zero.exp());
+            if time > self.options.limit.max(anchor) {
+                self.entries[index].state = State::Settled(Outcome::TimedOut { after: time });
+                return Ok(());
+            }
+            let behind = |time: Duration| log(time) - zero - self.best_score();
+            let limit = self.options.give_up.max(1.0).ln();
+            // One slow run may be an outlier; one many times slower is not.
+            if behind(time) > limit && behind(time) < 2.0 * limit {
+                time = time.min(bench.sample(&choice, 1)?);
+            }
+            if behind(time) > limit {
+                self.record(index, time);
+                self.entries[index].state = State::Out;
+                return Ok(());
+            }
+        }
+        self.entries[index].repeats = bench.repeats(time).max(1);
+        // The estimate is no sample, but says that there was one.
+        self.entries[index].times.push(time.as_secs_f64());
+        Ok(())
+    }
+
+    fn record(&mut self, index: usize, time: Duration) {
+        let Some(zero) = self.zero() else { return };
+        let score = log(time) - zero;
+        self.entries[index].times.push(time.as_secs_f64());
+        self.entries[index].scores.push(score);
+        if let Some(explorer) = self.explorer.as_mut().filter(|_| self.phase == Phase::Screen) {
+            explorer.tell(index, score);
+        }
+    }
+
+    fn sample(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        let Entry { choice, repeats, .. } = self.entries[index];
+        let time = bench.sample(&choice, repeats)? / repeats.max(1);
+        let screened = self.entries[index].state == State::Checked;
+        if screened {
+            let wanted = bench.repeats(time);
+            if wanted > 2 * repeats && self.entries[index].raised < 3 {
+                // The estimate was mostly the clock's own: this sample is a better one.
+                self.entries[index].repeats = wanted;
+                self.entries[index].raised += 1;
+                return Ok(());
+            }
+            let estimate = self.entries[index].times.first().copied().unwrap_or_default();
+            if time.as_secs_f64() > 1.2 * estimate && self.entries[index].retaken < 1 {
+                self.entries[index].retaken += 1;
+                return Ok(());
+            }
+        }
+        if self.baseline == Some(index)
+            && self.phase != Phase::Duel
+            && self.retaken < 2
+            && self.zero().is_some_and(|zero| log(time) > zero + self.level + 0.15)
+        {
+            // The anchor is still due.
+            self.retaken += 1;
+            self.since_anchor = ANCHOR_PERIOD;
+            return Ok(());
+        }
+        if screened {
+            self.entries[index].times.clear();
+            self.entries[index].state = State::Live;
+        }
+        if self.phase == Phase::Duel {
+            self.entries[index].times.push(time.as_secs_f64());
+            self.round.push((index, log(time)));
+            return Ok(());
+        }
+        if self.baseline.is_none() {
+            self.baseline = Some(index);
+        }
+        if self.baseline == Some(index) {
+            self.anchors.push(log(time));
+            (self.since_anchor, self.retaken) = (0, 0);
+            self.entries[index].times.push(time.as_secs_f64());
+            if screened {
+                self.entries[index].scores = vec![self.level];
+                if let Some(explorer) = &mut self.explorer {
+                    explorer.tell(index, self.level);
+                }
+            }
+        } else {
+            self.since_anchor += 1;
+            self.record(index, time);
+        }
+        Ok(())
+    }
+
+    /// The anchor failed: the best live candidate takes its place, and the duel begins anew.
+    fn replace_baseline(&mut self) {
+        let live = (0..self.entries.len()).filter(|&index| self.entries[index].state == State::Live);
+        self.baseline = live.min_by(|&a, &b| {
+            let score = |index: usize| self.entries[index].score().unwrap_or(f64::INFINITY);
+            score(a).total_cmp(&score(b))
+        });
+        self.level = self.baseline.and_then(|index| self.entries[index].score()).unwrap_or(0.0);
+        self.anchors.clear();
+        // With no anchor left, one is sampled before any candidate.
+        self.since_anchor = ANCHOR_PERIOD;
+        self.queue.clear();
+        self.round.clear();
+        self.rounds = 0;
+        let baseline = self.baseline;
+        self.live.retain(|index| Some(*index) != baseline);
+        for entry in &mut self.entries {
+            entry.duel.clear();
+            entry.better = None;
+        }
+    }
+}
+
+/// `ln` of a time in seconds; one too short for the clock counts as a nanosecond.
+fn log(time: Duration) -> f64 {
+    time.as_secs_f64().max(1e-9).ln()
+}
+
+/// The explorer of a budgeted search: default and warm candidates, then each (variant, tile) with
+/// the table's work-group, then what it thinks best.
+pub(super) fn explorer(bench: &dyn Bench, list: &[Choice], entries: &[Entry], warm: usize) -> Explorer {
+    let mut first: Vec<usize> = (0..warm.min(list.len())).collect();
+    for (variant, tile) in bench.space() {
+        let choice = Choice { variant, tile, work_group: bench.table(variant, tile) };
+        first.extend(list.iter().position(|listed| *listed == choice));
+    }
+    let mut explorer = Explorer::new(list, first);
+    for (index, entry) in entries.iter().enumerate() {
+        match (&entry.state, entry.score()) {
+            (State::Waiting, _) => {}
+            (_, Some(score)) => explorer.tell(index, score),
+            (_, None) => explorer.skip(index),
+        }
+    }
+    explorer
+}

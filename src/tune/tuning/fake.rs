@@ -1,0 +1,169 @@
+//! A device that is made of numbers: times with noise, drift and outliers, and planted faults.
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::ops::Choice;
+use crate::tune::bench::{Bench, Check};
+use crate::tune::random::Random;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A planted fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Unfit,
+    NoCompile,
+    Wrong,
+    NoRun,
+    /// It runs until this sample, counted from 1, and fails from then on.
+    NoRunAfter(u32),
+    Slow(Duration),
+}
+
+pub(super) struct Fake {
+    pub(super) limits: Limits,
+    pub(super) default: Choice,
+    pub(super) space: Vec<(&'static str, [u32; 3])>,
+    pub(super) grid: [u32; 3],
+    /// Seconds of one run.
+    pub(super) cost: Box<dyn Fn(&Choice) -> f64>,
+    pub(super) faults: HashMap<Choice, Fault>,
+    /// Standard deviation of `ln` of a sample.
+    pub(super) sigma: f64,
+    pub(super) outliers: f64,
+    /// The factor that times have gained after `drift_over`.
+    pub(super) drift: f64,
+    pub(super) drift_over: Duration,
+    pub(super) compile: Duration,
+    pub(super) random: Random,
+    pub(super) clock: Duration,
+    pub(super) sampled: Vec<Choice>,
+    pub(super) prepared: Vec<Choice>,
+    pub(super) longest_action: Duration,
+    pub(super) finished: u32,
+}
+
+pub(super) fn choice(x: u32, y: u32, z: u32) -> Choice {
+    Choice { variant: "direct", tile: [1, 1, 1], work_group: [x, y, z] }
+}
+
+impl Fake {
+    /// Everything takes a millisecond, give or take 3 %, with 3 % of outliers.
+    pub(super) fn new(seed: u64) -> Self {
+        Fake {
+            limits: Limits::webgpu(),
+            default: choice(8, 8, 1),
+            space: vec![("direct", [1, 1, 1]), ("direct", [2, 1, 1])],
+            grid: [256, 64, 4],
+            cost: Box::new(|_| 1e-3),
+            faults: HashMap::new(),
+            sigma: 0.03,
+            outliers: 0.03,
+            drift: 1.0,
+            drift_over: Duration::from_secs(1),
+            compile: Duration::from_millis(5),
+            random: Random::new(seed.wrapping_mul(7919) + 1),
+            clock: Duration::ZERO,
+            sampled: Vec::new(),
+            prepared: Vec::new(),
+            longest_action: Duration::ZERO,
+            finished: 0,
+        }
+    }
+
+    pub(super) fn normal(&mut self) -> f64 {
+        let (u, v) = (self.random.unit().max(1e-12), self.random.unit());
+        (-2.0 * u.ln()).sqrt() * (2.0 * std::f64::consts::PI * v).cos()
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.clock += time;
+        self.longest_action = self.longest_action.max(time);
+    }
+
+    fn failure(call: &'static str) -> Error {
+        Error::Driver { api: "fake", call, message: "planted".to_owned() }
+    }
+}
+
+impl Bench for Fake {
+    fn default_choice(&self) -> Result<Choice> {
+        Ok(self.default)
+    }
+
+    fn space(&self) -> Vec<(&'static str, [u32; 3])> {
+        self.space.clone()
+    }
+
+    fn grid(&self, _variant: &'static str, _tile: [u32; 3]) -> [u32; 3] {
+        self.grid
+    }
+
+    fn table(&self, _variant: &'static str, _tile: [u32; 3]) -> [u32; 3] {
+        self.default.work_group
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn fits(&self, choice: &Choice) -> Result<()> {
+        match self.faults.get(choice) {
+            Some(Fault::Unfit) => {
+                Err(Error::Reject { kernel: choice.to_string(), reason: "planted".to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn prepare(&mut self, choice: &Choice) -> Result<()> {
+        self.pass(self.compile);
+        self.prepared.push(*choice);
+        match self.faults.get(choice) {
+            Some(Fault::NoCompile) => Err(Self::failure("compile")),
+            _ => Ok(()),
+        }
+    }
+
+    fn check(&mut self, choice: &Choice) -> Result<Check> {
+        self.pass(Duration::from_millis(1));
+        match self.faults.get(choice) {
+            Some(Fault::Wrong) => Ok(Check::Wrong { detail: "element 3 is 5, wanted 4".to_owned() }),
+            _ => Ok(Check::Correct),
+        }
+    }
+
+    fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
+        assert_ne!(self.faults.get(choice), Some(&Fault::Wrong), "a wrong candidate was timed");
+        self.sampled.push(*choice);
+        let before = self.sampled.iter().filter(|sampled| *sampled == choice).count();
+        let mut seconds = (self.cost)(choice) * f64::from(repeats);
+        match self.faults.get(choice) {
+            Some(Fault::NoRun) => return Err(Self::failure("submit")),
+            Some(Fault::NoRunAfter(runs)) if before > *runs as usize => return Err(Self::failure("submit")),
+            Some(Fault::Slow(time)) => seconds = time.as_secs_f64() * f64::from(repeats),
+            _ => {}
+        }
+        let noise = self.sigma * self.normal();
+        let outlier = if self.random.unit() < self.outliers { 1.3 + 4.0 * self.random.unit() } else { 1.0 };
+        let progress = (self.clock.as_secs_f64() / self.drift_over.as_secs_f64()).min(1.0);
+        seconds *= noise.exp() * outlier * self.drift.powf(progress);
+        let time = Duration::from_secs_f64(seconds);
+        self.pass(time + Duration::from_micros(100));
+        Ok(time)
+    }
+
+    fn repeats(&self, estimate: Duration) -> u32 {
+        (Duration::from_millis(1).as_secs_f64() / estimate.as_secs_f64().max(1e-9)).ceil().clamp(1.0, 64.0)
+            as u32
+    }
+
+    fn now(&self) -> Duration {
+        self.clock
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.finished += 1;
+        Ok(())
+    }
+}

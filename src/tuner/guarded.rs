@@ -1,0 +1,128 @@
+//! A bench that writes down what it is about to run, and refuses what the record bars.
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::ops::Choice;
+use crate::tune::db::Database;
+use crate::tune::journal::{Journal, Phase};
+use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
+use crate::tune::{Bench, Check, Problem};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Keys of one problem's candidates.
+#[derive(Debug)]
+pub(super) struct Keys {
+    device: DeviceKey,
+    problem: ProblemKey,
+    op: Problem,
+    limits: Limits,
+    known: RefCell<HashMap<Choice, Key>>,
+}
+
+impl Keys {
+    pub(super) fn new(device: DeviceKey, problem: ProblemKey, op: Problem, limits: Limits) -> Self {
+        Keys { device, problem, op, limits, known: RefCell::new(HashMap::new()) }
+    }
+
+    /// The key of `choice`: rendered once, to hash the kernel's text.
+    pub(super) fn of(&self, choice: &Choice) -> Key {
+        let mut known = self.known.borrow_mut();
+        let key = known.entry(*choice).or_insert_with(|| {
+            let source = SourceHash::of_kernel(self.op.op(), choice, &self.limits).ok();
+            Key::new(&self.device, &self.problem, *choice, source)
+        });
+        key.clone()
+    }
+}
+
+/// `bench`, with every candidate journalled before it is compiled or first run.
+pub(super) struct Guarded<'b> {
+    pub(super) bench: &'b mut dyn Bench,
+    pub(super) keys: &'b Keys,
+    pub(super) journal: Option<&'b Journal>,
+    pub(super) database: &'b Mutex<Database>,
+}
+
+impl Guarded<'_> {
+    fn journalled<T>(
+        &mut self,
+        phase: Phase,
+        choice: &Choice,
+        work: impl FnOnce(&mut dyn Bench) -> Result<T>,
+    ) -> Result<T> {
+        let trial = match self.journal {
+            Some(journal) => Some(journal.begin(phase, &self.keys.of(choice))?),
+            None => None,
+        };
+        let result = work(self.bench);
+        if let Some(trial) = trial {
+            trial.finish()?;
+        }
+        result
+    }
+}
+
+impl Bench for Guarded<'_> {
+    fn default_choice(&self) -> Result<Choice> {
+        self.bench.default_choice()
+    }
+
+    fn space(&self) -> Vec<(&'static str, [u32; 3])> {
+        self.bench.space()
+    }
+
+    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+        self.bench.grid(variant, tile)
+    }
+
+    fn table(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+        self.bench.table(variant, tile)
+    }
+
+    fn limits(&self) -> &Limits {
+        self.bench.limits()
+    }
+
+    fn fits(&self, choice: &Choice) -> Result<()> {
+        self.bench.fits(choice)?;
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        match database.get(&self.keys.of(choice)) {
+            Some(row) if row.verdict.bars() => Err(Error::Reject {
+                kernel: format!("{} {choice}", self.keys.op.op().name()),
+                reason: format!("on record as {}", row.verdict),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn prepare(&mut self, choice: &Choice) -> Result<()> {
+        self.journalled(Phase::Compile, choice, |bench| bench.prepare(choice))
+    }
+
+    fn check(&mut self, choice: &Choice) -> Result<Check> {
+        self.journalled(Phase::Run, choice, |bench| bench.check(choice))
+    }
+
+    fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
+        self.bench.sample(choice, repeats)
+    }
+
+    fn repeats(&self, estimate: Duration) -> u32 {
+        self.bench.repeats(estimate)
+    }
+
+    fn now(&self) -> Duration {
+        self.bench.now()
+    }
+
+    fn release(&mut self, choice: &Choice) {
+        self.bench.release(choice);
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.bench.finish()
+    }
+}

@@ -1,0 +1,409 @@
+//! Tunes a network on the user's own device: every distinct problem of its nodes, one after the
+//! other, each candidate checked before it is timed, every verdict written to the record.
+
+mod guarded;
+mod report;
+
+pub use report::{ProblemReport, Report};
+
+use crate::context::Context;
+use crate::device::Device;
+use crate::dtype::Precision;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::layout::Layout;
+use crate::ops::{Choice, Op};
+use crate::tune::db::{Database, Row, Timing, Verdict as RowVerdict};
+use crate::tune::journal::Journal;
+use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
+use crate::tune::{OpBench, Outcome, Problem, Progress, Search, Trial, TuneOptions, Tuning};
+use guarded::{Guarded, Keys};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A record shared by tuners and sessions.
+pub type SharedDatabase = Arc<Mutex<Database>>;
+
+/// The problem of a node, as a session runs it.
+pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
+    match *problem {
+        crate::graph::Problem::Conv2d(op) => Problem::Conv2d(op),
+        crate::graph::Problem::Depthwise(op) => Problem::Depthwise(op),
+        crate::graph::Problem::Pointwise(op) => Problem::Pointwise(op),
+        // Matrices are stored as f32 in a graph whatever the convolutions use.
+        crate::graph::Problem::Gemm(op) => {
+            Problem::Gemm(crate::ops::gemm::GemmOp { precision: Precision::F32, ..op })
+        }
+    }
+}
+
+/// The layout that the op's feature maps have in a session.
+pub(crate) fn layout_of(op: &dyn Op) -> Layout {
+    if op.name() == "gemm" { Layout::Nhwc } else { Layout::C4 }
+}
+
+/// A distinct problem still to be tuned.
+#[derive(Debug, Clone)]
+struct Job {
+    nodes: Vec<String>,
+    problem: Problem,
+    key: ProblemKey,
+}
+
+/// The problem being tuned.
+struct Current {
+    job: Job,
+    bench: OpBench,
+    keys: Keys,
+    run: Tuning,
+}
+
+/// How far a tuner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TunerProgress {
+    /// Problems with a verdict.
+    pub done: usize,
+    /// Problems there are.
+    pub problems: usize,
+    /// Candidates tried of the present problem.
+    pub tried: usize,
+    /// Candidates of the present problem.
+    pub candidates: usize,
+}
+
+impl TunerProgress {
+    /// Whether everything is tuned.
+    pub fn is_finished(&self) -> bool {
+        self.done == self.problems
+    }
+}
+
+/// Tunes the nodes of a network.
+///
+/// ```no_run
+/// use diptych::{Backend, Context, Graph, Tuner};
+/// use std::time::Duration;
+///
+/// # fn network() -> Graph { Graph::new() }
+/// let context = Context::new(Backend::Wgpu)?;
+/// let report = Tuner::new(&context)?.budget(Duration::from_secs(5)).tune(&network())?;
+/// println!("{report}");
+/// # Ok::<(), diptych::Error>(())
+/// ```
+pub struct Tuner {
+    device: Arc<dyn Device>,
+    database: SharedDatabase,
+    journal: Option<Journal>,
+    search: Search,
+    /// For all problems together, in place of a search's own.
+    budget: Option<Duration>,
+    precision: Precision,
+    seed: u64,
+    retune: bool,
+    jobs: VecDeque<Job>,
+    problems: usize,
+    current: Option<Current>,
+    report: Report,
+}
+
+impl std::fmt::Debug for Tuner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tuner")
+            .field("device", self.device.info())
+            .field("search", &self.search)
+            .field("jobs", &self.jobs.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tuner {
+    /// A tuner with a record in memory and the fast search.
+    ///
+    /// # Errors
+    /// If the context runs on the CPU backend, which has no kernels to choose from.
+    pub fn new(context: &Context) -> Result<Self> {
+        let Ok(device) = context.engine.shared() else {
+            return Err(Error::unsupported("tuning", "the CPU backend has no kernels to choose from"));
+        };
+        let report = Report { device: device.info().to_string(), ..Default::default() };
+        Ok(Tuner {
+            device,
+            database: Arc::new(Mutex::new(Database::in_memory())),
+            journal: None,
+            search: Search::Fast,
+            budget: None,
+            precision: Precision::F32,
+            seed: 0,
+            retune: false,
+            jobs: VecDeque::new(),
+            problems: 0,
+            current: None,
+            report,
+        })
+    }
+
+    /// How widely to look for each problem.
+    #[must_use]
+    pub fn search(mut self, search: Search) -> Self {
+        self.search = search;
+        self
+    }
+
+    /// The project's own search, with this much time for all problems together.
+    #[must_use]
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Storage and arithmetic of the convolutions.
+    #[must_use]
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// Reads what is known from `database` and writes every verdict to it.
+    #[must_use]
+    pub fn database(mut self, database: SharedDatabase) -> Self {
+        self.database = database;
+        self
+    }
+
+    /// Writes down every candidate before it runs, so that one that takes the process with it is
+    /// skipped at the next start.
+    #[must_use]
+    pub fn journal(mut self, journal: Journal) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Tunes problems that the record already has a verdict on.
+    #[must_use]
+    pub fn retune(mut self, retune: bool) -> Self {
+        self.retune = retune;
+        self
+    }
+
+    /// Decides the order of candidates and samples.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The record.
+    pub fn shared_database(&self) -> SharedDatabase {
+        Arc::clone(&self.database)
+    }
+
+    /// Lines up the problems of `graph`'s nodes; equal ones are tuned once, and those that the
+    /// record has an exact verdict on are left out (see [`Tuner::retune`]).
+    ///
+    /// # Errors
+    /// If a node's shapes are inconsistent, which the graph's own checks rule out.
+    pub fn begin(&mut self, graph: &Graph) -> Result<()> {
+        for node in graph.nodes() {
+            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+        }
+        Ok(())
+    }
+
+    /// Lines up one problem, under a name for the report.
+    pub fn begin_problem(&mut self, name: &str, problem: Problem) {
+        self.line_up(name, problem);
+    }
+
+    fn line_up(&mut self, name: &str, problem: Problem) {
+        let op = problem.op();
+        let key = ProblemKey::of(op, layout_of(op));
+        if let Some(job) = self.jobs.iter_mut().find(|job| job.key == key) {
+            job.nodes.push(name.to_owned());
+            return;
+        }
+        let exact = self.lookup(op, &key).is_some_and(|(_, exact)| exact);
+        if self.retune || !exact {
+            self.jobs.push_back(Job { nodes: vec![name.to_owned()], problem, key });
+            self.problems += 1;
+        }
+    }
+
+    /// The record's choice, and whether it is for exactly this problem.
+    fn lookup(&self, op: &dyn Op, problem: &ProblemKey) -> Option<(Choice, bool)> {
+        let limits = &self.device.info().limits;
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = DeviceKey::of(self.device.info());
+        let found = database.lookup(&key, problem, &|choice| {
+            op.fits(choice, limits).ok()?;
+            SourceHash::of_kernel(op, choice, limits).ok()
+        })?;
+        Some((found.choice, found.from == crate::tune::db::Source::Exact))
+    }
+
+    /// Works for about `budget` and returns how far it is: for an application that tunes a few
+    /// milliseconds per frame. A step overruns by at most one short action (a compilation, a
+    /// check or a sample) and waits only for what it submitted itself.
+    ///
+    /// # Errors
+    /// If the device fails; what a candidate does wrong is in the report.
+    pub fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
+        let start = Instant::now();
+        let mut inner = (0, 0);
+        loop {
+            let left = budget.saturating_sub(start.elapsed());
+            if self.current.is_none() {
+                let Some(job) = self.jobs.pop_front() else { break };
+                self.current = Some(self.open(job)?);
+            }
+            let Some(current) = &mut self.current else { break };
+            let mut bench = Guarded {
+                bench: &mut current.bench,
+                keys: &current.keys,
+                journal: self.journal.as_ref(),
+                database: &self.database,
+            };
+            match current.run.step(&mut bench, left)? {
+                Progress::Working { tried, candidates } => inner = (tried, candidates),
+                Progress::Finished => self.close()?,
+            }
+            if start.elapsed() >= budget {
+                break;
+            }
+        }
+        self.report.spent += start.elapsed();
+        Ok(TunerProgress {
+            done: self.problems - self.jobs.len() - usize::from(self.current.is_some()),
+            problems: self.problems,
+            tried: inner.0,
+            candidates: inner.1,
+        })
+    }
+
+    /// Ends the present problem now; its default stays unless a better one is already certain.
+    /// What was found out is recorded, and a later run goes on from there.
+    ///
+    /// # Errors
+    /// If the record cannot be written.
+    pub fn cancel(&mut self) -> Result<()> {
+        self.jobs.clear();
+        if let Some(current) = &mut self.current {
+            let mut bench = Guarded {
+                bench: &mut current.bench,
+                keys: &current.keys,
+                journal: self.journal.as_ref(),
+                database: &self.database,
+            };
+            current.run.cancel(&mut bench)?;
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    /// Tunes `graph` to the end.
+    ///
+    /// # Errors
+    /// If the device fails or the record cannot be written.
+    pub fn tune(&mut self, graph: &Graph) -> Result<Report> {
+        self.begin(graph)?;
+        self.finish(|_| {})
+    }
+
+    /// Tunes what is lined up to the end, telling `progress` several times a second.
+    ///
+    /// # Errors
+    /// If the device fails or the record cannot be written.
+    pub fn finish(&mut self, mut progress: impl FnMut(TunerProgress)) -> Result<Report> {
+        loop {
+            let now = self.step(Duration::from_millis(200))?;
+            progress(now);
+            if now.is_finished() {
+                return Ok(self.report.clone());
+            }
+        }
+    }
+
+    /// What was found so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    fn open(&self, job: Job) -> Result<Current> {
+        let limits = self.device.info().limits.clone();
+        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?;
+        let search = match self.budget {
+            // What is left, shared evenly by the problems that are left.
+            Some(budget) => {
+                let left = budget.saturating_sub(self.report.spent);
+                Search::Budget(left / u32::try_from(self.jobs.len() + 1).unwrap_or(u32::MAX))
+            }
+            None => self.search,
+        };
+        let warm: Vec<Choice> =
+            self.lookup(job.problem.op(), &job.key).map(|(choice, _)| choice).into_iter().collect();
+        let options = TuneOptions { search, warm, seed: self.seed, ..Default::default() };
+        let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
+        let run = Tuning::new(&bench, options)?;
+        Ok(Current { job, bench, keys, run })
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let Some(verdict) = current.run.verdict() else {
+            return Err(Error::Internal("a tuning run ended without a verdict".to_owned()));
+        };
+        let time_of = |choice: &Choice| {
+            let trial = verdict.trials.iter().find(|trial| trial.choice == *choice);
+            trial.and_then(|trial| trial.median)
+        };
+        let default_time = time_of(&verdict.default);
+        let rows: Vec<Row> = verdict
+            .trials
+            .iter()
+            .filter_map(|trial| {
+                let verdict = recorded(&trial.outcome)?;
+                Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
+            })
+            .collect();
+        self.report.clock = current.bench.clock().kind().to_string();
+        self.report.problems.push(ProblemReport {
+            nodes: current.job.nodes.clone(),
+            op: current.job.problem.op().name(),
+            problem: current.job.key.shape.clone(),
+            default: verdict.default,
+            choice: verdict.choice,
+            default_time,
+            time: verdict.choice.as_ref().and_then(time_of),
+            speed_up: verdict.speed_up,
+            interval: verdict.interval,
+            cut_short: verdict.cut_short,
+            spent: verdict.spent,
+            trials: verdict.trials.clone(),
+        });
+        self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
+    }
+}
+
+/// What the record keeps of an outcome; nothing of a candidate that was not judged.
+fn recorded(outcome: &Outcome) -> Option<RowVerdict> {
+    Some(match outcome {
+        Outcome::Winner => RowVerdict::Winner,
+        Outcome::Loser { .. } => RowVerdict::Loser,
+        Outcome::Wrong { detail } => RowVerdict::Wrong { detail: detail.clone() },
+        Outcome::Rejected { .. } | Outcome::Cancelled => return None,
+        Outcome::Failed { message } => RowVerdict::Failed { reason: message.clone() },
+        Outcome::TimedOut { .. } => RowVerdict::TimedOut,
+    })
+}
+
+fn timing(trial: &Trial, default: Option<Duration>) -> Option<Timing> {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let [p10, p90] = trial.percentiles?;
+    Some(Timing {
+        median_ns: nanoseconds(trial.median?),
+        p10_ns: nanoseconds(p10),
+        p90_ns: nanoseconds(p90),
+        samples: u32::try_from(trial.samples).unwrap_or(u32::MAX),
+        default_ns: default.map(nanoseconds),
+    })
+}

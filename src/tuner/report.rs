@@ -1,0 +1,114 @@
+//! What a tuning run found, node by node.
+
+use crate::ops::Choice;
+use crate::tune::Trial;
+use std::fmt;
+use std::time::Duration;
+
+/// The verdict on one problem, and the nodes it serves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProblemReport {
+    /// The nodes of this problem.
+    pub nodes: Vec<String>,
+    /// The op.
+    pub op: &'static str,
+    /// The problem, as the record's key has it.
+    pub problem: String,
+    /// What an untuned session runs.
+    pub default: Choice,
+    /// What to run: the default where nothing is significantly faster. None if no candidate gives
+    /// the right result.
+    pub choice: Option<Choice>,
+    /// The default's median time.
+    pub default_time: Option<Duration>,
+    /// The choice's median time.
+    pub time: Option<Duration>,
+    /// The default's time over the choice's, free of the clock's drift.
+    pub speed_up: f64,
+    /// The interval of the speed-up, where the default was beaten.
+    pub interval: Option<[f64; 2]>,
+    /// Whether the budget or a cancellation ended it early.
+    pub cut_short: bool,
+    /// Time spent.
+    pub spent: Duration,
+    /// Every candidate that was looked at, with its outcome.
+    pub trials: Vec<Trial>,
+}
+
+/// What a tuning run found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    /// The device.
+    pub device: String,
+    /// Its clock.
+    pub clock: String,
+    /// Problems in the order of the nodes; equal nodes share one.
+    pub problems: Vec<ProblemReport>,
+    /// Time spent in all.
+    pub spent: Duration,
+}
+
+impl Report {
+    /// The sum over all nodes of the default's and the choice's median times, where both are known.
+    pub fn totals(&self) -> (Duration, Duration) {
+        let timed = self.problems.iter().filter_map(|problem| {
+            let nodes = u32::try_from(problem.nodes.len()).unwrap_or(u32::MAX);
+            Some((problem.default_time?.checked_mul(nodes)?, problem.time?.checked_mul(nodes)?))
+        });
+        timed.fold((Duration::ZERO, Duration::ZERO), |(default, tuned), (d, t)| (default + d, tuned + t))
+    }
+}
+
+fn microseconds(time: Option<Duration>) -> String {
+    time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1e6))
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ({})", self.device, self.clock)?;
+        let width = self.problems.iter().map(|p| p.problem.len() + p.op.len() + 1).max().unwrap_or(0);
+        writeln!(
+            f,
+            "{:>5}  {:width$}  {:>10}  {:>10}  {:>8}  choice",
+            "nodes", "problem", "default us", "tuned us", "speed-up"
+        )?;
+        for problem in &self.problems {
+            let choice = match &problem.choice {
+                Some(choice) if *choice == problem.default => format!("default: {choice}"),
+                Some(choice) => choice.to_string(),
+                None => "none gives the right result".to_owned(),
+            };
+            let failed: Vec<String> = problem
+                .trials
+                .iter()
+                .filter(|trial| trial.outcome.is_defect())
+                .map(|trial| format!("{}: {}", trial.choice, trial.outcome))
+                .collect();
+            writeln!(
+                f,
+                "{:>5}  {:width$}  {:>10}  {:>10}  {:>8.2}  {choice}{}",
+                problem.nodes.len(),
+                format!("{} {}", problem.op, problem.problem),
+                microseconds(problem.default_time),
+                microseconds(problem.time),
+                problem.speed_up,
+                if problem.cut_short { " (cut short)" } else { "" }
+            )?;
+            for line in failed.iter().take(5) {
+                writeln!(f, "       {line}")?;
+            }
+            if failed.len() > 5 {
+                writeln!(f, "       and {} more that failed", failed.len() - 5)?;
+            }
+        }
+        let (default, tuned) = self.totals();
+        let ratio = if tuned.is_zero() { 1.0 } else { default.as_secs_f64() / tuned.as_secs_f64() };
+        write!(
+            f,
+            "sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took {:.1} s",
+            microseconds(Some(default)),
+            microseconds(Some(tuned)),
+            self.spent.as_secs_f64()
+        )
+    }
+}
