@@ -51,9 +51,11 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
         }
         // As deep as the sum is split, and wide enough that neighbours read neighbouring pixels.
         ("pointwise", "split") => {
+            // 128 invocations, but at least 8 neighbours along a row of pixels.
             let most = UNTUNED_INVOCATIONS.min(limits.max_invocations) / tile[2].max(1);
-            let x = most.clamp(1, 16);
-            return [x, (most / x).max(1), tile[2]];
+            let wanted = (128 / tile[2].max(1)).max(8).min(most.max(1));
+            let x = wanted.min(16);
+            return [x, (wanted / x).max(1), tile[2]];
         }
         ("conv2d" | "pointwise", _) => tables::gl_conv(limits.family, op.dst_depth()),
         // The micro-tile's article advises large groups that no edge leaves half empty; a square
@@ -149,8 +151,8 @@ mod tests {
             (choice.variant, choice.tile)
         };
         assert_eq!(on(Family::CpuDriver), ("micro", [4, 2, 1]));
-        // 81 pixels by 256 slices, each sum in four parts: 82944 invocations.
-        assert_eq!(on(Family::Nvidia), ("split", [1, 1, 4]));
+        // 41 x 128 tiles of two pixels by two slices, each sum in 16 parts: 83968 invocations.
+        assert_eq!(on(Family::Nvidia), ("split", [2, 2, 16]));
     }
 
     #[test]
