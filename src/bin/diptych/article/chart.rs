@@ -39,6 +39,7 @@ pub(super) fn draw(path: &Path, figures: &Figures) -> Result<()> {
         .x_desc("node")
         .y_desc("microseconds")
         .x_labels(count.min(31))
+        .y_labels(8)
         .x_label_formatter(&|x| format!("{x:.0}"))
         .light_line_style(WHITE.mix(0.0))
         .draw()
@@ -54,6 +55,8 @@ pub(super) fn draw(path: &Path, figures: &Figures) -> Result<()> {
     }
     chart
         .configure_series_labels()
+        // Early nodes leave room above: (1,1,1) is slowest where channels are many.
+        .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.85))
         .border_style(BLACK.mix(0.3))
         .draw()
