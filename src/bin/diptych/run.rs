@@ -3,10 +3,11 @@
 use crate::npy;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use diptych::{Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, tflite};
+use diptych::{Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, Tuning, tflite};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, clap::Args)]
@@ -40,6 +41,10 @@ pub(crate) struct Arguments {
     /// Report the time of each node.
     #[arg(long)]
     pub(crate) profile: bool,
+
+    /// Choose kernels from the tuner's record, where it has a verdict.
+    #[arg(long, value_name = "DIR|FILE")]
+    pub(crate) db: Option<PathBuf>,
 }
 
 /// An `--input`: a file, and the name of the input that it feeds.
@@ -78,7 +83,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 
     let context = Context::new(arguments.backend)?;
     eprintln!("{}", context.info());
-    let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    let tuning = match &arguments.db {
+        Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
+        None => Tuning::Default,
+    };
+    let mut session = Session::new(&context, &graph, SessionOptions { tuning, ..Default::default() })?;
     let mut times = Vec::new();
     let mut outputs = Vec::new();
     for _ in 0..arguments.runs {
