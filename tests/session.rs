@@ -1,0 +1,154 @@
+//! A network of every op, every extra and both kinds of matrix product, on every backend.
+
+use diptych::{
+    Activation, Backend, Bits, Context, Conv2d, Depthwise, Extras, Gemm, Graph, HostTensor, Layout, Padding,
+    Pointwise, Precision, Right, Session, SessionOptions, Shape,
+};
+
+fn contexts() -> Vec<Context> {
+    [Backend::Cpu, Backend::OpenCl, Backend::Wgpu]
+        .into_iter()
+        .filter_map(|backend| match Context::new(backend) {
+            Ok(context) => Some(context),
+            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
+                panic!("{backend} is required: {error}")
+            }
+            Err(error) => {
+                println!("skipped {backend}: {error}");
+                None
+            }
+        })
+        .collect()
+}
+
+/// Values in [-0.5, 0.5).
+fn noise(shape: Shape, seed: u32) -> HostTensor {
+    let mut state = seed;
+    let values: Vec<f32> = (0..shape.elements())
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+        })
+        .collect();
+    HostTensor::new(shape, values).expect("noise")
+}
+
+fn network() -> Graph {
+    let mut graph = Graph::new();
+    let image = graph.input("image", Shape::nhwc(2, 9, 7, 6)).expect("an input");
+    let other = graph.input("other", Shape::matrix(1, 8, 5)).expect("an input");
+    let vector = |channels: usize, seed| noise(Shape::nhwc(1, 1, 1, channels), seed);
+
+    let grouped =
+        Conv2d { groups: 2, padding: Padding::Same, activation: Activation::PRelu, ..Default::default() };
+    let extras = Extras { bias: Some(vector(8, 1)), slope: Some(vector(8, 2)), residual: None };
+    let a =
+        graph.conv2d("grouped", image, noise(Shape::nhwc(8, 3, 3, 3), 3), extras, grouped).expect("conv2d");
+
+    let depthwise =
+        Depthwise { padding: Padding::Same, activation: Activation::HardSwish, ..Default::default() };
+    let b = graph
+        .depthwise("depthwise", a, noise(Shape::nhwc(1, 3, 3, 8), 4), Extras::bias(vector(8, 5)), depthwise)
+        .expect("depthwise");
+
+    // The block's input is added after the activation, and lives until then.
+    let extras = Extras { bias: Some(vector(8, 6)), residual: Some(a), ..Default::default() };
+    let leaky = Pointwise { activation: Activation::LeakyRelu(Bits(0.1)) };
+    let c = graph.pointwise("add", b, noise(Shape::nhwc(8, 1, 1, 8), 7), extras, leaky).expect("pointwise");
+
+    // One row of pixels is a matrix of pixels by channels.
+    let row = Conv2d { stride: [9, 1], ..Default::default() };
+    let d = graph
+        .conv2d("row", c, noise(Shape::nhwc(8, 9, 1, 8), 8), Extras::default(), row)
+        .expect("a row of 7 pixels");
+    let e = graph
+        .gemm(
+            "constant",
+            d,
+            Right::Constant(noise(Shape::matrix(1, 8, 8), 9)),
+            Extras::default(),
+            Gemm::default(),
+        )
+        .expect("gemm");
+    let extras = Extras { bias: Some(vector(5, 10)), ..Default::default() };
+    let sigmoid = Gemm { activation: Activation::Sigmoid, ..Default::default() };
+    let f = graph.gemm("value", e, Right::Value(other), extras, sigmoid).expect("gemm");
+    for output in [f, c, e] {
+        graph.output(output).expect("an output");
+    }
+    graph
+}
+
+#[test]
+fn a_network_of_every_op_is_the_same_on_every_backend() {
+    let graph = network();
+    let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
+    let contexts = contexts();
+    let mut wanted: Option<Vec<HostTensor>> = None;
+    for context in &contexts {
+        let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+        // Twice: nothing of a run is left to the next.
+        session.run(&[("other", &other), ("image", &other_image())]).expect("a run");
+        let found = session.run(&[("other", &other), ("image", &image)]).expect("a run");
+        assert_eq!(found[0].shape(), Shape::matrix(2, 7, 5));
+        let wanted = wanted.get_or_insert_with(|| found.clone());
+        for (found, wanted) in found.iter().zip(wanted.iter()) {
+            for (found, wanted) in found.to_f32().iter().zip(wanted.to_f32().iter()) {
+                let error = (found - wanted).abs();
+                assert!(error <= 1e-4 * wanted.abs().max(1.0), "{}: {found} {wanted}", context.info());
+            }
+        }
+    }
+}
+
+fn other_image() -> HostTensor {
+    noise(Shape::nhwc(2, 9, 7, 6), 99)
+}
+
+#[test]
+fn a_picture_in_nchw_is_the_same_picture() {
+    let graph = network();
+    let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
+    let shape = image.shape();
+    let mut planes = vec![0.0; shape.elements()];
+    for (index, value) in image.to_f32().iter().enumerate() {
+        let (c, w) = (index % shape.c, index / shape.c % shape.w);
+        let (h, n) = (index / shape.c / shape.w % shape.h, index / shape.c / shape.w / shape.h);
+        planes[Layout::Nchw.index(&shape, n, h, w, c)] = *value;
+    }
+    let planes = HostTensor::with_layout(shape, Layout::Nchw, planes).expect("planes");
+    for context in contexts() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let rows = session.run(&[("other", &other), ("image", &image)]).expect("a run");
+        assert_eq!(rows, session.run(&[("other", &other), ("image", &planes)]).expect("a run"));
+    }
+}
+
+#[test]
+fn halves_are_within_their_rounding_and_missing_arithmetic_is_an_error() {
+    let graph = network();
+    let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
+    for context in contexts() {
+        let Some(device) = context.device() else { continue };
+        let run = |precision| {
+            let options = SessionOptions { precision, ..Default::default() };
+            let mut session = Session::new(&context, &graph, options)?;
+            session.run(&[("other", &other), ("image", &image)])
+        };
+        let wanted = run(Precision::F32).expect("f32");
+        let close = |found: &[HostTensor]| {
+            found.iter().zip(&wanted).all(|(found, wanted)| {
+                // Some hundred terms below 1, each rounded to 2^-11: a tenth is far beyond them.
+                found.to_f32().iter().zip(wanted.to_f32().iter()).all(|(a, b)| (a - b).abs() < 0.1)
+            })
+        };
+        assert!(close(&run(Precision::F16Storage).expect("f16 storage")), "{}", context.info());
+        match run(Precision::F16) {
+            Ok(found) => assert!(device.info().limits.native_half && close(&found), "{}", context.info()),
+            Err(error) => {
+                assert!(!device.info().limits.native_half, "{}: {error}", context.info());
+                assert!(error.to_string().contains("native half"), "{error}");
+            }
+        }
+    }
+}
