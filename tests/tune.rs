@@ -29,6 +29,9 @@ fn devices() -> Vec<std::sync::Arc<dyn Device>> {
     for (api, device) in opened {
         match device {
             Ok(device) => devices.push(device),
+            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
+                panic!("{api} is required: {error}")
+            }
             Err(error) => println!("skipping {api}: {error}"),
         }
     }
