@@ -178,7 +178,7 @@ fn the_record_is_asked_for_with_or_without_a_folder() {
     let both = parse("--db dir --tune 2.5").expect("valid");
     assert_eq!(both.db, Some(Some("dir".into())));
     assert_eq!(both.tune, Some(std::time::Duration::from_millis(2500)));
-    for wrong in ["--tune", "--tune soon", "--tune -1", "--tune NaN"] {
+    for wrong in ["--tune", "--tune soon", "--tune=-1", "--tune NaN"] {
         let error = parse(wrong).expect_err(wrong).to_string();
         assert!(error.contains("SECONDS"), "{wrong}: {error}");
     }
