@@ -1,5 +1,6 @@
 //! A network of every op, every extra and both kinds of matrix product, on every backend.
 
+use diptych::ops::Choice;
 use diptych::{
     Activation, Backend, Bits, Context, Conv2d, Depthwise, Extras, Gemm, Graph, HostTensor, Layout, Padding,
     Pointwise, Precision, Right, Session, SessionOptions, Shape,
@@ -150,5 +151,75 @@ fn halves_are_within_their_rounding_and_missing_arithmetic_is_an_error() {
                 assert!(error.to_string().contains("native half"), "{error}");
             }
         }
+    }
+}
+
+/// Heads of one feature map with channel counts that share no slice, marked out of order, one of
+/// them without a bias; and one that another node reads, which stays itself.
+fn heads(batch: usize) -> Graph {
+    let mut graph = Graph::new();
+    let image = graph.input("image", Shape::nhwc(batch, 5, 7, 6)).expect("an input");
+    let weights = |channels: usize, seed| noise(Shape::nhwc(channels, 1, 1, 6), seed);
+    let sigmoid = Pointwise { activation: Activation::Sigmoid };
+    let mut values = Vec::new();
+    for (index, channels) in [17, 34, 32, 3].into_iter().enumerate() {
+        let bias = (index != 2).then(|| noise(Shape::nhwc(1, 1, 1, channels), 40 + index as u32));
+        let extras = Extras { bias, ..Default::default() };
+        let name = format!("head {index}");
+        let weights = weights(channels, 30 + index as u32);
+        values.push(graph.pointwise(&name, image, weights, extras, sigmoid).expect("a head"));
+    }
+    let read = graph.pointwise("read", image, weights(6, 50), Extras::default(), sigmoid).expect("a node");
+    let reader = graph
+        .pointwise("reader", read, weights(5, 51), Extras::default(), Pointwise::default())
+        .expect("its reader");
+    for value in [values[2], reader, values[0], read, values[3], values[1]] {
+        graph.output(value).expect("an output");
+    }
+    graph
+}
+
+#[test]
+fn heads_of_one_map_run_as_one_and_leave_as_themselves() {
+    for batch in [1, 3] {
+        let graph = heads(batch);
+        let image = noise(Shape::nhwc(batch, 5, 7, 6), 60);
+        let mut wanted: Option<Vec<HostTensor>> = None;
+        for context in &contexts() {
+            let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+            let found = session.run(&[("image", &image)]).expect("a run");
+            if context.device().is_some() {
+                let names: Vec<String> = session.steps().iter().map(|step| step.name.clone()).collect();
+                assert!(names.contains(&"head 0 + head 1 + head 2 + head 3".to_owned()), "{names:?}");
+                assert!(names.contains(&"read".to_owned()), "{names:?}");
+            }
+            for (found, port) in found.iter().zip(session.outputs()) {
+                assert_eq!(found.shape(), port.shape);
+            }
+            let wanted = wanted.get_or_insert_with(|| found.clone());
+            for (found, wanted) in found.iter().zip(wanted.iter()) {
+                for (found, wanted) in found.to_f32().iter().zip(wanted.to_f32().iter()) {
+                    assert!((found - wanted).abs() <= 1e-5, "{}: {found} {wanted}", context.info());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_head_with_a_kernel_of_its_own_stays_itself() {
+    let graph = heads(1);
+    for context in contexts() {
+        if context.device().is_none() {
+            continue;
+        }
+        let choice = Choice { variant: "direct", tile: [1, 1, 1], work_group: [8, 4, 1] };
+        let options =
+            SessionOptions { choices: [("head 1".to_owned(), choice)].into(), ..Default::default() };
+        let session = Session::new(&context, &graph, options).expect("a session");
+        let steps = session.steps();
+        let own = steps.iter().find(|step| step.name == "head 1").expect("a step of its own");
+        assert!(own.kernel.contains("direct") && own.source == "by hand", "{own:?}");
+        assert!(steps.iter().any(|step| step.name == "head 0 + head 2 + head 3"), "{steps:?}");
     }
 }

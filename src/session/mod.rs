@@ -7,6 +7,7 @@ mod draft;
 mod offload;
 mod profile;
 mod resources;
+pub(crate) mod siblings;
 
 pub use profile::{NodeTime, Profile};
 

@@ -1,6 +1,6 @@
 //! What a draft becomes on a device: buffers, images and compiled kernels.
 
-use super::draft::{Draft, Source, Step, Stored};
+use super::draft::{Draft, Part, Source, Step, Stored};
 use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -15,9 +15,9 @@ pub(super) struct Resources {
 
 impl Resources {
     /// The buffer of an input or output.
-    pub(super) fn slice(&self, stored: Stored, bytes: u64) -> Result<Slice> {
-        match &self.stored[stored] {
-            Resource::Buffer(slice) => slice.buffer.slice(0, bytes),
+    pub(super) fn slice(&self, part: &Part) -> Result<Slice> {
+        match &self.stored[part.stored] {
+            Resource::Buffer(slice) => slice.buffer.slice(part.offset, part.bytes),
             Resource::Image(_) => Err(Error::Internal("an image as an input or output".to_owned())),
         }
     }
