@@ -7,6 +7,7 @@
 //! | `memory` | allocates, writes, maps |
 //! | `pipeline` | compiles kernels and remembers them |
 //! | `record` | binds arguments once; encodes a recording into a command encoder |
+//! | `prepared` | encodes the next run while the device works on this one |
 //! | `flight` | submits, waits, and copies results back: the latency path |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
@@ -21,6 +22,7 @@ mod flight;
 mod memory;
 mod open;
 mod pipeline;
+mod prepared;
 mod record;
 mod scope;
 
@@ -63,6 +65,8 @@ struct Inner {
     pipelines: Mutex<HashMap<pipeline::Key, RawPipeline>>,
     /// Idle buffers for reading back.
     staging: Mutex<Vec<::wgpu::Buffer>>,
+    /// Idle buffers for uploading, mapped.
+    uploads: Mutex<Vec<::wgpu::Buffer>>,
     /// Bytes written since the last submission: they lie in staging memory until the next.
     unsubmitted: AtomicU64,
 }
@@ -171,7 +175,7 @@ impl Device for WgpuDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        self.land(self.launch(writes, Some(recording), reads)?)
+        self.land(self.launch_run(writes, recording, reads)?)
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

@@ -108,6 +108,7 @@ impl WgpuDevice {
             checked_shaders: std::env::var(CHECKED_VARIABLE).is_ok_and(|value| value == "1"),
             pipelines: Mutex::new(HashMap::new()),
             staging: Mutex::new(Vec::new()),
+            uploads: Mutex::new(Vec::new()),
             unsubmitted: AtomicU64::new(0),
         };
         Ok(WgpuDevice { inner: Arc::new(inner) })
