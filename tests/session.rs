@@ -223,3 +223,150 @@ fn a_head_with_a_kernel_of_its_own_stays_itself() {
         assert!(steps.iter().any(|step| step.name == "head 0 + head 2 + head 3"), "{steps:?}");
     }
 }
+
+/// Frames of [`heads`] and what each gives alone.
+fn frames(session: &mut Session, count: u32) -> Vec<(HostTensor, Vec<HostTensor>)> {
+    (0..count)
+        .map(|seed| {
+            let image = noise(session.inputs()[0].shape, 100 + seed);
+            let outputs = session.run(&[("image", &image)]).expect("a run");
+            (image, outputs)
+        })
+        .collect()
+}
+
+#[test]
+fn a_stream_gives_what_single_runs_give_in_their_order() {
+    for context in contexts() {
+        let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
+        let frames = frames(&mut session, 7);
+        for in_flight in [0, 1, 2, 3, 20] {
+            let images = frames.iter().map(|(image, _)| [("image", image.clone())]);
+            let stream = session.stream(images).in_flight(in_flight);
+            assert_eq!(stream.size_hint(), (7, Some(7)));
+            let found: Vec<Vec<HostTensor>> = stream.map(|outputs| outputs.expect("a frame")).collect();
+            assert_eq!(found.len(), 7);
+            for (found, (_, wanted)) in found.iter().zip(&frames) {
+                assert_eq!(found, wanted, "{}, {in_flight} in flight", context.info());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_takes_no_more_frames_than_it_has_room_for() {
+    for context in contexts() {
+        let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
+        let image = noise(Shape::nhwc(1, 5, 7, 6), 1);
+        let taken = std::cell::Cell::new(0);
+        let endless = std::iter::repeat_with(|| {
+            taken.set(taken.get() + 1);
+            [("image", image.clone())]
+        });
+        let mut stream = session.stream(endless).in_flight(3);
+        assert_eq!(taken.get(), 0, "nothing is taken before it is asked for");
+        for asked in 1..=4 {
+            stream.next().expect("there is always one more").expect("a frame");
+            assert_eq!(taken.get(), asked + 2);
+        }
+        // Two frames are under way.
+        drop(stream);
+        session.run(&[("image", &image)]).expect("the session goes on");
+    }
+}
+
+#[test]
+fn an_error_stays_in_its_frames_place() {
+    for context in contexts() {
+        let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
+        let frames = frames(&mut session, 5);
+        let wrong = noise(Shape::nhwc(1, 5, 6, 6), 1);
+        let images = frames.iter().enumerate().map(|(index, (image, _))| match index {
+            1 => vec![("image", wrong.clone())],
+            3 => vec![],
+            _ => vec![("image", image.clone())],
+        });
+        let found: Vec<_> = session.stream(images).in_flight(3).collect();
+        assert_eq!(found.len(), 5);
+        for (index, found) in found.iter().enumerate() {
+            match (index, found) {
+                (1, Err(error)) => assert!(error.to_string().contains("1x5x6x6"), "{error}"),
+                (3, Err(error)) => assert!(error.to_string().contains("nothing"), "{error}"),
+                (_, found) => assert_eq!(found.as_ref().expect("a frame"), &frames[index].1),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_any_size_is_its_images_one_by_one() {
+    let alone = heads(1);
+    for context in contexts() {
+        let mut single = Session::new(&context, &alone, SessionOptions::default()).expect("a session");
+        for batch in [1, 2, 5] {
+            let graph = alone.with_batch(batch).expect("a batch");
+            let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+            let images = noise(Shape::nhwc(batch, 5, 7, 6), 7);
+            let together = session.run(&[("image", &images)]).expect("a run");
+            for index in 0..batch {
+                let part = |tensor: &HostTensor| {
+                    let shape = Shape { n: 1, ..tensor.shape() };
+                    let from = index * shape.elements();
+                    let values = tensor.to_f32()[from..from + shape.elements()].to_vec();
+                    HostTensor::new(shape, values).expect("an image")
+                };
+                let wanted = single.run(&[("image", &part(&images))]).expect("a run");
+                for (found, wanted) in together.iter().map(part).zip(&wanted) {
+                    assert_eq!(found.shape(), wanted.shape());
+                    for (found, wanted) in found.to_f32().iter().zip(wanted.to_f32().iter()) {
+                        assert!((found - wanted).abs() <= 1e-5, "{}: {found} {wanted}", context.info());
+                    }
+                }
+            }
+        }
+    }
+    assert!(alone.with_batch(0).is_err());
+    let twice = alone.with_batch(2).expect("a batch").with_batch(2);
+    assert!(twice.expect_err("batch 2").to_string().contains("batch 1"));
+}
+
+#[test]
+fn compiled_kernels_are_kept() {
+    let graph = heads(1);
+    let image = noise(Shape::nhwc(1, 5, 7, 6), 3);
+    for backend in [Backend::OpenCl, Backend::Wgpu] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path().join("kernels");
+        let files = || -> Vec<(std::path::PathBuf, Vec<u8>)> {
+            let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+            let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+            paths.sort();
+            paths.into_iter().map(|path| (path.clone(), std::fs::read(&path).expect("a file"))).collect()
+        };
+        // A device of its own each time: a device remembers what it compiled.
+        let outputs = || -> Option<Vec<HostTensor>> {
+            let context = Context::new(backend).ok()?;
+            context.keep_kernels(Some(directory.path()));
+            let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+            Some(session.run(&[("image", &image)]).expect("a run"))
+        };
+        let Some(wanted) = outputs() else { continue };
+        let kept = files();
+        println!("{backend}: {} files", kept.len());
+        assert!(backend != Backend::OpenCl || kept.len() >= 4, "{backend} keeps {} files", kept.len());
+        assert_eq!(outputs().expect("a device"), wanted, "{backend}, from the disk");
+        let names = |files: &[(std::path::PathBuf, Vec<u8>)]| -> Vec<_> {
+            files.iter().map(|(path, _)| path.clone()).collect()
+        };
+        assert_eq!(names(&files()), names(&kept), "{backend}: nothing was compiled anew");
+        // Whatever is done to the files, the kernels are right, and so are the files afterwards.
+        for damage in [&b""[..], b"diptych kernel 1 and then nonsense", &[0; 4096]] {
+            for (path, _) in &kept {
+                std::fs::write(path, damage).expect("damage");
+            }
+            assert_eq!(outputs().expect("a device"), wanted, "{backend}, damaged");
+            assert_eq!(names(&files()), names(&kept));
+            assert!(files().iter().all(|(_, bytes)| bytes != damage), "{backend}: a damaged file stayed");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use super::resources::{allocate, dispatches};
 use crate::context::Engine;
 #[cfg(feature = "opencl")]
 use crate::device::Device;
-use crate::device::{Recording, Slice};
+use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use std::borrow::Cow;
@@ -20,6 +20,10 @@ struct Output {
     read: usize,
     offset: usize,
 }
+
+/// A run under way.
+#[derive(Debug)]
+pub(super) struct DeviceFlight(Box<dyn Pending>);
 
 /// The outputs' elements, from the buffers that a run has read.
 fn take_apart(outputs: &[Output], read: &[Vec<u8>]) -> Result<Vec<Vec<f32>>> {
@@ -111,6 +115,17 @@ impl DeviceSession {
         let reads: Vec<&Slice> = self.reads.iter().collect();
         let read = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
         take_apart(&self.outputs, &read)
+    }
+
+    /// A run up to the wait.
+    pub(super) fn start(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<DeviceFlight> {
+        let reads: Vec<&Slice> = self.reads.iter().collect();
+        self.engine.device()?.start(&self.writes(inputs), &self.recording, &reads).map(DeviceFlight)
+    }
+
+    /// The wait for a run of this session.
+    pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Vec<f32>>> {
+        take_apart(&self.outputs, &flight.0.finish()?)
     }
 
     pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {

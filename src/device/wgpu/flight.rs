@@ -4,7 +4,7 @@
 //! submission, so that a run costs one submission, one wait and one mapping.
 
 use super::{WgpuDevice, lock};
-use crate::device::{Recording, Slice};
+use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -100,6 +100,19 @@ pub(super) struct Landing {
     /// Offset and length of each result.
     parts: Vec<(usize, usize)>,
     mapped: Arc<Signal>,
+}
+
+/// A flight and the device that waits for it.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) device: WgpuDevice,
+    pub(super) flight: Flight,
+}
+
+impl Pending for Started {
+    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
+        self.device.land(self.flight)
+    }
 }
 
 impl Flight {
