@@ -6,12 +6,20 @@
 
 #![expect(dead_code, reason = "the example's modules are included whole; the tests use parts of them")]
 
+#[path = "../examples/posenet/compare.rs"]
+mod compare;
 #[path = "../examples/posenet/decode.rs"]
 mod decode;
 #[path = "../examples/posenet/draw.rs"]
 mod draw;
+#[path = "../examples/posenet/evaluate.rs"]
+mod evaluate;
+#[path = "../examples/posenet/film.rs"]
+mod film;
 #[path = "../examples/posenet/heads.rs"]
 mod heads;
+#[path = "../examples/posenet/model.rs"]
+mod model;
 #[path = "../examples/posenet/multi.rs"]
 mod multi;
 #[path = "../examples/posenet/options.rs"]
