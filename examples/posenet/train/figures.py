@@ -87,9 +87,10 @@ def main():
     parser.add_argument("--seed", type=int)
     parser.add_argument("--size", help="WIDTHxHEIGHT")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--compile", action="store_true", help="the renderer: pays for many pictures; needs a C++ compiler")
     options = parser.parse_args()
     width, height = map(int, (options.size or ("257x257" if options.what == "set" else "640x480")).split("x"))
-    renderer = Renderer(compiled=False)
+    renderer = Renderer(compiled=options.compile)
     if options.what in ("set", "film"):
         options.out.mkdir(parents=True, exist_ok=True)
     if options.what == "set":
