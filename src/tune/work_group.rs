@@ -49,14 +49,15 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
             [x * y, z, 1]
         }
-        // As deep as the sum is split, and wide enough that neighbours read neighbouring pixels.
-        ("pointwise", "split") => {
-            // 128 invocations, but at least 8 neighbours along a row of pixels.
-            let most = UNTUNED_INVOCATIONS.min(limits.max_invocations) / tile[2].max(1);
-            let wanted = (128 / tile[2].max(1)).max(8).min(most.max(1));
-            let x = wanted.min(16);
-            return [x, (wanted / x).max(1), tile[2]];
+        // As deep as the sum is split; rows of pixels that neighbours read together.
+        ("pointwise" | "conv2d", "split") => {
+            let most = UNTUNED_INVOCATIONS.min(limits.max_invocations);
+            let plane = (most / tile[2].max(1)).clamp(1, 32);
+            let x = plane.min(if plane < 32 { 4 } else { 8 });
+            return [x, plane / x, tile[2]];
         }
+        // A warp of one slice, whose invocations share its weights.
+        ("depthwise", "micro") | ("conv2d", "shallow") => [32, 2, 1],
         ("conv2d" | "pointwise", _) => tables::gl_conv(limits.family, op.dst_depth()),
         // The micro-tile's article advises large groups that no edge leaves half empty; a square
         // of 64 serves any matrix.
