@@ -3,8 +3,10 @@
 
 mod cpu;
 mod device;
+mod draft;
 mod offload;
 mod profile;
+mod resources;
 
 pub use profile::{NodeTime, Profile};
 
