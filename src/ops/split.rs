@@ -22,7 +22,8 @@ pub(super) fn layers(slices: usize) -> u32 {
 /// preferred number of layers first, then half and twice as many, never more than slices.
 pub(super) fn space(tiles: &[[u32; 2]], slices: usize) -> Vec<(&'static str, [u32; 3])> {
     let wanted = layers(slices);
-    let counts = [wanted, wanted / 2, wanted * 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
+    let counts =
+        [wanted, wanted / 2, wanted * 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
     counts.flat_map(|count| tiles.iter().map(move |&[x, y]| ("split", [x, y, count]))).collect()
 }
 
@@ -59,15 +60,21 @@ fn partials(choice: &Choice) -> u32 {
     choice.work_group.iter().product::<u32>() * phase(choice.tile)
 }
 
+/// The work-groups of a kernel of `layers` layers, the default first: rows of pixels and slices
+/// that neighbours read together, 256 invocations at most.
+pub(super) fn work_groups(layers: u32) -> Vec<[u32; 3]> {
+    [[8, 4], [4, 4], [4, 8], [8, 2], [4, 2], [8, 8], [2, 2]]
+        .into_iter()
+        .filter(|[x, y]| x * y * layers <= 256)
+        .map(|[x, y]| [x, y, layers])
+        .collect()
+}
+
 /// The constants of the kernel.
 pub(super) fn constants(slices: usize, choice: &Choice) -> Vec<(&'static str, Value)> {
     let [x, y, layers] = choice.tile;
-    let mut constants = vec![
-        ("TILE_X", x),
-        ("TILE_Y", y),
-        ("SPLITS", layers),
-        ("UNROLL", unroll(slices, choice.tile)),
-    ];
+    let mut constants =
+        vec![("TILE_X", x), ("TILE_Y", y), ("SPLITS", layers), ("UNROLL", unroll(slices, choice.tile))];
     if layers > 1 {
         constants.extend([("PHASE", phase(choice.tile)), ("PARTIALS", partials(choice))]);
     }
@@ -101,6 +108,13 @@ mod tests {
             [("split", [6, 1, 8]), ("split", [6, 1, 4]), ("split", [6, 1, 16])]
         );
         assert_eq!(space(&[[6, 1]], 1), [("split", [6, 1, 1])]);
+    }
+
+    #[test]
+    fn work_groups_are_as_deep_as_there_are_layers() {
+        assert_eq!(work_groups(8)[0], [8, 4, 8]);
+        assert_eq!(work_groups(16)[0], [4, 4, 16]);
+        assert_eq!(work_groups(64), [[2, 2, 64]]);
     }
 
     #[test]

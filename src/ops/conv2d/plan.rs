@@ -152,6 +152,10 @@ impl Op for Conv2dOp {
         [extent(output.w).div_ceil(tile[0]), extent(output.h), tiles * extent(output.n)]
     }
 
+    fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
+    }
+
     fn dst_depth(&self) -> u32 {
         extent(self.0.output.slices())
     }

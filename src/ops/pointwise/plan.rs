@@ -45,9 +45,8 @@ impl Op for PointwiseOp {
     /// An untuned session takes the first entry that fills the device, so the order says what is
     /// worth most.
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
-        let micro = |tiles: &[[u32; 2]]| -> Vec<_> {
-            tiles.iter().map(|&[x, y]| ("micro", [x, y, 1])).collect()
-        };
+        let micro =
+            |tiles: &[[u32; 2]]| -> Vec<_> { tiles.iter().map(|&[x, y]| ("micro", [x, y, 1])).collect() };
         let large = micro(&[[4, 2], [4, 1], [2, 2], [8, 1], [8, 2], [4, 4]]);
         let splits = split::space(&SPLIT_TILES, self.0.input.slices());
         let parts = if split::first(limits) { [splits, large] } else { [large, splits] };
@@ -69,6 +68,10 @@ impl Op for PointwiseOp {
                 tile[2] * extent(output.n),
             ],
         }
+    }
+
+    fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
     }
 
     fn dst_depth(&self) -> u32 {
