@@ -87,9 +87,14 @@ struct Entry {
 
 impl Entry {
     fn new(row: Row) -> Self {
+        Self::with_line(row).0
+    }
+
+    /// The entry of `row`, and its line.
+    fn with_line(row: Row) -> (Self, String) {
         let row = row.shortened();
-        let bytes = row.line().map_or(0, |line| line.len() as u64 + 1);
-        Entry { row, line: None, bytes }
+        let line = row.line().unwrap_or_default();
+        (Entry { row, line: None, bytes: line.len() as u64 + 1 }, line)
     }
 
     fn line(&self) -> Result<String> {
