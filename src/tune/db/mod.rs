@@ -234,6 +234,12 @@ impl Database {
         group.get(&(key.choice.clone(), key.tuner, key.source)).map(|entry| &entry.row)
     }
 
+    /// Every row on exactly this problem and device.
+    pub fn tried(&self, device: &DeviceKey, problem: &ProblemKey) -> impl Iterator<Item = &Row> + use<'_> {
+        let group = self.groups.get(&(device.clone(), problem.clone()));
+        group.into_iter().flat_map(BTreeMap::values).map(|entry| &entry.row)
+    }
+
     /// Adds a row, to the file too if there is one. Other processes may do so at the same time.
     ///
     /// # Errors
