@@ -76,7 +76,12 @@ static ALL: &[OpEntry] = &[
     },
     OpEntry {
         name: "gemm",
-        variants: &[VariantEntry::pair("vec4"), VariantEntry::pair("micro"), VariantEntry::image("image2d")],
+        variants: &[
+            VariantEntry::pair("tiled"),
+            VariantEntry::pair("vec4"),
+            VariantEntry::pair("micro"),
+            VariantEntry::image("image2d"),
+        ],
         examples: gemm_examples,
     },
     OpEntry {

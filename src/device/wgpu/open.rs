@@ -115,11 +115,20 @@ impl WgpuDevice {
 }
 
 fn open_adapter(adapter: &wgpu::Adapter) -> Result<WgpuDevice> {
-    let (required_features, required_limits) = WgpuDevice::requirements(adapter);
+    let (mut required_features, required_limits) = WgpuDevice::requirements(adapter);
+    let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
+    if cooperative_matrices(adapter) {
+        required_features |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        // SAFETY: the token asks to be ready for undefined behaviour in features that are not
+        // finished. Of these only cooperative matrices are requested; the one kernel that uses
+        // them loads and stores whole 16x16 tiles within its own work-group memory.
+        experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+    }
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("diptych"),
         required_features,
         required_limits,
+        experimental_features,
         memory_hints: wgpu::MemoryHints::Performance,
         ..Default::default()
     };
@@ -130,6 +139,17 @@ fn open_adapter(adapter: &wgpu::Adapter) -> Result<WgpuDevice> {
             message: error.to_string(),
         })?;
     WgpuDevice::from_wgpu(adapter, device, queue)
+}
+
+/// Whether subgroups multiply 16x16 matrices of halves and sum in f32.
+fn cooperative_matrices(adapter: &wgpu::Adapter) -> bool {
+    use wgpu::CooperativeScalarType::{F16, F32};
+    let wanted = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SHADER_F16;
+    adapter.features().contains(wanted)
+        && adapter.cooperative_matrix_properties().iter().any(|offered| {
+            [offered.m_size, offered.n_size, offered.k_size] == [16; 3]
+                && (offered.ab_type, offered.cr_type) == (F16, F32)
+        })
 }
 
 /// The adapters of the primary APIs that can compute, the best first.
