@@ -37,6 +37,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "direct"),
     pair!("convert", "pack"),
     pair!("convert", "unpack"),
+    pair!("convert", "unpack_parts"),
     pair!("depthwise", "direct"),
     pair!("depthwise", "multiplier"),
     pair!("depthwise", "rows"),
