@@ -4,7 +4,7 @@
 //! A device that stands before the real one changes what becomes of one kernel. The children are
 //! this test's own program, started again with `DIPTYCH_FAULT_CHILD` set, and `diptych tune`.
 
-use diptych::device::{Buffer, Device, DeviceInfo, Dispatch, Image, Pipeline, Recording, Slice};
+use diptych::device::{Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Slice};
 use diptych::emit::KernelSource;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::tune::db::{Database, Row, Verdict};
@@ -122,6 +122,16 @@ impl Device for Planted {
     ) -> Result<Vec<Vec<u8>>> {
         self.strike();
         self.device.run(writes, recording, reads)
+    }
+
+    fn start(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Box<dyn Pending>> {
+        self.strike();
+        self.device.start(writes, recording, reads)
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {
