@@ -5,7 +5,7 @@ mod guarded;
 mod report;
 mod rows;
 
-pub use report::{ProblemReport, Report};
+pub use report::{ProblemReport, Report, TunerProgress};
 
 use crate::context::Context;
 use crate::device::Device;
@@ -62,26 +62,6 @@ struct Current {
     /// What the record has on the candidates.
     known: Vec<Trial>,
     run: Tuning,
-}
-
-/// How far a tuner is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TunerProgress {
-    /// Problems with a verdict.
-    pub done: usize,
-    /// Problems there are.
-    pub problems: usize,
-    /// Candidates tried of the present problem.
-    pub tried: usize,
-    /// Candidates of the present problem.
-    pub candidates: usize,
-}
-
-impl TunerProgress {
-    /// Whether everything is tuned.
-    pub fn is_finished(&self) -> bool {
-        self.done == self.problems
-    }
 }
 
 /// Tunes the nodes of a network.
