@@ -39,6 +39,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "split"),
     pair!("convert", "pack"),
     pair!("convert", "unpack"),
+    pair!("convert", "unpack_parts"),
     pair!("depthwise", "direct"),
     pair!("depthwise", "micro"),
     pair!("depthwise", "multiplier"),

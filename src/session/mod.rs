@@ -7,8 +7,11 @@ mod draft;
 mod offload;
 mod profile;
 mod resources;
+pub(crate) mod siblings;
+mod stream;
 
 pub use profile::{NodeTime, Profile};
+pub use stream::Stream;
 
 use crate::context::{Context, Engine};
 use crate::dtype::Precision;
@@ -17,11 +20,13 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::ops::Choice;
 use crate::shape::Shape;
+use crate::tune::journal::Journal;
 use crate::tune::work_group::WorkGroup;
 use crate::tuner::{SharedDatabase, Tuner};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use stream::Flight;
 
 /// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +38,7 @@ pub enum Tuning {
     /// rule where it has nothing.
     Database(SharedDatabase),
     /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record.
+    /// all. Verdicts go to the record; beside its file a journal remembers what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,
@@ -132,7 +137,11 @@ impl Session {
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
-                    tuner.precision(options.precision).budget(*budget).tune(graph)?;
+                    let mut tuner = tuner.precision(options.precision).budget(*budget);
+                    if let Some(journal) = journal_of(database)? {
+                        tuner = tuner.journal(journal);
+                    }
+                    tuner.tune(graph)?;
                 }
                 Runner::Device(device::DeviceSession::new(engine.clone(), graph, &options)?)
             }
@@ -190,6 +199,60 @@ impl Session {
         let outputs = match &mut self.runner {
             Runner::Device(session) => session.run_async(&inputs).await?,
             Runner::Cpu(session) => session.run_async(&inputs).await?,
+        };
+        self.wrap(outputs)
+    }
+
+    /// Runs the network on one frame after the other, and gives the outputs in the same order. While
+    /// the device works on a frame, the next one is uploaded or made ready for it, and the caller
+    /// works on the outputs of the one before.
+    ///
+    /// Frames are taken from `frames` only when there is room for them ([`Stream::in_flight`]), so a
+    /// slow consumer holds the source back. An error is that of its own frame, in its place: the
+    /// frames after it go on. Dropping the stream midway leaves the frames under way to finish,
+    /// unread.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Conv2d, Extras, Graph, HostTensor, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 3, 1))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![1.0; 3])?;
+    /// # let y = graph.conv2d("sum", x, sum, Extras::default(), Conv2d::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let camera = (0..4).map(|frame| HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![frame as f32; 3]));
+    /// let frames = camera.collect::<diptych::Result<Vec<_>>>()?.into_iter().map(|image| [("x", image)]);
+    /// for (frame, outputs) in session.stream(frames).enumerate() {
+    ///     assert_eq!(outputs?[0].to_f32()[0], 3.0 * frame as f32);
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn stream<I, F, N>(&mut self, frames: I) -> Stream<'_, I::IntoIter>
+    where
+        I: IntoIterator<Item = F>,
+        F: IntoIterator<Item = (N, HostTensor)>,
+        N: AsRef<str>,
+    {
+        Stream::new(self, frames.into_iter())
+    }
+
+    /// A run up to the wait.
+    fn start(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
+        let inputs = self.arrange(inputs)?;
+        match &mut self.runner {
+            Runner::Device(session) => session.start(&inputs).map(Flight::Device),
+            Runner::Cpu(session) => session.start(&inputs).map(Flight::Cpu),
+        }
+    }
+
+    /// The wait for a run of this session.
+    fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
+        let outputs = match (&self.runner, flight) {
+            (Runner::Device(session), Flight::Device(flight)) => session.finish(flight)?,
+            (_, Flight::Cpu(running)) => running.wait()?,
+            (Runner::Cpu(_), Flight::Device(_)) => {
+                return Err(Error::Internal("a frame of another session".to_owned()));
+            }
         };
         self.wrap(outputs)
     }
@@ -272,6 +335,16 @@ impl Session {
     fn wrap(&self, outputs: Vec<Vec<f32>>) -> Result<Vec<HostTensor>> {
         self.outputs.iter().zip(outputs).map(|(port, data)| HostTensor::new(port.shape, data)).collect()
     }
+}
+
+/// The journal beside the record's file, if it has one: a candidate that takes the application with
+/// it is skipped at the next start.
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
+    let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(file) = database.file() else { return Ok(None) };
+    let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
+    Ok(Some(Journal::open(folder, &mut database)?))
 }
 
 fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {

@@ -452,5 +452,16 @@ impl Table {
                 );
             }
         }
+        for (channels, precision) in [
+            (&[1, 1][..], Precision::F32),
+            (&[17, 34, 32, 32], Precision::F32),
+            (&[1, 2, 3, 4, 5, 6, 7, 8], Precision::F32),
+            (&[3, 1030], Precision::F16Storage),
+            (&[5, 9, 2], Precision::F16),
+        ] {
+            let shape = Shape::nhwc(2, 3, 5, channels.iter().sum());
+            let op = ConvertOp::parts(shape, channels, precision).expect("a valid row");
+            self.push(format!("{shape} in {channels:?} {precision}"), Problem::Convert(op), Breadth::Groups);
+        }
     }
 }

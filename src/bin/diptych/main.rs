@@ -1,7 +1,7 @@
 //! The `diptych` command line.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
-//! 2 wrong usage.
+//! 2 wrong usage, 130 interrupted.
 
 mod article;
 mod candidates;
@@ -9,6 +9,7 @@ mod db;
 mod devices;
 mod emit;
 mod flags;
+mod interrupt;
 mod npy;
 mod run;
 mod tune;
@@ -65,6 +66,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", sentence(&error));
+            if error.is::<interrupt::Interrupted>() {
+                return interrupt::EXIT_CODE.into();
+            }
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Inner, Owner, WgpuDevice};
 use crate::device::DeviceInfo;
+use crate::device::cache::KernelCache;
 use crate::device::family::family;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
@@ -69,6 +70,7 @@ impl WgpuDevice {
     /// | `TIMESTAMP_QUERY` | timing single dispatches |
     /// | `SHADER_F16` | half-float arithmetic |
     /// | `SUBGROUP` | kernels that exchange values within a subgroup |
+    /// | `PIPELINE_CACHE` | keeping compiled kernels from one start to the next |
     /// | `MAPPABLE_PRIMARY_BUFFERS` | [`crate::device::Memory::HostVisible`] |
     ///
     /// None of them is needed: a device without one does without.
@@ -76,6 +78,7 @@ impl WgpuDevice {
         let useful = wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::SHADER_F16
             | wgpu::Features::SUBGROUP
+            | wgpu::Features::PIPELINE_CACHE
             | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
         (adapter.features() & useful, adapter.limits())
     }
@@ -107,7 +110,9 @@ impl WgpuDevice {
             limits,
             checked_shaders: std::env::var(CHECKED_VARIABLE).is_ok_and(|value| value == "1"),
             pipelines: Mutex::new(HashMap::new()),
+            cache: Mutex::new(KernelCache::standard()),
             staging: Mutex::new(Vec::new()),
+            uploads: Mutex::new(Vec::new()),
             unsubmitted: AtomicU64::new(0),
         };
         Ok(WgpuDevice { inner: Arc::new(inner) })
