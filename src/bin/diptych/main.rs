@@ -5,6 +5,7 @@
 
 mod article;
 mod candidates;
+mod charts;
 mod db;
 mod devices;
 mod emit;
