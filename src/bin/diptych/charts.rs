@@ -104,10 +104,10 @@ const THEMED: Palette = Palette {
     ],
 };
 
-const SMALL: i32 = 13;
-const LARGE: i32 = 17;
+const SMALL: i32 = 15;
+const LARGE: i32 = 19;
 /// Pixels between neighbouring entries of the legend, and of a letter of its text.
-const LEGEND: (i32, i32) = (44, 7);
+const LEGEND: (i32, i32) = (42, 7);
 
 /// A range along an axis, in drawn coordinates, and its ticks.
 #[derive(Debug, Clone)]

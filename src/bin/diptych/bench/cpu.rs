@@ -39,10 +39,11 @@ pub struct CpuOp {
     problem: Problem,
     kernel: Kernel,
     /// The feature map, or A.
-    left: Vec<f32>,
+    pub(super) left: Vec<f32>,
     /// The weights, or B.
     right: Vec<f32>,
-    bias: Vec<f32>,
+    /// One value for each output channel; empty without one.
+    pub(super) bias: Vec<f32>,
     dst: Vec<f32>,
 }
 
@@ -101,12 +102,13 @@ impl CpuOp {
     /// # Errors
     /// If the operands do not fit, which [`CpuOp::new`] rules out.
     pub fn run(&mut self) -> Result<()> {
-        Ok(match &self.kernel {
+        match &self.kernel {
             Kernel::Conv2d(kernel) => kernel.run(&self.left, None, &mut self.dst)?,
             Kernel::Depthwise(kernel) => kernel.run(&self.left, None, &mut self.dst)?,
             Kernel::Pointwise(kernel) => kernel.run(&self.left, None, &mut self.dst)?,
             Kernel::Gemm(kernel) => kernel.run(&self.left, &self.right, None, &mut self.dst)?,
-        })
+        }
+        Ok(())
     }
 
     /// Runs once and compares with the oracle: every element, or three rows of a product. Returns
@@ -117,6 +119,11 @@ impl CpuOp {
     pub fn check(&mut self) -> Result<&'static str> {
         self.dst.fill(f32::NAN);
         self.run()?;
+        self.compare()
+    }
+
+    /// Compares what is there.
+    pub(super) fn compare(&self) -> Result<&'static str> {
         let inputs = Inputs {
             src: &self.left,
             weights: &self.right,
@@ -138,7 +145,7 @@ impl CpuOp {
             }
             Problem::Convert(_) => bail!("the CPU has no layouts to change"),
         };
-        compare(&reference, activation, &self.dst)?;
+        hold(&reference, activation, &self.dst)?;
         Ok("every element, against the oracle in f64")
     }
 
@@ -154,13 +161,13 @@ impl CpuOp {
             };
             let b = self.right.get(matrix * op.k * op.ldb..).context("a matrix beyond the batch")?;
             let reference = gemm::oracle(&few, &pick(&self.left, op.lda)?, b, None, None, None, None);
-            compare(&reference, Activation::None, &pick(&self.dst, op.ldc)?)?;
+            hold(&reference, Activation::None, &pick(&self.dst, op.ldc)?)?;
         }
         Ok(())
     }
 }
 
-fn compare(reference: &Reference, activation: Activation, found: &[f32]) -> Result<()> {
+fn hold(reference: &Reference, activation: Activation, found: &[f32]) -> Result<()> {
     ensure!(
         reference.value.len() == found.len(),
         "wrong: {} results, wanted {}",
@@ -179,39 +186,4 @@ fn compare(reference: &Reference, activation: Activation, found: &[f32]) -> Resu
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use diptych::{Gemm, Pointwise, Shape};
-
-    fn small() -> Vec<Problem> {
-        let product = GemmOp::new(5, 7, 3, 2, &Gemm::default(), false, false, Precision::F32);
-        let (input, weights) = (Shape::nhwc(1, 2, 3, 5), Shape::nhwc(6, 1, 1, 5));
-        let options = Pointwise { activation: Activation::Relu6 };
-        let pointwise = PointwiseOp::new(input, weights, &options, true, false, Precision::F32);
-        vec![Problem::Gemm(product.expect("a product")), Problem::Pointwise(pointwise.expect("a pointwise"))]
-    }
-
-    #[test]
-    fn right_results_pass_and_wrong_ones_are_told() {
-        for problem in small() {
-            let mut op = CpuOp::new(problem).expect("an op");
-            op.check().expect("right");
-            // Another operand than the kernel was made with, or than the oracle is shown.
-            op.left[0] += 1.0;
-            let left = op.left.clone();
-            op.run().expect("a run");
-            op.left = noise(9, left.len());
-            let wrong = match &op.problem {
-                Problem::Gemm(gemm) => op.check_rows(gemm),
-                _ => {
-                    op.bias[0] += 1.0;
-                    op.check().map(drop)
-                }
-            };
-            assert!(wrong.expect_err("wrong").to_string().starts_with("wrong:"));
-        }
-    }
 }

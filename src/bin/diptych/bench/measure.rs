@@ -13,7 +13,7 @@ use super::start::Starts;
 use super::subject::{Subject, Target};
 use super::work_groups::{self, WorkGroups};
 use super::{Arguments, Suite, machine, op, suites};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use diptych::tune::Problem;
 use diptych::{Backend, Context, Precision, tflite};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -65,15 +65,17 @@ pub(super) fn all(arguments: &Arguments) -> Result<Record> {
     if run.wants(Suite::Posenet) || run.wants(Suite::Start) {
         run.networks()?;
     }
-    ensure!(!run.record.rows.is_empty(), "nothing was measured: {}", reasons(&run.record.notes));
+    if run.record.rows.iter().all(|row| row.suite == "baseline") {
+        bail!("nothing was measured: {}", reasons(&run.record.notes, &arguments.case));
+    }
     let mut record = run.record;
     hold_against_baselines(&mut record.rows);
     Ok(record)
 }
 
-fn reasons(notes: &[Note]) -> String {
+fn reasons(notes: &[Note], case: &str) -> String {
     let all: Vec<String> = notes.iter().map(|note| format!("{} {}", note.case, note.text)).collect();
-    if all.is_empty() { "no case has such a name".to_owned() } else { all.join("; ") }
+    if all.is_empty() { format!("no case of these suites contains {case:?}") } else { all.join("; ") }
 }
 
 impl Measurement<'_> {
@@ -110,7 +112,7 @@ impl Measurement<'_> {
             eprintln!("{}", context.info());
             let machine = self.record.machines[0].clone();
             let (who, database) = (machine::device(&context), database.clone());
-            self.targets.push(Target { context, who, machine, database, peak: None });
+            self.targets.push(Target { context, who, machine, database, peak: None, multiply_add: None });
         }
         Ok(())
     }
@@ -217,8 +219,8 @@ impl Measurement<'_> {
         let mut subjects = self.baselines();
         let mut failed = Vec::new();
         for target in self.targets.iter().filter(|target| target.context.device().is_some()) {
-            for kernel in work_groups::problems(target)? {
-                let name = suites::name(&kernel.0);
+            for kernel in work_groups::kernels(target)? {
+                let name = suites::name(&kernel.problem);
                 if !name.contains(&self.arguments.case) {
                     continue;
                 }

@@ -17,6 +17,8 @@ mod row;
 mod start;
 mod subject;
 mod suites;
+#[cfg(test)]
+mod tests;
 mod work_groups;
 
 use anyhow::{Context as _, Result, bail};

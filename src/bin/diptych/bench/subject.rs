@@ -30,6 +30,8 @@ pub(super) struct Target {
     /// GFLOP/s and GB/s of the baselines' first samples: what is left out for its length is
     /// decided by them.
     pub(super) peak: Option<[f64; 2]>,
+    /// Form and steps of the multiply-adds, once they are known: the same in every block.
+    pub(super) multiply_add: Option<(usize, u32)>,
 }
 
 impl Target {

@@ -133,30 +133,3 @@ pub fn bytes(problem: &Problem) -> u64 {
     // A bias is f32 in every precision.
     (elements * element + 4 * channels) as u64
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn every_case_is_valid_and_has_a_name_of_its_own() {
-        let cases: Vec<Problem> =
-            products().expect("products").into_iter().chain(layers().expect("layers")).collect();
-        let names: BTreeSet<String> = cases.iter().map(name).collect();
-        assert_eq!(names.len(), cases.len(), "{names:?}");
-        assert!(names.contains("pointwise_f32 n1 h9 w9 c1024 o1024 bias relu6"), "{names:?}");
-        assert!(names.contains("gemm_f16s m4096 n4096 k4096"), "{names:?}");
-    }
-
-    #[test]
-    fn bytes_count_each_operand_once() {
-        let bytes_of = |problem: Result<Problem>| bytes(&problem.expect("a problem"));
-        assert_eq!(bytes_of(product((1, 8, 4, 1), Precision::F32)), 4 * (4 + 32 + 8));
-        assert_eq!(bytes_of(product((1, 8, 4, 1), Precision::F16Storage)), 2 * (4 + 32 + 8));
-        let depthwise = layer(Layer::Depthwise(4, 8, 3, 2), Precision::F32);
-        assert_eq!(bytes_of(depthwise), 4 * (4 * 4 * 8 + 9 * 8 + 2 * 2 * 8 + 8));
-        let dense = layer(Layer::Conv2d(4, 8, 16, 3, 1), Precision::F16Storage);
-        assert_eq!(bytes_of(dense), 2 * (16 * 8 + 16 * 9 * 8 + 16 * 16) + 4 * 16);
-    }
-}

@@ -10,6 +10,16 @@ use diptych::tune::{Bench, Check, OpBench, Problem};
 use diptych::{Choice, Precision};
 use std::time::Duration;
 
+/// A kernel whose work-group is to change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kernel {
+    pub(super) problem: Problem,
+    variant: &'static str,
+    tile: [u32; 3],
+    /// The longest extents worth trying.
+    most: [u32; 3],
+}
+
 /// A kernel of one problem with many work-groups.
 pub(super) struct WorkGroups {
     bench: OpBench,
@@ -27,20 +37,30 @@ fn boxes(most: [u32; 3]) -> Vec<[u32; 3]> {
     boxes
 }
 
-/// The problems, with the kernel and tile, and the longest axes worth trying.
+/// The kernels.
 ///
 /// # Errors
 /// If a shape is not valid, which they are.
-pub(super) fn problems(target: &Target) -> Result<Vec<(Problem, &'static str, [u32; 3], [u32; 3])>> {
+pub(super) fn kernels(target: &Target) -> Result<Vec<Kernel>> {
     // A product that takes some milliseconds at the peak, 1024 at most.
     let side =
         |side: &usize| target.least(2 * (side * side * side) as u64, 0).is_some_and(|time| time < 2e-3);
     let side = [1024, 512].into_iter().find(side).unwrap_or(256);
     Ok(vec![
         // The article's node 27: an invocation per pixel and slice of four channels.
-        (suites::layer(Layer::Pointwise(9, 1024, 1024), Precision::F32)?, "direct", [1, 1, 1], [16, 16, 256]),
+        Kernel {
+            problem: suites::layer(Layer::Pointwise(9, 1024, 1024), Precision::F32)?,
+            variant: "direct",
+            tile: [1, 1, 1],
+            most: [16, 16, 256],
+        },
         // A matrix product with a micro-tile of 8 rows by 4 columns.
-        (suites::product((side, side, side, 1), Precision::F32)?, "vec4", [1, 8, 1], [256, 256, 1]),
+        Kernel {
+            problem: suites::product((side, side, side, 1), Precision::F32)?,
+            variant: "vec4",
+            tile: [1, 8, 1],
+            most: [256, 256, 1],
+        },
     ])
 }
 
@@ -49,11 +69,8 @@ impl WorkGroups {
     ///
     /// # Errors
     /// If none fits, or a result is wrong.
-    pub(super) fn new(
-        target: &Target,
-        (problem, variant, tile, most): (Problem, &'static str, [u32; 3], [u32; 3]),
-        longest: Duration,
-    ) -> Result<Self> {
+    pub(super) fn new(target: &Target, kernel: Kernel, longest: Duration) -> Result<Self> {
+        let Kernel { problem, variant, tile, most } = kernel;
         let device = target.device()?;
         let limits = device.info().limits.clone();
         let mut bench = OpBench::new(device, problem)?;

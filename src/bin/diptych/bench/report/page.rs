@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use minijinja::{Environment, Value, context};
 
 const WIDE: (u32, u32) = (1040, 420);
-const HALF: (u32, u32) = (620, 420);
+const HALF: (u32, u32) = (530, 380);
 
 /// The page of `record`.
 ///
@@ -107,18 +107,28 @@ fn devices(rows: &[Row]) -> Vec<Value> {
 fn lines(rows: &[&Row], colour: impl Fn(&Row) -> usize) -> Vec<Value> {
     let group = |row: &Row| {
         // What may be told apart at a glance: the same work on each backend.
-        let case = row.case.split(',').next().unwrap_or_default().to_owned();
-        (case, row.metric.clone(), row.node.clone())
+        (row.case.clone(), row.metric.clone(), row.node.clone())
     };
     let slowest = |row: &Row| {
         let same = rows.iter().filter(|other| group(other) == group(row));
         same.map(|other| other.median).fold(0.0, f64::max)
     };
-    rows.iter()
+    // The same work stands together, its name once.
+    let mut ordered: Vec<&Row> = Vec::with_capacity(rows.len());
+    for row in rows {
+        if !ordered.iter().any(|known| group(known) == group(row)) {
+            ordered.extend(rows.iter().filter(|other| group(other) == group(row)));
+        }
+    }
+    let mut before = None;
+    ordered
+        .iter()
         .map(|row| {
+            let first = before.replace(group(row)).is_none_or(|before| before != group(row));
             context! {
+                first,
+                span => ordered.iter().filter(|other| group(other) == group(row)).count(),
                 case => row.node.clone().unwrap_or_else(|| row.case.clone()),
-                group => row.case.clone(),
                 metric => metric(row),
                 maker => maker(row),
                 colour => colour(row),

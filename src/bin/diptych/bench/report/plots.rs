@@ -62,8 +62,8 @@ pub(super) fn rooflines(rows: &[Row]) -> Vec<Chart> {
 /// Square products: rate against the side.
 pub(super) fn squares(rows: &[Row]) -> Option<Chart> {
     let mut all = Vec::new();
-    for who in makers(rows) {
-        for precision in ["f32", "f16s"] {
+    for (colour, who) in makers(rows).into_iter().enumerate() {
+        for (precision, colour) in [("f32", colour), ("f16s", colour + 3)] {
             let mut points: Vec<(f64, f64)> = rows
                 .iter()
                 .filter(|row| row.suite == "gemm" && row.precision == precision && maker(row) == who)
@@ -71,16 +71,16 @@ pub(super) fn squares(rows: &[Row]) -> Option<Chart> {
                 .collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             if !points.is_empty() {
-                all.push(series(format!("{who} {precision}"), points, Mark::Line, all.len()));
+                all.push(series(format!("{who} {precision}"), points, Mark::Line, colour));
             }
         }
     }
+    let sides = || all.iter().flat_map(|series| &series.points).map(|point| point.0);
+    let (low, high) = (sides().fold(f64::INFINITY, f64::min), sides().fold(0.0, f64::max));
     for (colour, who) in makers(rows).into_iter().enumerate() {
-        let sides = || all.iter().flat_map(|series| &series.points).map(|point| point.0);
-        let (low, high) = (sides().fold(f64::INFINITY, f64::min), sides().fold(0.0, f64::max));
         if let Some([gflops, _]) = peaks(rows, &who).filter(|_| low < high) {
             let points = vec![(low, gflops), (high, gflops)];
-            all.push(series(format!("{who} peak multiply-adds f32"), points, Mark::Limit, colour + 3));
+            all.push(series(format!("{who} peak"), points, Mark::Limit, colour));
         }
     }
     all.iter().any(|series| series.mark == Mark::Line && series.points.len() > 1).then(|| Chart {
