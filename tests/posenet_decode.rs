@@ -14,13 +14,20 @@ mod draw;
 mod heads;
 #[path = "../examples/posenet/multi.rs"]
 mod multi;
+#[path = "../examples/posenet/options.rs"]
+mod options;
 #[path = "../examples/posenet/picture.rs"]
 mod picture;
+#[path = "../examples/posenet/progress.rs"]
+mod progress;
 #[path = "../examples/posenet/report.rs"]
 mod report;
 #[path = "../examples/posenet/skeleton.rs"]
 mod skeleton;
+#[path = "../examples/posenet/tuning.rs"]
+mod tuning;
 
+use clap::Parser;
 use decode::{Pose, single};
 use heads::{Heads, Map};
 use multi::{Settings, multi};
@@ -157,4 +164,62 @@ fn the_resize_agrees_with_the_goldens() {
         // JPEG decoders round differently; any other resize is off by more than 20 steps.
         assert!(most < 4.0 && mean < 0.15, "{name}: largest {most}, mean {mean}");
     }
+}
+
+fn parse(line: &str) -> Result<options::Options, clap::Error> {
+    options::Options::try_parse_from(format!("posenet --model m --image i {line}").split_whitespace())
+}
+
+#[test]
+fn the_record_is_asked_for_with_or_without_a_folder() {
+    let none = parse("").expect("valid");
+    assert_eq!((none.db, none.tune), (None, None));
+    assert_eq!(parse("--db --profile").expect("valid").db, Some(None));
+    let both = parse("--db dir --tune 2.5").expect("valid");
+    assert_eq!(both.db, Some(Some("dir".into())));
+    assert_eq!(both.tune, Some(std::time::Duration::from_millis(2500)));
+    for wrong in ["--tune", "--tune soon", "--tune=-1", "--tune NaN"] {
+        let error = parse(wrong).expect_err(wrong).to_string();
+        assert!(error.contains("SECONDS"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn a_tuned_network_is_remembered() {
+    use diptych::{Backend, Context, Extras, Graph, HostTensor, Session, SessionOptions, Shape, Tuning};
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 5, 5, 8)).expect("an input");
+    let weights = HostTensor::new(Shape::nhwc(8, 1, 1, 8), vec![0.5; 64]).expect("weights");
+    let y = graph.pointwise("mix", x, weights, Extras::default(), Default::default()).expect("a node");
+    graph.output(y).expect("an output");
+    let root = tempfile::tempdir().expect("a folder");
+    let told = |context: &Context, line: &str| {
+        // A folder for each backend: one API's verdict is a hint to the other.
+        let folder = root.path().join(context.info().backend.to_string());
+        let options = parse(&format!("--db {} {line}", folder.display())).expect("valid");
+        let tuning = tuning::tuning(&options, context, &graph)?;
+        let session = Session::new(context, &graph, SessionOptions { tuning, ..Default::default() })
+            .expect("a session");
+        anyhow::Ok(tuning::told(&session))
+    };
+    for backend in [Backend::Wgpu, Backend::OpenCl] {
+        let context = match Context::new(backend) {
+            Ok(context) => context,
+            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
+                panic!("{backend}: {error}")
+            }
+            Err(error) => {
+                println!("skipping {backend}: {error}");
+                continue;
+            }
+        };
+        assert_eq!(told(&context, "").expect("read"), "0 of 1 nodes run as the record says", "{backend}");
+        assert_eq!(told(&context, "--tune 1").expect("tuned"), "1 of 1 nodes run as the record says");
+        assert_eq!(told(&context, "").expect("read"), "1 of 1 nodes run as the record says");
+    }
+    let cpu = Context::new(Backend::Cpu).expect("a CPU");
+    let error = told(&cpu, "--tune 1").expect_err("nothing to tune").to_string();
+    assert!(error.contains("the CPU backend has no kernels to choose from"), "{error}");
+    let options = parse(&format!("--db {}", root.path().display())).expect("valid");
+    assert!(matches!(tuning::tuning(&options, &cpu, &graph), Ok(Tuning::Default)));
 }

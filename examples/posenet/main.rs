@@ -12,6 +12,7 @@
 //! | `decode.rs`, `multi.rs` | outputs to one pose, or to several |
 //! | `skeleton.rs` | names of the parts, and how they hang together |
 //! | `draw.rs` | poses onto the photograph |
+//! | `tuning.rs` | the tuner's record, read or made |
 //! | `report.rs`, `progress.rs` | what is told afterwards, and meanwhile |
 
 mod decode;
@@ -23,10 +24,11 @@ mod picture;
 mod progress;
 mod report;
 mod skeleton;
+mod tuning;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser as _;
-use diptych::{Context, Graph, HostTensor, Session, SessionOptions, Shape, tflite};
+use diptych::{Context, Graph, HostTensor, Session, SessionOptions, Shape, Tuning, tflite};
 use heads::{Heads, Map, Roles};
 use multi::Settings;
 use options::Options;
@@ -68,9 +70,14 @@ fn run(options: &Options) -> Result<()> {
     let inputs = [(model.input.as_str(), &input)];
 
     let context = Context::new(options.backend)?;
+    let tuning = tuning::tuning(options, &context, &graph)?;
+    let by_record = !matches!(tuning, Tuning::Default);
     let mut session = progress::spinner("preparing the network", || {
-        Session::new(&context, &graph, SessionOptions::default())
+        Session::new(&context, &graph, SessionOptions { tuning, ..Default::default() })
     })?;
+    if by_record {
+        eprintln!("posenet: {}", tuning::told(&session));
+    }
     // The first run warms the device up; its outputs are as good as any.
     let outputs = progress::spinner("running the network", || session.run(&inputs))?;
     let heads = model.heads(&outputs)?;

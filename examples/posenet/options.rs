@@ -5,6 +5,7 @@ use clap::Parser;
 use diptych::Backend;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Finds people in a photograph with PoseNet and draws their skeletons on it.
 #[derive(Debug, Clone, Parser)]
@@ -38,6 +39,14 @@ pub struct Options {
     #[arg(long, value_name = "SCORE", default_value_t = 0.3, value_parser = share)]
     pub min_score: f32,
 
+    /// Run the kernels that the tuner's record says; without DIR, the user's own record
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    pub db: Option<Option<PathBuf>>,
+
+    /// First tune what the record does not know yet, for at most this long
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub tune: Option<Duration>,
+
     /// Measure the latency of N runs, after the first
     #[arg(long, value_name = "N")]
     pub runs: Option<NonZeroU32>,
@@ -56,4 +65,9 @@ fn share(text: &str) -> Result<f32, String> {
         Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
         _ => Err("wanted a number from 0 to 1".to_owned()),
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|error| format!("wanted a number of seconds: {error}"))?;
+    Duration::try_from_secs_f64(number).map_err(|error| format!("wanted a number of seconds: {error}"))
 }

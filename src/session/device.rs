@@ -1,271 +1,40 @@
 //! A session on a GPU: the run is drafted, its memory planned, and recorded once.
 
 use super::SessionOptions;
+use super::draft::{Draft, Part};
 use super::profile::{NodeTime, Profile};
+use super::resources::{allocate, dispatches};
 use crate::context::Engine;
-use crate::device::{Buffer, Device, DeviceInfo, Dispatch, Memory, Recording, Resource, Slice};
-use crate::dtype::{DType, Precision};
-use crate::emit::{Element, Operand};
+#[cfg(feature = "opencl")]
+use crate::device::Device;
+use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, Problem, Value};
-use crate::host::HostTensor;
-use crate::layout::Layout;
-use crate::limits::Limits;
-use crate::ops::convert::ConvertOp;
-use crate::ops::{Choice, Launch, Op};
-use crate::plan::{Lifetime, plan};
-use crate::shape::Shape;
-use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
-use crate::tune::work_group::{WorkGroup, untuned};
-use crate::tuner::{layout_of, problem_of};
-use half::f16;
+use crate::graph::Graph;
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::time::Duration;
 
-/// How a value is stored on the device. A value may be stored in several ways at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Form {
-    /// NHWC, f32: inputs, outputs, matrices.
-    Rows,
-    /// Slices of four channels, of the session's precision.
-    C4,
-}
-
-/// A stored value: an index into [`Draft::stored`].
-type Stored = usize;
-
+/// Where an output lies on the device, and in what a run reads.
 #[derive(Debug, Clone)]
-struct StoredValue {
-    bytes: u64,
-    /// Inputs, outputs and constants keep a buffer of their own.
-    pinned: bool,
-    /// Width and height, for an image.
-    image: Option<[usize; 2]>,
+struct Output {
+    slice: Slice,
+    read: usize,
+    offset: usize,
 }
 
-/// What an operand is bound to.
-#[derive(Debug, Clone, Copy)]
-enum Source {
-    Stored(Stored),
-    /// Bytes of the constants' buffer.
-    Constant {
-        offset: u64,
-        bytes: u64,
-    },
-}
-
+/// A run under way.
 #[derive(Debug)]
-struct Step {
-    name: String,
-    op: &'static str,
-    flops: u64,
-    /// Where the choice came from.
-    from: String,
-    launch: Launch,
-    sources: Vec<(Operand, Source)>,
-}
+pub(super) struct DeviceFlight(Box<dyn Pending>);
 
-/// A run before anything is allocated or compiled.
-struct Draft<'a> {
-    graph: &'a Graph,
-    options: &'a SessionOptions,
-    /// Who the device is in the tuner's record.
-    device: DeviceKey,
-    limits: Limits,
-    stored: Vec<StoredValue>,
-    forms: HashMap<(Value, Form), Stored>,
-    steps: Vec<Step>,
-    /// Steps that run once, when the session is built.
-    setup: Vec<Step>,
-    constants: Vec<u8>,
-}
-
-fn bytes_of(data: &[f32], dtype: DType) -> Vec<u8> {
-    match dtype {
-        DType::F32 => bytemuck::cast_slice(data).to_vec(),
-        DType::F16 => data.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
-    }
-}
-
-impl<'a> Draft<'a> {
-    fn new(graph: &'a Graph, options: &'a SessionOptions, info: &DeviceInfo) -> Self {
-        Draft {
-            graph,
-            options,
-            device: DeviceKey::of(info),
-            limits: info.limits.clone(),
-            stored: Vec::new(),
-            forms: HashMap::new(),
-            steps: Vec::new(),
-            setup: Vec::new(),
-            constants: Vec::new(),
-        }
-    }
-
-    fn store(&mut self, value: Value, form: Form) -> Result<Stored> {
-        let shape = self.graph.shape(value)?;
-        let bytes = match form {
-            Form::C4 => Layout::C4.elements(&shape) * self.options.precision.storage().bytes(),
-            Form::Rows => 4 * shape.elements(),
-        };
-        let pinned = form == Form::Rows
-            && (self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value));
-        self.stored.push(StoredValue { bytes: bytes as u64, pinned, image: None });
-        self.forms.insert((value, form), self.stored.len() - 1);
-        Ok(self.stored.len() - 1)
-    }
-
-    /// `value` in `form`, converting it if it is stored only in the other.
-    fn read(&mut self, value: Value, form: Form) -> Result<Stored> {
-        if let Some(&stored) = self.forms.get(&(value, form)) {
-            return Ok(stored);
-        }
-        let (other, from, to) = match form {
-            Form::C4 => (Form::Rows, Layout::Nhwc, Layout::C4),
-            _ => (Form::C4, Layout::C4, Layout::Nhwc),
-        };
-        let Some(&source) = self.forms.get(&(value, other)) else {
-            return Err(Error::Internal(format!("value {} is read before it is written", value.index())));
-        };
-        let target = self.store(value, form)?;
-        let name = self.graph.name(value)?.to_owned();
-        let op = ConvertOp::new(self.graph.shape(value)?, from, to, self.options.precision)?;
-        let step = self.convert(format!("{name} ({from} to {to})"), &op, Source::Stored(source), target)?;
-        self.steps.push(step);
-        Ok(target)
-    }
-
-    fn convert(&self, name: String, op: &ConvertOp, source: Source, target: Stored) -> Result<Step> {
-        let choice = untuned(op, WorkGroup::Table, &self.limits)?;
-        let launch = op.plan(&choice, &self.limits)?;
-        let sources = vec![(Operand::Src, source), (Operand::Dst, Source::Stored(target))];
-        Ok(Step { name, op: "convert", flops: 0, from: "rule".to_owned(), launch, sources })
-    }
-
-    /// The right operand of a product as an image of `ceil(n / 4) x (k * matrices)` pixels. A
-    /// constant is converted once, a value at each run.
-    fn image(&mut self, name: &str, matrices: usize, k: usize, n: usize, rows: Source) -> Result<Stored> {
-        let shape = Shape::nhwc(matrices, k, 1, n);
-        let op = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
-        self.stored.push(StoredValue { bytes: 0, pinned: true, image: Some(Layout::image_extent(&shape)) });
-        let target = self.stored.len() - 1;
-        let step = self.convert(format!("{name} (B to image2d)"), &op, rows, target)?;
-        match rows {
-            Source::Constant { .. } => self.setup.push(step),
-            Source::Stored(_) => self.steps.push(step),
-        }
-        Ok(target)
-    }
-
-    fn constant(&mut self, bytes: &[u8]) -> Source {
-        let alignment = self.limits.binding_alignment.max(256);
-        let offset = (self.constants.len() as u64).next_multiple_of(alignment);
-        self.constants.resize(offset as usize, 0);
-        self.constants.extend_from_slice(bytes);
-        // Whole vec4s, so that a kernel may bind the range as such.
-        let length = (bytes.len() as u64).next_multiple_of(16);
-        self.constants.resize((offset + length) as usize, 0);
-        Source::Constant { offset, bytes: length }
-    }
-
-    /// The choice for a node, and where it came from.
-    fn choice(&self, node: &Node, op: &dyn Op) -> Result<(Choice, String)> {
-        if let Some(choice) = self.options.choices.get(node.name()) {
-            op.fits(choice, &self.limits)?;
-            return Ok((*choice, "by hand".to_owned()));
-        }
-        if let Some(database) = self.options.tuning.database() {
-            let database = database.lock().unwrap_or_else(PoisonError::into_inner);
-            let problem = ProblemKey::of(op, layout_of(op));
-            let found = database.lookup(&self.device, &problem, &|choice| {
-                op.fits(choice, &self.limits).ok()?;
-                SourceHash::of_kernel(op, choice, &self.limits).ok()
-            });
-            if let Some(found) = found {
-                return Ok((found.choice, found.from.to_string()));
-            }
-        }
-        Ok((untuned(op, self.options.work_group, &self.limits)?, "rule".to_owned()))
-    }
-
-    fn node(&mut self, node: &Node) -> Result<()> {
-        let problem = self.graph.problem(node, self.options.precision)?;
-        let tunable = problem_of(&problem);
-        let op = tunable.op();
-        let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
-        let (choice, from) = self.choice(node, op)?;
-        let launch = op.plan(&choice, &self.limits)?;
-        let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
-        for binding in launch.spec.interface.bindings.clone() {
-            let operand = binding.operand;
-            let mut pack = |tensor: &Option<HostTensor>| -> Result<Source> {
-                let tensor = tensor.as_ref().ok_or_else(|| {
-                    Error::Internal(format!("node {:?} has no {}", node.name(), operand.name()))
-                })?;
-                let packed = op.pack(&choice, operand, &tensor.to_nhwc())?;
-                Ok(self.constant(&bytes_of(&packed, binding.element.dtype())))
-            };
-            let source = match operand {
-                Operand::Src | Operand::A => Source::Stored(self.read(node.input, form)?),
-                Operand::Weights => pack(&node.weights)?,
-                Operand::Bias => pack(&node.extras.bias)?,
-                Operand::Slope => pack(&node.extras.slope)?,
-                Operand::B => self.right(node, &problem, op, &choice, binding.element)?,
-                Operand::Residual => match node.extras.residual {
-                    Some(residual) => Source::Stored(self.read(residual, form)?),
-                    None => return Err(Error::Internal("a residual that is not there".to_owned())),
-                },
-                Operand::Dst | Operand::C => Source::Stored(self.store(node.output(), form)?),
-            };
-            sources.push((operand, source));
-        }
-        let (name, flops) = (node.name().to_owned(), op.flops());
-        self.steps.push(Step { name, op: op.name(), flops, from, launch, sources });
-        Ok(())
-    }
-
-    /// The right operand of a product, as a buffer or an image.
-    fn right(
-        &mut self,
-        node: &Node,
-        problem: &Problem,
-        op: &dyn Op,
-        choice: &Choice,
-        element: Element,
-    ) -> Result<Source> {
-        let rows = match (&node.weights, node.right) {
-            (Some(tensor), _) => {
-                let packed = op.pack(choice, Operand::B, &tensor.to_nhwc())?;
-                self.constant(&bytes_of(&packed, element.dtype()))
-            }
-            (None, Some(value)) => Source::Stored(self.read(value, Form::Rows)?),
-            (None, None) => return Err(Error::Internal("a product without B".to_owned())),
-        };
-        let (Element::Image2d(_), Problem::Gemm(gemm)) = (element, problem) else {
-            return Ok(rows);
-        };
-        let matrices = if gemm.shared_b { 1 } else { gemm.batch };
-        Ok(Source::Stored(self.image(node.name(), matrices, gemm.k, gemm.n, rows)?))
-    }
-
-    fn lifetimes(&self) -> Vec<Lifetime> {
-        self.stored
-            .iter()
-            .enumerate()
-            .map(|(stored, value)| {
-                let uses = self.steps.iter().enumerate().filter(|(_, step)| {
-                    step.sources
-                        .iter()
-                        .any(|(_, source)| matches!(source, Source::Stored(used) if *used == stored))
-                });
-                let mut steps = uses.map(|(step, _)| step);
-                let first = steps.next().unwrap_or(0);
-                Lifetime { bytes: value.bytes, first, last: steps.next_back().unwrap_or(first) }
-            })
-            .collect()
-    }
+/// The outputs' elements, from the buffers that a run has read.
+fn take_apart(outputs: &[Output], read: &[Vec<u8>]) -> Result<Vec<Vec<f32>>> {
+    let part = |output: &Output| {
+        let end = output.offset + output.slice.bytes as usize;
+        read.get(output.read)?.get(output.offset..end).map(bytemuck::pod_collect_to_vec)
+    };
+    outputs
+        .iter()
+        .map(|output| part(output).ok_or_else(|| Error::Internal(format!("a run did not read {output:?}"))))
+        .collect()
 }
 
 /// A network made ready to run on a GPU.
@@ -274,7 +43,9 @@ pub(super) struct DeviceSession {
     engine: Engine,
     recording: Recording,
     inputs: Vec<Slice>,
-    outputs: Vec<Slice>,
+    outputs: Vec<Output>,
+    /// The buffers that the outputs lie in: what a run reads.
+    reads: Vec<Slice>,
     steps: Vec<NodeTime>,
     planned_bytes: u64,
     unshared_bytes: u64,
@@ -283,30 +54,32 @@ pub(super) struct DeviceSession {
 impl DeviceSession {
     pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
         let device = engine.device()?;
-        let mut draft = Draft::new(graph, options, device.info());
-        for &input in graph.inputs() {
-            draft.store(input, Form::Rows)?;
-        }
-        for node in graph.nodes() {
-            draft.node(node).map_err(|error| error.at_node(node.name()))?;
-        }
-        let ports = |draft: &mut Draft<'_>, values: &[Value]| -> Result<Vec<Stored>> {
-            values.iter().map(|&value| draft.read(value, Form::Rows)).collect()
-        };
-        let inputs = ports(&mut draft, graph.inputs())?;
-        let outputs = ports(&mut draft, graph.outputs())?;
-
+        let (draft, ports) = Draft::of(graph, options, device.info())?;
         let resources = allocate(device, &draft)?;
         if !draft.setup.is_empty() {
             let setup = dispatches(device, &draft, &draft.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
         }
         let recording = device.record(&dispatches(device, &draft, &draft.steps, &resources)?)?;
-        let slice = |stored: &Stored| resources.slice(*stored, draft.stored[*stored].bytes);
+        let slice = |part: &Part| resources.slice(part);
+        let mut reads: Vec<Slice> = Vec::new();
+        let mut outputs = Vec::with_capacity(ports.outputs.len());
+        for (index, part) in ports.outputs.iter().enumerate() {
+            let earlier = ports.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
+            let read = match earlier.and_then(|earlier| outputs.get(earlier)) {
+                Some(Output { read, .. }) => *read,
+                None => {
+                    reads.push(resources.slice(&draft.whole(part.stored))?);
+                    reads.len() - 1
+                }
+            };
+            outputs.push(Output { slice: slice(part)?, read, offset: part.offset as usize });
+        }
         Ok(DeviceSession {
             recording,
-            inputs: inputs.iter().map(slice).collect::<Result<_>>()?,
-            outputs: outputs.iter().map(slice).collect::<Result<_>>()?,
+            inputs: ports.inputs.iter().map(slice).collect::<Result<_>>()?,
+            outputs,
+            reads,
             steps: draft
                 .steps
                 .iter()
@@ -339,18 +112,29 @@ impl DeviceSession {
     }
 
     pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
-        let reads: Vec<&Slice> = self.outputs.iter().collect();
-        let outputs = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
-        Ok(outputs.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
+        let reads: Vec<&Slice> = self.reads.iter().collect();
+        let read = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
+        take_apart(&self.outputs, &read)
+    }
+
+    /// A run up to the wait.
+    pub(super) fn start(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<DeviceFlight> {
+        let reads: Vec<&Slice> = self.reads.iter().collect();
+        self.engine.device()?.start(&self.writes(inputs), &self.recording, &reads).map(DeviceFlight)
+    }
+
+    /// The wait for a run of this session.
+    pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Vec<f32>>> {
+        take_apart(&self.outputs, &flight.0.finish()?)
     }
 
     pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
         match &self.engine {
             #[cfg(feature = "wgpu")]
             Engine::Wgpu(device) => {
-                let reads: Vec<&Slice> = self.outputs.iter().collect();
-                let outputs = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
-                Ok(outputs.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
+                let reads: Vec<&Slice> = self.reads.iter().collect();
+                let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
+                take_apart(&self.outputs, &read)
             }
             #[cfg(feature = "opencl")]
             Engine::OpenCl(device) => {
@@ -360,12 +144,12 @@ impl DeviceSession {
                     .into_iter()
                     .map(|(slice, bytes)| (slice.clone(), bytes.to_vec()))
                     .collect();
-                let reads = self.outputs.clone();
+                let (reads, outputs) = (self.reads.clone(), self.outputs.clone());
                 super::offload::offload(move || {
                     let writes: Vec<(&Slice, &[u8])> =
                         writes.iter().map(|(slice, bytes)| (slice, bytes.as_slice())).collect();
-                    let outputs = device.run(&writes, &recording, &reads.iter().collect::<Vec<_>>())?;
-                    Ok(outputs.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
+                    let read = device.run(&writes, &recording, &reads.iter().collect::<Vec<_>>())?;
+                    take_apart(&outputs, &read)
                 })?
                 .await
             }
@@ -403,92 +187,9 @@ impl DeviceSession {
         }
         device.encode(&self.recording, encoder)?;
         for (index, target) in outputs {
-            let slice = &self.outputs[*index];
+            let slice = &self.outputs[*index].slice;
             encoder.copy_buffer_to_buffer(slice.wgpu_buffer()?, slice.offset, target, 0, slice.bytes);
         }
         Ok(())
     }
-}
-
-/// What the draft's values and constants became.
-struct Resources {
-    stored: Vec<Resource>,
-    constants: Option<Buffer>,
-    planned_bytes: u64,
-}
-
-impl Resources {
-    fn slice(&self, stored: Stored, bytes: u64) -> Result<Slice> {
-        match &self.stored[stored] {
-            Resource::Buffer(slice) => slice.buffer.slice(0, bytes),
-            Resource::Image(_) => Err(Error::Internal("an image as an input or output".to_owned())),
-        }
-    }
-}
-
-fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resources> {
-    let lifetimes = draft.lifetimes();
-    let shared: Vec<Stored> =
-        (0..draft.stored.len()).filter(|&stored| !draft.stored[stored].pinned).collect();
-    let planned = plan(&shared.iter().map(|&stored| lifetimes[stored]).collect::<Vec<_>>());
-    let buffers = planned
-        .buffers
-        .iter()
-        .map(|&bytes| device.alloc(bytes, Memory::Device))
-        .collect::<Result<Vec<_>>>()?;
-    let mut planned_bytes = planned.buffers.iter().sum();
-    let mut stored = Vec::with_capacity(draft.stored.len());
-    for (index, value) in draft.stored.iter().enumerate() {
-        let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
-            (Some([width, height]), _) => (&device.alloc_image(width, height, DType::F32)?).into(),
-            (None, Some(place)) => (&buffers[planned.place[place]]).into(),
-            (None, None) => {
-                planned_bytes += value.bytes;
-                (&device.alloc(value.bytes, Memory::Device)?).into()
-            }
-        };
-        stored.push(resource);
-    }
-    let constants = match draft.constants.len() as u64 {
-        0 => None,
-        bytes => {
-            let buffer = device.alloc(bytes, Memory::Device)?;
-            device.write(&buffer.slice(0, bytes)?, &draft.constants)?;
-            Some(buffer)
-        }
-    };
-    Ok(Resources { stored, constants, planned_bytes })
-}
-
-fn dispatches(
-    device: &dyn Device,
-    draft: &Draft<'_>,
-    steps: &[Step],
-    resources: &Resources,
-) -> Result<Vec<Dispatch>> {
-    let dialect = draft.limits.dialect;
-    steps
-        .iter()
-        .map(|step| {
-            let bind = || -> Result<Dispatch> {
-                let pipeline = device.compile(&step.launch.spec.render(dialect)?)?;
-                let resources = step
-                    .sources
-                    .iter()
-                    .map(|(_, source)| match (source, &resources.constants) {
-                        (Source::Stored(stored), _) => Ok(resources.stored[*stored].clone()),
-                        (Source::Constant { offset, bytes }, Some(constants)) => {
-                            constants.slice(*offset, *bytes).map(Resource::Buffer)
-                        }
-                        (Source::Constant { .. }, None) => {
-                            Err(Error::Internal("a constant without a buffer".to_owned()))
-                        }
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                let (params, groups) = (step.launch.params.clone(), step.launch.groups());
-                Ok(Dispatch { pipeline, resources, params, groups })
-            };
-            bind().map_err(|error| error.at_node(&step.name))
-        })
-        .collect()
 }

@@ -1,13 +1,26 @@
-//! Charts: lines and points over two axes, drawn by plotters.
+//! Charts for a page: lines and points over two axes, drawn by plotters; and the font of all charts.
 //!
-//! `article` writes them as files of their own, `bench` into its page. A logarithmic axis is a
-//! linear one over the logarithms, with ticks at round values: so one drawing serves all.
+//! A logarithmic axis is a linear one over the logarithms, with ticks at round values: so one
+//! drawing serves all.
 
 use anyhow::{Result, anyhow, bail};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::sync::Once;
+
+/// The family that charts ask for: an SVG's reader brings one, a bitmap has this one.
+pub(crate) const FONT: &str = "sans-serif";
+/// Printable ASCII of DejaVu Sans; its licence lies beside it.
+const FONT_FILE: &[u8] = include_bytes!("DejaVuSans-ascii.ttf");
+
+/// Makes [`FONT`] known to plotters.
+pub(crate) fn register_font() {
+    static REGISTERED: Once = Once::new();
+    // It fails for what is no font; the texts' drawing would then fail too, and says so.
+    REGISTERED.call_once(|| drop(plotters::style::register_font(FONT, FontStyle::Normal, FONT_FILE)));
+}
 
 /// How values lie along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,32 +79,19 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
 }
 
-/// Colours that stay apart for colour-blind readers (Okabe and Ito, 2008), yellow and black left out.
-pub(crate) const COLOURS: [RGBColor; 6] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(230, 159, 0),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-];
+/// Colours of the series that a page has.
+pub(crate) const COLOURS: usize = 6;
 
 /// Colours of a chart.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Palette {
-    pub(crate) paper: Option<RGBColor>,
-    pub(crate) ink: RGBColor,
-    pub(crate) grid: RGBColor,
-    pub(crate) series: [RGBColor; COLOURS.len()],
+struct Palette {
+    ink: RGBColor,
+    grid: RGBColor,
+    series: [RGBColor; COLOURS],
 }
-
-/// Black on white, for a file of its own.
-pub(crate) const PAPER: Palette =
-    Palette { paper: Some(WHITE), ink: RGBColor(40, 40, 40), grid: RGBColor(224, 224, 224), series: COLOURS };
 
 /// Colours that stand for the variables of a page's style sheet: see [`themed`].
 const THEMED: Palette = Palette {
-    paper: None,
     ink: RGBColor(1, 0, 240),
     grid: RGBColor(1, 0, 241),
     series: [
@@ -216,11 +216,7 @@ fn failed(error: impl std::fmt::Display) -> anyhow::Error {
 }
 
 /// Draws `chart` on all of `area`.
-pub(crate) fn draw<DB: DrawingBackend>(
-    area: &DrawingArea<DB, Shift>,
-    chart: &Chart,
-    palette: &Palette,
-) -> Result<()> {
+fn draw<DB: DrawingBackend>(area: &DrawingArea<DB, Shift>, chart: &Chart, palette: &Palette) -> Result<()> {
     let points = || chart.series.iter().flat_map(|series| &series.points);
     let (Some(x), Some(y)) = (
         chart.x.scale.span(points().map(|point| point.0)),
@@ -228,10 +224,7 @@ pub(crate) fn draw<DB: DrawingBackend>(
     ) else {
         bail!("{}: no values to draw", chart.title);
     };
-    if let Some(paper) = palette.paper {
-        area.fill(&paper).map_err(failed)?;
-    }
-    let ink = |size: i32| ("sans-serif", size).into_font().color(&palette.ink);
+    let ink = |size: i32| (FONT, size).into_font().color(&palette.ink);
     area.draw(&Text::new(chart.title.clone(), (14, 12), ink(LARGE))).map_err(failed)?;
     let rows = legend(area, chart, palette)?;
     let (_, plot) = area.split_vertically(44 + 20 * rows);
@@ -291,7 +284,7 @@ fn legend<DB: DrawingBackend>(
     palette: &Palette,
 ) -> Result<i32> {
     let width = i32::try_from(area.dim_in_pixel().0)?;
-    let style = ("sans-serif", SMALL).into_font().color(&palette.ink).pos(Pos::new(HPos::Left, VPos::Center));
+    let style = (FONT, SMALL).into_font().color(&palette.ink).pos(Pos::new(HPos::Left, VPos::Center));
     let (mut at, mut row) = (14, 0);
     for series in &chart.series {
         let length = LEGEND.0 + LEGEND.1 * i32::try_from(series.name.chars().count())?;
@@ -324,6 +317,7 @@ fn legend<DB: DrawingBackend>(
 /// `chart` as SVG whose colours are variables of the page around it: `--ink`, `--grid`, `--c0` to
 /// `--c5`. So one drawing serves a light and a dark page.
 pub(crate) fn themed(chart: &Chart, size: (u32, u32)) -> Result<String> {
+    register_font();
     let mut text = String::new();
     draw(&SVGBackend::with_string(&mut text, size).into_drawing_area(), chart, &THEMED)?;
     let variable = |name: &str| format!("var(--{name})");

@@ -28,6 +28,9 @@ const SETS: u64 = 64 << 20;
 /// The share of the peak that is not doubted: nothing is left out that may be this slow.
 const HOPED: f64 = 0.2;
 
+/// Images at once.
+const BATCHES: [usize; 2] = [1, 8];
+
 struct Measurement<'a> {
     arguments: &'a Arguments,
     targets: Vec<Target>,
@@ -241,8 +244,13 @@ impl Measurement<'_> {
         let Some(path) = self.model()? else { return Ok(()) };
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if self.wants(Suite::Posenet) {
-            let model = Model::new(format!("{name} batch 1"), tflite::load(&path)?)?;
-            self.network(&[model]);
+            let graph = tflite::load(&path)?;
+            let mut models = Vec::new();
+            for batch in BATCHES {
+                models.push(Model::new(format!("{name} batch {batch}"), graph.with_batch(batch)?)?);
+            }
+            models.retain(|model| model.name.contains(&self.arguments.case));
+            self.network(&models);
         }
         if self.wants(Suite::Start) {
             let starts = self.targets.iter().map(|target| Box::new(Starts::new(target, &path)) as _);

@@ -20,7 +20,7 @@ pub(in crate::bench) fn page(record: &Record) -> Result<String> {
     let template = environment.get_template("page.html")?;
     let rows = &record.rows;
     let everyone = makers(rows);
-    let colour = |row: &Row| everyone.iter().position(|who| *who == maker(row)).unwrap_or(0) % COLOURS.len();
+    let colour = |row: &Row| everyone.iter().position(|who| *who == maker(row)).unwrap_or(0) % COLOURS;
     let mut sections = Vec::new();
     for (suite, title) in SUITES {
         let of_suite: Vec<&Row> = rows.iter().filter(|row| row.suite == suite).collect();
@@ -91,7 +91,7 @@ fn devices(rows: &[Row]) -> Vec<Value> {
     let everyone = makers(rows);
     seen.into_iter()
         .map(|row| {
-            let colour = everyone.iter().position(|who| *who == maker(row)).unwrap_or(0) % COLOURS.len();
+            let colour = everyone.iter().position(|who| *who == maker(row)).unwrap_or(0) % COLOURS;
             context! { maker => maker(row), device => context! {
                 backend => row.device.backend.clone(),
                 api => row.device.api.clone(),

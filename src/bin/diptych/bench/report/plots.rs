@@ -127,15 +127,24 @@ pub(super) fn nodes(rows: &[Row]) -> Vec<Chart> {
     let nodes: Vec<&Row> = rows.iter().filter(|row| row.metric == "node" && !is_layout(row)).collect();
     let (cases, everyone) = (cases(&nodes), makers(rows));
     let chart = |case: &&str| {
+        // The backend with the most nodes tells their places: another may run several as one.
+        let of_maker = |who: &String| -> Vec<&str> {
+            let of = nodes.iter().filter(|row| row.case == *case && maker(row) == *who);
+            of.map(|row| first_name(row)).collect()
+        };
+        let names = everyone.iter().map(of_maker).max_by_key(Vec::len).unwrap_or_default();
         let lanes = everyone.iter().enumerate().map(|(colour, who)| {
             let of = nodes.iter().filter(|row| row.case == *case && maker(row) == *who);
-            let points = of.enumerate().map(|(index, row)| ((index + 1) as f64, row.median));
+            let points = of.filter_map(|row| {
+                let place = names.iter().position(|name| *name == first_name(row))?;
+                Some(((place + 1) as f64, row.median))
+            });
             series(who.clone(), points.collect(), Mark::Line, colour)
         });
         let lanes: Vec<Series> = lanes.filter(|lane| !lane.points.is_empty()).collect();
         Chart {
             title: format!("{case}: device time of each node"),
-            x: Axis::new("node", Scale::Count(lanes.iter().map(|lane| lane.points.len()).max().unwrap_or(0))),
+            x: Axis::new("node", Scale::Count(names.len())),
             y: Axis::new("microseconds", Scale::Log10),
             series: lanes,
         }
@@ -152,6 +161,13 @@ fn cases<'r>(rows: &[&'r Row]) -> Vec<&'r str> {
         }
     }
     cases
+}
+
+/// A node's name without its number; of nodes that run as one, the first's.
+fn first_name(row: &Row) -> &str {
+    let node = row.node.as_deref().unwrap_or_default();
+    let name = node.split_once(' ').map_or(node, |(_, name)| name);
+    name.split(" + ").next().unwrap_or(name)
 }
 
 /// Whether a node is a change of layout.

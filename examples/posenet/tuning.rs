@@ -1,0 +1,54 @@
+//! Where the kernels come from: the rule, the tuner's record, or a tuning run of its own.
+
+use crate::options::Options;
+use crate::progress;
+use anyhow::{Context as _, Result};
+use diptych::tune::db::Database;
+use diptych::tune::journal::Journal;
+use diptych::{Backend, Context, Graph, Session, Tuner, Tuning};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// What `--db` and `--tune` ask for. Tunes first where that is asked.
+pub fn tuning(options: &Options, context: &Context, graph: &Graph) -> Result<Tuning> {
+    if options.db.is_none() && options.tune.is_none() {
+        return Ok(Tuning::Default);
+    }
+    if context.info().backend == Backend::Cpu && options.tune.is_none() {
+        eprintln!("posenet: the CPU has one kernel for each op; the record is not read");
+        return Ok(Tuning::Default);
+    }
+    let folder = match &options.db {
+        Some(Some(folder)) => folder.clone(),
+        _ => Database::default_dir()?,
+    };
+    let mut database = Database::open(&folder).with_context(|| record(&folder))?;
+    let Some(budget) = options.tune else {
+        return Ok(Tuning::Database(Arc::new(Mutex::new(database))));
+    };
+    let tuner = Tuner::new(context)?.budget(budget);
+    let journal = Journal::open(&folder, &mut database).with_context(|| record(&folder))?;
+    let database = Arc::new(Mutex::new(database));
+    let mut tuner = tuner.database(Arc::clone(&database)).journal(journal);
+    tuner.begin(graph)?;
+    let bar = progress::bar("tuning", 0);
+    let report = tuner.finish(|now| {
+        bar.set_length(now.problems as u64);
+        bar.set_position(now.done as u64);
+    })?;
+    bar.finish_and_clear();
+    let (found, seconds) = (report.problems.len(), report.spent.as_secs_f64());
+    eprintln!("posenet: tuned {found} problems in {seconds:.1} s; {}", record(&folder));
+    Ok(Tuning::Database(database))
+}
+
+fn record(folder: &Path) -> String {
+    format!("the record in {}", folder.display())
+}
+
+/// How many of the network's nodes run by the record.
+pub fn told(session: &Session) -> String {
+    let nodes: Vec<_> = session.steps().into_iter().filter(|step| step.op != "convert").collect();
+    let by_rule = nodes.iter().filter(|step| step.source == "rule").count();
+    format!("{} of {} nodes run as the record says", nodes.len() - by_rule, nodes.len())
+}

@@ -1,0 +1,367 @@
+//! A run before anything is allocated or compiled: which kernels, on which values, in which form.
+
+use super::SessionOptions;
+use super::siblings::{Siblings, siblings};
+use crate::device::DeviceInfo;
+use crate::dtype::{DType, Precision};
+use crate::emit::{Element, Operand};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Node, Problem, Value};
+use crate::host::HostTensor;
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::convert::ConvertOp;
+use crate::ops::{Choice, Launch, Op};
+use crate::plan::Lifetime;
+use crate::shape::Shape;
+use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
+use crate::tune::work_group::{WorkGroup, untuned};
+use crate::tuner::{layout_of, problem_of};
+use half::f16;
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+/// How a value is stored on the device. A value may be stored in several ways at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// NHWC, f32: inputs, outputs, matrices.
+    Rows,
+    /// Slices of four channels, of the session's precision.
+    C4,
+}
+
+/// A stored value: an index into [`Draft::stored`].
+pub(super) type Stored = usize;
+
+#[derive(Debug, Clone)]
+pub(super) struct StoredValue {
+    pub(super) bytes: u64,
+    /// Inputs, outputs and constants keep a buffer of their own.
+    pub(super) pinned: bool,
+    /// Width and height, for an image.
+    pub(super) image: Option<[usize; 2]>,
+}
+
+/// What an operand is bound to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source {
+    Stored(Stored),
+    /// Bytes of the constants' buffer.
+    Constant {
+        offset: u64,
+        bytes: u64,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) op: &'static str,
+    pub(super) flops: u64,
+    /// Where the choice came from.
+    pub(super) from: String,
+    pub(super) launch: Launch,
+    pub(super) sources: Vec<(Operand, Source)>,
+}
+
+/// A part of a stored value, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) stored: Stored,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// Where a graph's inputs and outputs are stored, in its order.
+pub(super) struct Ports {
+    pub(super) inputs: Vec<Part>,
+    pub(super) outputs: Vec<Part>,
+}
+
+/// A run before anything is allocated or compiled.
+pub(super) struct Draft<'a> {
+    graph: &'a Graph,
+    options: &'a SessionOptions,
+    /// Who the device is in the tuner's record.
+    device: DeviceKey,
+    pub(super) limits: Limits,
+    pub(super) stored: Vec<StoredValue>,
+    forms: HashMap<(Value, Form), Stored>,
+    /// Outputs that lie in one buffer with others.
+    parts: HashMap<Value, Part>,
+    pub(super) steps: Vec<Step>,
+    /// Steps that run once, when the session is built.
+    pub(super) setup: Vec<Step>,
+    pub(super) constants: Vec<u8>,
+}
+
+fn bytes_of(data: &[f32], dtype: DType) -> Vec<u8> {
+    match dtype {
+        DType::F32 => bytemuck::cast_slice(data).to_vec(),
+        DType::F16 => data.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
+    }
+}
+
+impl<'a> Draft<'a> {
+    /// Drafts the whole graph. Also gives where its inputs and outputs are stored.
+    pub(super) fn of(
+        graph: &'a Graph,
+        options: &'a SessionOptions,
+        info: &DeviceInfo,
+    ) -> Result<(Self, Ports)> {
+        let mut draft = Draft::new(graph, options, info);
+        for &input in graph.inputs() {
+            draft.store(input, Form::Rows)?;
+        }
+        let groups = siblings(graph, &|name| options.choices.contains_key(name))?;
+        for node in graph.nodes() {
+            let output = node.output();
+            let group = groups.iter().find(|group| group.nodes.iter().any(|node| node.output() == output));
+            match group {
+                None => draft.node(node).map_err(|error| error.at_node(node.name()))?,
+                // All of a group run in the first one's place: what they read is there already.
+                Some(group) if group.nodes[0].output() == output => {
+                    draft.siblings(group).map_err(|error| error.at_node(&group.merged.name))?;
+                }
+                Some(_) => {}
+            }
+        }
+        let ports = |draft: &mut Draft<'_>, values: &[Value]| -> Result<Vec<Part>> {
+            values.iter().map(|&value| draft.port(value)).collect()
+        };
+        let inputs = ports(&mut draft, graph.inputs())?;
+        let outputs = ports(&mut draft, graph.outputs())?;
+        Ok((draft, Ports { inputs, outputs }))
+    }
+
+    fn new(graph: &'a Graph, options: &'a SessionOptions, info: &DeviceInfo) -> Self {
+        Draft {
+            graph,
+            options,
+            device: DeviceKey::of(info),
+            limits: info.limits.clone(),
+            stored: Vec::new(),
+            forms: HashMap::new(),
+            parts: HashMap::new(),
+            steps: Vec::new(),
+            setup: Vec::new(),
+            constants: Vec::new(),
+        }
+    }
+
+    fn store(&mut self, value: Value, form: Form) -> Result<Stored> {
+        let shape = self.graph.shape(value)?;
+        let bytes = match form {
+            Form::C4 => Layout::C4.elements(&shape) * self.options.precision.storage().bytes(),
+            Form::Rows => 4 * shape.elements(),
+        };
+        let pinned = form == Form::Rows
+            && (self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value));
+        self.stored.push(StoredValue { bytes: bytes as u64, pinned, image: None });
+        self.forms.insert((value, form), self.stored.len() - 1);
+        Ok(self.stored.len() - 1)
+    }
+
+    /// `value` in `form`, converting it if it is stored only in the other.
+    fn read(&mut self, value: Value, form: Form) -> Result<Stored> {
+        if let Some(&stored) = self.forms.get(&(value, form)) {
+            return Ok(stored);
+        }
+        let (other, from, to) = match form {
+            Form::C4 => (Form::Rows, Layout::Nhwc, Layout::C4),
+            _ => (Form::C4, Layout::C4, Layout::Nhwc),
+        };
+        let Some(&source) = self.forms.get(&(value, other)) else {
+            return Err(Error::Internal(format!("value {} is read before it is written", value.index())));
+        };
+        let target = self.store(value, form)?;
+        let name = self.graph.name(value)?.to_owned();
+        let op = ConvertOp::new(self.graph.shape(value)?, from, to, self.options.precision)?;
+        let step = self.convert(format!("{name} ({from} to {to})"), &op, Source::Stored(source), target)?;
+        self.steps.push(step);
+        Ok(target)
+    }
+
+    fn convert(&self, name: String, op: &ConvertOp, source: Source, target: Stored) -> Result<Step> {
+        let choice = untuned(op, WorkGroup::Table, &self.limits)?;
+        let launch = op.plan(&choice, &self.limits)?;
+        let sources = vec![(Operand::Src, source), (Operand::Dst, Source::Stored(target))];
+        Ok(Step { name, op: "convert", flops: 0, from: "rule".to_owned(), launch, sources })
+    }
+
+    /// The right operand of a product as an image of `ceil(n / 4) x (k * matrices)` pixels. A
+    /// constant is converted once, a value at each run.
+    fn image(&mut self, name: &str, matrices: usize, k: usize, n: usize, rows: Source) -> Result<Stored> {
+        let shape = Shape::nhwc(matrices, k, 1, n);
+        let op = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
+        self.stored.push(StoredValue { bytes: 0, pinned: true, image: Some(Layout::image_extent(&shape)) });
+        let target = self.stored.len() - 1;
+        let step = self.convert(format!("{name} (B to image2d)"), &op, rows, target)?;
+        match rows {
+            Source::Constant { .. } => self.setup.push(step),
+            Source::Stored(_) => self.steps.push(step),
+        }
+        Ok(target)
+    }
+
+    fn constant(&mut self, bytes: &[u8]) -> Source {
+        let alignment = self.limits.binding_alignment.max(256);
+        let offset = (self.constants.len() as u64).next_multiple_of(alignment);
+        self.constants.resize(offset as usize, 0);
+        self.constants.extend_from_slice(bytes);
+        // Whole vec4s, so that a kernel may bind the range as such.
+        let length = (bytes.len() as u64).next_multiple_of(16);
+        self.constants.resize((offset + length) as usize, 0);
+        Source::Constant { offset, bytes: length }
+    }
+
+    /// The choice for a node, and where it came from.
+    fn choice(&self, node: &Node, op: &dyn Op) -> Result<(Choice, String)> {
+        if let Some(choice) = self.options.choices.get(node.name()) {
+            op.fits(choice, &self.limits)?;
+            return Ok((*choice, "by hand".to_owned()));
+        }
+        if let Some(database) = self.options.tuning.database() {
+            let database = database.lock().unwrap_or_else(PoisonError::into_inner);
+            let problem = ProblemKey::of(op, layout_of(op));
+            let found = database.lookup(&self.device, &problem, &|choice| {
+                op.fits(choice, &self.limits).ok()?;
+                SourceHash::of_kernel(op, choice, &self.limits).ok()
+            });
+            if let Some(found) = found {
+                return Ok((found.choice, found.from.to_string()));
+            }
+        }
+        Ok((untuned(op, self.options.work_group, &self.limits)?, "rule".to_owned()))
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let problem = self.graph.problem(node, self.options.precision)?;
+        let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
+        // The inputs' conversions come before the step, so they are made before its output.
+        for input in node.inputs() {
+            self.read(input, form)?;
+        }
+        let dst = self.store(node.output(), form)?;
+        self.step(node, dst)
+    }
+
+    /// Nodes that run as one: a step that computes all, and one that gives each its rows.
+    fn siblings(&mut self, group: &Siblings<'_>) -> Result<()> {
+        let precision = self.options.precision;
+        let shapes =
+            group.nodes.iter().map(|node| self.graph.shape(node.output())).collect::<Result<Vec<_>>>()?;
+        let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
+        let shape = Shape { c: channels.iter().sum(), ..shapes[0] };
+        let op = ConvertOp::parts(shape, &channels, precision)?;
+        let mut own = |bytes: usize, pinned| {
+            self.stored.push(StoredValue { bytes: bytes as u64, pinned, image: None });
+            self.stored.len() - 1
+        };
+        let map = own(Layout::C4.elements(&shape) * precision.storage().bytes(), false);
+        let rows = own(4 * shape.elements(), true);
+        self.step(&group.merged, map)?;
+        let step = self.convert(format!("{} (rows)", group.merged.name), &op, Source::Stored(map), rows)?;
+        self.steps.push(step);
+        let mut offset = 0;
+        for (node, shape) in group.nodes.iter().zip(shapes) {
+            let bytes = 4 * shape.elements() as u64;
+            self.parts.insert(node.output(), Part { stored: rows, offset, bytes });
+            offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// Where the rows of an input or output are.
+    fn port(&mut self, value: Value) -> Result<Part> {
+        if let Some(&part) = self.parts.get(&value) {
+            return Ok(part);
+        }
+        let stored = self.read(value, Form::Rows)?;
+        Ok(self.whole(stored))
+    }
+
+    /// All of a stored value.
+    pub(super) fn whole(&self, stored: Stored) -> Part {
+        Part { stored, offset: 0, bytes: self.stored[stored].bytes }
+    }
+
+    /// The step of `node`, which writes `dst`.
+    fn step(&mut self, node: &Node, dst: Stored) -> Result<()> {
+        let problem = self.graph.problem(node, self.options.precision)?;
+        let tunable = problem_of(&problem);
+        let op = tunable.op();
+        let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
+        let (choice, from) = self.choice(node, op)?;
+        let launch = op.plan(&choice, &self.limits)?;
+        let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
+        for binding in launch.spec.interface.bindings.clone() {
+            let operand = binding.operand;
+            let mut pack = |tensor: &Option<HostTensor>| -> Result<Source> {
+                let tensor = tensor.as_ref().ok_or_else(|| {
+                    Error::Internal(format!("node {:?} has no {}", node.name(), operand.name()))
+                })?;
+                let packed = op.pack(&choice, operand, &tensor.to_nhwc())?;
+                Ok(self.constant(&bytes_of(&packed, binding.element.dtype())))
+            };
+            let source = match operand {
+                Operand::Src | Operand::A => Source::Stored(self.read(node.input, form)?),
+                Operand::Weights => pack(&node.weights)?,
+                Operand::Bias => pack(&node.extras.bias)?,
+                Operand::Slope => pack(&node.extras.slope)?,
+                Operand::B => self.right(node, &problem, op, &choice, binding.element)?,
+                Operand::Residual => match node.extras.residual {
+                    Some(residual) => Source::Stored(self.read(residual, form)?),
+                    None => return Err(Error::Internal("a residual that is not there".to_owned())),
+                },
+                Operand::Dst | Operand::C => Source::Stored(dst),
+            };
+            sources.push((operand, source));
+        }
+        let (name, flops) = (node.name().to_owned(), op.flops());
+        self.steps.push(Step { name, op: op.name(), flops, from, launch, sources });
+        Ok(())
+    }
+
+    /// The right operand of a product, as a buffer or an image.
+    fn right(
+        &mut self,
+        node: &Node,
+        problem: &Problem,
+        op: &dyn Op,
+        choice: &Choice,
+        element: Element,
+    ) -> Result<Source> {
+        let rows = match (&node.weights, node.right) {
+            (Some(tensor), _) => {
+                let packed = op.pack(choice, Operand::B, &tensor.to_nhwc())?;
+                self.constant(&bytes_of(&packed, element.dtype()))
+            }
+            (None, Some(value)) => Source::Stored(self.read(value, Form::Rows)?),
+            (None, None) => return Err(Error::Internal("a product without B".to_owned())),
+        };
+        let (Element::Image2d(_), Problem::Gemm(gemm)) = (element, problem) else {
+            return Ok(rows);
+        };
+        let matrices = if gemm.shared_b { 1 } else { gemm.batch };
+        Ok(Source::Stored(self.image(node.name(), matrices, gemm.k, gemm.n, rows)?))
+    }
+
+    /// When each stored value is written first and used last.
+    pub(super) fn lifetimes(&self) -> Vec<Lifetime> {
+        self.stored
+            .iter()
+            .enumerate()
+            .map(|(stored, value)| {
+                let uses = self.steps.iter().enumerate().filter(|(_, step)| {
+                    step.sources
+                        .iter()
+                        .any(|(_, source)| matches!(source, Source::Stored(used) if *used == stored))
+                });
+                let mut steps = uses.map(|(step, _)| step);
+                let first = steps.next().unwrap_or(0);
+                Lifetime { bytes: value.bytes, first, last: steps.next_back().unwrap_or(first) }
+            })
+            .collect()
+    }
+}

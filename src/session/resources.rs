@@ -1,0 +1,104 @@
+//! What a draft becomes on a device: buffers, images and compiled kernels.
+
+use super::draft::{Draft, Part, Source, Step, Stored};
+use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
+use crate::dtype::DType;
+use crate::emit::KernelSource;
+use crate::error::{Error, Result};
+use crate::plan::plan;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// What the draft's values and constants became.
+pub(super) struct Resources {
+    stored: Vec<Resource>,
+    constants: Option<Buffer>,
+    pub(super) planned_bytes: u64,
+}
+
+impl Resources {
+    /// The buffer of an input or output.
+    pub(super) fn slice(&self, part: &Part) -> Result<Slice> {
+        match &self.stored[part.stored] {
+            Resource::Buffer(slice) => slice.buffer.slice(part.offset, part.bytes),
+            Resource::Image(_) => Err(Error::Internal("an image as an input or output".to_owned())),
+        }
+    }
+}
+
+/// Plans the memory, allocates it and uploads the constants.
+pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resources> {
+    let lifetimes = draft.lifetimes();
+    let shared: Vec<Stored> =
+        (0..draft.stored.len()).filter(|&stored| !draft.stored[stored].pinned).collect();
+    let planned = plan(&shared.iter().map(|&stored| lifetimes[stored]).collect::<Vec<_>>());
+    let buffers = planned
+        .buffers
+        .iter()
+        .map(|&bytes| device.alloc(bytes, Memory::Device))
+        .collect::<Result<Vec<_>>>()?;
+    let mut planned_bytes = planned.buffers.iter().sum();
+    let mut stored = Vec::with_capacity(draft.stored.len());
+    for (index, value) in draft.stored.iter().enumerate() {
+        let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
+            (Some([width, height]), _) => (&device.alloc_image(width, height, DType::F32)?).into(),
+            (None, Some(place)) => (&buffers[planned.place[place]]).into(),
+            (None, None) => {
+                planned_bytes += value.bytes;
+                (&device.alloc(value.bytes, Memory::Device)?).into()
+            }
+        };
+        stored.push(resource);
+    }
+    let constants = match draft.constants.len() as u64 {
+        0 => None,
+        bytes => {
+            let buffer = device.alloc(bytes, Memory::Device)?;
+            device.write(&buffer.slice(0, bytes)?, &draft.constants)?;
+            Some(buffer)
+        }
+    };
+    Ok(Resources { stored, constants, planned_bytes })
+}
+
+/// Compiles the kernels of `steps`, several at a time, and gives them their arguments.
+pub(super) fn dispatches(
+    device: &dyn Device,
+    draft: &Draft<'_>,
+    steps: &[Step],
+    resources: &Resources,
+) -> Result<Vec<Dispatch>> {
+    let dialect = draft.limits.dialect;
+    let mut sources = Vec::with_capacity(steps.len());
+    for step in steps {
+        sources.push(step.launch.spec.render(dialect).map_err(|error| error.at_node(&step.name))?);
+    }
+    // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
+    // wrong is told below, by the first node it concerns.
+    let distinct: BTreeMap<&str, &KernelSource> =
+        sources.iter().map(|source| (source.text.as_str(), source)).collect();
+    distinct.into_par_iter().for_each(|(_, source)| drop(device.compile(source)));
+    steps
+        .iter()
+        .zip(&sources)
+        .map(|(step, source)| {
+            let pipeline = device.compile(source).map_err(|error| error.at_node(&step.name))?;
+            let resources = step.sources.iter().map(|(_, source)| bound(source, resources));
+            let resources =
+                resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;
+            let (params, groups) = (step.launch.params.clone(), step.launch.groups());
+            Ok(Dispatch { pipeline, resources, params, groups })
+        })
+        .collect()
+}
+
+/// What an operand is given.
+fn bound(source: &Source, resources: &Resources) -> Result<Resource> {
+    match (source, &resources.constants) {
+        (Source::Stored(stored), _) => Ok(resources.stored[*stored].clone()),
+        (Source::Constant { offset, bytes }, Some(constants)) => {
+            constants.slice(*offset, *bytes).map(Resource::Buffer)
+        }
+        (Source::Constant { .. }, None) => Err(Error::Internal("a constant without a buffer".to_owned())),
+    }
+}
