@@ -1,7 +1,7 @@
 //! The `diptych` command line.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
-//! 2 wrong usage.
+//! 2 wrong usage, 130 interrupted.
 
 mod article;
 mod bench;
@@ -11,6 +11,7 @@ mod db;
 mod devices;
 mod emit;
 mod flags;
+mod interrupt;
 mod npy;
 mod run;
 mod tune;
@@ -70,6 +71,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", sentence(&error));
+            if error.is::<interrupt::Interrupted>() {
+                return interrupt::EXIT_CODE.into();
+            }
             ExitCode::FAILURE
         }
     }
