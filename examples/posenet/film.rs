@@ -86,7 +86,7 @@ fn frames(source: &Path, fps: f32) -> Result<(Option<u64>, Box<dyn Iterator<Item
     if source.is_dir() {
         let paths = pictures(source)?;
         ensure!(!paths.is_empty(), "{name}: found no pictures (jpg, png, bmp)");
-        let delay = Delay::from_saturating_duration(Duration::from_secs_f32(1.0 / fps));
+        let delay = Delay::from_numer_denom_ms((1000.0 / fps).round() as u32, 1);
         let count = paths.len() as u64;
         let frames = paths.into_iter().map(move |path| Ok((Picture::open(&path)?, delay)));
         return Ok((Some(count), Box::new(frames)));

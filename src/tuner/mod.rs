@@ -3,8 +3,9 @@
 
 mod guarded;
 mod report;
+mod rows;
 
-pub use report::{ProblemReport, Report};
+pub use report::{ProblemReport, Report, TunerProgress};
 
 use crate::context::Context;
 use crate::device::Device;
@@ -14,11 +15,12 @@ use crate::graph::{Graph, Node};
 use crate::layout::Layout;
 use crate::ops::{Choice, Op};
 use crate::session::siblings::siblings;
-use crate::tune::db::{Database, Row, Timing, Verdict as RowVerdict};
+use crate::tune::db::{Database, Row, Verdict as RowVerdict};
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
-use crate::tune::{OpBench, Outcome, Problem, Progress, Search, Trial, TuneOptions, Tuning};
+use crate::tune::{OpBench, Problem, Progress, Search, Trial, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
+use rows::{recalled, recorded, same_trial, timing};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,27 +59,9 @@ struct Current {
     job: Job,
     bench: OpBench,
     keys: Keys,
+    /// What the record has on the candidates.
+    known: Vec<Trial>,
     run: Tuning,
-}
-
-/// How far a tuner is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TunerProgress {
-    /// Problems with a verdict.
-    pub done: usize,
-    /// Problems there are.
-    pub problems: usize,
-    /// Candidates tried of the present problem.
-    pub tried: usize,
-    /// Candidates of the present problem.
-    pub candidates: usize,
-}
-
-impl TunerProgress {
-    /// Whether everything is tuned.
-    pub fn is_finished(&self) -> bool {
-        self.done == self.problems
-    }
 }
 
 /// Tunes the nodes of a network.
@@ -124,11 +108,16 @@ impl Tuner {
     /// # Errors
     /// If the context runs on the CPU backend, which has no kernels to choose from.
     pub fn new(context: &Context) -> Result<Self> {
-        let Ok(device) = context.engine.shared() else {
-            return Err(Error::unsupported("tuning", "the CPU backend has no kernels to choose from"));
-        };
+        match context.engine.shared() {
+            Ok(device) => Ok(Self::on(device)),
+            Err(_) => Err(Error::unsupported("tuning", "the CPU backend has no kernels to choose from")),
+        }
+    }
+
+    /// As [`Tuner::new`], on a device without a context.
+    pub fn on(device: Arc<dyn Device>) -> Self {
         let report = Report { device: device.info().to_string(), ..Default::default() };
-        Ok(Tuner {
+        Tuner {
             device,
             database: Arc::new(Mutex::new(Database::in_memory())),
             journal: None,
@@ -141,7 +130,7 @@ impl Tuner {
             problems: 0,
             current: None,
             report,
-        })
+        }
     }
 
     /// How widely to look for each problem.
@@ -273,7 +262,7 @@ impl Tuner {
             };
             match current.run.step(&mut bench, left)? {
                 Progress::Working { tried, candidates } => inner = (tried, candidates),
-                Progress::Finished => self.close()?,
+                Progress::Finished => self.close(false)?,
             }
             if start.elapsed() >= budget {
                 break;
@@ -303,7 +292,7 @@ impl Tuner {
                 database: &self.database,
             };
             current.run.cancel(&mut bench)?;
-            self.close()?;
+            self.close(true)?;
         }
         Ok(())
     }
@@ -349,13 +338,34 @@ impl Tuner {
         };
         let warm: Vec<Choice> =
             self.lookup(job.problem.op(), &job.key).map(|(choice, _)| choice).into_iter().collect();
-        let options = TuneOptions { search, warm, seed: self.seed, ..Default::default() };
         let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
+        let known = self.known(&job, &keys);
+        let options =
+            TuneOptions { search, warm, known: known.clone(), seed: self.seed, ..Default::default() };
         let run = Tuning::new(&bench, options)?;
-        Ok(Current { job, bench, keys, run })
+        Ok(Current { job, bench, keys, known, run })
     }
 
-    fn close(&mut self) -> Result<()> {
+    /// What the record has on a problem's candidates: which must not be tried again, and the times
+    /// of a run that was cancelled.
+    fn known(&self, job: &Job, keys: &Keys) -> Vec<Trial> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = database.tried(&DeviceKey::of(self.device.info()), &job.key);
+        rows.filter_map(|row| {
+            let choice = row.key.choice.resolve(&job.key.op)?;
+            // Of another text or tuner version: it says nothing about today's kernel.
+            (keys.of(&choice) == row.key).then_some(())?;
+            if !row.verdict.bars() && self.retune {
+                return None;
+            }
+            recalled(choice, row)
+        })
+        .collect()
+    }
+
+    /// Records the present problem's trials. Of a run that was `cancelled` no default wins: the
+    /// problem is not judged yet.
+    fn close(&mut self, cancelled: bool) -> Result<()> {
         let Some(current) = self.current.take() else { return Ok(()) };
         let Some(verdict) = current.run.verdict() else {
             return Err(Error::Internal("a tuning run ended without a verdict".to_owned()));
@@ -368,8 +378,12 @@ impl Tuner {
         let rows: Vec<Row> = verdict
             .trials
             .iter()
+            .filter(|trial| !current.known.iter().any(|known| same_trial(known, trial)))
             .filter_map(|trial| {
-                let verdict = recorded(&trial.outcome)?;
+                let verdict = match recorded(&trial.outcome)? {
+                    RowVerdict::Winner if cancelled && verdict.interval.is_none() => RowVerdict::Loser,
+                    verdict => verdict,
+                };
                 Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
             })
             .collect();
@@ -390,28 +404,4 @@ impl Tuner {
         });
         self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
     }
-}
-
-/// What the record keeps of an outcome; nothing of a candidate that was not judged.
-fn recorded(outcome: &Outcome) -> Option<RowVerdict> {
-    Some(match outcome {
-        Outcome::Winner => RowVerdict::Winner,
-        Outcome::Loser { .. } => RowVerdict::Loser,
-        Outcome::Wrong { detail } => RowVerdict::Wrong { detail: detail.clone() },
-        Outcome::Rejected { .. } | Outcome::Cancelled => return None,
-        Outcome::Failed { message } => RowVerdict::Failed { reason: message.clone() },
-        Outcome::TimedOut { .. } => RowVerdict::TimedOut,
-    })
-}
-
-fn timing(trial: &Trial, default: Option<Duration>) -> Option<Timing> {
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let [p10, p90] = trial.percentiles?;
-    Some(Timing {
-        median_ns: nanoseconds(trial.median?),
-        p10_ns: nanoseconds(p10),
-        p90_ns: nanoseconds(p90),
-        samples: u32::try_from(trial.samples).unwrap_or(u32::MAX),
-        default_ns: default.map(nanoseconds),
-    })
 }
