@@ -26,6 +26,9 @@ const PROFILES: usize = 5;
 /// A picture and how long it is shown.
 type Shown = (Picture, Delay);
 
+/// Frames, as they are read.
+type Frames = Box<dyn Iterator<Item = Result<Shown>>>;
+
 /// Makes the animation: the text to tell.
 pub fn film(options: &Options, source: &Path, model: &Path, network: &mut Network) -> Result<String> {
     let (count, frames) = frames(source, options.fps)?;
@@ -81,7 +84,7 @@ pub fn film(options: &Options, source: &Path, model: &Path, network: &mut Networ
 }
 
 /// The frames of a folder, by name, or of an animated GIF, and how many they are where that is known.
-fn frames(source: &Path, fps: f32) -> Result<(Option<u64>, Box<dyn Iterator<Item = Result<Shown>>>)> {
+fn frames(source: &Path, fps: f32) -> Result<(Option<u64>, Frames)> {
     let name = source.display().to_string();
     if source.is_dir() {
         let paths = pictures(source)?;
