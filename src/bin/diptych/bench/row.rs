@@ -59,12 +59,13 @@ pub struct Device {
 pub struct Row {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// The suite: `baseline`, `gemm`, `ops`, `work-groups`, `posenet` or `start`.
+    /// The suite: `baseline`, `gemm`, `ops`, `work-groups`, `posenet`, `start` or `peers`.
     pub suite: String,
     /// What was run: the op, its precision and the problem, as the tuner's record words it.
     pub case: String,
     /// `device` (one run, device time), `host` (host to host), `node` (device time of one node),
-    /// `process` (from the start of a process to its first result).
+    /// `process` (from the start of a process to its first result), `wall` (one of many launches, host
+    /// clock).
     pub metric: String,
     /// The node, if it is one, with its place before it.
     pub node: Option<String>,

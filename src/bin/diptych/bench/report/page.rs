@@ -153,6 +153,7 @@ fn metric(row: &Row) -> &'static str {
         "host" => "host to host",
         "process" => "process start to result",
         "node" => "device, one node",
+        "wall" => "wall",
         _ => "device",
     }
 }
