@@ -33,7 +33,7 @@ pub struct Machine {
     pub command: String,
     /// The crate's version.
     pub version: String,
-    /// The commit of the checkout that the program was started from, if there is one.
+    /// `DIPTYCH_COMMIT` of the build, or the commit of the checkout that the program lies in.
     pub commit: Option<String>,
     /// Whether the program was built without optimisation: host times are then worth little.
     pub debug_build: bool,
