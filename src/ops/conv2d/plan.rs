@@ -8,6 +8,7 @@ use super::Conv2dOp;
 use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::plan::{Choice, Launch, Op};
@@ -69,12 +70,17 @@ impl Op for Conv2dOp {
         [extent(output.w).div_ceil(tile[0]), extent(output.h), tiles * extent(output.n)]
     }
 
+    fn layouts(&self, variant: &'static str) -> &'static [Layout] {
+        if variant == "direct" { spec::MAPS } else { &[Layout::C4] }
+    }
+
     fn dst_depth(&self) -> u32 {
         extent(self.0.output.slices())
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
+        spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)
     }
 
@@ -103,7 +109,7 @@ impl Op for Conv2dOp {
         constants.push(("GROUPED", Value::U32(u32::from(grouped))));
         constants.push(("TILE_X", Value::U32(choice.tile[0])));
         constants.push(("TILE_Z", Value::U32(choice.tile[2])));
-        let interface = spec::interface(spec::convolution_bindings(problem), &params);
+        let interface = spec::interface(spec::convolution_bindings(problem, choice), &params);
         Ok(Launch {
             spec: spec::kernel(OP, choice, constants, problem.precision, problem.epilogue, interface),
             params: params.into_iter().map(|(_, value)| value).collect(),

@@ -66,7 +66,8 @@ fn the_distance_is_in_doublings_and_only_between_equal_kernels() {
 
 #[test]
 fn a_variant_is_known_by_its_op() {
-    let key = ChoiceKey { variant: "micro".into(), tile: [4, 2, 1], work_group: [8, 8, 1] };
+    let key =
+        ChoiceKey { variant: "micro".into(), tile: [4, 2, 1], work_group: [8, 8, 1], layout: "c4".into() };
     let choice = key.resolve("pointwise").expect("pointwise has micro");
     assert_eq!(ChoiceKey::from(choice), key);
     assert_eq!(key.to_string(), choice.to_string());
@@ -86,7 +87,7 @@ fn a_kernels_hash_tells_all_but_extents() {
     };
     let hash = |op: &dyn Op, x: u32, limits: &Limits| {
         let (variant, tile) = op.space(limits)[0];
-        let choice = Choice { variant, tile, work_group: [x, 1, 1] };
+        let choice = Choice::new(variant, tile, [x, 1, 1]);
         SourceHash::of_kernel(op, &choice, limits).expect("the kernel's text")
     };
     for limits in [Limits::webgpu(), Limits::opencl()] {
