@@ -3,6 +3,7 @@
 
 use super::{Activation, Dialect, KernelSource, templates};
 use crate::dtype::Precision;
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::{self, Choice, Op, OpEntry};
 use std::collections::BTreeSet;
@@ -193,8 +194,12 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
         let mut seen = BTreeSet::new();
         walk(dialect, Precision::F32, |entry, op, choice| {
             let reviewed = work_groups(op, choice.variant, choice.tile)[0];
-            if choice.work_group == reviewed && seen.insert((entry.name, choice.variant)) {
-                let name = format!("{}_{}.{}", entry.name, choice.variant, dialect.folder_and_ending().1);
+            if choice.work_group == reviewed
+                && seen.insert((entry.name, choice.variant, choice.layout.to_string()))
+            {
+                let images = if choice.layout == Layout::C4 { "" } else { "_image2d" };
+                let ending = dialect.folder_and_ending().1;
+                let name = format!("{}_{}{images}.{ending}", entry.name, choice.variant);
                 insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
                     insta::assert_snapshot!(name, render(op, &choice, dialect).text);
                 });

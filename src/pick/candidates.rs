@@ -108,7 +108,7 @@ fn layout(op: &str, variant: &str) -> Layout {
     match (op, variant) {
         ("gemm", "image2d") => Layout::Image2d,
         ("gemm", _) => Layout::Nhwc,
-        ("convert", "unpack" | "unpack_image2d") => Layout::Nhwc,
+        ("convert", "unpack" | "unpack_parts" | "unpack_image2d") => Layout::Nhwc,
         ("convert", "pack_image2d" | "c4_to_image2d") => Layout::Image2d,
         _ => Layout::C4,
     }
@@ -124,8 +124,11 @@ mod tests {
         let limits = Limits::opencl();
         for entry in ops::all() {
             for op in (entry.examples)(Precision::F32).expect("valid examples") {
-                for variant in entry.variants {
-                    let Ok(launch) = first_launch(&*op, variant, Layout::C4, &limits) else { continue };
+                let each = entry.variants.iter();
+                let each = each
+                    .flat_map(|variant| op.layouts(variant.name).iter().map(move |maps| (variant, *maps)));
+                for (variant, maps) in each {
+                    let Ok(launch) = first_launch(&*op, variant, maps, &limits) else { continue };
                     let bindings = &launch.spec.interface.bindings;
                     let wanted = if op.name() == "gemm" { Operand::B } else { Operand::Dst };
                     let found = bindings.iter().find(|binding| binding.operand == wanted).expect("bound");
@@ -134,7 +137,8 @@ mod tests {
                         ("gemm", _) | (_, Element::Scalar(_)) => Layout::Nhwc,
                         (_, Element::Vec4(_)) => Layout::C4,
                     };
-                    assert_eq!(super::layout(op.name(), variant.name), layout, "{}", launch.spec.label());
+                    let found = candidate(&*op, variant, maps, Precision::F32, &limits).kernel.layout;
+                    assert_eq!(found, layout, "{}", launch.spec.label());
                 }
             }
         }

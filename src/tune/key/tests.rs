@@ -76,6 +76,22 @@ fn a_variant_is_known_by_its_op() {
 }
 
 #[test]
+fn rows_of_before_layouts_are_of_buffers() {
+    let old = r#"{"variant":"direct","tile":[1,1,1],"work_group":[8,4,8]}"#;
+    let key: ChoiceKey = serde_json::from_str(old).expect("an old row's choice");
+    let choice = key.resolve("pointwise").expect("pointwise has direct");
+    assert_eq!(choice.layout, Layout::C4);
+    assert_eq!(serde_json::to_string(&key).expect("text"), old, "and are written as they were");
+    let images = ChoiceKey::from(choice.with_layout(Layout::Image2d));
+    assert_eq!(images.to_string(), "direct image2d tile 1x1x1 work-group (8,4,8)");
+    let text = serde_json::to_string(&images).expect("text");
+    assert_eq!(serde_json::from_str::<ChoiceKey>(&text).expect("a choice"), images, "{text}");
+    assert_eq!(images.resolve("pointwise"), Some(choice.with_layout(Layout::Image2d)));
+    let tomorrow = ChoiceKey { layout: "image3d".into(), ..images };
+    assert_eq!(tomorrow.resolve("pointwise"), None);
+}
+
+#[test]
 fn a_kernels_hash_tells_all_but_extents() {
     let gemm = |m, n, k| -> Box<dyn Op> { Box::new(ops::gemm::GemmOp::packed(m, n, k)) };
     let conv = |input: [usize; 4], outputs, down: usize| -> Box<dyn Op> {
