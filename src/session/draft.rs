@@ -276,13 +276,7 @@ impl<'a> Draft<'a> {
 
     fn node(&mut self, node: &Node) -> Result<()> {
         let chosen = self.chosen(node)?;
-        let form = Form::of(&chosen.problem, &chosen.choice);
-        // The inputs' conversions come before the step, so they are made before its output.
-        for input in node.inputs() {
-            self.read(input, form)?;
-        }
-        let dst = self.store(node.output(), form)?;
-        self.step(node, dst, chosen)
+        self.step(node, None, chosen)
     }
 
     /// Nodes that run as one: a step that computes all, and one that gives each its rows.
@@ -300,7 +294,7 @@ impl<'a> Draft<'a> {
         let map = own(Layout::C4.elements(&shape) * precision.storage().bytes(), false);
         let rows = own(4 * shape.elements(), true);
         let chosen = self.chosen(&group.merged)?;
-        self.step(&group.merged, map, chosen)?;
+        self.step(&group.merged, Some(map), chosen)?;
         let step = self.convert(format!("{} (rows)", group.merged.name), &op, Source::Stored(map), rows)?;
         self.steps.push(step);
         let mut offset = 0;
@@ -326,8 +320,9 @@ impl<'a> Draft<'a> {
         Part { stored, offset: 0, bytes: self.stored[stored].bytes }
     }
 
-    /// The step of `node`, which writes `dst`.
-    fn step(&mut self, node: &Node, dst: Stored, chosen: Chosen) -> Result<()> {
+    /// The step of `node`, which writes `dst`, or else the node's value. Conversions of what it reads
+    /// come before it.
+    fn step(&mut self, node: &Node, dst: Option<Stored>, chosen: Chosen) -> Result<()> {
         let Chosen { problem, choice, from } = chosen;
         let form = Form::of(&problem, &choice);
         let tunable = problem_of(&problem);
@@ -344,6 +339,10 @@ impl<'a> Draft<'a> {
                 Ok(self.constant(&bytes_of(&packed, binding.element.dtype())))
             };
             let source = match operand {
+                // A kernel for inputs of few channels reads NHWC rows.
+                Operand::Src if matches!(binding.element, Element::Scalar(_)) => {
+                    Source::Stored(self.read(node.input, Form::Rows)?)
+                }
                 Operand::Src | Operand::A => Source::Stored(self.read(node.input, form)?),
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,
@@ -353,7 +352,10 @@ impl<'a> Draft<'a> {
                     Some(residual) => Source::Stored(self.read(residual, form)?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),
                 },
-                Operand::Dst | Operand::C => Source::Stored(dst),
+                Operand::Dst | Operand::C => Source::Stored(match dst {
+                    Some(stored) => stored,
+                    None => self.store(node.output(), form)?,
+                }),
             };
             sources.push((operand, source));
         }

@@ -60,6 +60,7 @@ pub struct OpBench {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     operand: Operand,
+    element: Element,
     dtype: DType,
     image: bool,
     content: u64,
@@ -166,6 +167,8 @@ impl OpBench {
             (Problem::Gemm(op), Operand::C, _) if op.beta.0 == 0.0 => Ok(vec![f32::NAN; op.elements_c()]),
             (Problem::Convert(op), Operand::Dst, _) => Ok(vec![f32::NAN; op.to.elements(&op.shape)]),
             (_, Operand::Dst, Some(conv)) => Ok(vec![f32::NAN; Layout::C4.elements(&conv.output)]),
+            // A kernel that reads NHWC rows.
+            (_, Operand::Src, Some(_)) if matches!(binding.element, Element::Scalar(_)) => given().cloned(),
             (_, Operand::Src, Some(conv)) => c4(conv.input, given()?),
             (_, Operand::Residual, Some(conv)) => c4(conv.output, given()?),
             _ => given().cloned(),
@@ -177,6 +180,7 @@ impl OpBench {
         let constant = matches!(binding.operand, Operand::Weights | Operand::Bias | Operand::Slope);
         let mut key = Key {
             operand: binding.operand,
+            element: binding.element,
             dtype: binding.element.dtype(),
             image: matches!(binding.element, Element::Image2d(_)),
             content: 0,

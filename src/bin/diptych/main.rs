@@ -4,7 +4,9 @@
 //! 2 wrong usage, 130 interrupted.
 
 mod article;
+mod bench;
 mod candidates;
+mod charts;
 mod db;
 mod devices;
 mod emit;
@@ -35,6 +37,8 @@ enum Command {
     Tune(tune::Arguments),
     /// Time a network's nodes with several work-groups, untuned and tuned, on every API.
     Article(article::Arguments),
+    /// Measure ops and networks on every API of this machine, interleaved; draw and compare.
+    Bench(Box<bench::Arguments>),
     /// Run a TensorFlow Lite model on tensors from .npy files.
     Run(run::Arguments),
     /// Print the work-groups that a rule gives.
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Command::Db(arguments) => db::main(arguments),
         Command::Tune(arguments) => tune::main(arguments),
         Command::Article(arguments) => article::main(arguments),
+        Command::Bench(arguments) => bench::main(arguments),
         Command::Run(arguments) => run::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),
