@@ -78,6 +78,7 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn run(options: &Options) -> Result<()> {
+    let start = Instant::now();
     check_output(options)?;
     let (name, graph) = model::graph(options)?;
     let model = Model::of(&graph).with_context(|| format!("{}", name.display()))?;
@@ -101,19 +102,21 @@ fn run(options: &Options) -> Result<()> {
         return told(&compare::compare(options, &picture, &mut pair)?);
     }
     let mut network = Network::new(options, options.backend, &model, &graph)?;
-    one(options, (&name, &image), &picture, &mut network)
+    one(options, (&name, &image), &picture, &mut network, start)
 }
 
-/// One picture: its people, the drawing, and the times.
+/// One picture: its people, the drawing, and the times, from the program's `start` on.
 fn one(
     options: &Options,
     (model, image): (&Path, &Path),
     picture: &Picture,
     network: &mut Network,
+    start: Instant,
 ) -> Result<()> {
     let input = network.model.input(picture)?;
     // The first run warms the device up; its outputs are as good as any.
     let (heads, first) = progress::spinner("running the network", || network.run(&input))?;
+    eprintln!("posenet: first result after {:.2} s", start.elapsed().as_secs_f64());
     let several = options.several();
     let poses = model::poses(&heads, &network.model, picture, several)?;
     let output = options.output();
