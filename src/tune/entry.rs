@@ -28,6 +28,8 @@ pub(super) enum State {
 pub(super) struct Entry {
     pub(super) choice: Choice,
     pub(super) state: State,
+    /// How long its check took, which is its first run.
+    pub(super) checked_in: Duration,
     /// Runs inside one sample.
     pub(super) repeats: u32,
     /// How often `repeats` was raised.
@@ -51,6 +53,7 @@ impl Entry {
         Entry {
             choice,
             state: State::Waiting,
+            checked_in: Duration::ZERO,
             repeats: 1,
             raised: 0,
             retaken: 0,

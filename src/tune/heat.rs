@@ -1,0 +1,54 @@
+//! How long a device has been busy: a GPU that idles lowers its clock, and takes its time to raise
+//! it again.
+//!
+//! On an NVIDIA H200 under Vulkan a depthwise convolution took 6.7 us, 16.9 us after a second of
+//! idling, and 6.7 us again only after some 300 ms of unbroken work; with a short sample every
+//! 20 ms the clock stayed low for good. So heat is busy time less idle time, between none and
+//! [`HOT`].
+
+use std::time::{Duration, Instant};
+
+/// Busy time after which the clock is as high as it gets.
+pub const HOT: Duration = Duration::from_millis(400);
+
+/// A device's recent work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Heat {
+    level: Duration,
+    /// The end of the last work.
+    until: Option<Instant>,
+}
+
+impl Heat {
+    /// The device worked from `from` to `to`.
+    pub fn worked(&mut self, from: Instant, to: Instant) {
+        self.level = (self.at(from) + to.saturating_duration_since(from)).min(HOT);
+        self.until = Some(to);
+    }
+
+    /// The heat at `now`.
+    pub fn at(&self, now: Instant) -> Duration {
+        let idle = self.until.map_or(HOT, |until| now.saturating_duration_since(until));
+        self.level.saturating_sub(idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_heats_and_idling_cools() {
+        let start = Instant::now();
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
+        let mut heat = Heat::default();
+        assert_eq!(heat.at(start), Duration::ZERO);
+        heat.worked(at(0), at(100));
+        heat.worked(at(110), at(210));
+        assert_eq!(heat.at(at(210)), Duration::from_millis(190));
+        assert_eq!(heat.at(at(300)), Duration::from_millis(100));
+        heat.worked(at(300), at(5000));
+        assert_eq!(heat.at(at(5000)), HOT, "no hotter than hot");
+        assert_eq!(heat.at(at(6000)), Duration::ZERO);
+    }
+}
