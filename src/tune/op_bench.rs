@@ -157,7 +157,8 @@ impl OpBench {
             let from = Instant::now();
             // Whoever needs the device next learns of its failure.
             if device.submit(recording).and_then(|()| device.wait()).is_ok() {
-                heat.worked(from, Instant::now());
+                let to = Instant::now();
+                heat.worked(from, to, to - from);
             }
         };
         let compiled = self.ahead.take(choice, meanwhile);
@@ -313,7 +314,7 @@ impl Bench for OpBench {
         self.turn = (self.turn + runs as usize) % self.sets;
         let from = Instant::now();
         let time = self.clock.measure(&*self.device, &recording, runs)?;
-        self.heat.worked(from, Instant::now());
+        self.heat.worked(from, Instant::now(), time);
         if let Some(prepared) = self.prepared.get_mut(choice) {
             prepared.recording = Some((runs, recording));
         }
@@ -328,7 +329,7 @@ impl Bench for OpBench {
         let (recording, owners) = self.record_turns(choices, rounds)?;
         let from = Instant::now();
         let times = self.device.time(&recording)?;
-        self.heat.worked(from, Instant::now());
+        self.heat.worked(from, Instant::now(), times.iter().sum());
         let mut sums = vec![Vec::with_capacity(rounds); choices.len()];
         for (owner, time) in owners.into_iter().zip(times) {
             if let Some(own) = sums.get_mut(owner) {
@@ -355,8 +356,11 @@ impl Bench for OpBench {
             let from = Instant::now();
             self.device.submit(&one)?;
             self.device.wait()?;
-            let runs = STRETCH.as_secs_f64() / from.elapsed().as_secs_f64().max(1e-6);
-            self.busy = Some(self.record(prepared, 0, (8.0 * runs).clamp(1.0, 256.0) as u32)?);
+            let once = from.elapsed();
+            let runs = STRETCH.as_secs_f64() / once.as_secs_f64().max(1e-6);
+            // A short one is mostly the cost of submitting it.
+            let runs = if once < STRETCH / 4 { 8.0 * runs } else { runs };
+            self.busy = Some(self.record(prepared, 0, runs.clamp(1.0, 256.0) as u32)?);
         }
         let Some(recording) = &self.busy else { return Ok(false) };
         let from = Instant::now();
@@ -366,7 +370,7 @@ impl Bench for OpBench {
         self.device.submit(recording)?;
         self.device.wait()?;
         let to = Instant::now();
-        self.heat.worked(from, to);
+        self.heat.worked(from, to, to - from);
         Ok(self.heat.at(to) < self.wanted_heat)
     }
 

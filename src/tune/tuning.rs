@@ -58,8 +58,10 @@ const BUDGET_RACERS: usize = 6;
 /// A kernel this short is timed in pairs: a longer one keeps the clock up by itself.
 const SHORT: Duration = Duration::from_millis(2);
 /// How long a pair's rounds take together, and how many there are.
-const PAIR: Duration = Duration::from_micros(400);
-const PAIR_ROUNDS: [usize; 2] = [5, 15];
+const PAIR: Duration = Duration::from_micros(800);
+const PAIR_ROUNDS: [usize; 2] = [5, 25];
+/// Rounds of a candidate's first pair: the median of three forgives one outlier.
+const ESTIMATE_ROUNDS: usize = 3;
 /// A candidate this many times slower than the best in a pair's first rounds is not raced.
 const HOPELESS: f64 = 1.5;
 /// Rounds of a duel in one submission, and how long each is made to last.

@@ -1,9 +1,12 @@
 //! Tunes a network on the user's own device: every distinct problem of its nodes, one after the
 //! other, each candidate checked before it is timed, every verdict written to the record.
 
+mod compare;
 mod guarded;
+mod job;
 mod report;
 
+pub use compare::Comparison;
 pub use report::{ProblemReport, Report};
 
 use crate::context::Context;
@@ -13,10 +16,11 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::ops::{Choice, Op};
-use crate::tune::db::{Database, Row, Timing, Verdict as RowVerdict};
+use crate::tune::db::{Database, Row};
+use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
-use crate::tune::{OpBench, Outcome, Problem, Progress, Search, Trial, TuneOptions, Tuning};
+use crate::tune::{OpBench, Problem, Progress, Search, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -105,6 +109,8 @@ pub struct Tuner {
     problems: usize,
     current: Option<Current>,
     report: Report,
+    /// How busy the device was of late.
+    heat: Heat,
 }
 
 impl std::fmt::Debug for Tuner {
@@ -140,6 +146,7 @@ impl Tuner {
             problems: 0,
             current: None,
             report,
+            heat: Heat::default(),
         })
     }
 
@@ -210,6 +217,21 @@ impl Tuner {
         Ok(())
     }
 
+    /// Lines up the problems of some of `graph`'s nodes.
+    ///
+    /// # Errors
+    /// If the graph has no node of one of these names.
+    pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
+        for name in names {
+            let Some(node) = graph.nodes().iter().find(|node| node.name() == name) else {
+                let all: Vec<&str> = graph.nodes().iter().map(|node| node.name()).collect();
+                return Err(Error::input("node", format!("{name:?}"), format!("one of {all:?}")));
+            };
+            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+        }
+        Ok(())
+    }
+
     /// Lines up one problem, under a name for the report.
     pub fn begin_problem(&mut self, name: &str, problem: Problem) {
         self.line_up(name, problem);
@@ -231,8 +253,17 @@ impl Tuner {
 
     /// The record's choice, and whether it is for exactly this problem.
     fn lookup(&self, op: &dyn Op, problem: &ProblemKey) -> Option<(Choice, bool)> {
+        self.lookup_in(&self.database, op, problem)
+    }
+
+    fn lookup_in(
+        &self,
+        database: &SharedDatabase,
+        op: &dyn Op,
+        problem: &ProblemKey,
+    ) -> Option<(Choice, bool)> {
         let limits = &self.device.info().limits;
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = database.lock().unwrap_or_else(PoisonError::into_inner);
         let key = DeviceKey::of(self.device.info());
         let found = database.lookup(&key, problem, &|choice| {
             op.fits(choice, limits).ok()?;
@@ -327,83 +358,4 @@ impl Tuner {
     pub fn report(&self) -> &Report {
         &self.report
     }
-
-    fn open(&self, job: Job) -> Result<Current> {
-        let limits = self.device.info().limits.clone();
-        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?;
-        let search = match self.budget {
-            // What is left, shared evenly by the problems that are left.
-            Some(budget) => {
-                let left = budget.saturating_sub(self.report.spent);
-                Search::Budget(left / u32::try_from(self.jobs.len() + 1).unwrap_or(u32::MAX))
-            }
-            None => self.search,
-        };
-        let warm: Vec<Choice> =
-            self.lookup(job.problem.op(), &job.key).map(|(choice, _)| choice).into_iter().collect();
-        let options = TuneOptions { search, warm, seed: self.seed, ..Default::default() };
-        let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
-        let run = Tuning::new(&bench, options)?;
-        Ok(Current { job, bench, keys, run })
-    }
-
-    fn close(&mut self) -> Result<()> {
-        let Some(current) = self.current.take() else { return Ok(()) };
-        let Some(verdict) = current.run.verdict() else {
-            return Err(Error::Internal("a tuning run ended without a verdict".to_owned()));
-        };
-        let time_of = |choice: &Choice| {
-            let trial = verdict.trials.iter().find(|trial| trial.choice == *choice);
-            trial.and_then(|trial| trial.median)
-        };
-        let default_time = time_of(&verdict.default);
-        let rows: Vec<Row> = verdict
-            .trials
-            .iter()
-            .filter_map(|trial| {
-                let verdict = recorded(&trial.outcome)?;
-                Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
-            })
-            .collect();
-        self.report.clock = current.bench.clock().kind().to_string();
-        self.report.problems.push(ProblemReport {
-            nodes: current.job.nodes.clone(),
-            op: current.job.problem.op().name(),
-            problem: current.job.key.shape.clone(),
-            default: verdict.default,
-            choice: verdict.choice,
-            default_time,
-            time: verdict.choice.as_ref().and_then(time_of),
-            speed_up: verdict.speed_up,
-            interval: verdict.interval,
-            cut_short: verdict.cut_short,
-            spent: verdict.spent,
-            trials: verdict.trials.clone(),
-        });
-        self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
-    }
-}
-
-/// What the record keeps of an outcome; nothing of a candidate that was not judged.
-fn recorded(outcome: &Outcome) -> Option<RowVerdict> {
-    Some(match outcome {
-        Outcome::Winner => RowVerdict::Winner,
-        Outcome::Loser { .. } => RowVerdict::Loser,
-        Outcome::Wrong { detail } => RowVerdict::Wrong { detail: detail.clone() },
-        Outcome::Rejected { .. } | Outcome::Cancelled => return None,
-        Outcome::Failed { message } => RowVerdict::Failed { reason: message.clone() },
-        Outcome::TimedOut { .. } => RowVerdict::TimedOut,
-    })
-}
-
-fn timing(trial: &Trial, default: Option<Duration>) -> Option<Timing> {
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let [p10, p90] = trial.percentiles?;
-    Some(Timing {
-        median_ns: nanoseconds(trial.median?),
-        p10_ns: nanoseconds(p10),
-        p90_ns: nanoseconds(p90),
-        samples: u32::try_from(trial.samples).unwrap_or(u32::MAX),
-        default_ns: default.map(nanoseconds),
-    })
 }

@@ -5,6 +5,7 @@
 
 mod article;
 mod candidates;
+mod compare;
 mod db;
 mod devices;
 mod emit;
@@ -32,6 +33,8 @@ enum Command {
     Db(db::Arguments),
     /// Time the kernels of a model or an op on this machine's devices, and remember the verdicts.
     Tune(tune::Arguments),
+    /// Time two records' choices for a model against each other.
+    Compare(compare::Arguments),
     /// Time a network's nodes with several work-groups, untuned and tuned, on every API.
     Article(article::Arguments),
     /// Run a TensorFlow Lite model on tensors from .npy files.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => devices::main(arguments),
         Command::Db(arguments) => db::main(arguments),
         Command::Tune(arguments) => tune::main(arguments),
+        Command::Compare(arguments) => compare::main(arguments),
         Command::Article(arguments) => article::main(arguments),
         Command::Run(arguments) => run::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),

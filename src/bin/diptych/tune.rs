@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) budget: Option<f64>,
 
+    /// Only these nodes of the model.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) nodes: Vec<String>,
+
     /// The record: a directory or a file; the platform's cache directory if it is left out.
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
@@ -78,7 +82,7 @@ pub(crate) enum PrecisionName {
 }
 
 impl PrecisionName {
-    fn precision(self) -> Precision {
+    pub(crate) fn precision(self) -> Precision {
         match self {
             PrecisionName::F32 => Precision::F32,
             PrecisionName::F16s => Precision::F16Storage,
@@ -101,6 +105,11 @@ pub(crate) fn record(path: Option<&Path>) -> Result<(Database, PathBuf)> {
     Ok((Database::open(&path)?, path))
 }
 
+/// The API that was asked for, or both.
+pub(crate) fn backends(asked: Option<Backend>) -> Vec<Backend> {
+    asked.map_or_else(|| vec![Backend::Wgpu, Backend::OpenCl], |backend| vec![backend])
+}
+
 /// A bar on standard error, if that is a terminal.
 pub(crate) fn bar(what: &str) -> Result<ProgressBar> {
     let style = ProgressStyle::with_template("{msg:12} [{bar:30}] {pos}/{len} problems {wide_msg}")
@@ -121,12 +130,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let (mut database, folder) = record(arguments.db.as_deref())?;
     let journal = Journal::open(&folder, &mut database)?;
     let database = Arc::new(Mutex::new(database));
-    let backends = match arguments.backend {
-        Some(backend) => vec![backend],
-        None => vec![Backend::Wgpu, Backend::OpenCl],
-    };
     let mut tuned = 0;
-    for backend in backends {
+    for backend in backends(arguments.backend) {
         let context = match Context::new(backend) {
             Ok(context) => context,
             Err(error) if arguments.backend.is_none() => {
@@ -167,6 +172,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
     let what = arguments.what.as_str();
     if let Ok(op) = OpName::from_str(what, false) {
+        if !arguments.nodes.is_empty() {
+            bail!("--nodes goes with a model, not with the op {what}");
+        }
         let precision = arguments.precision.precision();
         tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?);
         return Ok(());
@@ -174,6 +182,10 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
     if arguments.shape.is_some() {
         bail!("--shape goes with an op (conv2d, depthwise, pointwise, gemm), not with the model {what}");
     }
-    tuner.begin(&tflite::load(what)?)?;
+    let graph = tflite::load(what)?;
+    match arguments.nodes.as_slice() {
+        [] => tuner.begin(&graph)?,
+        names => tuner.begin_nodes(&graph, names)?,
+    }
     Ok(())
 }

@@ -112,6 +112,7 @@ impl Tuning {
             return Err(crate::Error::Internal("a pair without times".to_owned()));
         };
         self.paired = true;
+        self.entries[index].paired = true;
         self.anchors.push(anchor);
         (self.since_anchor, self.retaken) = (0, 0);
         Ok((Duration::from_secs_f64(middle.exp()), ratio + self.level))
@@ -130,7 +131,7 @@ impl Tuning {
     /// Runs a candidate once: one that is hopeless is not run again.
     fn estimate(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
         if let Some(anchor) = self.partner(bench, index) {
-            let (time, score) = self.pair(bench, anchor, index, 1)?;
+            let (time, score) = self.pair(bench, anchor, index, ESTIMATE_ROUNDS)?;
             if score - self.best_score() > HOPELESS.min(self.options.give_up.max(1.0)).ln() {
                 self.record_score(index, time, score);
                 self.entries[index].state = State::Out;

@@ -5,12 +5,14 @@ use super::*;
 impl Tuning {
     /// The next sample of the round.
     pub(super) fn queued(&mut self) -> Option<Action> {
-        if self.bout {
-            let cold = self.baseline.filter(|_| self.cold);
-            return Some(cold.map_or(Action::Bout, Action::Warm));
-        }
-        if self.queue.is_empty() {
+        if !self.bout && self.queue.is_empty() {
             return None;
+        }
+        if let Some(baseline) = self.baseline.filter(|_| self.cold) {
+            return Some(Action::Warm(baseline));
+        }
+        if self.bout {
+            return Some(Action::Bout);
         }
         if self.phase == Phase::Race
             && let Some(anchor) = self.anchor()
@@ -32,6 +34,7 @@ impl Tuning {
         match self.phase {
             Phase::Screen => {
                 self.phase = Phase::Race;
+                self.cold = true;
                 self.live = (0..self.entries.len())
                     .filter(|&index| index != baseline && self.entries[index].state == State::Live)
                     .collect();

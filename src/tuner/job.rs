@@ -1,0 +1,162 @@
+//! One problem of a network: what its search begins with, and what is kept of it.
+
+use super::*;
+use crate::tune::db::Verdict as RowVerdict;
+use crate::tune::db::{NEAR, Relative, Timing};
+use crate::tune::heat::HOT;
+use crate::tune::{Bench as _, Outcome, Trial};
+
+/// How many times the share of others the first problem of its kind has.
+const FIRST_OF_ITS_KIND: u32 = 3;
+/// Shares at most that a problem has for the number of its nodes.
+const MOST_NODES: usize = 4;
+/// Candidates at most that a search begins with, of problems like this one: they were compiled for
+/// those, and kernels' texts hold no extents. And of the other API, which are new here.
+const KIN: usize = 12;
+const COUSINS: usize = 3;
+/// How far behind the best of its problem such a candidate may be, and what an octave between the
+/// problems counts for.
+const BEHIND: f64 = 0.3;
+const OCTAVE: f64 = 0.1;
+/// Times of other problems at most that a search looks at.
+const MOST_HINTS: usize = 256;
+
+impl Tuner {
+    pub(super) fn open(&self, job: Job) -> Result<Current> {
+        let limits = self.device.info().limits.clone();
+        let relatives = self.relatives(&job.key);
+        // At most a tenth of the time goes to warming up; once the device is warm it stays so.
+        let heat = self.budget.map_or(HOT, |budget| HOT.min(budget / 10));
+        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?.with_heat(self.heat, heat);
+        let search = match self.budget {
+            // What is left, shared by the problems that are left.
+            Some(budget) => {
+                let left = budget.saturating_sub(self.report.spent);
+                let own = share(job.nodes.len(), relatives.is_empty());
+                Search::Budget(left * own / (own + self.shares(&job.key)))
+            }
+            None => self.search,
+        };
+        let mut warm: Vec<Choice> =
+            self.lookup(job.problem.op(), &job.key).map(|(choice, _)| choice).into_iter().collect();
+        warm.extend(begin_with(&relatives, &|choice| bench.fits(choice).is_ok()));
+        let hints = relatives.iter().take(MOST_HINTS).map(|near| (near.choice, near.behind, near.weight));
+        let options =
+            TuneOptions { search, warm, hints: hints.collect(), seed: self.seed, ..Default::default() };
+        let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
+        let run = Tuning::new(&bench, options)?;
+        Ok(Current { job, bench, keys, run })
+    }
+
+    /// What the record knows of problems like this one.
+    fn relatives(&self, problem: &ProblemKey) -> Vec<Relative> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        database.relatives(&DeviceKey::of(self.device.info()), problem)
+    }
+
+    /// Shares of the time that the waiting problems have: the first one of its kind has more, as it
+    /// begins with nothing and what it finds serves those that follow.
+    fn shares(&self, opened: &ProblemKey) -> u32 {
+        let kin = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
+        let jobs = self.jobs.iter().enumerate();
+        jobs.map(|(place, job)| {
+            let follows = self.jobs.iter().take(place).any(|before| kin(&before.key, &job.key))
+                || kin(opened, &job.key)
+                || !self.relatives(&job.key).is_empty();
+            share(job.nodes.len(), !follows)
+        })
+        .sum()
+    }
+
+    pub(super) fn close(&mut self) -> Result<()> {
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let Some(verdict) = current.run.verdict() else {
+            return Err(Error::Internal("a tuning run ended without a verdict".to_owned()));
+        };
+        let time_of = |choice: &Choice| {
+            let trial = verdict.trials.iter().find(|trial| trial.choice == *choice);
+            trial.and_then(|trial| trial.median)
+        };
+        let default_time = time_of(&verdict.default);
+        let rows: Vec<Row> = verdict
+            .trials
+            .iter()
+            .filter_map(|trial| {
+                let verdict = recorded(&trial.outcome)?;
+                Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
+            })
+            .collect();
+        self.heat = current.bench.heat();
+        self.report.clock = current.bench.clock().kind().to_string();
+        self.report.problems.push(ProblemReport {
+            nodes: current.job.nodes.clone(),
+            op: current.job.problem.op().name(),
+            problem: current.job.key.shape.clone(),
+            default: verdict.default,
+            choice: verdict.choice,
+            default_time,
+            time: verdict.choice.as_ref().and_then(time_of),
+            speed_up: verdict.speed_up,
+            interval: verdict.interval,
+            cut_short: verdict.cut_short,
+            spent: verdict.spent,
+            trials: verdict.trials.clone(),
+        });
+        self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
+    }
+}
+
+/// Shares of the budget: of a problem of many nodes more is gained.
+fn share(nodes: usize, first: bool) -> u32 {
+    let nodes = u32::try_from(nodes.clamp(1, MOST_NODES)).unwrap_or(1);
+    if first { nodes * FIRST_OF_ITS_KIND } else { nodes }
+}
+
+/// The candidates to begin with, from what problems like this one had: the fastest and nearest.
+fn begin_with(relatives: &[Relative], fits: &dyn Fn(&Choice) -> bool) -> Vec<Choice> {
+    let mut near: Vec<(f64, &Relative)> = relatives
+        .iter()
+        .filter(|near| near.behind <= BEHIND)
+        .map(|near| (near.behind + OCTAVE * near.distance, near))
+        .collect();
+    near.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let (mut chosen, mut kin, mut cousins) = (Vec::new(), 0, 0);
+    for (_, relative) in near {
+        let (count, most) = if relative.other_api { (&mut cousins, COUSINS) } else { (&mut kin, KIN) };
+        if *count < most && !chosen.contains(&relative.choice) && fits(&relative.choice) {
+            chosen.push(relative.choice);
+            *count += 1;
+        }
+    }
+    chosen
+}
+
+/// What the record keeps of an outcome; nothing of a candidate that was not judged.
+fn recorded(outcome: &Outcome) -> Option<RowVerdict> {
+    Some(match outcome {
+        Outcome::Winner => RowVerdict::Winner,
+        Outcome::Loser { .. } => RowVerdict::Loser,
+        Outcome::Wrong { detail } => RowVerdict::Wrong { detail: detail.clone() },
+        Outcome::Rejected { .. } | Outcome::Cancelled => return None,
+        Outcome::Failed { message } => RowVerdict::Failed { reason: message.clone() },
+        Outcome::TimedOut { .. } => RowVerdict::TimedOut,
+    })
+}
+
+fn timing(trial: &Trial, default: Option<Duration>) -> Option<Timing> {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let [p10, p90] = trial.percentiles?;
+    Some(Timing {
+        median_ns: nanoseconds(trial.median?),
+        p10_ns: nanoseconds(p10),
+        p90_ns: nanoseconds(p90),
+        samples: u32::try_from(trial.samples).unwrap_or(u32::MAX),
+        // From samples taken beside each other, where there are such: whatever the clock did.
+        default_ns: trial
+            .relative
+            .filter(|relative| *relative > 0.0)
+            .and_then(|relative| Duration::try_from_secs_f64(trial.median?.as_secs_f64() / relative).ok())
+            .or(default)
+            .map(nanoseconds),
+    })
+}
