@@ -1,8 +1,10 @@
 //! Where networks run: one device of one API, or the CPU.
 
+use crate::device::cache::KernelCache;
 use crate::device::{Device, DeviceInfo};
 use crate::error::{Error, Result};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -222,6 +224,22 @@ impl Context {
     #[cfg(feature = "wgpu")]
     pub fn wgpu_requirements(adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
         WgpuDevice::requirements(adapter)
+    }
+
+    /// Keeps compiled kernels in `directory` from now on, or nowhere. Without this call they lie
+    /// in the directory of the tuner's record, [`crate::tune::db::Database::default_dir`].
+    ///
+    /// A kernel's file is found by device, driver and text, is at most written, never waited for,
+    /// and a damaged one is compiled anew. On wgpu the device needs the feature `PIPELINE_CACHE`.
+    pub fn keep_kernels(&self, directory: Option<&Path>) {
+        let _cache = directory.map(KernelCache::within);
+        match &self.engine {
+            #[cfg(feature = "wgpu")]
+            Engine::Wgpu(device) => device.keep_kernels(_cache),
+            #[cfg(feature = "opencl")]
+            Engine::OpenCl(device) => device.keep_kernels(_cache),
+            Engine::Cpu => {}
+        }
     }
 
     /// The device, for the GPU backends: to allocate buffers, and to record kernels of one's own.

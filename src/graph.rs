@@ -364,6 +364,44 @@ impl Graph {
         })
     }
 
+    /// The same network for `n` images at once: its inputs, which must have batch 1, have batch `n`.
+    /// Weights are shared, not copied. Values keep their indices.
+    ///
+    /// ```
+    /// # use diptych::{Conv2d, Extras, Graph, HostTensor, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("image", Shape::nhwc(1, 8, 8, 3))?;
+    /// # let w = HostTensor::new(Shape::nhwc(4, 3, 3, 3), vec![0.1; 108])?;
+    /// # let y = graph.conv2d("stem", x, w, Extras::default(), Conv2d::default())?;
+    /// # graph.output(y)?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 6, 6, 4));
+    /// assert_eq!(graph.with_batch(5)?.shape(y)?, Shape::nhwc(5, 6, 6, 4));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `n` is 0, an input has another batch than 1, or a value would become too large.
+    pub fn with_batch(&self, n: usize) -> Result<Graph> {
+        let mut graph = Graph::new();
+        let mut nodes = self.nodes.iter();
+        for (index, info) in self.values.iter().enumerate() {
+            if self.inputs.contains(&Value(index)) {
+                if info.shape.n != 1 {
+                    return Err(Error::shape(
+                        "batch",
+                        format!("input {:?} of {}", info.name, info.shape),
+                        "batch 1",
+                    ));
+                }
+                graph.input(&info.name, Shape { n, ..info.shape })?;
+            } else if let Some(node) = nodes.next() {
+                graph.insert(node.clone())?;
+            }
+        }
+        graph.outputs = self.outputs.clone();
+        Ok(graph)
+    }
+
     /// The shape of a value.
     ///
     /// # Errors

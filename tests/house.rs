@@ -310,7 +310,18 @@ fn every_template_belongs_to_an_op_and_every_kernel_has_its_templates() {
             files(folder, ending)
         })
         .collect();
+    let (pieces, found): (BTreeSet<PathBuf>, BTreeSet<PathBuf>) =
+        found.into_iter().partition(|path| path.parent().is_some_and(|folder| folder.ends_with("shared")));
     let mut failures: Vec<String> = Vec::new();
+    for piece in &pieces {
+        let name = piece.file_stem().expect("a file").to_string_lossy().into_owned();
+        let ending = piece.extension().expect("an ending");
+        let include = format!("//% include \"shared/{name}\"");
+        let text = |path: &PathBuf| fs::read_to_string(root().join(path)).expect("a template");
+        if !found.iter().any(|path| path.extension() == Some(ending) && text(path).contains(&include)) {
+            failures.push(format!("{}: no kernel includes it", piece.display()));
+        }
+    }
     failures.extend(found.difference(&wanted).map(|path| format!("{}: of no op", path.display())));
     failures.extend(wanted.difference(&found).map(|path| format!("{}: not there", path.display())));
     refuse(&failures);
@@ -328,7 +339,10 @@ fn an_op_has_the_same_name_in_every_tree() {
     };
     let ops: BTreeSet<String> = ops::all().iter().map(|entry| entry.name.to_owned()).collect();
     for tree in ["src/ops", "shaders", "cl"] {
-        assert_eq!(folders(tree), ops, "folders of {tree} against the registry");
+        let mut folders = folders(tree);
+        // Pieces that kernels of several ops include.
+        assert_eq!(folders.remove("shared"), tree != "src/ops", "the pieces of {tree}");
+        assert_eq!(folders, ops, "folders of {tree} against the registry");
     }
     for op in &ops {
         for file in ["mod.rs", "plan.rs", "oracle.rs"] {

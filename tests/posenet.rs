@@ -243,7 +243,13 @@ fn running_without_blocking_and_profiling_give_the_same_run() {
         let outputs = pollster::block_on(session.run_async(&[("sub_2", &input)])).expect("a run");
         assert_eq!(outputs, session.run(&[("sub_2", &input)]).expect("a run"), "{backend}");
         let profile = session.profile(&[("sub_2", &input)]).expect("a profile");
-        assert_eq!(profile.nodes.iter().filter(|node| node.op != "convert").count(), 31, "{backend}");
+        // A step that runs several nodes has all their names.
+        let steps = profile.nodes.iter().filter(|node| node.op != "convert");
+        let mut run: Vec<&str> = steps.flat_map(|step| step.name.split(" + ")).collect();
+        let mut wanted: Vec<&str> = graph.nodes().iter().map(|node| node.name()).collect();
+        run.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(run, wanted, "{backend}");
         assert!(profile.nodes.iter().all(|node| !node.time.is_zero()), "{backend}:\n{profile}");
     }
 }

@@ -1,5 +1,6 @@
 //! A network of every op, every extra and both kinds of matrix product, on every backend.
 
+use diptych::ops::Choice;
 use diptych::{
     Activation, Backend, Bits, Context, Conv2d, Depthwise, Extras, Gemm, Graph, HostTensor, Layout, Padding,
     Pointwise, Precision, Right, Session, SessionOptions, Shape,
@@ -149,6 +150,223 @@ fn halves_are_within_their_rounding_and_missing_arithmetic_is_an_error() {
                 assert!(!device.info().limits.native_half, "{}: {error}", context.info());
                 assert!(error.to_string().contains("native half"), "{error}");
             }
+        }
+    }
+}
+
+/// Heads of one feature map with channel counts that share no slice, marked out of order, one of
+/// them without a bias; and one that another node reads, which stays itself.
+fn heads(batch: usize) -> Graph {
+    let mut graph = Graph::new();
+    let image = graph.input("image", Shape::nhwc(batch, 5, 7, 6)).expect("an input");
+    let weights = |channels: usize, seed| noise(Shape::nhwc(channels, 1, 1, 6), seed);
+    let sigmoid = Pointwise { activation: Activation::Sigmoid };
+    let mut values = Vec::new();
+    for (index, channels) in [17, 34, 32, 3].into_iter().enumerate() {
+        let bias = (index != 2).then(|| noise(Shape::nhwc(1, 1, 1, channels), 40 + index as u32));
+        let extras = Extras { bias, ..Default::default() };
+        let name = format!("head {index}");
+        let weights = weights(channels, 30 + index as u32);
+        values.push(graph.pointwise(&name, image, weights, extras, sigmoid).expect("a head"));
+    }
+    let read = graph.pointwise("read", image, weights(6, 50), Extras::default(), sigmoid).expect("a node");
+    let reader = graph
+        .pointwise("reader", read, weights(5, 51), Extras::default(), Pointwise::default())
+        .expect("its reader");
+    for value in [values[2], reader, values[0], read, values[3], values[1]] {
+        graph.output(value).expect("an output");
+    }
+    graph
+}
+
+#[test]
+fn heads_of_one_map_run_as_one_and_leave_as_themselves() {
+    for batch in [1, 3] {
+        let graph = heads(batch);
+        let image = noise(Shape::nhwc(batch, 5, 7, 6), 60);
+        let mut wanted: Option<Vec<HostTensor>> = None;
+        for context in &contexts() {
+            let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+            let found = session.run(&[("image", &image)]).expect("a run");
+            if context.device().is_some() {
+                let names: Vec<String> = session.steps().iter().map(|step| step.name.clone()).collect();
+                assert!(names.contains(&"head 0 + head 1 + head 2 + head 3".to_owned()), "{names:?}");
+                assert!(names.contains(&"read".to_owned()), "{names:?}");
+            }
+            for (found, port) in found.iter().zip(session.outputs()) {
+                assert_eq!(found.shape(), port.shape);
+            }
+            let wanted = wanted.get_or_insert_with(|| found.clone());
+            for (found, wanted) in found.iter().zip(wanted.iter()) {
+                for (found, wanted) in found.to_f32().iter().zip(wanted.to_f32().iter()) {
+                    assert!((found - wanted).abs() <= 1e-5, "{}: {found} {wanted}", context.info());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_head_with_a_kernel_of_its_own_stays_itself() {
+    let graph = heads(1);
+    for context in contexts() {
+        if context.device().is_none() {
+            continue;
+        }
+        let choice = Choice { variant: "direct", tile: [1, 1, 1], work_group: [8, 4, 1] };
+        let options =
+            SessionOptions { choices: [("head 1".to_owned(), choice)].into(), ..Default::default() };
+        let session = Session::new(&context, &graph, options).expect("a session");
+        let steps = session.steps();
+        let own = steps.iter().find(|step| step.name == "head 1").expect("a step of its own");
+        assert!(own.kernel.contains("direct") && own.source == "by hand", "{own:?}");
+        assert!(steps.iter().any(|step| step.name == "head 0 + head 2 + head 3"), "{steps:?}");
+    }
+}
+
+/// Frames of [`heads`] and what each gives alone.
+fn frames(session: &mut Session, count: u32) -> Vec<(HostTensor, Vec<HostTensor>)> {
+    (0..count)
+        .map(|seed| {
+            let image = noise(session.inputs()[0].shape, 100 + seed);
+            let outputs = session.run(&[("image", &image)]).expect("a run");
+            (image, outputs)
+        })
+        .collect()
+}
+
+#[test]
+fn a_stream_gives_what_single_runs_give_in_their_order() {
+    for context in contexts() {
+        let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
+        let frames = frames(&mut session, 7);
+        for in_flight in [0, 1, 2, 3, 20] {
+            let images = frames.iter().map(|(image, _)| [("image", image.clone())]);
+            let stream = session.stream(images).in_flight(in_flight);
+            assert_eq!(stream.size_hint(), (7, Some(7)));
+            let found: Vec<Vec<HostTensor>> = stream.map(|outputs| outputs.expect("a frame")).collect();
+            assert_eq!(found.len(), 7);
+            for (found, (_, wanted)) in found.iter().zip(&frames) {
+                assert_eq!(found, wanted, "{}, {in_flight} in flight", context.info());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_takes_no_more_frames_than_it_has_room_for() {
+    for context in contexts() {
+        let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
+        let image = noise(Shape::nhwc(1, 5, 7, 6), 1);
+        let taken = std::cell::Cell::new(0);
+        let endless = std::iter::repeat_with(|| {
+            taken.set(taken.get() + 1);
+            [("image", image.clone())]
+        });
+        let mut stream = session.stream(endless).in_flight(3);
+        assert_eq!(taken.get(), 0, "nothing is taken before it is asked for");
+        for asked in 1..=4 {
+            stream.next().expect("there is always one more").expect("a frame");
+            assert_eq!(taken.get(), asked + 2);
+        }
+        // Two frames are under way.
+        drop(stream);
+        session.run(&[("image", &image)]).expect("the session goes on");
+    }
+}
+
+#[test]
+fn an_error_stays_in_its_frames_place() {
+    for context in contexts() {
+        let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
+        let frames = frames(&mut session, 5);
+        let wrong = noise(Shape::nhwc(1, 5, 6, 6), 1);
+        let images = frames.iter().enumerate().map(|(index, (image, _))| match index {
+            1 => vec![("image", wrong.clone())],
+            3 => vec![],
+            _ => vec![("image", image.clone())],
+        });
+        let found: Vec<_> = session.stream(images).in_flight(3).collect();
+        assert_eq!(found.len(), 5);
+        for (index, found) in found.iter().enumerate() {
+            match (index, found) {
+                (1, Err(error)) => assert!(error.to_string().contains("1x5x6x6"), "{error}"),
+                (3, Err(error)) => assert!(error.to_string().contains("nothing"), "{error}"),
+                (_, found) => assert_eq!(found.as_ref().expect("a frame"), &frames[index].1),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_any_size_is_its_images_one_by_one() {
+    let alone = heads(1);
+    for context in contexts() {
+        let mut single = Session::new(&context, &alone, SessionOptions::default()).expect("a session");
+        for batch in [1, 2, 5] {
+            let graph = alone.with_batch(batch).expect("a batch");
+            let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+            let images = noise(Shape::nhwc(batch, 5, 7, 6), 7);
+            let together = session.run(&[("image", &images)]).expect("a run");
+            for index in 0..batch {
+                let part = |tensor: &HostTensor| {
+                    let shape = Shape { n: 1, ..tensor.shape() };
+                    let from = index * shape.elements();
+                    let values = tensor.to_f32()[from..from + shape.elements()].to_vec();
+                    HostTensor::new(shape, values).expect("an image")
+                };
+                let wanted = single.run(&[("image", &part(&images))]).expect("a run");
+                for (found, wanted) in together.iter().map(part).zip(&wanted) {
+                    assert_eq!(found.shape(), wanted.shape());
+                    for (found, wanted) in found.to_f32().iter().zip(wanted.to_f32().iter()) {
+                        assert!((found - wanted).abs() <= 1e-5, "{}: {found} {wanted}", context.info());
+                    }
+                }
+            }
+        }
+    }
+    assert!(alone.with_batch(0).is_err());
+    let twice = alone.with_batch(2).expect("a batch").with_batch(2);
+    assert!(twice.expect_err("batch 2").to_string().contains("batch 1"));
+}
+
+#[test]
+fn compiled_kernels_are_kept() {
+    let graph = heads(1);
+    let image = noise(Shape::nhwc(1, 5, 7, 6), 3);
+    for backend in [Backend::OpenCl, Backend::Wgpu] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path().join("kernels");
+        let files = || -> Vec<(std::path::PathBuf, Vec<u8>)> {
+            let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+            let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+            paths.sort();
+            paths.into_iter().map(|path| (path.clone(), std::fs::read(&path).expect("a file"))).collect()
+        };
+        // A device of its own each time: a device remembers what it compiled.
+        let outputs = || -> Option<Vec<HostTensor>> {
+            let context = Context::new(backend).ok()?;
+            context.keep_kernels(Some(directory.path()));
+            let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+            Some(session.run(&[("image", &image)]).expect("a run"))
+        };
+        let Some(wanted) = outputs() else { continue };
+        let kept = files();
+        println!("{backend}: {} files", kept.len());
+        assert!(backend != Backend::OpenCl || kept.len() >= 4, "{backend} keeps {} files", kept.len());
+        assert_eq!(outputs().expect("a device"), wanted, "{backend}, from the disk");
+        let names = |files: &[(std::path::PathBuf, Vec<u8>)]| -> Vec<_> {
+            files.iter().map(|(path, _)| path.clone()).collect()
+        };
+        assert_eq!(names(&files()), names(&kept), "{backend}: nothing was compiled anew");
+        // Whatever is done to the files, the kernels are right, and so are the files afterwards.
+        for damage in [&b""[..], b"diptych kernel 1 and then nonsense", &[0; 4096]] {
+            for (path, _) in &kept {
+                std::fs::write(path, damage).expect("damage");
+            }
+            assert_eq!(outputs().expect("a device"), wanted, "{backend}, damaged");
+            assert_eq!(names(&files()), names(&kept));
+            assert!(files().iter().all(|(_, bytes)| bytes != damage), "{backend}: a damaged file stayed");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Talks to drivers. Knows kernel sources and buffers; knows no op.
 
+pub(crate) mod cache;
 pub mod family;
 
 #[cfg(feature = "opencl")]
@@ -50,6 +51,15 @@ pub enum Memory {
     /// Memory that the host maps and the kernels use in place, without a copy, where the API
     /// allows it (OpenCL `CL_MEM_ALLOC_HOST_PTR`; wgpu's `MAPPABLE_PRIMARY_BUFFERS`).
     HostVisible,
+}
+
+/// A run under way. Dropping it leaves its results unread, and is safe.
+pub trait Pending: fmt::Debug + Send {
+    /// Waits for the run and gives what it read.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>>;
 }
 
 /// A device that runs kernels.
@@ -129,6 +139,18 @@ pub trait Device: fmt::Debug + Send + Sync {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>>;
+
+    /// [`Device::run`] up to the wait: what comes back is waited for when it is wanted. Several
+    /// runs may be under way at once; they take place in the order they were started.
+    ///
+    /// # Errors
+    /// Those of its parts.
+    fn start(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Box<dyn Pending>>;
 
     /// Submits a recording and returns the device time of each of its dispatches, in order.
     ///

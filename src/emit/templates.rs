@@ -37,10 +37,12 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "direct"),
     pair!("convert", "pack"),
     pair!("convert", "unpack"),
+    pair!("convert", "unpack_parts"),
     pair!("depthwise", "direct"),
     pair!("depthwise", "multiplier"),
     pair!("depthwise", "rows"),
     pair!("gemm", "micro"),
+    pair!("gemm", "tiled"),
     pair!("gemm", "vec4"),
     pair!("pointwise", "direct"),
     pair!("pointwise", "micro"),
@@ -55,6 +57,9 @@ const SOLOS: &[Template] = &[
     solo!(cl, "convert", "unpack_image2d"),
     solo!(cl, "gemm", "image2d"),
 ];
+
+/// Pieces that kernels include under the name `shared/<piece>`.
+const SHARED: &[[Template; 2]] = &[pair!("shared", "add_splits"), pair!("shared", "multiply")];
 
 fn find(op: &str, variant: &str, dialect: Dialect) -> Option<&'static str> {
     PAIRS
@@ -111,6 +116,10 @@ fn teach(env: &mut Environment<'_>, words: &Arc<Words>) {
         w.lane(&name, &index, &lane).map_err(word)
     });
     let w = Arc::clone(words);
+    env.add_function("set_lane", move |name: String, index: String, lane: String, value: String| {
+        w.set_lane(&name, &index, &lane, &value)
+    });
+    let w = Arc::clone(words);
     env.add_function("param", move |name: String| w.param(&name));
     let w = Arc::clone(words);
     env.add_function("splat", move |x: String| w.splat(&x));
@@ -146,6 +155,10 @@ pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     teach(&mut env, &words);
+    for (folder, piece, _, text) in SHARED.iter().flatten().filter(|(_, _, of, _)| *of == dialect) {
+        env.add_template_owned(format!("{folder}/{piece}"), *text)
+            .map_err(|error| fail(format!("{error:#}")))?;
+    }
 
     let constants: BTreeMap<&str, minijinja::Value> =
         spec.constants.iter().map(|&(name, value)| (name, plain(value))).collect();

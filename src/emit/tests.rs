@@ -9,9 +9,14 @@ use std::collections::BTreeSet;
 
 const WORK_GROUPS: [[u32; 3]; 3] = [[8, 4, 8], [1, 1, 1], [3, 5, 2]];
 
-/// What `walk` shows of a kernel that wants a certain depth of work-group: the same, that deep.
-fn deep(work_group: [u32; 3], variant: &str, tile: [u32; 3]) -> [u32; 3] {
-    if variant == "split" { [work_group[0].min(2), work_group[1].min(2), tile[2]] } else { work_group }
+/// The work-groups that `walk` shows of a kernel: those that it is made for, or else all sorts, as
+/// deep as a split wants.
+fn work_groups(op: &dyn Op, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+    let deep = |[x, y, z]: [u32; 3]| {
+        if variant == "split" { [x.min(2), y.min(2), tile[2]] } else { [x, y, z] }
+    };
+    let made_for = op.work_groups(variant, tile);
+    if made_for.is_empty() { WORK_GROUPS.map(deep).to_vec() } else { made_for.into_iter().take(3).collect() }
 }
 
 fn limits(dialect: Dialect) -> Limits {
@@ -20,6 +25,7 @@ fn limits(dialect: Dialect) -> Limits {
         Dialect::OpenClC => Limits::opencl(),
     };
     limits.native_half = true;
+    limits.local_memory = 49152;
     limits
 }
 
@@ -32,8 +38,7 @@ fn walk(dialect: Dialect, precision: Precision, mut visit: impl FnMut(&OpEntry, 
                 let described = entry.variants.iter().find(|described| described.name == variant);
                 assert!(described.is_some(), "{} {variant} is not in the registry", entry.name);
                 if described.is_some_and(|described| described.speaks(dialect)) {
-                    for work_group in WORK_GROUPS {
-                        let work_group = deep(work_group, variant, tile);
+                    for work_group in work_groups(&*example, variant, tile) {
                         visit(entry, &*example, Choice { variant, tile, work_group });
                     }
                 }
@@ -103,7 +108,10 @@ fn normal_form(source: &KernelSource) -> Vec<String> {
             body.iter().map(|line| to_c(line)).collect()
         }
         Dialect::OpenClC => {
-            let start = body.iter().position(|line| line.starts_with("const uint3 gid")).expect("ids") + 1;
+            // The ids, which are WGSL's arguments, stand first.
+            let start =
+                body.iter().rposition(|line| line.contains("= get_") || line.contains("(uint3)(get_"));
+            let start = start.expect("ids") + 1;
             body.drain(..start);
             let spelled = |line: &String| {
                 line.replace("mad(", "fma(").replace("barrier(CLK_LOCAL_MEM_FENCE)", "workgroupBarrier()")
@@ -126,6 +134,14 @@ fn to_c(line: &str) -> String {
             let ty = types.iter().find(|(wgsl, _)| *wgsl == ty).map_or(ty, |(_, c)| c);
             text = format!("{prefix}{qualifier}{ty} {name} = {value}");
         }
+    }
+    if let Some((place, value)) = text.split_once(" = ")
+        && let Some((name, (index, lane))) = place
+            .split_once('[')
+            .and_then(|(name, rest)| Some((name, rest.strip_suffix(']')?.split_once("][")?)))
+    {
+        // One lane of local memory: OpenCL C 1.2 indexes the scalars under the vector.
+        text = format!("((__local float*){name})[4u * ({index}) + {lane}] = {value}");
     }
     text.replace("vec4<f32>(", "(float4)(")
 }
@@ -171,7 +187,7 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
     for dialect in Dialect::ALL {
         let mut seen = BTreeSet::new();
         walk(dialect, Precision::F32, |entry, op, choice| {
-            let reviewed = deep([8, 4, 8], choice.variant, choice.tile);
+            let reviewed = work_groups(op, choice.variant, choice.tile)[0];
             if choice.work_group == reviewed && seen.insert((entry.name, choice.variant)) {
                 let name = format!("{}_{}.{}", entry.name, choice.variant, dialect.folder_and_ending().1);
                 insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {

@@ -8,6 +8,7 @@
 //! | `load4("src", "i")` | `src[i]` | `src[i]` |
 //! | `load("src", "i")` | `src[i]` | `src[i]` |
 //! | `lane("src", "i", "l")` | `src[i][l]` | `((__global const float*)src)[4u * (i) + l]` |
+//! | `set_lane("local", "i", "l", "v")` | `local[i][l] = v;` | `((__local float*)local)[4u * (i) + l] = v;` |
 //! | `store4("dst", "i", "v")` | `dst[i] = v;` | `dst[i] = v;` |
 //! | `fma4("a", "b", "c")` | `fma(a, b, c)` | `mad(a, b, c)` |
 //! | `${barrier}` | `workgroupBarrier()` | `barrier(CLK_LOCAL_MEM_FENCE)` |
@@ -140,6 +141,16 @@ impl Words {
             }
             (_, element) => return Err(format!("lane cannot read {name} ({element:?})")),
         })
+    }
+
+    /// The statement that writes lane `lane` of vec4 `index` of local memory.
+    pub(crate) fn set_lane(&self, name: &str, index: &str, lane: &str, value: &str) -> String {
+        match self.dialect {
+            Dialect::Wgsl => format!("{name}[{index}][{lane}] = {value};"),
+            Dialect::OpenClC => {
+                format!("((__local {}*){name})[4u * ({index}) + {lane}] = {value};", self.acc())
+            }
+        }
     }
 
     /// The statement that writes a vec4 of the accumulator's type.

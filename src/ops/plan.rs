@@ -79,6 +79,12 @@ pub trait Op: fmt::Debug + Send + Sync {
     /// The grid extents, in invocations, of a variant and tile: what a work-group covers.
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3];
 
+    /// The work-groups that a kernel is made for, the default first; empty if the tables for
+    /// ordinary kernels serve it.
+    fn work_groups(&self, _variant: &'static str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        Vec::new()
+    }
+
     /// Slices of four output channels (columns, for a matrix): what the work-group tables are
     /// indexed by.
     fn dst_depth(&self) -> u32;

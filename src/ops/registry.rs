@@ -58,6 +58,7 @@ static ALL: &[OpEntry] = &[
         variants: &[
             VariantEntry::pair("pack"),
             VariantEntry::pair("unpack"),
+            VariantEntry::pair("unpack_parts"),
             VariantEntry::image("pack_image2d"),
             VariantEntry::image("unpack_image2d"),
             VariantEntry::image("c4_to_image2d"),
@@ -76,7 +77,12 @@ static ALL: &[OpEntry] = &[
     },
     OpEntry {
         name: "gemm",
-        variants: &[VariantEntry::pair("vec4"), VariantEntry::pair("micro"), VariantEntry::image("image2d")],
+        variants: &[
+            VariantEntry::pair("tiled"),
+            VariantEntry::pair("vec4"),
+            VariantEntry::pair("micro"),
+            VariantEntry::image("image2d"),
+        ],
         examples: gemm_examples,
     },
     OpEntry {
@@ -179,8 +185,10 @@ fn convert_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         (Layout::C4, Layout::Image2d),
         (Layout::Image2d, Layout::C4),
     ];
-    directions
-        .into_iter()
-        .map(|(from, to)| Ok(Box::new(ConvertOp::new(shape, from, to, precision)?) as Box<dyn Op>))
-        .collect()
+    let mut examples: Vec<Box<dyn Op>> = Vec::with_capacity(directions.len() + 1);
+    for (from, to) in directions {
+        examples.push(Box::new(ConvertOp::new(shape, from, to, precision)?));
+    }
+    examples.push(Box::new(ConvertOp::parts(shape, &[1, 4, 2], precision)?));
+    Ok(examples)
 }

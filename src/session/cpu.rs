@@ -1,6 +1,6 @@
 //! A session on the CPU: the nodes in order, their feature maps in shared host buffers.
 
-use super::offload::offload;
+use super::offload::{Running, offload};
 use super::profile::{NodeTime, Profile};
 use crate::cpu::{Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel};
 use crate::dtype::Precision;
@@ -137,10 +137,20 @@ impl CpuSession {
     }
 
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+        offload(self.work(inputs))?.await
+    }
+
+    /// A run on a thread of its own.
+    pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Vec<f32>>>> {
+        Running::new(self.work(inputs))
+    }
+
+    /// A run that owns what it needs.
+    fn work(&self, inputs: &[Cow<'_, [f32]>]) -> impl FnOnce() -> Result<Vec<Vec<f32>>> + Send + 'static {
         let network = Arc::clone(&self.0);
         let inputs: Vec<Cow<'static, [f32]>> =
             inputs.iter().map(|input| Cow::Owned(input.to_vec())).collect();
-        offload(move || network.run(&inputs, |_| {}))?.await
+        move || network.run(&inputs, |_| {})
     }
 
     pub(super) fn profile(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Profile> {

@@ -1,17 +1,41 @@
 //! A session on a GPU: the run is drafted, its memory planned, and recorded once.
 
 use super::SessionOptions;
-use super::draft::{Draft, Stored};
+use super::draft::{Draft, Part};
 use super::profile::{NodeTime, Profile};
 use super::resources::{allocate, dispatches};
 use crate::context::Engine;
 #[cfg(feature = "opencl")]
 use crate::device::Device;
-use crate::device::{Recording, Slice};
+use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use std::borrow::Cow;
 use std::time::Duration;
+
+/// Where an output lies on the device, and in what a run reads.
+#[derive(Debug, Clone)]
+struct Output {
+    slice: Slice,
+    read: usize,
+    offset: usize,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub(super) struct DeviceFlight(Box<dyn Pending>);
+
+/// The outputs' elements, from the buffers that a run has read.
+fn take_apart(outputs: &[Output], read: &[Vec<u8>]) -> Result<Vec<Vec<f32>>> {
+    let part = |output: &Output| {
+        let end = output.offset + output.slice.bytes as usize;
+        read.get(output.read)?.get(output.offset..end).map(bytemuck::pod_collect_to_vec)
+    };
+    outputs
+        .iter()
+        .map(|output| part(output).ok_or_else(|| Error::Internal(format!("a run did not read {output:?}"))))
+        .collect()
+}
 
 /// A network made ready to run on a GPU.
 #[derive(Debug)]
@@ -19,7 +43,9 @@ pub(super) struct DeviceSession {
     engine: Engine,
     recording: Recording,
     inputs: Vec<Slice>,
-    outputs: Vec<Slice>,
+    outputs: Vec<Output>,
+    /// The buffers that the outputs lie in: what a run reads.
+    reads: Vec<Slice>,
     steps: Vec<NodeTime>,
     planned_bytes: u64,
     unshared_bytes: u64,
@@ -35,11 +61,25 @@ impl DeviceSession {
             device.submit(&device.record(&setup)?)?;
         }
         let recording = device.record(&dispatches(device, &draft, &draft.steps, &resources)?)?;
-        let slice = |stored: &Stored| resources.slice(*stored, draft.stored[*stored].bytes);
+        let slice = |part: &Part| resources.slice(part);
+        let mut reads: Vec<Slice> = Vec::new();
+        let mut outputs = Vec::with_capacity(ports.outputs.len());
+        for (index, part) in ports.outputs.iter().enumerate() {
+            let earlier = ports.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
+            let read = match earlier.and_then(|earlier| outputs.get(earlier)) {
+                Some(Output { read, .. }) => *read,
+                None => {
+                    reads.push(resources.slice(&draft.whole(part.stored))?);
+                    reads.len() - 1
+                }
+            };
+            outputs.push(Output { slice: slice(part)?, read, offset: part.offset as usize });
+        }
         Ok(DeviceSession {
             recording,
             inputs: ports.inputs.iter().map(slice).collect::<Result<_>>()?,
-            outputs: ports.outputs.iter().map(slice).collect::<Result<_>>()?,
+            outputs,
+            reads,
             steps: draft
                 .steps
                 .iter()
@@ -72,18 +112,29 @@ impl DeviceSession {
     }
 
     pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
-        let reads: Vec<&Slice> = self.outputs.iter().collect();
-        let outputs = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
-        Ok(outputs.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
+        let reads: Vec<&Slice> = self.reads.iter().collect();
+        let read = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
+        take_apart(&self.outputs, &read)
+    }
+
+    /// A run up to the wait.
+    pub(super) fn start(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<DeviceFlight> {
+        let reads: Vec<&Slice> = self.reads.iter().collect();
+        self.engine.device()?.start(&self.writes(inputs), &self.recording, &reads).map(DeviceFlight)
+    }
+
+    /// The wait for a run of this session.
+    pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Vec<f32>>> {
+        take_apart(&self.outputs, &flight.0.finish()?)
     }
 
     pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
         match &self.engine {
             #[cfg(feature = "wgpu")]
             Engine::Wgpu(device) => {
-                let reads: Vec<&Slice> = self.outputs.iter().collect();
-                let outputs = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
-                Ok(outputs.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
+                let reads: Vec<&Slice> = self.reads.iter().collect();
+                let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
+                take_apart(&self.outputs, &read)
             }
             #[cfg(feature = "opencl")]
             Engine::OpenCl(device) => {
@@ -93,12 +144,12 @@ impl DeviceSession {
                     .into_iter()
                     .map(|(slice, bytes)| (slice.clone(), bytes.to_vec()))
                     .collect();
-                let reads = self.outputs.clone();
+                let (reads, outputs) = (self.reads.clone(), self.outputs.clone());
                 super::offload::offload(move || {
                     let writes: Vec<(&Slice, &[u8])> =
                         writes.iter().map(|(slice, bytes)| (slice, bytes.as_slice())).collect();
-                    let outputs = device.run(&writes, &recording, &reads.iter().collect::<Vec<_>>())?;
-                    Ok(outputs.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
+                    let read = device.run(&writes, &recording, &reads.iter().collect::<Vec<_>>())?;
+                    take_apart(&outputs, &read)
                 })?
                 .await
             }
@@ -136,7 +187,7 @@ impl DeviceSession {
         }
         device.encode(&self.recording, encoder)?;
         for (index, target) in outputs {
-            let slice = &self.outputs[*index];
+            let slice = &self.outputs[*index].slice;
             encoder.copy_buffer_to_buffer(slice.wgpu_buffer()?, slice.offset, target, 0, slice.bytes);
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! A run before anything is allocated or compiled: which kernels, on which values, in which form.
 
 use super::SessionOptions;
+use super::siblings::{Siblings, siblings};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand};
@@ -63,10 +64,18 @@ pub(super) struct Step {
     pub(super) sources: Vec<(Operand, Source)>,
 }
 
+/// A part of a stored value, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) stored: Stored,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
 /// Where a graph's inputs and outputs are stored, in its order.
 pub(super) struct Ports {
-    pub(super) inputs: Vec<Stored>,
-    pub(super) outputs: Vec<Stored>,
+    pub(super) inputs: Vec<Part>,
+    pub(super) outputs: Vec<Part>,
 }
 
 /// A run before anything is allocated or compiled.
@@ -78,6 +87,8 @@ pub(super) struct Draft<'a> {
     pub(super) limits: Limits,
     pub(super) stored: Vec<StoredValue>,
     forms: HashMap<(Value, Form), Stored>,
+    /// Outputs that lie in one buffer with others.
+    parts: HashMap<Value, Part>,
     pub(super) steps: Vec<Step>,
     /// Steps that run once, when the session is built.
     pub(super) setup: Vec<Step>,
@@ -102,11 +113,21 @@ impl<'a> Draft<'a> {
         for &input in graph.inputs() {
             draft.store(input, Form::Rows)?;
         }
+        let groups = siblings(graph, &|name| options.choices.contains_key(name))?;
         for node in graph.nodes() {
-            draft.node(node).map_err(|error| error.at_node(node.name()))?;
+            let output = node.output();
+            let group = groups.iter().find(|group| group.nodes.iter().any(|node| node.output() == output));
+            match group {
+                None => draft.node(node).map_err(|error| error.at_node(node.name()))?,
+                // All of a group run in the first one's place: what they read is there already.
+                Some(group) if group.nodes[0].output() == output => {
+                    draft.siblings(group).map_err(|error| error.at_node(&group.merged.name))?;
+                }
+                Some(_) => {}
+            }
         }
-        let ports = |draft: &mut Draft<'_>, values: &[Value]| -> Result<Vec<Stored>> {
-            values.iter().map(|&value| draft.read(value, Form::Rows)).collect()
+        let ports = |draft: &mut Draft<'_>, values: &[Value]| -> Result<Vec<Part>> {
+            values.iter().map(|&value| draft.port(value)).collect()
         };
         let inputs = ports(&mut draft, graph.inputs())?;
         let outputs = ports(&mut draft, graph.outputs())?;
@@ -121,6 +142,7 @@ impl<'a> Draft<'a> {
             limits: info.limits.clone(),
             stored: Vec::new(),
             forms: HashMap::new(),
+            parts: HashMap::new(),
             steps: Vec::new(),
             setup: Vec::new(),
             constants: Vec::new(),
@@ -215,6 +237,58 @@ impl<'a> Draft<'a> {
 
     fn node(&mut self, node: &Node) -> Result<()> {
         let problem = self.graph.problem(node, self.options.precision)?;
+        let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
+        // The inputs' conversions come before the step, so they are made before its output.
+        for input in node.inputs() {
+            self.read(input, form)?;
+        }
+        let dst = self.store(node.output(), form)?;
+        self.step(node, dst)
+    }
+
+    /// Nodes that run as one: a step that computes all, and one that gives each its rows.
+    fn siblings(&mut self, group: &Siblings<'_>) -> Result<()> {
+        let precision = self.options.precision;
+        let shapes =
+            group.nodes.iter().map(|node| self.graph.shape(node.output())).collect::<Result<Vec<_>>>()?;
+        let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
+        let shape = Shape { c: channels.iter().sum(), ..shapes[0] };
+        let op = ConvertOp::parts(shape, &channels, precision)?;
+        let mut own = |bytes: usize, pinned| {
+            self.stored.push(StoredValue { bytes: bytes as u64, pinned, image: None });
+            self.stored.len() - 1
+        };
+        let map = own(Layout::C4.elements(&shape) * precision.storage().bytes(), false);
+        let rows = own(4 * shape.elements(), true);
+        self.step(&group.merged, map)?;
+        let step = self.convert(format!("{} (rows)", group.merged.name), &op, Source::Stored(map), rows)?;
+        self.steps.push(step);
+        let mut offset = 0;
+        for (node, shape) in group.nodes.iter().zip(shapes) {
+            let bytes = 4 * shape.elements() as u64;
+            self.parts.insert(node.output(), Part { stored: rows, offset, bytes });
+            offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// Where the rows of an input or output are.
+    fn port(&mut self, value: Value) -> Result<Part> {
+        if let Some(&part) = self.parts.get(&value) {
+            return Ok(part);
+        }
+        let stored = self.read(value, Form::Rows)?;
+        Ok(self.whole(stored))
+    }
+
+    /// All of a stored value.
+    pub(super) fn whole(&self, stored: Stored) -> Part {
+        Part { stored, offset: 0, bytes: self.stored[stored].bytes }
+    }
+
+    /// The step of `node`, which writes `dst`.
+    fn step(&mut self, node: &Node, dst: Stored) -> Result<()> {
+        let problem = self.graph.problem(node, self.options.precision)?;
         let tunable = problem_of(&problem);
         let op = tunable.op();
         let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
@@ -240,7 +314,7 @@ impl<'a> Draft<'a> {
                     Some(residual) => Source::Stored(self.read(residual, form)?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),
                 },
-                Operand::Dst | Operand::C => Source::Stored(self.store(node.output(), form)?),
+                Operand::Dst | Operand::C => Source::Stored(dst),
             };
             sources.push((operand, source));
         }

@@ -7,8 +7,11 @@ mod draft;
 mod offload;
 mod profile;
 mod resources;
+pub(crate) mod siblings;
+mod stream;
 
 pub use profile::{NodeTime, Profile};
+pub use stream::Stream;
 
 use crate::context::{Context, Engine};
 use crate::dtype::Precision;
@@ -22,6 +25,7 @@ use crate::tuner::{SharedDatabase, Tuner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use stream::Flight;
 
 /// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
 #[derive(Debug, Clone, Default)]
@@ -190,6 +194,60 @@ impl Session {
         let outputs = match &mut self.runner {
             Runner::Device(session) => session.run_async(&inputs).await?,
             Runner::Cpu(session) => session.run_async(&inputs).await?,
+        };
+        self.wrap(outputs)
+    }
+
+    /// Runs the network on one frame after the other, and gives the outputs in the same order. While
+    /// the device works on a frame, the next one is uploaded or made ready for it, and the caller
+    /// works on the outputs of the one before.
+    ///
+    /// Frames are taken from `frames` only when there is room for them ([`Stream::in_flight`]), so a
+    /// slow consumer holds the source back. An error is that of its own frame, in its place: the
+    /// frames after it go on. Dropping the stream midway leaves the frames under way to finish,
+    /// unread.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Conv2d, Extras, Graph, HostTensor, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 3, 1))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![1.0; 3])?;
+    /// # let y = graph.conv2d("sum", x, sum, Extras::default(), Conv2d::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let camera = (0..4).map(|frame| HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![frame as f32; 3]));
+    /// let frames = camera.collect::<diptych::Result<Vec<_>>>()?.into_iter().map(|image| [("x", image)]);
+    /// for (frame, outputs) in session.stream(frames).enumerate() {
+    ///     assert_eq!(outputs?[0].to_f32()[0], 3.0 * frame as f32);
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn stream<I, F, N>(&mut self, frames: I) -> Stream<'_, I::IntoIter>
+    where
+        I: IntoIterator<Item = F>,
+        F: IntoIterator<Item = (N, HostTensor)>,
+        N: AsRef<str>,
+    {
+        Stream::new(self, frames.into_iter())
+    }
+
+    /// A run up to the wait.
+    fn start(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
+        let inputs = self.arrange(inputs)?;
+        match &mut self.runner {
+            Runner::Device(session) => session.start(&inputs).map(Flight::Device),
+            Runner::Cpu(session) => session.start(&inputs).map(Flight::Cpu),
+        }
+    }
+
+    /// The wait for a run of this session.
+    fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
+        let outputs = match (&self.runner, flight) {
+            (Runner::Device(session), Flight::Device(flight)) => session.finish(flight)?,
+            (_, Flight::Cpu(running)) => running.wait()?,
+            (Runner::Cpu(_), Flight::Device(_)) => {
+                return Err(Error::Internal("a frame of another session".to_owned()));
+            }
         };
         self.wrap(outputs)
     }

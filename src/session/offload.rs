@@ -1,10 +1,11 @@
-//! Blocking work as a future, for the APIs that can only block.
+//! Blocking work as a future, for the APIs that can only block, and work to wait for later.
 
 use crate::error::{Error, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
 
 struct State<T> {
     result: Option<Result<T>>,
@@ -48,6 +49,23 @@ pub(super) fn offload<T: Send + 'static>(
         .spawn(move || finish.tell(work()))
         .map_err(|error| Error::Internal(format!("no thread for a run: {error}")))?;
     Ok(Offloaded(state))
+}
+
+/// Work on a thread of its own, to be waited for. Dropped, it is left to finish.
+#[derive(Debug)]
+pub(super) struct Running<T>(JoinHandle<Result<T>>);
+
+impl<T: Send + 'static> Running<T> {
+    /// Starts `work` on a new thread.
+    pub(super) fn new(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
+        let thread = std::thread::Builder::new().name("diptych run".to_owned()).spawn(work);
+        thread.map(Running).map_err(|error| Error::Internal(format!("no thread for a run: {error}")))
+    }
+
+    /// Waits for the result.
+    pub(super) fn wait(self) -> Result<T> {
+        self.0.join().unwrap_or_else(|_| Err(Error::Internal("a run panicked on its thread".to_owned())))
+    }
 }
 
 impl<T> Future for Offloaded<T> {

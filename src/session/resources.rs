@@ -1,10 +1,13 @@
 //! What a draft becomes on a device: buffers, images and compiled kernels.
 
-use super::draft::{Draft, Source, Step, Stored};
+use super::draft::{Draft, Part, Source, Step, Stored};
 use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
 use crate::dtype::DType;
+use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::plan::plan;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// What the draft's values and constants became.
 pub(super) struct Resources {
@@ -15,9 +18,9 @@ pub(super) struct Resources {
 
 impl Resources {
     /// The buffer of an input or output.
-    pub(super) fn slice(&self, stored: Stored, bytes: u64) -> Result<Slice> {
-        match &self.stored[stored] {
-            Resource::Buffer(slice) => slice.buffer.slice(0, bytes),
+    pub(super) fn slice(&self, part: &Part) -> Result<Slice> {
+        match &self.stored[part.stored] {
+            Resource::Buffer(slice) => slice.buffer.slice(part.offset, part.bytes),
             Resource::Image(_) => Err(Error::Internal("an image as an input or output".to_owned())),
         }
     }
@@ -58,7 +61,7 @@ pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resourc
     Ok(Resources { stored, constants, planned_bytes })
 }
 
-/// Compiles the kernels of `steps` and gives them their arguments.
+/// Compiles the kernels of `steps`, several at a time, and gives them their arguments.
 pub(super) fn dispatches(
     device: &dyn Device,
     draft: &Draft<'_>,
@@ -66,28 +69,36 @@ pub(super) fn dispatches(
     resources: &Resources,
 ) -> Result<Vec<Dispatch>> {
     let dialect = draft.limits.dialect;
+    let mut sources = Vec::with_capacity(steps.len());
+    for step in steps {
+        sources.push(step.launch.spec.render(dialect).map_err(|error| error.at_node(&step.name))?);
+    }
+    // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
+    // wrong is told below, by the first node it concerns.
+    let distinct: BTreeMap<&str, &KernelSource> =
+        sources.iter().map(|source| (source.text.as_str(), source)).collect();
+    distinct.into_par_iter().for_each(|(_, source)| drop(device.compile(source)));
     steps
         .iter()
-        .map(|step| {
-            let bind = || -> Result<Dispatch> {
-                let pipeline = device.compile(&step.launch.spec.render(dialect)?)?;
-                let resources = step
-                    .sources
-                    .iter()
-                    .map(|(_, source)| match (source, &resources.constants) {
-                        (Source::Stored(stored), _) => Ok(resources.stored[*stored].clone()),
-                        (Source::Constant { offset, bytes }, Some(constants)) => {
-                            constants.slice(*offset, *bytes).map(Resource::Buffer)
-                        }
-                        (Source::Constant { .. }, None) => {
-                            Err(Error::Internal("a constant without a buffer".to_owned()))
-                        }
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                let (params, groups) = (step.launch.params.clone(), step.launch.groups());
-                Ok(Dispatch { pipeline, resources, params, groups })
-            };
-            bind().map_err(|error| error.at_node(&step.name))
+        .zip(&sources)
+        .map(|(step, source)| {
+            let pipeline = device.compile(source).map_err(|error| error.at_node(&step.name))?;
+            let resources = step.sources.iter().map(|(_, source)| bound(source, resources));
+            let resources =
+                resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;
+            let (params, groups) = (step.launch.params.clone(), step.launch.groups());
+            Ok(Dispatch { pipeline, resources, params, groups })
         })
         .collect()
+}
+
+/// What an operand is given.
+fn bound(source: &Source, resources: &Resources) -> Result<Resource> {
+    match (source, &resources.constants) {
+        (Source::Stored(stored), _) => Ok(resources.stored[*stored].clone()),
+        (Source::Constant { offset, bytes }, Some(constants)) => {
+            constants.slice(*offset, *bytes).map(Resource::Buffer)
+        }
+        (Source::Constant { .. }, None) => Err(Error::Internal("a constant without a buffer".to_owned())),
+    }
 }

@@ -38,6 +38,11 @@ pub trait Bench {
     /// The table's work-group for a variant and tile.
     fn table(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3];
 
+    /// The work-groups that the variant is made for; empty if any may serve it.
+    fn work_groups(&self, _variant: &'static str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        Vec::new()
+    }
+
     /// What the device allows.
     fn limits(&self) -> &Limits;
 

@@ -252,6 +252,10 @@ impl Bench for OpBench {
         table(self.problem.op(), variant, tile, self.limits())
     }
 
+    fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        self.problem.op().work_groups(variant, tile)
+    }
+
     fn limits(&self) -> &Limits {
         &self.device.info().limits
     }

@@ -107,7 +107,10 @@ pub(super) fn candidates(
     if let Some(generator) = generator {
         for (variant, tile) in bench.space() {
             list.push(Choice { variant, tile, work_group: bench.table(variant, tile) });
-            let guesses = generator(bench.grid(variant, tile), bench.limits());
+            let mut guesses = bench.work_groups(variant, tile);
+            if guesses.is_empty() {
+                guesses = generator(bench.grid(variant, tile), bench.limits());
+            }
             let guesses = guesses.into_iter().map(|work_group| Choice { variant, tile, work_group });
             list.extend(guesses.filter(|choice| bench.fits(choice).is_ok()));
         }

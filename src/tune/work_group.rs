@@ -44,6 +44,13 @@ pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
 /// The tables are made for grids of width x height x slices. A kernel whose grid is a row of
 /// pixels by slices gets the same number of invocations: width and height folded into one axis.
 pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> [u32; 3] {
+    let made_for = op.work_groups(variant, tile);
+    if !made_for.is_empty() {
+        let fitting = made_for
+            .iter()
+            .find(|&&work_group| op.fits(&Choice { variant, tile, work_group }, limits).is_ok());
+        return *fitting.unwrap_or(&made_for[0]);
+    }
     let size = match (op.name(), variant) {
         ("pointwise", "micro") => {
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
@@ -117,6 +124,7 @@ pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Ch
 mod tests {
     use super::*;
     use crate::dtype::Precision;
+    use crate::ops::gemm::GemmOp;
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::Shape;
 
@@ -153,6 +161,20 @@ mod tests {
         assert_eq!(on(Family::CpuDriver), ("micro", [4, 2, 1]));
         // 41 x 128 tiles of two pixels by two slices, each sum in 16 parts: 83968 invocations.
         assert_eq!(on(Family::Nvidia), ("split", [2, 2, 16]));
+    }
+
+    #[test]
+    fn a_large_gpu_stages_products_in_smaller_tiles_the_fewer_there_are() {
+        let on = |family, n| {
+            let limits = Limits { family, local_memory: 49152, ..Limits::webgpu() };
+            let choice = untuned(&GemmOp::packed(n, n, n), WorkGroup::Table, &limits).expect("a choice");
+            (choice.variant, choice.tile, choice.work_group)
+        };
+        assert_eq!(on(Family::Nvidia, 4096), ("tiled", [4, 8, 1], [8, 16, 1]));
+        assert_eq!(on(Family::Nvidia, 2048), ("tiled", [2, 8, 1], [16, 16, 1]));
+        assert_eq!(on(Family::Nvidia, 1024), ("tiled", [2, 8, 4], [8, 8, 4]));
+        assert_eq!(on(Family::Nvidia, 512), ("tiled", [1, 4, 4], [8, 8, 4]));
+        assert_eq!(on(Family::CpuDriver, 512), ("vec4", [1, 8, 1], [8, 8, 1]));
     }
 
     #[test]

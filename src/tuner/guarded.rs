@@ -84,6 +84,10 @@ impl Bench for Guarded<'_> {
         self.bench.table(variant, tile)
     }
 
+    fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        self.bench.work_groups(variant, tile)
+    }
+
     fn limits(&self) -> &Limits {
         self.bench.limits()
     }

@@ -13,9 +13,10 @@ use crate::context::Context;
 use crate::device::Device;
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 use crate::layout::Layout;
 use crate::ops::{Choice, Op};
+use crate::session::siblings::siblings;
 use crate::tune::db::{Database, Row};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
@@ -211,7 +212,14 @@ impl Tuner {
     /// # Errors
     /// If a node's shapes are inconsistent, which the graph's own checks rule out.
     pub fn begin(&mut self, graph: &Graph) -> Result<()> {
-        for node in graph.nodes() {
+        let groups = siblings(graph, &|_| false)?;
+        for group in &groups {
+            let problem = graph.problem(&group.merged, self.precision)?;
+            self.line_up(&group.merged.name, problem_of(&problem));
+        }
+        let merged =
+            |node: &Node| groups.iter().flat_map(|group| &group.nodes).any(|one| one.output == node.output);
+        for node in graph.nodes().iter().filter(|node| !merged(node)) {
             self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
         }
         Ok(())

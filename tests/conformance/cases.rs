@@ -6,12 +6,12 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
-use diptych::ops::Choice;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::{Choice, Op};
 use diptych::{
     Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
 };
@@ -51,14 +51,38 @@ impl Case {
                 Breadth::Groups if first => &ODD_GROUPS[..],
                 _ => &[],
             };
-            choices.extend(groups.iter().map(|&work_group| choice(variant, tile, work_group)));
+            let op = self.problem.op();
+            let made_for = made_for(op, variant, tile, limits);
+            if made_for.is_empty() {
+                choices
+                    .extend(groups.iter().map(|&work_group| choice(op, variant, tile, work_group, limits)));
+            } else {
+                choices.extend(made_for.into_iter().take(groups.len()));
+            }
         }
         choices
     }
 }
 
-/// The choice with this work-group, or for a kernel that wants a certain depth, one that deep.
-pub(crate) fn choice(variant: &'static str, tile: [u32; 3], work_group: [u32; 3]) -> Choice {
+/// The choices with the work-groups that a kernel is made for and that fit the device.
+fn made_for(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> Vec<Choice> {
+    let choices = op.work_groups(variant, tile).into_iter();
+    let choices = choices.map(|work_group| Choice { variant, tile, work_group });
+    choices.filter(|choice| op.fits(choice, limits).is_ok()).collect()
+}
+
+/// The choice with this work-group, or the first that the kernel is made for, or for a kernel that
+/// wants a certain depth, one that deep.
+pub(crate) fn choice(
+    op: &dyn Op,
+    variant: &'static str,
+    tile: [u32; 3],
+    work_group: [u32; 3],
+    limits: &Limits,
+) -> Choice {
+    if let Some(&choice) = made_for(op, variant, tile, limits).first() {
+        return choice;
+    }
     let [x, y, _] = work_group;
     let depth = tile[2];
     let work_group =
@@ -349,6 +373,8 @@ impl Table {
             [1, 1030, 3, 2],
             [1, 2, 1030, 3],
             [1, 64, 64, 32],
+            [1, 67, 132, 40],
+            [2, 130, 68, 100],
             [2, 5, 7, 3],
             [3, 4, 8, 12],
         ];
@@ -424,6 +450,17 @@ impl Table {
                     Breadth::Variants,
                 );
             }
+        }
+        for (channels, precision) in [
+            (&[1, 1][..], Precision::F32),
+            (&[17, 34, 32, 32], Precision::F32),
+            (&[1, 2, 3, 4, 5, 6, 7, 8], Precision::F32),
+            (&[3, 1030], Precision::F16Storage),
+            (&[5, 9, 2], Precision::F16),
+        ] {
+            let shape = Shape::nhwc(2, 3, 5, channels.iter().sum());
+            let op = ConvertOp::parts(shape, channels, precision).expect("a valid row");
+            self.push(format!("{shape} in {channels:?} {precision}"), Problem::Convert(op), Breadth::Groups);
         }
     }
 }

@@ -104,6 +104,17 @@ fn mistakes() -> Vec<Mistake> {
         ("a wrong step", gemm([9, 7, 5], wide), "micro", [1, 8, 1], "@b_step * term", "@a_step * term"),
         ("a store between the rows", gemm([9, 7, 5], wide), "micro", [1, 8, 1], "column + 3u < @n)", "true)"),
         ("a forgotten factor", gemm([9, 8, 4], scaled), "vec4", [1, 8, 1], "(@alpha)", "(1.0f)"),
+        (
+            "the last step not multiplied",
+            gemm([9, 8, 16], scaled),
+            "tiled",
+            [2, 8, 1],
+            "done4 <= ",
+            "done4 < ",
+        ),
+        ("terms beyond the last", gemm([9, 8, 12], scaled), "tiled", [2, 8, 1], "last4) {", "last4 + 64u) {"),
+        ("a split not added", gemm([9, 8, 64], scaled), "tiled", [1, 4, 4], "(slice < 2u)", "(slice < 1u)"),
+        ("a row beyond the last", gemm([9, 8, 16], scaled), "tiled", [1, 4, 4], "row3 < @m", "true"),
         ("a lane not zeroed", pack, "pack", [1, 1, 1], "channel + 3u < @channels", "true"),
     ];
     rows.into_iter()
@@ -120,7 +131,7 @@ fn a_wrong_kernel_is_refused() {
         for Mistake { what, problem, variant, tile, from, to } in mistakes() {
             let operands = problem.operands();
             let expected = problem.expected(&operands);
-            let choice = crate::cases::choice(variant, tile, [8, 4, 1]);
+            let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
             let check = |mutate: &dyn Fn(&mut KernelSource)| {
                 gpu::check(device.as_ref(), &problem, &operands, &expected, &choice, mutate)
             };

@@ -2,9 +2,10 @@
 
 use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, lock};
+use crate::device::cache::CacheKey;
 use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result, numbered};
-use cl3::program::CL_PROGRAM_BUILD_LOG;
+use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
 use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::Arc;
@@ -80,7 +81,52 @@ pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPi
     Ok(RawPipeline { program, entry: entry.into(), device: Arc::clone(inner) })
 }
 
+/// The program of `source`: from the disk if the driver takes what it gave there, else compiled.
 fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
+    let Some(disk) = lock(&inner.cache).clone() else {
+        return build_text(inner, source);
+    };
+    let info = &inner.info;
+    let options = OPTIONS.to_string_lossy();
+    let key = CacheKey::of(&[info.api, &info.name, &info.driver, &options, &source.text]);
+    if let Some(binary) = disk.get(key) {
+        match build_binary(inner, &binary) {
+            Ok(program) => return Ok(program),
+            Err(error) => tracing::warn!("kernel {}: the kept binary is refused: {error}", source.label),
+        }
+    }
+    let program = build_text(inner, source)?;
+    match binary_of(&program) {
+        Ok(binary) => disk.put(key, &binary),
+        Err(error) => tracing::debug!("kernel {}: no binary to keep: {error}", source.label),
+    }
+    Ok(program)
+}
+
+/// What the driver made of a program for the context's only device.
+fn binary_of(program: &Owned<Program>) -> Result<Vec<u8>> {
+    let binaries = cl3::program::get_program_info(program.raw(), CL_PROGRAM_BINARIES);
+    let mut binaries: Vec<Vec<u8>> = check("clGetProgramInfo", binaries)?.into();
+    match (binaries.pop(), binaries.is_empty()) {
+        (Some(binary), true) if !binary.is_empty() => Ok(binary),
+        _ => Err(Error::unsupported("a program's binary", "the driver gives none for one device")),
+    }
+}
+
+fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program>> {
+    let device = inner.id.id();
+    // SAFETY: the context is live, its device is given, and the binary, which is live during the
+    // call, is one that this driver gave for this device: both are part of its key, and its hash
+    // says that it is whole. Test: `compiled_kernels_are_kept`.
+    let raw = unsafe { cl3::program::create_program_with_binary(inner.context.raw(), &[device], &[binary]) };
+    // SAFETY: the call made the program, and this is its only reference.
+    let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithBinary", raw)?) };
+    let built = cl3::program::build_program(program.raw(), &[device], OPTIONS, None, ptr::null_mut());
+    check("clBuildProgram", built)?;
+    Ok(program)
+}
+
+fn build_text(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     let raw = cl3::program::create_program_with_source(inner.context.raw(), &[&source.text]);
     // SAFETY: the call made the program, and this is its only reference.
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithSource", raw)?) };

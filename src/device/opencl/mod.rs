@@ -8,6 +8,7 @@
 //! | `memory` | buffers and images, copies, mapping |
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
+//! | `run` | inputs, a recording and outputs with one wait: the latency path |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
 //! events. Every call that enqueues more than one command holds a lock, so that threads which
@@ -24,6 +25,7 @@ mod memory;
 mod order;
 mod query;
 mod record;
+mod run;
 
 pub(crate) use compile::RawPipeline;
 pub(crate) use memory::{RawBuffer, RawImage};
@@ -32,14 +34,15 @@ pub(crate) use record::RawRecording;
 /// The crate whose objects [`OpenClDevice::from_opencl`] takes.
 pub use opencl3;
 
+use crate::device::cache::KernelCache;
 use crate::device::family::{self, Facts};
 use crate::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pipeline, Recording, Slice, handle,
+    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle,
 };
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
-use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
+use call::{Context, Event, Lane, Owned, Program, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
     CL_QUEUE_PROPERTIES,
@@ -49,7 +52,10 @@ use order::Order;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a waiting thread looks before it sleeps.
+const CLOSE_WATCH: Duration = Duration::from_millis(1);
 
 /// Chooses the device: part of its name or its platform's, in any case.
 const CHOICE: &str = "DIPTYCH_OPENCL_DEVICE";
@@ -72,6 +78,8 @@ struct Inner {
     order: Order,
     /// Programs by their text.
     programs: Mutex<HashMap<String, Arc<Owned<Program>>>>,
+    /// Compiled kernels on disk.
+    cache: Mutex<Option<KernelCache>>,
     /// Profiles its commands; made when first used. A queue that profiles is slower.
     timing: Mutex<Option<Owned<Queue>>>,
     queue: Owned<Queue>,
@@ -191,6 +199,7 @@ impl OpenClDevice {
             id,
             order: Order::default(),
             programs: Mutex::default(),
+            cache: Mutex::new(KernelCache::standard()),
             timing: Mutex::default(),
             queue,
             own_queue,
@@ -198,6 +207,11 @@ impl OpenClDevice {
         };
         tracing::debug!("opened {}", inner.info);
         Ok(OpenClDevice { inner: Arc::new(inner) })
+    }
+
+    /// Keeps compiled kernels there from now on, or nowhere.
+    pub(crate) fn keep_kernels(&self, cache: Option<KernelCache>) {
+        *lock(&self.inner.cache) = cache;
     }
 
     /// What is known about the GPU beyond what its driver says.
@@ -221,6 +235,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Inner {
     fn lane(&self) -> Lane<'_> {
         Lane { runtime: self.runtime, queue: &self.queue }
+    }
+
+    /// Waits for `event`, or for the queue where there is none. Looks again and again for a short
+    /// while first: a thread that sleeps in the driver wakes up late. A driver that computes on
+    /// the CPU needs that CPU itself.
+    fn await_event(&self, event: Option<&Owned<Event>>) -> Result<()> {
+        let start = Instant::now();
+        if let Some(event) = event.filter(|_| !self.info.is_cpu) {
+            while start.elapsed() < CLOSE_WATCH && !event.is_over() {
+                std::hint::spin_loop();
+            }
+        }
+        self.lane().wait(event)
     }
 
     /// Calls `with` with a queue that profiles its commands.
@@ -309,7 +336,16 @@ impl Device for OpenClDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        record::run(&self.inner, writes, recording, reads)
+        run::run(&self.inner, writes, recording, reads)
+    }
+
+    fn start(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Box<dyn Pending>> {
+        Ok(Box::new(run::start(&self.inner, writes, recording, reads)?))
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

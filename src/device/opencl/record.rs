@@ -2,7 +2,7 @@
 
 use super::Inner;
 use super::call::{Drain, Event, Kernel, Lane, Memory, Owned, Want, check, failure};
-use super::memory::{Range, bind, raw_buffer, raw_image};
+use super::memory::{bind, raw_buffer, raw_image};
 use crate::device::family::Quirk;
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ impl std::fmt::Debug for RawRecording {
 }
 
 /// One kernel object with its arguments, and how many invocations it has.
-struct Launch {
+pub(super) struct Launch {
     kernel: Owned<Kernel>,
     global: [usize; 3],
     local: [usize; 3],
@@ -121,7 +121,7 @@ fn extents(inner: &Inner, dispatch: &Dispatch) -> Result<([usize; 3], [usize; 3]
 }
 
 /// The launches of a recording that was made for `inner`.
-fn launches<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a [Launch]> {
+pub(super) fn launches<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a [Launch]> {
     match &recording.raw {
         handle::RawRecording::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => Ok(&raw.launches),
         _ => Err(inner.foreign("recording")),
@@ -129,7 +129,7 @@ fn launches<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a [Launch]>
 }
 
 impl Launch {
-    fn enqueue(&self, lane: Lane<'_>, want: Want) -> Result<Option<Owned<Event>>> {
+    pub(super) fn enqueue(&self, lane: Lane<'_>, want: Want) -> Result<Option<Owned<Event>>> {
         // SAFETY: `launch` set all arguments, and the recording keeps what they refer to alive;
         // the driver keeps it alive from here on. Test: `saxpy_runs`.
         unsafe { lane.kernel(&self.kernel, self.global, self.local, want) }
@@ -144,45 +144,6 @@ pub(super) fn submit(inner: &Inner, recording: &Recording) -> Result<()> {
         launch.enqueue(lane, Want::Nothing)?;
     }
     lane.flush()
-}
-
-pub(super) fn run(
-    inner: &Inner,
-    writes: &[(&Slice, &[u8])],
-    recording: &Recording,
-    reads: &[&Slice],
-) -> Result<Vec<Vec<u8>>> {
-    let launches = launches(inner, recording)?;
-    let to = writes
-        .iter()
-        .map(|(slice, bytes)| Range::for_write(inner, slice, bytes))
-        .collect::<Result<Vec<_>>>()?;
-    let from = reads.iter().map(|slice| Range::new(inner, slice)).collect::<Result<Vec<_>>>()?;
-    let mut outputs: Vec<Vec<u8>> = from.iter().map(Range::host_copy).collect();
-    let lane = inner.lane();
-    let drain = Drain::new(lane);
-    let mut last = None;
-    {
-        // Other threads may enqueue while this one waits: the lock ends with the block.
-        let _order = inner.order.enter()?;
-        for (range, (_, bytes)) in to.iter().zip(writes) {
-            // SAFETY: the bytes are borrowed until this function returns, and `drain` waits for
-            // the copies on every way out. Test: `saxpy_runs`.
-            unsafe { range.write(lane, bytes, false) }?;
-        }
-        for launch in launches {
-            launch.enqueue(lane, Want::Nothing)?;
-        }
-        for (index, (range, output)) in from.iter().zip(&mut outputs).enumerate() {
-            // The queue is in order: the last read completes after everything before it.
-            let want = if index + 1 == from.len() { Want::Event } else { Want::Nothing };
-            // SAFETY: `outputs` outlast `drain`, which waits as above.
-            last = unsafe { range.read(lane, output, want) }?;
-        }
-    }
-    lane.wait(last.as_ref())?;
-    drain.done();
-    Ok(outputs)
 }
 
 pub(super) fn time(inner: &Inner, recording: &Recording) -> Result<Vec<Duration>> {

@@ -4,13 +4,13 @@
 //! submission, so that a run costs one submission, one wait and one mapping.
 
 use super::{WgpuDevice, lock};
-use crate::device::{Recording, Slice};
+use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Idle staging buffers kept, and the size above which none is: one large read should not hold
 /// memory for ever.
@@ -19,6 +19,9 @@ const KEPT_BYTES: u64 = 64 << 20;
 
 /// Smallest staging buffer: one size serves most small outputs.
 const STAGING_MINIMUM: u64 = 64 << 10;
+
+/// How long a waiting thread looks before it sleeps.
+const CLOSE_WATCH: Duration = Duration::from_millis(1);
 
 /// How often a waiting thread looks again if another thread is about to report for it.
 const RECHECK: Duration = Duration::from_millis(5);
@@ -85,16 +88,31 @@ pub(super) struct Source<'a> {
 pub(super) struct Flight {
     index: wgpu::SubmissionIndex,
     landing: Option<Landing>,
+    /// The buffer the inputs came from, and when it is mapped again.
+    upload: Option<(wgpu::Buffer, Arc<Signal>)>,
 }
 
 /// Where the results of a flight come down.
 #[derive(Debug)]
-struct Landing {
+pub(super) struct Landing {
     staging: wgpu::Buffer,
     used: u64,
     /// Offset and length of each result.
     parts: Vec<(usize, usize)>,
     mapped: Arc<Signal>,
+}
+
+/// A flight and the device that waits for it.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) device: WgpuDevice,
+    pub(super) flight: Flight,
+}
+
+impl Pending for Started {
+    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
+        self.device.land(self.flight)
+    }
 }
 
 impl Flight {
@@ -121,7 +139,7 @@ impl WgpuDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        let flight = self.launch(writes, Some(recording), reads)?;
+        let flight = self.launch_run(writes, recording, reads)?;
         let done = match &flight.landing {
             Some(landing) => Arc::clone(&landing.mapped),
             None => {
@@ -194,8 +212,35 @@ impl WgpuDevice {
         })
     }
 
+    /// Submits a run whose commands were encoded ahead, and encodes the next one.
+    pub(super) fn launch_run(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Flight> {
+        let recorded = self.recorded(recording)?;
+        let ends = self.ends(writes, reads)?;
+        self.scoped("submit", || {
+            let prepared = self.prepared(recorded, &ends)?;
+            let flight = self.depart_prepared(prepared, writes)?;
+            self.prepare_next(recorded, &ends)?;
+            Ok(flight)
+        })
+    }
+
     /// Appends the copies of `sources` to the encoder and submits it. To be called in a scope.
     pub(super) fn depart(&self, mut encoder: wgpu::CommandEncoder, sources: &[Source<'_>]) -> Result<Flight> {
+        let landing = self.encode_landing(&mut encoder, sources);
+        Ok(self.submit_flight(encoder.finish(), None, landing))
+    }
+
+    /// Appends the copies of `sources` to a staging buffer.
+    pub(super) fn encode_landing(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        sources: &[Source<'_>],
+    ) -> Option<Landing> {
         let mut used = 0;
         let mut parts = Vec::with_capacity(sources.len());
         for source in sources {
@@ -210,26 +255,60 @@ impl WgpuDevice {
                 encoder.copy_buffer_to_buffer(source.buffer, source.offset, staging, at as u64, words);
             }
         }
-        let index = self.inner.queue.submit([encoder.finish()]);
-        self.inner.unsubmitted.store(0, Ordering::Relaxed);
-        let landing = staging.map(|staging| {
-            let mapped = Arc::new(Signal::default());
-            let signal = Arc::clone(&mapped);
-            staging.map_async(wgpu::MapMode::Read, 0..used, move |result| {
+        staging.map(|staging| Landing { staging, used, parts, mapped: Arc::default() })
+    }
+
+    /// Submits commands, and has the buffers mapped that the host touches next.
+    pub(super) fn submit_flight(
+        &self,
+        commands: wgpu::CommandBuffer,
+        upload: Option<wgpu::Buffer>,
+        landing: Option<Landing>,
+    ) -> Flight {
+        let map = |buffer: &wgpu::Buffer, mode, bytes, signal: &Arc<Signal>| {
+            let signal = Arc::clone(signal);
+            buffer.map_async(mode, 0..bytes, move |result| {
                 signal.set(result.map_err(|error| error.to_string()));
             });
-            Landing { staging, used, parts, mapped }
+        };
+        let index = self.inner.queue.submit([commands]);
+        self.inner.unsubmitted.store(0, Ordering::Relaxed);
+        // wgpu calls back in this order, so that the upload buffer is ready when the results are.
+        let upload = upload.map(|buffer| {
+            let mapped = Arc::default();
+            map(&buffer, wgpu::MapMode::Write, buffer.size(), &mapped);
+            (buffer, mapped)
         });
-        Ok(Flight { index, landing })
+        if let Some(Landing { staging, used, mapped, .. }) = &landing {
+            map(staging, wgpu::MapMode::Read, *used, mapped);
+        }
+        Flight { index, landing, upload }
     }
 
     /// Waits for a flight and gives its results.
     pub(super) fn land(&self, flight: Flight) -> Result<Vec<Vec<u8>>> {
         match &flight.landing {
-            Some(landing) => self.wait_for(|| flight.arrival(), &landing.mapped, "map_async")?,
+            Some(landing) => {
+                self.watch_closely(&landing.mapped)?;
+                self.wait_for(|| flight.arrival(), &landing.mapped, "map_async")?;
+            }
             None => self.poll(flight.arrival())?,
         }
         self.unload(flight)
+    }
+
+    /// Looks again and again for a short while whether `signal` is set.
+    ///
+    /// A thread that sleeps in the driver wakes up tens to hundreds of microseconds after the
+    /// device is done, as long as a small network takes. A driver that computes on the CPU needs
+    /// that CPU itself.
+    fn watch_closely(&self, signal: &Signal) -> Result<()> {
+        let start = Instant::now();
+        while !self.inner.info.is_cpu && signal.get().is_none() && start.elapsed() < CLOSE_WATCH {
+            self.poll(wgpu::PollType::Poll)?;
+            std::hint::spin_loop();
+        }
+        Ok(())
     }
 
     /// Polls until `signal` is set.
@@ -251,6 +330,11 @@ impl WgpuDevice {
 
     /// Copies the results of an arrived flight out of its staging buffer.
     fn unload(&self, flight: Flight) -> Result<Vec<Vec<u8>>> {
+        if let Some((buffer, mapped)) = flight.upload
+            && mapped.get() == Some(Ok(()))
+        {
+            self.keep_upload(buffer);
+        }
         let Some(Landing { staging, used, parts, .. }) = flight.landing else {
             return Ok(Vec::new());
         };

@@ -97,13 +97,7 @@ impl WgpuDevice {
     pub(super) fn enqueue_write(&self, slice: &Slice, bytes: &[u8]) -> Result<()> {
         let raw = self.raw(&slice.buffer)?;
         self.word_aligned(slice)?;
-        if bytes.len() as u64 > slice.bytes {
-            return Err(Error::input(
-                "write",
-                format!("{} bytes", bytes.len()),
-                format!("at most the slice's {}", slice.bytes),
-            ));
-        }
+        self.fits(slice, bytes)?;
         let (words, rest) = bytes.split_at(bytes.len() - bytes.len() % wgpu::COPY_BUFFER_ALIGNMENT as usize);
         if !words.is_empty() {
             self.inner.queue.write_buffer(raw, slice.offset, words);

@@ -7,6 +7,7 @@
 //! | `memory` | allocates, writes, maps |
 //! | `pipeline` | compiles kernels and remembers them |
 //! | `record` | binds arguments once; encodes a recording into a command encoder |
+//! | `prepared` | encodes the next run while the device works on this one |
 //! | `flight` | submits, waits, and copies results back: the latency path |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
@@ -21,10 +22,12 @@ mod flight;
 mod memory;
 mod open;
 mod pipeline;
+mod prepared;
 mod record;
 mod scope;
 
-use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pipeline, Recording, Slice};
+use super::cache::KernelCache;
+use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice};
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
@@ -61,8 +64,12 @@ struct Inner {
     checked_shaders: bool,
     /// Compiled kernels, by their text.
     pipelines: Mutex<HashMap<pipeline::Key, RawPipeline>>,
+    /// Compiled kernels on disk.
+    cache: Mutex<Option<KernelCache>>,
     /// Idle buffers for reading back.
     staging: Mutex<Vec<::wgpu::Buffer>>,
+    /// Idle buffers for uploading, mapped.
+    uploads: Mutex<Vec<::wgpu::Buffer>>,
     /// Bytes written since the last submission: they lie in staging memory until the next.
     unsubmitted: AtomicU64,
 }
@@ -76,6 +83,11 @@ impl WgpuDevice {
     /// The wgpu queue, for an application that shares it.
     pub fn wgpu_queue(&self) -> &::wgpu::Queue {
         &self.inner.queue
+    }
+
+    /// Keeps compiled kernels there from now on, or nowhere.
+    pub(crate) fn keep_kernels(&self, cache: Option<KernelCache>) {
+        *lock(&self.inner.cache) = cache;
     }
 
     /// Refuses a handle of another device.
@@ -171,7 +183,17 @@ impl Device for WgpuDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        self.land(self.launch(writes, Some(recording), reads)?)
+        self.land(self.launch_run(writes, recording, reads)?)
+    }
+
+    fn start(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+    ) -> Result<Box<dyn Pending>> {
+        let flight = self.launch_run(writes, recording, reads)?;
+        Ok(Box::new(flight::Started { device: self.clone(), flight }))
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

@@ -2,6 +2,7 @@
 
 use super::{Inner, Owner, WgpuDevice};
 use crate::device::DeviceInfo;
+use crate::device::cache::KernelCache;
 use crate::device::family::family;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
@@ -69,6 +70,7 @@ impl WgpuDevice {
     /// | `TIMESTAMP_QUERY` | timing single dispatches |
     /// | `SHADER_F16` | half-float arithmetic |
     /// | `SUBGROUP` | kernels that exchange values within a subgroup |
+    /// | `PIPELINE_CACHE` | keeping compiled kernels from one start to the next |
     /// | `MAPPABLE_PRIMARY_BUFFERS` | [`crate::device::Memory::HostVisible`] |
     ///
     /// None of them is needed: a device without one does without.
@@ -76,6 +78,7 @@ impl WgpuDevice {
         let useful = wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::SHADER_F16
             | wgpu::Features::SUBGROUP
+            | wgpu::Features::PIPELINE_CACHE
             | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
         (adapter.features() & useful, adapter.limits())
     }
@@ -107,7 +110,9 @@ impl WgpuDevice {
             limits,
             checked_shaders: std::env::var(CHECKED_VARIABLE).is_ok_and(|value| value == "1"),
             pipelines: Mutex::new(HashMap::new()),
+            cache: Mutex::new(KernelCache::standard()),
             staging: Mutex::new(Vec::new()),
+            uploads: Mutex::new(Vec::new()),
             unsubmitted: AtomicU64::new(0),
         };
         Ok(WgpuDevice { inner: Arc::new(inner) })
@@ -115,11 +120,20 @@ impl WgpuDevice {
 }
 
 fn open_adapter(adapter: &wgpu::Adapter) -> Result<WgpuDevice> {
-    let (required_features, required_limits) = WgpuDevice::requirements(adapter);
+    let (mut required_features, required_limits) = WgpuDevice::requirements(adapter);
+    let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
+    if cooperative_matrices(adapter) {
+        required_features |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        // SAFETY: the token asks to be ready for undefined behaviour in features that are not
+        // finished. Of these only cooperative matrices are requested; the one kernel that uses
+        // them loads and stores whole 16x16 tiles within its own work-group memory.
+        experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+    }
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("diptych"),
         required_features,
         required_limits,
+        experimental_features,
         memory_hints: wgpu::MemoryHints::Performance,
         ..Default::default()
     };
@@ -130,6 +144,17 @@ fn open_adapter(adapter: &wgpu::Adapter) -> Result<WgpuDevice> {
             message: error.to_string(),
         })?;
     WgpuDevice::from_wgpu(adapter, device, queue)
+}
+
+/// Whether subgroups multiply 16x16 matrices of halves and sum in f32.
+fn cooperative_matrices(adapter: &wgpu::Adapter) -> bool {
+    use wgpu::CooperativeScalarType::{F16, F32};
+    let wanted = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SHADER_F16;
+    adapter.features().contains(wanted)
+        && adapter.cooperative_matrix_properties().iter().any(|offered| {
+            [offered.m_size, offered.n_size, offered.k_size] == [16; 3]
+                && (offered.ab_type, offered.cr_type) == (F16, F32)
+        })
 }
 
 /// The adapters of the primary APIs that can compute, the best first.

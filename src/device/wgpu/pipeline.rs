@@ -3,6 +3,7 @@
 use super::scope::{catch, describe};
 use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
+use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
 use crate::emit::{Access, Dialect, Element, Interface, KernelSource, check};
 use crate::error::{Error, Result, numbered};
@@ -65,7 +66,8 @@ impl WgpuDevice {
         let device = &self.inner.device;
         let entries = layout_entries(&source.interface)?;
         let label = Some(source.label.as_str());
-        let (raw, error) = catch(device, || {
+        let kept = self.kept(source);
+        let ((raw, cache), error) = catch(device, || {
             let descriptor = wgpu::ShaderModuleDescriptor {
                 label,
                 source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(&source.text)),
@@ -88,6 +90,14 @@ impl WgpuDevice {
                 bind_group_layouts: &[Some(&layout)],
                 immediate_size: 0,
             });
+            let cache = kept.as_ref().map(|(_, _, data)| {
+                let descriptor =
+                    wgpu::PipelineCacheDescriptor { label, data: data.as_deref(), fallback: true };
+                // SAFETY: the data are what `get_data` gave for this device and driver, which are
+                // part of their key, and their hash says that they are whole; wgpu looks at their
+                // head once more. Test: `compiled_kernels_are_kept`.
+                unsafe { device.create_pipeline_cache(&descriptor) }
+            });
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label,
                 layout: Some(&pipeline_layout),
@@ -98,11 +108,41 @@ impl WgpuDevice {
                     zero_initialize_workgroup_memory: false,
                     ..Default::default()
                 },
-                cache: None,
+                cache: cache.as_ref(),
             });
-            RawPipeline { pipeline, layout, owner: self.inner.owner }
+            (RawPipeline { pipeline, layout, owner: self.inner.owner }, cache)
         });
-        error.map_or(Ok(raw), |error| Err(describe(&error)))
+        if let Some(error) = error {
+            return Err(describe(&error));
+        }
+        if let (Some((disk, key, before)), Some(cache)) = (kept, cache)
+            && let Some(data) = cache.get_data()
+            && before.as_ref() != Some(&data)
+        {
+            disk.put(key, &data);
+        }
+        Ok(raw)
+    }
+
+    /// Where the driver's work on `source` is kept between starts, and what is there.
+    fn kept(&self, source: &KernelSource) -> Option<(KernelCache, CacheKey, Option<Vec<u8>>)> {
+        if !self.inner.features.contains(wgpu::Features::PIPELINE_CACHE) {
+            return None;
+        }
+        let disk = lock(&self.inner.cache).clone()?;
+        let info = &self.inner.info;
+        let checked = if self.inner.checked_shaders { "checked" } else { "trusted" };
+        let key = CacheKey::of(&[
+            "wgpu 30",
+            info.api,
+            &info.name,
+            &info.driver,
+            checked,
+            &source.entry,
+            &source.text,
+        ]);
+        let data = disk.get(key);
+        Some((disk, key, data))
     }
 }
 

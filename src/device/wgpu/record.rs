@@ -1,5 +1,6 @@
 //! Arguments bound once, dispatches encoded as often as wanted.
 
+use super::prepared::Shelf;
 use super::{Owner, RawPipeline, WgpuDevice};
 use crate::device::handle::{RawPipeline as AnyPipeline, RawRecording as AnyRecording};
 use crate::device::{Dispatch, Recording, Resource, Slice};
@@ -15,6 +16,19 @@ pub(crate) struct RawRecording(Arc<Recorded>);
 pub(super) struct Recorded {
     owner: Owner,
     pub(super) steps: Vec<Step>,
+    /// Runs that are encoded ahead.
+    pub(super) shelf: Shelf,
+}
+
+impl Recorded {
+    /// Encodes all dispatches as one compute pass.
+    pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder) {
+        let descriptor = wgpu::ComputePassDescriptor { label: Some("diptych"), timestamp_writes: None };
+        let mut pass = encoder.begin_compute_pass(&descriptor);
+        for step in &self.steps {
+            step.encode(&mut pass);
+        }
+    }
 }
 
 /// One dispatch. Its bind group keeps the buffers alive.
@@ -89,7 +103,7 @@ impl WgpuDevice {
                 })
                 .collect::<Result<Vec<Step>>>()
         })?;
-        let recorded = Recorded { owner: self.inner.owner, steps };
+        let recorded = Recorded { owner: self.inner.owner, steps, shelf: Shelf::default() };
         Ok(Recording {
             raw: AnyRecording::Wgpu(RawRecording(Arc::new(recorded))),
             labels: dispatches.iter().map(|dispatch| dispatch.pipeline.label.clone()).collect(),
@@ -107,12 +121,7 @@ impl WgpuDevice {
     /// If the recording belongs to another device. wgpu reports a misuse of the encoder itself
     /// where the application finishes it.
     pub fn encode(&self, recording: &Recording, encoder: &mut wgpu::CommandEncoder) -> Result<()> {
-        let recorded = self.recorded(recording)?;
-        let descriptor = wgpu::ComputePassDescriptor { label: Some("diptych"), timestamp_writes: None };
-        let mut pass = encoder.begin_compute_pass(&descriptor);
-        for step in &recorded.steps {
-            step.encode(&mut pass);
-        }
+        self.recorded(recording)?.encode(encoder);
         Ok(())
     }
 

@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::shape::Shape;
 
+/// The most maps that one map is taken apart into.
+pub const MOST_PARTS: usize = 8;
+
 /// A change of layout of concrete shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConvertOp {
@@ -24,6 +27,9 @@ pub struct ConvertOp {
     pub to: Layout,
     /// Storage of the device side.
     pub precision: Precision,
+    /// Where the host side is several maps, one behind the other, each with the next channels of
+    /// the device's: their channels, zeros after the last. All zeros where it is one map.
+    pub parts: [usize; MOST_PARTS],
 }
 
 impl ConvertOp {
@@ -42,6 +48,36 @@ impl ConvertOp {
                 "two layouts that differ, at least one of them c4 or image2d",
             ));
         }
-        Ok(ConvertOp { shape, from, to, precision })
+        Ok(ConvertOp { shape, from, to, precision, parts: [0; MOST_PARTS] })
+    }
+
+    /// A C4 map of `shape` to NHWC maps of `channels` channels each, one behind the other.
+    ///
+    /// # Errors
+    /// If there are fewer than two parts or more than [`MOST_PARTS`], one has no channels, or they
+    /// are not the map's channels together.
+    pub fn parts(shape: Shape, channels: &[usize], precision: Precision) -> Result<Self> {
+        let counts = 2..=MOST_PARTS;
+        let whole = channels.iter().sum::<usize>() == shape.c && !channels.contains(&0);
+        if !counts.contains(&channels.len()) || !whole {
+            return Err(Error::shape(
+                "convert",
+                format!("parts of {channels:?} channels of {shape}"),
+                format!("2 to {MOST_PARTS} parts, {} channels in all", shape.c),
+            ));
+        }
+        let mut parts = [0; MOST_PARTS];
+        parts[..channels.len()].copy_from_slice(channels);
+        Ok(ConvertOp { parts, ..Self::new(shape, Layout::C4, Layout::Nhwc, precision)? })
+    }
+
+    /// First channel and number of channels of each part, if there are parts.
+    fn ranges(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let channels = self.parts.iter().copied().take_while(|&channels| channels > 0);
+        channels.scan(0, |next, channels| {
+            let first = *next;
+            *next += channels;
+            Some((first, channels))
+        })
     }
 }

@@ -22,7 +22,16 @@ pub fn oracle(op: &ConvertOp, src: &[f32]) -> Vec<f32> {
         for i in 0..h {
             for j in 0..w {
                 for k in 0..c {
-                    dst[place(op.to, op.shape, [b, i, j, k])] = src[place(op.from, op.shape, [b, i, j, k])];
+                    let from = place(op.from, op.shape, [b, i, j, k]);
+                    let part = op.ranges().find(|&(first, channels)| (first..first + channels).contains(&k));
+                    let to = match part {
+                        None => place(op.to, op.shape, [b, i, j, k]),
+                        Some((first, channels)) => {
+                            let own = Shape { c: channels, ..op.shape };
+                            n * h * w * first + place(op.to, own, [b, i, j, k - first])
+                        }
+                    };
+                    dst[to] = src[from];
                 }
             }
         }
@@ -55,6 +64,19 @@ mod tests {
         let src: Vec<f32> = (1..=10).map(|value| value as f32).collect();
         let expected = [1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 5.0, 0.0, 0.0, 0.0, 10.0, 0.0, 0.0, 0.0];
         assert_eq!(oracle(&op, &src), expected);
+    }
+
+    #[test]
+    fn parts_lie_one_behind_the_other() {
+        let shape = Shape::nhwc(1, 1, 2, 5);
+        let op = ConvertOp::parts(shape, &[2, 3], Precision::F32).expect("two parts");
+        let nhwc: Vec<f32> = (1..=10).map(|value| value as f32).collect();
+        let through = ConvertOp::new(shape, Layout::Nhwc, Layout::C4, Precision::F32).expect("to C4");
+        let expected = [1.0, 2.0, 6.0, 7.0, 3.0, 4.0, 5.0, 8.0, 9.0, 10.0];
+        assert_eq!(oracle(&op, &oracle(&through, &nhwc)), expected);
+        for wrong in [&[5][..], &[2, 2], &[0, 5], &[2, 3, 0], &[1; 9]] {
+            assert!(ConvertOp::parts(shape, wrong, Precision::F32).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

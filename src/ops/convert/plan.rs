@@ -1,8 +1,8 @@
 //! The kernels of `convert`.
 
-use super::ConvertOp;
+use super::{ConvertOp, MOST_PARTS};
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Element, Epilogue, Operand};
+use crate::emit::{Access, Element, Epilogue, Operand, Value};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -12,6 +12,10 @@ use crate::shape::Shape;
 
 const OP: &str = "convert";
 
+/// The constants that say where parts begin, and where the last ends.
+const FIRSTS: [&str; MOST_PARTS + 1] =
+    ["FIRST0", "FIRST1", "FIRST2", "FIRST3", "FIRST4", "FIRST5", "FIRST6", "FIRST7", "FIRST8"];
+
 impl ConvertOp {
     /// The only kernel that makes this conversion.
     fn variant(&self) -> &'static str {
@@ -19,6 +23,7 @@ impl ConvertOp {
             (Layout::C4, Layout::Image2d) => "c4_to_image2d",
             (Layout::Image2d, Layout::C4) => "image2d_to_c4",
             (_, Layout::C4) => "pack",
+            (Layout::C4, _) if self.parts[0] > 0 => "unpack_parts",
             (Layout::C4, _) => "unpack",
             (_, Layout::Image2d) => "pack_image2d",
             _ => "unpack_image2d",
@@ -53,7 +58,8 @@ impl Op for ConvertOp {
 
     fn problem_key(&self) -> String {
         let Shape { n, h, w, c } = self.shape;
-        format!("n{n} h{h} w{w} c{c} {}-to-{}", self.from, self.to)
+        let parts: String = self.ranges().map(|(_, channels)| format!(" p{channels}")).collect();
+        format!("n{n} h{h} w{w} c{c} {}-to-{}{parts}", self.from, self.to)
     }
 
     fn precision(&self) -> Precision {
@@ -98,7 +104,12 @@ impl Op for ConvertOp {
             ("batch", unsigned(shape.n)),
         ];
         let host = [self.from, self.to].into_iter().find(|side| matches!(side, Layout::Nhwc | Layout::Nchw));
-        if let Some(host) = host {
+        let mut constants = Vec::new();
+        if self.parts[0] > 0 {
+            let firsts = self.ranges().map(|(first, _)| first).chain([shape.c]);
+            constants.extend(FIRSTS.into_iter().zip(firsts.map(|first| Value::U32(extent(first)))));
+            constants.push(("PARTS", Value::U32(extent(self.ranges().count()))));
+        } else if let Some(host) = host {
             let [step_n, step_h, step_w, step_c] = match host {
                 Layout::Nchw => [shape.c * shape.h * shape.w, shape.w, 1, shape.h * shape.w],
                 _ => [shape.h * shape.w * shape.c, shape.w * shape.c, shape.c, 1],
@@ -117,7 +128,7 @@ impl Op for ConvertOp {
         ];
         let interface = spec::interface(bindings, &params);
         Ok(Launch {
-            spec: spec::kernel(OP, choice, Vec::new(), self.precision, Epilogue::default(), interface),
+            spec: spec::kernel(OP, choice, constants, self.precision, Epilogue::default(), interface),
             params: params.into_iter().map(|(_, value)| value).collect(),
             grid: self.grid(choice.variant, choice.tile),
         })

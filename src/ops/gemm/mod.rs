@@ -13,6 +13,7 @@
 
 mod oracle;
 mod plan;
+mod tiled;
 
 pub use oracle::oracle;
 

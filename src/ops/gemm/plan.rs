@@ -1,11 +1,11 @@
 //! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::GemmOp;
+use super::{GemmOp, tiled};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::error::Result;
-use crate::limits::Limits;
+use crate::limits::{Family, Limits};
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, binding, extent, unsigned};
@@ -13,16 +13,22 @@ use crate::ops::spec::{self, binding, extent, unsigned};
 const OP: &str = "gemm";
 const TILES: [[u32; 3]; 4] = [[1, 8, 1], [1, 4, 1], [2, 8, 1], [1, 1, 1]];
 
+/// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
+/// where they keep everything, so that staging there costs and does not save.
+const fn has_local_memory(family: Family) -> bool {
+    !matches!(family, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
+}
+
 impl GemmOp {
-    /// Why `vec4` cannot serve, if it cannot.
+    /// Why the kernels that read whole vec4s cannot serve, if they cannot.
     fn vec4_obstacle(&self) -> Option<String> {
         if self.transpose_a || self.transpose_b {
-            return Some("vec4 reads neither operand transposed".to_owned());
+            return Some("whole vec4s are read of neither operand transposed".to_owned());
         }
         [("k", self.k), ("n", self.n), ("lda", self.lda), ("ldb", self.ldb), ("ldc", self.ldc)]
             .into_iter()
             .find(|(_, extent)| extent % 4 != 0)
-            .map(|(name, extent)| format!("vec4 needs whole vec4s, {name} is {extent}"))
+            .map(|(name, extent)| format!("it needs whole vec4s, {name} is {extent}"))
     }
 
     /// Why `image2d` cannot serve, if it cannot.
@@ -54,7 +60,8 @@ impl GemmOp {
 
     fn bindings(&self, variant: &str) -> Vec<Binding> {
         let storage = self.precision.storage();
-        let element = if variant == "vec4" { Element::Vec4(storage) } else { Element::Scalar(storage) };
+        let whole = matches!(variant, "vec4" | "tiled");
+        let element = if whole { Element::Vec4(storage) } else { Element::Scalar(storage) };
         let right = if variant == "image2d" { Element::Image2d(storage) } else { element };
         let channel = Element::Vec4(DType::F32);
         let mut bindings =
@@ -81,7 +88,7 @@ impl GemmOp {
         let factors = [("alpha", Scalar::F32(self.alpha.0)), ("beta", Scalar::F32(self.beta.0))];
         let extents = [("m", unsigned(self.m)), ("batch", unsigned(self.batch))];
         let own: Vec<(&'static str, Scalar)> = match variant {
-            "vec4" => [
+            "vec4" | "tiled" => [
                 ("n4", self.n / 4),
                 ("k4", self.k / 4),
                 ("lda4", self.lda / 4),
@@ -163,8 +170,10 @@ impl Op for GemmOp {
     }
 
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+        let staged = tiled::TILES.map(|tile| ("tiled", tile));
+        let whole = self.vec4_obstacle().is_none();
         let mut variants = Vec::new();
-        if self.vec4_obstacle().is_none() {
+        if whole {
             variants.push("vec4");
         }
         if self.scalar_obstacle(limits).is_none() {
@@ -173,11 +182,23 @@ impl Op for GemmOp {
                 variants.push("image2d");
             }
         }
-        variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile))).collect()
+        let direct = variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile)));
+        match (whole, has_local_memory(limits.family)) {
+            (false, _) => direct.collect(),
+            (true, true) => staged.into_iter().chain(direct).collect(),
+            (true, false) => direct.chain(staged).collect(),
+        }
     }
 
+    /// A tile's third extent is the number of splits of the sum, and the work-group is as deep.
     fn grid(&self, _variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
-        [extent(self.n).div_ceil(4 * tile[0]), extent(self.m).div_ceil(tile[1]), extent(self.batch)]
+        let [columns4, rows, splits] = tile;
+        let tiles = [extent(self.n).div_ceil(4 * columns4), extent(self.m).div_ceil(rows)];
+        [tiles[0], tiles[1], splits * extent(self.batch)]
+    }
+
+    fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        if variant == "tiled" { tiled::work_groups(tile) } else { Vec::new() }
     }
 
     fn dst_depth(&self) -> u32 {
@@ -186,7 +207,7 @@ impl Op for GemmOp {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let obstacle = match choice.variant {
-            "vec4" => self.vec4_obstacle(),
+            "vec4" | "tiled" => self.vec4_obstacle(),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
             _ => self.scalar_obstacle(limits),
         };
@@ -194,17 +215,25 @@ impl Op for GemmOp {
             return spec::reject(OP, choice, reason);
         }
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
-        spec::check_choice(OP, choice, &self.space(limits), grid, self.precision, limits)
+        spec::check_choice(OP, choice, &self.space(limits), grid, self.precision, limits)?;
+        let obstacle = match choice.variant {
+            "tiled" => self.tiled_obstacle(choice, limits),
+            _ => None,
+        };
+        obstacle.map_or(Ok(()), |reason| spec::reject(OP, choice, reason))
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
         self.fits(choice, limits)?;
         let params = self.params(choice.variant);
-        let constants = vec![
+        let mut constants = vec![
             ("BETA", Value::U32(u32::from(self.reads_c()))),
             ("TILE_X", Value::U32(choice.tile[0])),
             ("TILE_Y", Value::U32(choice.tile[1])),
         ];
+        if choice.variant == "tiled" {
+            constants.extend(self.tiled_constants(choice));
+        }
         let interface = spec::interface(self.bindings(choice.variant), &params);
         Ok(Launch {
             spec: spec::kernel(OP, choice, constants, self.precision, self.epilogue, interface),

@@ -53,7 +53,6 @@ pub use share::{Filter, MergePolicy};
 
 use super::key::{ChoiceKey, DeviceKey, Key, ProblemKey, SourceHash};
 use crate::error::{Error, Result};
-use etcetera::BaseStrategy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -184,13 +183,7 @@ impl Database {
     /// # Errors
     /// If the platform names no home directory.
     pub fn default_dir() -> Result<PathBuf> {
-        if let Some(directory) = std::env::var_os("DIPTYCH_CACHE_DIR").filter(|value| !value.is_empty()) {
-            return Ok(directory.into());
-        }
-        let base = etcetera::base_strategy::choose_native_strategy().map_err(|error| {
-            Error::unsupported("a default cache directory", format!("{error}; set DIPTYCH_CACHE_DIR"))
-        })?;
-        Ok(base.cache_dir().join("diptych"))
+        crate::device::cache::default_dir()
     }
 
     /// The same database within other bounds.

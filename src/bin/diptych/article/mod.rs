@@ -10,7 +10,7 @@ use crate::tune::{bar, record, show};
 use anyhow::{Context as _, Result, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use diptych::ops::Choice;
-use diptych::tune::statistics::{median, percentile, signed_rank_interval};
+use diptych::tune::statistics::{percentile, signed_rank_interval};
 use diptych::tune::{tables, work_group};
 use diptych::{
     Backend, Context, Graph, HostTensor, Limits, NodeOp, Session, SessionOptions, Tuner, Tuning, tflite,
@@ -37,7 +37,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
 
-    /// Write the figures to DIR/article.json and a chart for each API to DIR/article-API.svg.
+    /// Write the figures to DIR/article.json, and a chart with its table for each API to
+    /// DIR/article-API.svg and DIR/article-API.png.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -50,12 +51,6 @@ pub(crate) struct NodeTimes {
     pub(crate) name: String,
     pub(crate) kernel: String,
     pub(crate) times: [Vec<f64>; SETTINGS.len()],
-}
-
-impl NodeTimes {
-    pub(crate) fn median(&self, setting: usize) -> f64 {
-        median(&self.times[setting]).unwrap_or(f64::NAN)
-    }
 }
 
 /// One API's figures.
@@ -105,7 +100,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         let json = serde_json::to_string_pretty(&all.iter().map(json).collect::<Vec<_>>())?;
         std::fs::write(&path, json).with_context(|| format!("{}", path.display()))?;
         for figures in &all {
-            chart::draw(&folder.join(format!("article-{}.svg", figures.api)), figures)?;
+            chart::draw(&folder.join(format!("article-{}", figures.api)), figures)?;
         }
     }
     Ok(())

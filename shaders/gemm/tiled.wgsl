@@ -1,0 +1,110 @@
+//# C = f(alpha * A * B + beta * C) from local memory: a work-group stages STEP terms of its rows of A
+//# (transposed) and of its columns of B, twice over: while one side is multiplied, the next terms
+//# travel through registers into the other. An invocation sums tile[1] rows by tile[0] groups of four
+//# columns, four rows or columns together, WG_Y or WG_X such groups apart. Slices of the work-group
+//# along z sum every SPLITS-th part of the terms and are added up at the end. Rows and columns beyond
+//# the edge are computed from the last one and not stored; terms beyond it are zero.
+${constants}
+
+${interface}
+var<workgroup> staged: array<${acc4}, STAGED>;
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn gemm_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let place: u32 = lid % THREADS;
+    let slice: u32 = lid / THREADS;
+    let x: u32 = place % LANES_X + LANES_X * (place / (LANES_X * LANES_Y) % (WG_X / LANES_X));
+    let y: u32 = place / LANES_X % LANES_Y + LANES_Y * (place / (LANES_Y * WG_X));
+    let column4: u32 = TILE_X * WG_X * group.x;
+    let row: u32 = TILE_Y * WG_Y * group.y;
+    let own: u32 = SLICE * slice;
+    let terms4: u32 = STEP / 4u * ((params.k4 + STEP / 4u * SPLITS - 1u) / (STEP / 4u * SPLITS));
+    let first4: u32 = terms4 * slice;
+    let last4: u32 = min(first4 + terms4, params.k4);
+    //% for l in range(LOADS_A)
+    let a_row${l}: u32 = (place + ${l}u * THREADS) / (STEP / 4u);
+    let a_term${l}: u32 = first4 + (place + ${l}u * THREADS) % (STEP / 4u);
+    let a_from${l}: u32 = params.a_batch4 * group.z + params.lda4 * min(row + a_row${l}, params.m - 1u);
+    let a_to${l}: u32 = own + 4u * A_ROW * ((place + ${l}u * THREADS) % (STEP / 4u)) + a_row${l} / 4u;
+    //% endfor
+    //% for l in range(LOADS_B)
+    let b_term${l}: u32 = 4u * first4 + (place + ${l}u * THREADS) / B_ROW;
+    let b_from${l}: u32 = params.b_batch4 * group.z + min(column4 + (place + ${l}u * THREADS) % B_ROW, params.n4 - 1u);
+    let b_to${l}: u32 = own + B_FIRST + place + ${l}u * THREADS;
+    //% endfor
+    //% for r in range(tile[1])
+    //% for c in range(tile[0])
+    var sum${r}_${c}: ${acc4} = ${zero4};
+    //% endfor
+    //% endfor
+    //% macro fetch(ahead4)
+    //% for l in range(LOADS_A)
+    a_next${l} = ${load4("mat_a", "a_from" ~ l ~ " + min(a_term" ~ l ~ " + " ~ ahead4 ~ ", params.k4 - 1u)" if RAGGED else "a_from" ~ l ~ " + a_term" ~ l ~ " + " ~ ahead4)};
+    //% endfor
+    //% for l in range(LOADS_B)
+    b_next${l} = ${load4("mat_b", "b_from" ~ l ~ " + params.ldb4 * min(b_term" ~ l ~ " + 4u * " ~ ahead4 ~ ", 4u * params.k4 - 1u)" if RAGGED else "b_from" ~ l ~ " + params.ldb4 * (b_term" ~ l ~ " + 4u * " ~ ahead4 ~ ")")};
+    //% endfor
+    //% for l in range(LOADS_A) if RAGGED
+    if (a_term${l} + ${ahead4} >= last4) {
+        a_next${l} = ${zero4};
+    }
+    //% endfor
+    //% for l in range(LOADS_B) if RAGGED
+    if (b_term${l} + 4u * ${ahead4} >= 4u * last4) {
+        b_next${l} = ${zero4};
+    }
+    //% endfor
+    //% endmacro
+    //% macro stage(to)
+    //% for l in range(LOADS_A)
+    //% for lane in ["x", "y", "z", "w"]
+    ${set_lane("staged", "a_to" ~ l ~ " + " ~ to ~ " + " ~ loop.index0 ~ "u * A_ROW", "a_row" ~ l ~ " % 4u", "a_next" ~ l ~ "." ~ lane)}
+    //% endfor
+    //% endfor
+    //% for l in range(LOADS_B)
+    staged[b_to${l} + ${to}] = b_next${l};
+    //% endfor
+    //% endmacro
+    //% for l in range(LOADS_A)
+    var a_next${l}: ${acc4} = ${zero4};
+    //% endfor
+    //% for l in range(LOADS_B)
+    var b_next${l}: ${acc4} = ${zero4};
+    //% endfor
+    ${fetch("0u") | trim}
+    ${stage("0u") | trim}
+    ${barrier};
+    var side: u32 = 0u;
+    for (var done4: u32 = STEP / 4u; done4 <= terms4; done4 += STEP / 4u) {
+        let ahead4: u32 = min(done4, terms4 - STEP / 4u);
+        ${fetch("ahead4") | trim | indent(4)}
+        let a_at: u32 = own + side + y;
+        let b_at: u32 = own + side + B_FIRST + x;
+        //% include "shared/multiply"
+        side = SIDE - side;
+        ${stage("side") | trim | indent(4)}
+        ${barrier};
+    }
+    //% include "shared/add_splits"
+    if (slice > 0u) {
+        return;
+    }
+    //% for r in range(tile[1])
+    let row${r}: u32 = row + 4u * (y + ${r // 4}u * WG_Y) + ${r % 4}u;
+    if (row${r} < params.m) {
+        //% for c in range(tile[0])
+        if (column4 + x + ${c}u * WG_X < params.n4) {
+            let c${r}_${c}: u32 = params.c_batch4 * group.z + params.ldc4 * row${r} + column4 + x + ${c}u * WG_X;
+            sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};
+            //% if BETA
+            sum${r}_${c} = sum${r}_${c} + ${splat(param("beta"))} * ${load4("mat_c", "c" ~ r ~ "_" ~ c)};
+            //% endif
+            //% for line in epilogue("sum" ~ r ~ "_" ~ c, "column4 + x + " ~ c ~ "u * WG_X", "c" ~ r ~ "_" ~ c)
+            ${line}
+            //% endfor
+            ${store4("mat_c", "c" ~ r ~ "_" ~ c, "sum" ~ r ~ "_" ~ c)}
+        }
+        //% endfor
+    }
+    //% endfor
+}

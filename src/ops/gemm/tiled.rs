@@ -1,0 +1,157 @@
+//! The geometry of `tiled`: what a work-group stages in local memory, and which tiles and
+//! work-groups there are.
+//!
+//! A work-group of `WG_X x WG_Y x splits` covers `4 tile[0] WG_X` columns and `tile[1] WG_Y` rows.
+//! Each of its splits stages [`STEP`] terms of both operands twice: A by term and groups of four
+//! rows, with one vec4 between the terms so that the transposing stores fall into different banks,
+//! and B by term and groups of four columns.
+
+use super::GemmOp;
+use crate::emit::Value;
+use crate::limits::Limits;
+use crate::ops::plan::Choice;
+
+/// Terms staged at a time.
+const STEP: u32 = 8;
+
+/// Groups of four columns, rows, and splits of the sum; the largest reuse first. An untuned session
+/// takes the first that fills the device: on an H200 the tuner's order for n = 4096, 2048, 1024
+/// and 512.
+pub(super) const TILES: [[u32; 3]; 12] = [
+    [4, 8, 1],
+    [2, 16, 1],
+    [2, 8, 1],
+    [2, 8, 2],
+    [2, 8, 4],
+    [2, 4, 4],
+    [1, 4, 4],
+    [1, 4, 8],
+    [1, 8, 2],
+    [2, 4, 2],
+    [2, 4, 1],
+    [1, 4, 1],
+];
+
+/// Work-groups along columns and rows.
+const GROUPS: [[u32; 2]; 8] = [[8, 16], [16, 8], [16, 16], [8, 8], [8, 4], [4, 8], [4, 4], [2, 2]];
+
+/// The most invocations of a work-group that is offered: what drivers compile kernels for.
+const INVOCATIONS: u32 = 256;
+
+/// The work-groups that suit `tile`, the default first.
+pub(super) fn work_groups(tile: [u32; 3]) -> Vec<[u32; 3]> {
+    let default = match tile {
+        [4, ..] => [8, 16],
+        [_, 16, _] => [16, 8],
+        [_, _, 1] => [16, 16],
+        [_, _, 2] => [16, 8],
+        [_, _, 4] => [8, 8],
+        _ => [8, 4],
+    };
+    let others = GROUPS.into_iter().filter(|group| *group != default);
+    std::iter::once(default)
+        .chain(others)
+        .map(|[x, y]| [x, y, tile[2]])
+        .filter(|size| size.iter().product::<u32>() <= INVOCATIONS && Staging::of(tile, *size).is_some())
+        .collect()
+}
+
+/// How a work-group stages its operands; lengths are in vec4s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Staging {
+    /// From one staged term of A to the next.
+    a_row: u32,
+    /// From one staged term of B to the next.
+    b_row: u32,
+    /// Vec4s of A and of B that an invocation brings for each step.
+    loads: [u32; 2],
+    /// Invocations of one split.
+    threads: u32,
+    /// All that a work-group keeps.
+    staged: u32,
+}
+
+impl Staging {
+    /// `None` if the invocations do not share the loads evenly.
+    fn of(tile: [u32; 3], work_group: [u32; 3]) -> Option<Self> {
+        let [columns4, rows, splits] = tile;
+        let [x, y, _] = work_group;
+        let threads = x * y;
+        let (a, b) = (rows * y * STEP / 4, columns4 * x * STEP);
+        if !a.is_multiple_of(threads) || !b.is_multiple_of(threads) {
+            return None;
+        }
+        let (a_row, b_row) = (rows * y / 4 + 1, columns4 * x);
+        let both_sides = 2 * STEP * (a_row + b_row) * splits;
+        let partial_sums = splits / 2 * threads * columns4 * rows;
+        let loads = [a / threads, b / threads];
+        Some(Staging { a_row, b_row, loads, threads, staged: both_sides.max(partial_sums) })
+    }
+}
+
+impl GemmOp {
+    /// Why `tiled` cannot run as `choice`, if it cannot.
+    pub(super) fn tiled_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
+        let ([.., splits], [x, y, depth]) = (choice.tile, choice.work_group);
+        if depth != splits {
+            return Some(format!("the work-group is {depth} deep, {splits} splits need {splits}"));
+        }
+        let Some(staging) = Staging::of(choice.tile, choice.work_group) else {
+            return Some(format!("{x} x {y} invocations do not share the loads of {STEP} terms evenly"));
+        };
+        let bytes = u64::from(staging.staged) * 4 * self.precision.accumulator().bytes() as u64;
+        (bytes > u64::from(limits.local_memory))
+            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    /// The constants of `tiled`, which `choice` fits.
+    pub(super) fn tiled_constants(&self, choice: &Choice) -> Vec<(&'static str, Value)> {
+        let ([.., splits], [x, y, _]) = (choice.tile, choice.work_group);
+        let Some(staging) = Staging::of(choice.tile, choice.work_group) else { return Vec::new() };
+        let side = STEP * (staging.a_row + staging.b_row);
+        // Eight by four invocations side by side read the fewest different vec4s at once.
+        let [lanes_x, lanes_y] = if x % 8 == 0 && y % 4 == 0 { [8, 4] } else { [x, 1] };
+        let ragged = !self.k.is_multiple_of((STEP * splits) as usize);
+        [
+            ("SPLITS", splits),
+            ("STEP", STEP),
+            ("RAGGED", u32::from(ragged)),
+            ("A_ROW", staging.a_row),
+            ("B_ROW", staging.b_row),
+            ("B_FIRST", STEP * staging.a_row),
+            ("SIDE", side),
+            ("SLICE", 2 * side),
+            ("STAGED", staging.staged),
+            ("LOADS_A", staging.loads[0]),
+            ("LOADS_B", staging.loads[1]),
+            ("THREADS", staging.threads),
+            ("LANES_X", lanes_x),
+            ("LANES_Y", lanes_y),
+        ]
+        .map(|(name, value)| (name, Value::U32(value)))
+        .to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_work_group_shares_the_loads_and_fits_48_kib() {
+        for tile in TILES {
+            let groups = work_groups(tile);
+            let staging = Staging::of(tile, groups[0]).expect("even loads");
+            assert!(16 * staging.staged <= 49152, "{tile:?} {:?}: {staging:?}", groups[0]);
+            assert!(groups.len() > 2, "{tile:?}: {groups:?}");
+        }
+        assert_eq!(work_groups([4, 8, 1])[0], [8, 16, 1]);
+        assert_eq!(work_groups([1, 4, 8])[0], [8, 4, 8]);
+    }
+
+    #[test]
+    fn an_uneven_share_is_refused() {
+        assert_eq!(Staging::of([2, 8, 1], [3, 5, 1]), None);
+        assert_eq!(Staging::of([2, 8, 1], [16, 16, 1]).map(|staging| staging.loads), Some([1, 1]));
+    }
+}
