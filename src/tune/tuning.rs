@@ -152,17 +152,30 @@ enum Action {
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     total: Duration,
+    most: Duration,
     count: u32,
 }
 
 impl Cost {
     fn add(&mut self, cost: Duration) {
         self.total += cost;
+        self.most = self.most.max(cost);
         self.count += 1;
     }
 
     fn mean(&self) -> Duration {
         self.total.checked_div(self.count).unwrap_or_default()
+    }
+
+    /// What one more is likely to cost: the mean without the dearest one. The first of a kind brings
+    /// what is done once (a clock's calibration, a compiler's start, an upload); while it is the only
+    /// one, a quarter of it is believed.
+    fn usual(&self) -> Duration {
+        match self.count {
+            0 => Duration::ZERO,
+            1 => self.total / 4,
+            count => (self.total - self.most) / (count - 1),
+        }
     }
 }
 
@@ -354,7 +367,7 @@ impl Tuning {
 
     /// What one more candidate would cost.
     fn candidate_cost(&self) -> Duration {
-        self.costs.iter().take(4).map(Cost::mean).sum()
+        self.costs.iter().take(4).map(Cost::usual).sum()
     }
 
     /// Finalists of the duel.
@@ -377,7 +390,7 @@ impl Tuning {
         };
         // Half as much again: without its first look, a duel keeps the default.
         let samples = samples + samples / 2;
-        let reserve = self.costs[3].mean().saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
+        let reserve = self.costs[3].usual().saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
         // Warming up is not this problem's: the next ones profit as well.
         let spent = self.spent.saturating_sub(self.costs[4].total);
         self.budget().is_some_and(|budget| spent + reserve + cost > budget)

@@ -5,15 +5,18 @@ use crate::tune::db::Verdict as RowVerdict;
 use crate::tune::db::{NEAR, Relative, Timing};
 use crate::tune::heat::HOT;
 use crate::tune::{Bench as _, Outcome, Trial};
+use std::collections::HashSet;
 
 /// How many times the share of others the first problem of its kind has.
-const FIRST_OF_ITS_KIND: u32 = 3;
+const FIRST_OF_ITS_KIND: u32 = 2;
 /// Shares at most that a problem has for the number of its nodes.
 const MOST_NODES: usize = 4;
 /// Candidates at most that a search begins with, of problems like this one: they were compiled for
 /// those, and kernels' texts hold no extents. And of the other API, which are new here.
 const KIN: usize = 12;
 const COUSINS: usize = 3;
+/// Defaults of other problems at most that a search begins with.
+const DEFAULTS: usize = 8;
 /// How far behind the best of its problem such a candidate may be, and what an octave between the
 /// problems counts for.
 const BEHIND: f64 = 0.3;
@@ -39,7 +42,11 @@ impl Tuner {
         };
         let mut warm: Vec<Choice> =
             self.lookup(job.problem.op(), &job.key).map(|(choice, _)| choice).into_iter().collect();
-        warm.extend(begin_with(&relatives, &|choice| bench.fits(choice).is_ok()));
+        let fits = |choice: &Choice| bench.fits(choice).is_ok();
+        warm.extend(self.kins_defaults(&job.key).into_iter().filter(fits).take(DEFAULTS));
+        warm.extend(begin_with(&relatives, &fits));
+        let mut seen = HashSet::new();
+        warm.retain(|choice| seen.insert(*choice));
         let hints = relatives.iter().take(MOST_HINTS).map(|near| (near.choice, near.behind, near.weight));
         let options =
             TuneOptions { search, warm, hints: hints.collect(), seed: self.seed, ..Default::default() };
@@ -52,6 +59,22 @@ impl Tuner {
     fn relatives(&self, problem: &ProblemKey) -> Vec<Relative> {
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         database.relatives(&DeviceKey::of(self.device.info()), problem)
+    }
+
+    /// What untuned sessions run for the other problems of the same kernels, the nearest first. They
+    /// are compiled for those anyway, and are the same in every run: what is good for one size is
+    /// then not missed at the next by the luck of a short search.
+    fn kins_defaults(&self, problem: &ProblemKey) -> Vec<Choice> {
+        let near = |(key, choice): &(ProblemKey, Choice)| Some((problem.distance(key)?, *choice));
+        let mut near: Vec<(f64, Choice)> = self.defaults.iter().filter_map(near).collect();
+        near.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let mut seen = Vec::new();
+        for (_, choice) in near {
+            if !seen.contains(&choice) {
+                seen.push(choice);
+            }
+        }
+        seen
     }
 
     /// Shares of the time that the waiting problems have: the first one of its kind has more, as it

@@ -21,6 +21,7 @@ use crate::tune::db::{Database, Row};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
+use crate::tune::work_group::{WorkGroup, untuned};
 use crate::tune::{OpBench, Problem, Progress, Search, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
 use std::collections::VecDeque;
@@ -107,6 +108,8 @@ pub struct Tuner {
     seed: u64,
     retune: bool,
     jobs: VecDeque<Job>,
+    /// Every problem that was lined up, and what an untuned session runs.
+    defaults: Vec<(ProblemKey, Choice)>,
     problems: usize,
     current: Option<Current>,
     report: Report,
@@ -144,6 +147,7 @@ impl Tuner {
             seed: 0,
             retune: false,
             jobs: VecDeque::new(),
+            defaults: Vec::new(),
             problems: 0,
             current: None,
             report,
@@ -254,6 +258,9 @@ impl Tuner {
         }
         let exact = self.lookup(op, &key).is_some_and(|(_, exact)| exact);
         if self.retune || !exact {
+            if let Ok(default) = untuned(op, WorkGroup::Table, &self.device.info().limits) {
+                self.defaults.push((key.clone(), default));
+            }
             self.jobs.push_back(Job { nodes: vec![name.to_owned()], problem, key });
             self.problems += 1;
         }

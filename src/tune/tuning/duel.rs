@@ -53,8 +53,15 @@ impl Tuning {
                 self.entries[*index].duel.push(time - anchor);
             }
         }
-        let up = self.time_is_up(self.costs[3].mean());
         self.live.retain(|&index| self.entries[index].state == State::Live);
+        let short = |&index: &usize| {
+            self.entries[index].times.last().is_none_or(|&seconds| seconds <= SHORT.as_secs_f64())
+        };
+        let in_bouts = bench.interleaves() && self.live.iter().chain([&baseline]).all(short);
+        // The first look costs a few milliseconds in bouts. Whatever the budget says, what all was
+        // compiled and timed for is not thrown away for them.
+        let owed = in_bouts && self.rounds < self.options.rule.looks[0];
+        let up = !owed && self.time_is_up(self.costs[3].usual());
         if self.options.rule.looks.contains(&self.rounds) || (up && self.rounds > 0) {
             self.look(bench);
             self.cut_short |= up;
@@ -63,14 +70,10 @@ impl Tuning {
         if over {
             return false;
         }
-        let members = self.members(baseline);
-        let short = |&index: &usize| {
-            self.entries[index].times.last().is_none_or(|&seconds| seconds <= SHORT.as_secs_f64())
-        };
-        if bench.interleaves() && members.iter().all(short) {
+        if in_bouts {
             self.bout = true;
         } else {
-            self.queue = members;
+            self.queue = self.members(baseline);
         }
         true
     }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 pub(super) enum Fault {
     Unfit,
     NoCompile,
+    SlowCompile(Duration),
     Wrong,
     NoRun,
     /// It runs until this sample, counted from 1, and fails from then on.
@@ -169,7 +170,11 @@ impl Bench for Fake {
     }
 
     fn prepare(&mut self, choice: &Choice) -> Result<()> {
-        let done = self.compiling.remove(choice).unwrap_or(self.clock + self.compile);
+        let own = match self.faults.get(choice) {
+            Some(Fault::SlowCompile(time)) => *time,
+            _ => self.compile,
+        };
+        let done = self.compiling.remove(choice).unwrap_or(self.clock + own);
         self.pass(done.saturating_sub(self.clock));
         self.prepared.push(*choice);
         match self.faults.get(choice) {

@@ -269,6 +269,23 @@ fn kernels_that_compile_ahead_leave_time_for_more_candidates() {
 }
 
 #[test]
+fn a_winner_that_is_found_is_not_lost_to_a_slow_compilation() {
+    let (better, laggard) = (choice(16, 16, 1), choice(64, 1, 1));
+    let kept = (0..20).filter(|&seed| {
+        let mut fake = Fake::new(seed);
+        (fake.interleaves, fake.compile) = (true, Duration::from_millis(50));
+        fake.faults.insert(laggard, Fault::SlowCompile(Duration::from_millis(500)));
+        fake.cost = Box::new(move |choice| if *choice == better { 15e-6 } else { 20e-6 });
+        let search = Search::Budget(Duration::from_millis(300));
+        let verdict = tune(&mut fake, TuneOptions { warm: vec![better, laggard], ..options(search, seed) });
+        // The budget is overrun by that compilation and a few milliseconds.
+        assert!(verdict.spent < Duration::from_millis(700), "{:?}", verdict.spent);
+        verdict.choice == Some(better)
+    });
+    assert_eq!(kept.count(), 20);
+}
+
+#[test]
 fn pairs_find_a_difference_little_larger_than_the_noise() {
     let better = choice(16, 16, 1);
     let found = |interleaves| {
