@@ -247,6 +247,11 @@ impl Context {
         self.engine.device().ok()
     }
 
+    /// The device, for the GPU backends, to keep: what [`crate::tune::OpBench`] takes.
+    pub fn shared_device(&self) -> Option<Arc<dyn Device>> {
+        self.engine.shared().ok()
+    }
+
     /// Which device this is, and why.
     pub fn info(&self) -> &ContextInfo {
         &self.info

@@ -2,12 +2,16 @@
 
 use crate::options::Options;
 use crate::progress;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
 use diptych::{Backend, Context, Graph, Session, Tuner, Tuning};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What `--db` and `--tune` ask for. Tunes first where that is asked.
 pub fn tuning(options: &Options, context: &Context, graph: &Graph) -> Result<Tuning> {
@@ -31,12 +35,27 @@ pub fn tuning(options: &Options, context: &Context, graph: &Graph) -> Result<Tun
     let database = Arc::new(Mutex::new(database));
     let mut tuner = tuner.database(Arc::clone(&database)).journal(journal);
     tuner.begin(graph)?;
+    // The first Ctrl-C ends the tuning with what was found, and blames no candidate.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&interrupted))?;
+    flag::register(SIGINT, Arc::clone(&interrupted))?;
     let bar = progress::bar("tuning", 0);
-    let report = tuner.finish(|now| {
+    loop {
+        let now = tuner.step(Duration::from_millis(50))?;
         bar.set_length(now.problems as u64);
         bar.set_position(now.done as u64);
-    })?;
+        if interrupted.load(Ordering::Relaxed) {
+            tuner.cancel()?;
+            bail!("interrupted; what was found is in {}", record(&folder));
+        }
+        if now.is_finished() {
+            break;
+        }
+    }
     bar.finish_and_clear();
+    // From here on nothing is left behind: the next Ctrl-C ends the program at once.
+    interrupted.store(true, Ordering::Relaxed);
+    let report = tuner.report();
     let (found, seconds) = (report.problems.len(), report.spent.as_secs_f64());
     eprintln!("posenet: tuned {found} problems in {seconds:.1} s; {}", record(&folder));
     Ok(Tuning::Database(database))

@@ -1,72 +1,98 @@
-//# y[n,i,j,o] = f(sum_k x[n,i,j,k] * w[o,k]): the sum over the input channels is split between the
-//# invocations of a work-group along z, for maps too small to fill the device otherwise. Each
-//# invocation sums every SPLITS-th slice of tile[0] pixels by tile[1] slices; those of the first
-//# split add the parts up. Pixels and slices beyond the edge are computed from the last one and not
-//# stored.
+//# y[n,i,j,o] = f(sum_k x[n,i,j,k] * w[o,k]): a matrix product of pixels and output channels. An
+//# invocation sums tile[0] pixels by tile[1] slices; those of a work-group lie WG_X pixels and WG_Y
+//# slices apart, so that neighbours load neighbours. The sum over the input channels is split
+//# between the work-group's tile[2] layers along z, for maps too small to fill the device
+//# otherwise; the layers share the work of adding the parts up. Pixels and slices beyond the edge
+//# are computed from the last one and not stored; input slices beyond the last have zero weights.
 ${constants}
 
 ${interface}
+//% if SPLITS > 1
 var<workgroup> partial: array<${acc4}, PARTIALS>;
+//% endif
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
-fn pointwise_split(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(global_invocation_id) gid: vec3<u32>) {
-    let pixel: u32 = gid.x * TILE_X;
-    let slice: u32 = gid.y * TILE_Y;
+fn pointwise_split(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) wid: vec3<u32>, @builtin(global_invocation_id) gid: vec3<u32>) {
+    let pixel: u32 = wid.x * WG_X * TILE_X + lid.x;
+    let slice: u32 = wid.y * WG_Y * TILE_Y + lid.y;
     let n: u32 = gid.z / SPLITS;
     let src_first: u32 = params.plane * params.src_c4 * n;
     //% for p in range(tile[0])
-    let src${p}: u32 = src_first + min(pixel + ${p}u, params.plane - 1u);
+    let src${p}: u32 = src_first + min(pixel + WG_X * ${p}u, params.plane - 1u);
     //% endfor
     //% for s in range(tile[1])
-    let weights${s}: u32 = 4u * params.src_c4 * min(slice + ${s}u, params.dst_c4 - 1u);
+    let weights${s}: u32 = min(slice + WG_Y * ${s}u, params.dst_c4 - 1u);
     //% endfor
     //% for s in range(tile[1])
     //% for p in range(tile[0])
     var sum${s}_${p}: ${acc4} = ${zero4};
     //% endfor
     //% endfor
-    for (var i: u32 = lid.z; i < params.src_c4; i += SPLITS) {
-        let offset: u32 = params.plane * i;
+    for (var i: u32 = lid.z; i < params.src_c4; i += SPLITS * UNROLL) {
+        //% for u in range(UNROLL)
+        let offset${u}: u32 = params.plane * min(i + SPLITS * ${u}u, params.src_c4 - 1u);
+        let row${u}: u32 = 4u * params.dst_c4 * (i + SPLITS * ${u}u);
         //% for p in range(tile[0])
-        let x${p}: ${acc4} = ${load4("src", "src" ~ p ~ " + offset")};
+        let x${u}_${p}: ${acc4} = ${load4("src", "src" ~ p ~ " + offset" ~ u)};
         //% endfor
-        //% for s in range(tile[1])
-        let w${s}: u32 = weights${s} + 4u * i;
-        let w${s}_x: ${acc4} = ${load4("weights", "w" ~ s)};
-        let w${s}_y: ${acc4} = ${load4("weights", "w" ~ s ~ " + 1u")};
-        let w${s}_z: ${acc4} = ${load4("weights", "w" ~ s ~ " + 2u")};
-        let w${s}_w: ${acc4} = ${load4("weights", "w" ~ s ~ " + 3u")};
         //% for lane in ["x", "y", "z", "w"]
+        //% set term = loop.index0
+        //% for s in range(tile[1])
+        let w${u}_${s}_${lane}: ${acc4} = ${load4("weights", "row" ~ u ~ " + weights" ~ s ~ " + params.dst_c4 * " ~ term ~ "u")};
+        //% endfor
+        //% endfor
+        //% endfor
+        //% for u in range(UNROLL)
+        //% for lane in ["x", "y", "z", "w"]
+        //% for s in range(tile[1])
         //% for p in range(tile[0])
-        sum${s}_${p} = ${fma4("w" ~ s ~ "_" ~ lane, splat("x" ~ p ~ "." ~ lane), "sum" ~ s ~ "_" ~ p)};
+        sum${s}_${p} = ${fma4("w" ~ u ~ "_" ~ s ~ "_" ~ lane, splat("x" ~ u ~ "_" ~ p ~ "." ~ lane), "sum" ~ s ~ "_" ~ p)};
+        //% endfor
         //% endfor
         //% endfor
         //% endfor
     }
+    //% if SPLITS > 1
     let place: u32 = lid.x + WG_X * lid.y;
-    //% for s in range(tile[1])
-    //% for p in range(tile[0])
-    partial[place + WG_X * WG_Y * (lid.z + SPLITS * ${s * tile[0] + p}u)] = sum${s}_${p};
-    //% endfor
+    //% set count = tile[0] * tile[1]
+    //% for first in range(0, count, PHASE)
+    //% for t in range(first, [first + PHASE, count] | min)
+    partial[place + WG_X * WG_Y * (lid.z + SPLITS * ${t - first}u)] = sum${t // tile[0]}_${t % tile[0]};
     //% endfor
     ${barrier};
-    if (lid.z > 0u || pixel >= params.plane) {
-        return;
-    }
-    //% for s in range(tile[1])
-    if (slice + ${s}u < params.dst_c4) {
-        let dst${s}: u32 = params.plane * (slice + ${s}u + params.dst_c4 * n) + pixel;
-        //% for p in range(tile[0])
-        if (pixel + ${p}u < params.plane) {
+    for (var t: u32 = ${first}u + lid.z; t < ${[first + PHASE, count] | min}u; t += SPLITS) {
+        let out_pixel: u32 = pixel + WG_X * (t % TILE_X);
+        let out_slice: u32 = slice + WG_Y * (t / TILE_X);
+        if (out_pixel < params.plane && out_slice < params.dst_c4) {
+            let part: u32 = place + WG_X * WG_Y * SPLITS * (t - ${first}u);
+            var sum: ${acc4} = partial[part];
             for (var q: u32 = 1u; q < SPLITS; q++) {
-                sum${s}_${p} = sum${s}_${p} + partial[place + WG_X * WG_Y * (q + SPLITS * ${s * tile[0] + p}u)];
+                sum = sum + partial[part + WG_X * WG_Y * q];
             }
-            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + " ~ s ~ "u", "dst" ~ s ~ " + " ~ p ~ "u")
+            let dst_index: u32 = params.plane * (out_slice + params.dst_c4 * n) + out_pixel;
+            //% for line in epilogue("sum", "out_slice", "dst_index")
             ${line}
             //% endfor
-            ${store4("dst", "dst" ~ s ~ " + " ~ p ~ "u", "sum" ~ s ~ "_" ~ p)}
+            ${store4("dst", "dst_index", "sum")}
+        }
+    }
+    //% if first + PHASE < count
+    ${barrier};
+    //% endif
+    //% endfor
+    //% else
+    //% for s in range(tile[1])
+    if (slice + WG_Y * ${s}u < params.dst_c4) {
+        let dst${s}: u32 = params.plane * (slice + WG_Y * ${s}u + params.dst_c4 * n) + pixel;
+        //% for p in range(tile[0])
+        if (pixel + WG_X * ${p}u < params.plane) {
+            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + WG_Y * " ~ s ~ "u", "dst" ~ s ~ " + WG_X * " ~ p ~ "u")
+            ${line}
+            //% endfor
+            ${store4("dst", "dst" ~ s ~ " + WG_X * " ~ p ~ "u", "sum" ~ s ~ "_" ~ p)}
         }
         //% endfor
     }
     //% endfor
+    //% endif
 }

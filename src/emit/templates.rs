@@ -35,10 +35,13 @@ macro_rules! solo {
 /// Pairs that say the same in both languages.
 const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "direct"),
+    pair!("conv2d", "shallow"),
+    pair!("conv2d", "split"),
     pair!("convert", "pack"),
     pair!("convert", "unpack"),
     pair!("convert", "unpack_parts"),
     pair!("depthwise", "direct"),
+    pair!("depthwise", "micro"),
     pair!("depthwise", "multiplier"),
     pair!("depthwise", "rows"),
     pair!("gemm", "micro"),

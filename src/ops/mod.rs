@@ -16,6 +16,7 @@ mod plan;
 mod problem;
 mod registry;
 mod spec;
+mod split;
 mod tolerance;
 
 pub use convolution::{Convolution, Inputs};

@@ -52,7 +52,11 @@ pub struct OpEntry {
 }
 
 static ALL: &[OpEntry] = &[
-    OpEntry { name: "conv2d", variants: &[VariantEntry::pair("direct")], examples: conv2d_examples },
+    OpEntry {
+        name: "conv2d",
+        variants: &[VariantEntry::pair("direct"), VariantEntry::pair("split"), VariantEntry::pair("shallow")],
+        examples: conv2d_examples,
+    },
     OpEntry {
         name: "convert",
         variants: &[
@@ -69,6 +73,7 @@ static ALL: &[OpEntry] = &[
     OpEntry {
         name: "depthwise",
         variants: &[
+            VariantEntry::pair("micro"),
             VariantEntry::pair("rows"),
             VariantEntry::pair("direct"),
             VariantEntry::pair("multiplier"),
@@ -116,6 +121,14 @@ fn conv2d_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut examples: Vec<Box<dyn Op>> = vec![
         Box::new(Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &stem, false, false, precision)?),
         Box::new(Conv2dOp::new(input, Shape::nhwc(10, 3, 2, 3), &grouped, true, true, precision)?),
+        Box::new(Conv2dOp::new(
+            Shape::nhwc(1, 9, 11, 3),
+            Shape::nhwc(9, 3, 3, 3),
+            &stem,
+            true,
+            false,
+            precision,
+        )?),
     ];
     for activation in ACTIVATIONS {
         let options = Conv2d { activation, ..Default::default() };

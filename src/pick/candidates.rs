@@ -92,7 +92,7 @@ fn layout(op: &str, variant: &str) -> Layout {
     match (op, variant) {
         ("gemm", "image2d") => Layout::Image2d,
         ("gemm", _) => Layout::Nhwc,
-        ("convert", "unpack" | "unpack_image2d") => Layout::Nhwc,
+        ("convert", "unpack" | "unpack_parts" | "unpack_image2d") => Layout::Nhwc,
         ("convert", "pack_image2d" | "c4_to_image2d") => Layout::Image2d,
         _ => Layout::C4,
     }

@@ -305,6 +305,10 @@ impl<'a> Draft<'a> {
                 Ok(self.constant(&bytes_of(&packed, binding.element.dtype())))
             };
             let source = match operand {
+                // A kernel for inputs of few channels reads NHWC rows.
+                Operand::Src if matches!(binding.element, Element::Scalar(_)) => {
+                    Source::Stored(self.read(node.input, Form::Rows)?)
+                }
                 Operand::Src | Operand::A => Source::Stored(self.read(node.input, form)?),
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,

@@ -20,10 +20,11 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::ops::Choice;
 use crate::shape::Shape;
+use crate::tune::journal::Journal;
 use crate::tune::work_group::WorkGroup;
 use crate::tuner::{SharedDatabase, Tuner};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stream::Flight;
 
@@ -37,7 +38,7 @@ pub enum Tuning {
     /// rule where it has nothing.
     Database(SharedDatabase),
     /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record.
+    /// all. Verdicts go to the record; beside its file a journal remembers what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,
@@ -136,7 +137,11 @@ impl Session {
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
-                    tuner.precision(options.precision).budget(*budget).tune(graph)?;
+                    let mut tuner = tuner.precision(options.precision).budget(*budget);
+                    if let Some(journal) = journal_of(database)? {
+                        tuner = tuner.journal(journal);
+                    }
+                    tuner.tune(graph)?;
                 }
                 Runner::Device(device::DeviceSession::new(engine.clone(), graph, &options)?)
             }
@@ -330,6 +335,16 @@ impl Session {
     fn wrap(&self, outputs: Vec<Vec<f32>>) -> Result<Vec<HostTensor>> {
         self.outputs.iter().zip(outputs).map(|(port, data)| HostTensor::new(port.shape, data)).collect()
     }
+}
+
+/// The journal beside the record's file, if it has one: a candidate that takes the application with
+/// it is skipped at the next start.
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
+    let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(file) = database.file() else { return Ok(None) };
+    let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
+    Ok(Some(Journal::open(folder, &mut database)?))
 }
 
 fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {

@@ -75,7 +75,8 @@ impl Entry {
             outcome @ (Outcome::Wrong { .. }
             | Outcome::Rejected { .. }
             | Outcome::Failed { .. }
-            | Outcome::TimedOut { .. }) => self.state = State::Settled(outcome.clone()),
+            | Outcome::TimedOut { .. }
+            | Outcome::Barred { .. }) => self.state = State::Settled(outcome.clone()),
             Outcome::Winner | Outcome::Loser { .. } | Outcome::Cancelled => match trial.relative {
                 Some(relative) if relative > 1.5 * best => {
                     self.scores = vec![relative.ln()];

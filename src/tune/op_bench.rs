@@ -8,6 +8,7 @@
 //! cache; there every candidate profits alike.
 
 mod operands;
+mod turns;
 
 use super::ahead::Ahead;
 use super::bench::{Bench, Check};
@@ -18,7 +19,7 @@ use super::quirks::{Policy, compilers};
 use super::work_group::{WorkGroup, table, untuned};
 use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Slice, family};
 use crate::dtype::DType;
-use crate::emit::Operand;
+use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
@@ -50,7 +51,7 @@ pub struct OpBench {
     sets: usize,
     resources: HashMap<Key, Vec<Resource>>,
     /// The constants' keys, by what decides their layout.
-    packed: HashMap<(&'static str, [u32; 3], Operand, DType), Key>,
+    packed: HashMap<(&'static str, [u32; 3], Operand, Element), Key>,
     prepared: HashMap<Choice, Prepared>,
     /// What keeps the device busy.
     busy: Option<Recording>,
@@ -166,24 +167,6 @@ impl OpBench {
         };
         let compiled = self.ahead.take(choice, meanwhile);
         compiled.unwrap_or_else(|| Err(Error::Internal(format!("{choice} was not compiled"))))
-    }
-
-    /// One recording in which the choices take turns, round by round, each `runs` times in a row.
-    /// A round that does not count comes first, and every other round goes backwards.
-    fn record_turns(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<(Recording, Vec<usize>)> {
-        let (mut dispatches, mut owners) = (Vec::new(), Vec::new());
-        for round in 0..=rounds {
-            let forwards = round % 2 == 0;
-            for place in 0..choices.len() {
-                let index = if forwards { place } else { choices.len() - 1 - place };
-                let Some((choice, runs)) = choices.get(index) else { continue };
-                let runs = if round == 0 { 1 } else { (*runs).max(1) as usize };
-                dispatches.extend(self.dispatches(self.prepared(choice)?, self.turn, runs)?);
-                owners.extend(std::iter::repeat_n(if round == 0 { usize::MAX } else { index }, runs));
-                self.turn = (self.turn + runs) % self.sets;
-            }
-        }
-        Ok((self.device.record(&dispatches)?, owners))
     }
 
     fn prepared(&self, choice: &Choice) -> Result<&Prepared> {

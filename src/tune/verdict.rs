@@ -102,6 +102,11 @@ pub enum Outcome {
         /// How long it took.
         after: Duration,
     },
+    /// The record says that it must not be tried again.
+    Barred {
+        /// What came of it, as the record has it.
+        verdict: String,
+    },
     /// Tuning ended before it was judged.
     Cancelled,
 }
@@ -109,7 +114,13 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the candidate itself is at fault: it is wrong, or did not run to the end.
     pub fn is_defect(&self) -> bool {
-        matches!(self, Outcome::Wrong { .. } | Outcome::Failed { .. } | Outcome::TimedOut { .. })
+        matches!(
+            self,
+            Outcome::Wrong { .. }
+                | Outcome::Failed { .. }
+                | Outcome::TimedOut { .. }
+                | Outcome::Barred { .. }
+        )
     }
 }
 
@@ -122,6 +133,7 @@ impl fmt::Display for Outcome {
             Outcome::Rejected { reason } => write!(f, "rejected: {reason}"),
             Outcome::Failed { message } => write!(f, "failed: {message}"),
             Outcome::TimedOut { after } => write!(f, "timed out after {after:.1?}"),
+            Outcome::Barred { verdict } => write!(f, "on record as {verdict}"),
             Outcome::Cancelled => f.write_str("cancelled"),
         }
     }

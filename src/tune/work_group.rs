@@ -56,14 +56,8 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
             [x * y, z, 1]
         }
-        // As deep as the sum is split, and wide enough that neighbours read neighbouring pixels.
-        ("pointwise", "split") => {
-            // 128 invocations, but at least 8 neighbours along a row of pixels.
-            let most = UNTUNED_INVOCATIONS.min(limits.max_invocations) / tile[2].max(1);
-            let wanted = (128 / tile[2].max(1)).max(8).min(most.max(1));
-            let x = wanted.min(16);
-            return [x, (wanted / x).max(1), tile[2]];
-        }
+        // A warp of one slice, whose invocations share its weights.
+        ("depthwise", "micro") | ("conv2d", "shallow") => [32, 2, 1],
         ("conv2d" | "pointwise", _) => tables::gl_conv(limits.family, op.dst_depth()),
         // The micro-tile's article advises large groups that no edge leaves half empty; a square
         // of 64 serves any matrix.
@@ -89,7 +83,8 @@ fn enough_invocations(limits: &Limits) -> u64 {
 /// # Errors
 /// If no kernel can run; the error lists every candidate with its reason.
 pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Choice> {
-    let enough = enough_invocations(limits);
+    // A depthwise window is short: its loads are in flight together, and few invocations suffice.
+    let enough = enough_invocations(limits) / if op.name() == "depthwise" { 4 } else { 1 };
     let mut best: Option<(u64, Choice)> = None;
     let mut refused = Vec::new();
     for (variant, tile) in op.space(limits) {
@@ -159,8 +154,8 @@ mod tests {
             (choice.variant, choice.tile)
         };
         assert_eq!(on(Family::CpuDriver), ("micro", [4, 2, 1]));
-        // 41 x 128 tiles of two pixels by two slices, each sum in 16 parts: 83968 invocations.
-        assert_eq!(on(Family::Nvidia), ("split", [2, 2, 16]));
+        // 27 x 256 tiles of three pixels by one slice, each sum in 16 parts: 110592 invocations.
+        assert_eq!(on(Family::Nvidia), ("split", [3, 1, 16]));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! One problem of a network: what its search begins with, and what is kept of it.
 
+use super::rows::{recalled, recorded, same_trial, timing};
 use super::*;
+use crate::tune::Bench as _;
 use crate::tune::db::Verdict as RowVerdict;
-use crate::tune::db::{NEAR, Relative, Timing};
+use crate::tune::db::{NEAR, Relative};
 use crate::tune::heat::HOT;
-use crate::tune::{Bench as _, Outcome, Trial};
 use std::collections::HashSet;
 
 /// How many times the share of others the first problem of its kind has.
@@ -48,11 +49,12 @@ impl Tuner {
         let mut seen = HashSet::new();
         warm.retain(|choice| seen.insert(*choice));
         let hints = relatives.iter().take(MOST_HINTS).map(|near| (near.choice, near.behind, near.weight));
-        let options =
-            TuneOptions { search, warm, hints: hints.collect(), seed: self.seed, ..Default::default() };
         let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
+        let known = self.known(&job, &keys);
+        let (hints, seed) = (hints.collect(), self.seed);
+        let options = TuneOptions { search, warm, hints, known: known.clone(), seed, ..Default::default() };
         let run = Tuning::new(&bench, options)?;
-        Ok(Current { job, bench, keys, run })
+        Ok(Current { job, bench, keys, known, run })
     }
 
     /// What the record knows of problems like this one.
@@ -91,7 +93,26 @@ impl Tuner {
         .sum()
     }
 
-    pub(super) fn close(&mut self) -> Result<()> {
+    /// What the record has on a problem's candidates: which must not be tried again, and the times
+    /// of a run that was cancelled.
+    fn known(&self, job: &Job, keys: &Keys) -> Vec<Trial> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = database.tried(&DeviceKey::of(self.device.info()), &job.key);
+        rows.filter_map(|row| {
+            let choice = row.key.choice.resolve(&job.key.op)?;
+            // Of another text or tuner version: it says nothing about today's kernel.
+            (keys.of(&choice) == row.key).then_some(())?;
+            if !row.verdict.bars() && self.retune {
+                return None;
+            }
+            recalled(choice, row)
+        })
+        .collect()
+    }
+
+    /// Records the present problem's trials. Of a run that was `cancelled` no default wins: the
+    /// problem is not judged yet.
+    pub(super) fn close(&mut self, cancelled: bool) -> Result<()> {
         let Some(current) = self.current.take() else { return Ok(()) };
         let Some(verdict) = current.run.verdict() else {
             return Err(Error::Internal("a tuning run ended without a verdict".to_owned()));
@@ -104,8 +125,12 @@ impl Tuner {
         let rows: Vec<Row> = verdict
             .trials
             .iter()
+            .filter(|trial| !current.known.iter().any(|known| same_trial(known, trial)))
             .filter_map(|trial| {
-                let verdict = recorded(&trial.outcome)?;
+                let verdict = match recorded(&trial.outcome)? {
+                    RowVerdict::Winner if cancelled && verdict.interval.is_none() => RowVerdict::Loser,
+                    verdict => verdict,
+                };
                 Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
             })
             .collect();
@@ -152,34 +177,4 @@ fn begin_with(relatives: &[Relative], fits: &dyn Fn(&Choice) -> bool) -> Vec<Cho
         }
     }
     chosen
-}
-
-/// What the record keeps of an outcome; nothing of a candidate that was not judged.
-fn recorded(outcome: &Outcome) -> Option<RowVerdict> {
-    Some(match outcome {
-        Outcome::Winner => RowVerdict::Winner,
-        Outcome::Loser { .. } => RowVerdict::Loser,
-        Outcome::Wrong { detail } => RowVerdict::Wrong { detail: detail.clone() },
-        Outcome::Rejected { .. } | Outcome::Cancelled => return None,
-        Outcome::Failed { message } => RowVerdict::Failed { reason: message.clone() },
-        Outcome::TimedOut { .. } => RowVerdict::TimedOut,
-    })
-}
-
-fn timing(trial: &Trial, default: Option<Duration>) -> Option<Timing> {
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let [p10, p90] = trial.percentiles?;
-    Some(Timing {
-        median_ns: nanoseconds(trial.median?),
-        p10_ns: nanoseconds(p10),
-        p90_ns: nanoseconds(p90),
-        samples: u32::try_from(trial.samples).unwrap_or(u32::MAX),
-        // From samples taken beside each other, where there are such: whatever the clock did.
-        default_ns: trial
-            .relative
-            .filter(|relative| *relative > 0.0)
-            .and_then(|relative| Duration::try_from_secs_f64(trial.median?.as_secs_f64() / relative).ok())
-            .or(default)
-            .map(nanoseconds),
-    })
 }

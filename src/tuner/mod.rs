@@ -5,9 +5,10 @@ mod compare;
 mod guarded;
 mod job;
 mod report;
+mod rows;
 
 pub use compare::Comparison;
-pub use report::{ProblemReport, Report};
+pub use report::{ProblemReport, Report, TunerProgress};
 
 use crate::context::Context;
 use crate::device::Device;
@@ -22,7 +23,7 @@ use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use crate::tune::work_group::{WorkGroup, untuned};
-use crate::tune::{OpBench, Problem, Progress, Search, TuneOptions, Tuning};
+use crate::tune::{OpBench, Problem, Progress, Search, Trial, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,27 +63,9 @@ struct Current {
     job: Job,
     bench: OpBench,
     keys: Keys,
+    /// What the record has on the candidates.
+    known: Vec<Trial>,
     run: Tuning,
-}
-
-/// How far a tuner is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TunerProgress {
-    /// Problems with a verdict.
-    pub done: usize,
-    /// Problems there are.
-    pub problems: usize,
-    /// Candidates tried of the present problem.
-    pub tried: usize,
-    /// Candidates of the present problem.
-    pub candidates: usize,
-}
-
-impl TunerProgress {
-    /// Whether everything is tuned.
-    pub fn is_finished(&self) -> bool {
-        self.done == self.problems
-    }
 }
 
 /// Tunes the nodes of a network.
@@ -133,11 +116,16 @@ impl Tuner {
     /// # Errors
     /// If the context runs on the CPU backend, which has no kernels to choose from.
     pub fn new(context: &Context) -> Result<Self> {
-        let Ok(device) = context.engine.shared() else {
-            return Err(Error::unsupported("tuning", "the CPU backend has no kernels to choose from"));
-        };
+        match context.engine.shared() {
+            Ok(device) => Ok(Self::on(device)),
+            Err(_) => Err(Error::unsupported("tuning", "the CPU backend has no kernels to choose from")),
+        }
+    }
+
+    /// As [`Tuner::new`], on a device without a context.
+    pub fn on(device: Arc<dyn Device>) -> Self {
         let report = Report { device: device.info().to_string(), ..Default::default() };
-        Ok(Tuner {
+        Tuner {
             device,
             database: Arc::new(Mutex::new(Database::in_memory())),
             journal: None,
@@ -152,7 +140,7 @@ impl Tuner {
             current: None,
             report,
             heat: Heat::default(),
-        })
+        }
     }
 
     /// How widely to look for each problem.
@@ -311,7 +299,7 @@ impl Tuner {
             };
             match current.run.step(&mut bench, left)? {
                 Progress::Working { tried, candidates } => inner = (tried, candidates),
-                Progress::Finished => self.close()?,
+                Progress::Finished => self.close(false)?,
             }
             if start.elapsed() >= budget {
                 break;
@@ -341,7 +329,7 @@ impl Tuner {
                 database: &self.database,
             };
             current.run.cancel(&mut bench)?;
-            self.close()?;
+            self.close(true)?;
         }
         Ok(())
     }

@@ -1,9 +1,29 @@
-//! What a tuning run found, node by node.
+//! How far a tuning run is, and what it found, node by node.
 
 use crate::ops::Choice;
 use crate::tune::Trial;
 use std::fmt;
 use std::time::Duration;
+
+/// How far a tuner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TunerProgress {
+    /// Problems with a verdict.
+    pub done: usize,
+    /// Problems there are.
+    pub problems: usize,
+    /// Candidates tried of the present problem.
+    pub tried: usize,
+    /// Candidates of the present problem.
+    pub candidates: usize,
+}
+
+impl TunerProgress {
+    /// Whether everything is tuned.
+    pub fn is_finished(&self) -> bool {
+        self.done == self.problems
+    }
+}
 
 /// The verdict on one problem, and the nodes it serves.
 #[derive(Debug, Clone, PartialEq)]

@@ -230,6 +230,7 @@ impl Table {
         let halves = [Precision::F16Storage, Precision::F16];
         for precision in halves {
             self.conv2d_row([1, 7, 6, 5], [9, 3, 3], same, true, precision, Tiles);
+            self.conv2d_row([1, 7, 6, 3], [9, 3, 3], same, true, precision, Tiles);
         }
     }
 

@@ -129,6 +129,10 @@ impl Problem {
                 let shape = self.convolution().expect("a convolution").output;
                 canaries(Layout::C4.elements(&shape))
             }
+            // A kernel that reads NHWC rows.
+            (_, Operand::Src) if matches!(binding.element, Element::Scalar(_)) => {
+                given.expect("a feature map").clone()
+            }
             (_, operand) => {
                 let conv = self.convolution().expect("a convolution");
                 let shape = if operand == Operand::Src { conv.input } else { conv.output };

@@ -32,6 +32,14 @@ fn conv2d(options: Conv2d) -> Problem {
     Problem::Conv2d(op.expect("a valid op"))
 }
 
+/// An input of three channels, padded on all sides.
+fn stem() -> Problem {
+    let options = Conv2d { stride: [2, 1], padding: Padding::Same, ..Default::default() };
+    let (input, weights) = (Shape::nhwc(1, 7, 6, 3), Shape::nhwc(9, 3, 3, 3));
+    let op = Conv2dOp::new(input, weights, &options, true, false, Precision::F32);
+    Problem::Conv2d(op.expect("a valid op"))
+}
+
 fn depthwise(multiplier: usize, stride: usize) -> Problem {
     let options = Depthwise { stride: [stride, 1], padding: Padding::Same, ..Default::default() };
     let weights = Shape::nhwc(1, 3, 3, 5 * multiplier);
@@ -78,6 +86,12 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("a store beyond the row", conv2d(same), "direct", [4, 1, 1], "column + 3u < @dst_w", "true"),
         ("a store beyond the last slice", conv2d(same), "direct", [1, 1, 2], "slice + 1u < @dst_c4", "true"),
+        ("a window around the row's end", conv2d(same), "split", [4, 1, 1], "if (!inside2)", "if (false)"),
+        ("a layer not added", conv2d(same), "split", [2, 2, 2], "q < SPLITS", "q < 1u"),
+        ("no check of the left border", stem(), "shallow", [1, 1, 1], "off1 || outside0", "off1"),
+        ("no check of the last row", stem(), "shallow", [2, 1, 2], "off2 || outside1", "outside1"),
+        ("no check of the lower border", depthwise(1, 1), "micro", [1, 2, 1], "on3 && inside1", "inside1"),
+        ("a pixel of another column", pointwise(plain), "split", [6, 1, 2], "t % TILE_X", "t / TILE_X"),
         ("exchanged lanes", pointwise(plain), "micro", [4, 2, 1], "(x0.x)", "(x0.y)"),
         ("a wrong activation", pointwise(Activation::Relu6), "micro", [4, 2, 1], "6.0f", "5.0f"),
         ("a part not added", pointwise(plain), "split", [1, 1, 2], "q < SPLITS", "q < 1u"),

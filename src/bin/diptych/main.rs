@@ -1,15 +1,18 @@
 //! The `diptych` command line.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
-//! 2 wrong usage.
+//! 2 wrong usage, 130 interrupted.
 
 mod article;
+mod bench;
 mod candidates;
+mod charts;
 mod compare;
 mod db;
 mod devices;
 mod emit;
 mod flags;
+mod interrupt;
 mod npy;
 mod run;
 mod tune;
@@ -37,6 +40,8 @@ enum Command {
     Compare(compare::Arguments),
     /// Time a network's nodes with several work-groups, untuned and tuned, on every API.
     Article(article::Arguments),
+    /// Measure ops and networks on every API of this machine, interleaved; draw and compare.
+    Bench(Box<bench::Arguments>),
     /// Run a TensorFlow Lite model on tensors from .npy files.
     Run(run::Arguments),
     /// Print the work-groups that a rule gives.
@@ -61,6 +66,7 @@ fn main() -> ExitCode {
         Command::Tune(arguments) => tune::main(arguments),
         Command::Compare(arguments) => compare::main(arguments),
         Command::Article(arguments) => article::main(arguments),
+        Command::Bench(arguments) => bench::main(arguments),
         Command::Run(arguments) => run::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),
@@ -69,6 +75,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", sentence(&error));
+            if error.is::<interrupt::Interrupted>() {
+                return interrupt::EXIT_CODE.into();
+            }
             ExitCode::FAILURE
         }
     }

@@ -1,13 +1,14 @@
 //! `diptych tune`: time the kernels of a model or of one op on this machine's device.
 
 use crate::emit::{OpName, problem};
+use crate::interrupt::{Interrupt, Interrupted};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diptych::tune::Search;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
-use diptych::{Backend, Context, Precision, Tuner, TunerProgress, tflite};
+use diptych::{Backend, Context, Precision, Report, Tuner, TunerProgress, tflite};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -120,13 +121,36 @@ pub(crate) fn bar(what: &str) -> Result<ProgressBar> {
 }
 
 /// Shows how far a tuner is.
-pub(crate) fn show(bar: &ProgressBar, progress: TunerProgress) {
+fn show(bar: &ProgressBar, progress: TunerProgress) {
     bar.set_length(progress.problems as u64);
     bar.set_position(progress.done as u64);
     bar.set_message(format!("{} of {} candidates", progress.tried, progress.candidates));
 }
 
+/// Tunes what is lined up. Ctrl-C ends the present candidate, not the record of what was found: the
+/// report then has what there is, and comes with [`Interrupted`].
+pub(crate) fn finish(
+    tuner: &mut Tuner,
+    bar: &ProgressBar,
+    interrupt: &Interrupt,
+) -> Result<(Report, Option<Interrupted>)> {
+    loop {
+        // One short action at least: a compilation, a check or a sample.
+        let progress = tuner.step(Duration::from_millis(50))?;
+        show(bar, progress);
+        let interrupted = interrupt.pressed().then_some(Interrupted);
+        if interrupted.is_some() {
+            tuner.cancel()?;
+        }
+        if interrupted.is_some() || progress.is_finished() {
+            bar.finish_and_clear();
+            return Ok((tuner.report().clone(), interrupted));
+        }
+    }
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    let interrupt = Interrupt::watch()?;
     let (mut database, folder) = record(arguments.db.as_deref())?;
     let journal = Journal::open(&folder, &mut database)?;
     let database = Arc::new(Mutex::new(database));
@@ -158,9 +182,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         }
         line_up(&mut tuner, arguments)?;
         let bar = bar(&backend.to_string())?;
-        let report = tuner.finish(|progress| show(&bar, progress))?;
-        bar.finish_and_clear();
+        let (report, interrupted) = finish(&mut tuner, &bar, &interrupt)?;
         println!("{report}\n");
+        if let Some(interrupted) = interrupted {
+            return Err(interrupted.into());
+        }
         tuned += 1;
     }
     if tuned == 0 {

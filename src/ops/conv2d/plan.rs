@@ -2,17 +2,19 @@
 //!
 //! Weights are packed as `[slice][kh][kw][input slice][lane][4]`: for each output slice and tap,
 //! and each of the input slices that its channels' groups touch, four vec4s over the output
-//! channels, one for each input lane. Products across groups have weight zero.
+//! channels, one for each input lane. Products across groups have weight zero. `split` and `shallow`
+//! have their own: [`pack_split`], [`pack_shallow`].
 
 use super::Conv2dOp;
-use crate::dtype::Precision;
-use crate::emit::{Operand, Value};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Element, Operand, Scalar, Value};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
+use crate::ops::split;
 
 const OP: &str = "conv2d";
 
@@ -31,6 +33,49 @@ fn source_slices(problem: &Convolution) -> usize {
         })
         .max()
         .unwrap_or(0)
+}
+
+/// Pixels and slices per invocation of `split`, the most useful first.
+const SPLIT_TILES: [[u32; 2]; 3] = [[4, 1], [4, 2], [2, 2]];
+
+/// The most terms of a sum that `shallow` unrolls: a 7x7 window over three channels.
+const MAX_TERMS: usize = 147;
+
+/// The most input columns that `shallow` keeps in registers.
+const MAX_COLUMNS: usize = 16;
+
+/// Input slices of each tap in the weights of `split`.
+fn split_slices(problem: &Convolution, choice: &Choice) -> usize {
+    split::padded(problem.input.slices(), choice.tile)
+}
+
+/// The weights of `split`: `[kh][kw][input slice][lane][slice][4]`, with slices of zeros up to a
+/// whole number of the kernel's steps.
+fn pack_split(problem: &Convolution, choice: &Choice, data: &[f32]) -> Vec<f32> {
+    let (inputs, slices) = (problem.input.c, problem.output.slices());
+    let taps = problem.kernel[0] * problem.kernel[1];
+    let rows = 4 * split_slices(problem, choice);
+    let mut out = vec![0.0; taps * rows * slices * 4];
+    for (o, window) in data.chunks_exact(taps * inputs).enumerate() {
+        for (tap, row) in window.chunks_exact(inputs).enumerate() {
+            for (k, &weight) in row.iter().enumerate() {
+                out[4 * slices * (rows * tap + k) + o] = weight;
+            }
+        }
+    }
+    out
+}
+
+/// The weights of `shallow`: `[slice][kh][kw][channel][4]`, `slices` slices of them.
+fn pack_shallow(problem: &Convolution, slices: usize, data: &[f32]) -> Vec<f32> {
+    let terms = problem.kernel[0] * problem.kernel[1] * problem.input.c;
+    let mut out = vec![0.0; slices * terms * 4];
+    for (o, window) in data.chunks_exact(terms).enumerate() {
+        for (term, &weight) in window.iter().enumerate() {
+            out[4 * (o / 4 * terms + term) + o % 4] = weight;
+        }
+    }
+    out
 }
 
 impl Op for Conv2dOp {
@@ -54,19 +99,61 @@ impl Op for Conv2dOp {
         self.0.flops()
     }
 
-    fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+    /// `direct` covers width x height x slices, its tile being pixels of a row and slices; `shallow`
+    /// the same for inputs of up to four channels, its grid tiles of a plane x slices. `split` covers
+    /// pixels x slices x (layers * batch), its tile being pixels, slices and the layers that share
+    /// the sum; the work-group must be as deep.
+    fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+        let problem = &self.0;
         let mut tiles = vec![[4, 1, 1], [2, 1, 1], [1, 1, 1]];
-        if self.0.groups == 1 {
+        let mut space = Vec::new();
+        if problem.groups == 1 {
             // Several output slices share an input slice only without groups.
             tiles.extend([[4, 1, 2], [2, 1, 2], [1, 1, 2], [2, 1, 4]]);
+            let terms = problem.kernel[0] * problem.kernel[1] * problem.input.c;
+            for [pixels, slices] in [[2, 2], [1, 2], [1, 1], [4, 2]] {
+                let columns =
+                    (pixels - 1) * problem.stride[1] + (problem.kernel[1] - 1) * problem.dilation[1] + 1;
+                if problem.input.c <= 4 && terms <= MAX_TERMS && columns <= MAX_COLUMNS {
+                    space.push(("shallow", [extent(pixels), 1, extent(slices)]));
+                }
+            }
         }
-        tiles.into_iter().map(|tile| ("direct", tile)).collect()
+        let direct: Vec<_> = tiles.into_iter().map(|tile| ("direct", tile)).collect();
+        if problem.groups > 1 || problem.input.slices() == 1 {
+            space.extend(direct);
+            return space;
+        }
+        let splits = split::space(&SPLIT_TILES, problem.input.slices());
+        space.extend(if split::first(limits) { [splits, direct] } else { [direct, splits] }.concat());
+        space
     }
 
-    fn grid(&self, _variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
         let output = self.0.output;
+        match variant {
+            "split" => {
+                return [
+                    extent(output.w * output.h).div_ceil(tile[0]),
+                    extent(output.slices()).div_ceil(tile[1]),
+                    tile[2] * extent(output.n),
+                ];
+            }
+            "shallow" => {
+                return [
+                    extent(output.w).div_ceil(tile[0]) * extent(output.h),
+                    extent(output.slices()).div_ceil(tile[2]) * extent(output.n),
+                    1,
+                ];
+            }
+            _ => {}
+        }
         let tiles = extent(output.slices()).div_ceil(tile[2]);
         [extent(output.w).div_ceil(tile[0]), extent(output.h), tiles * extent(output.n)]
+    }
+
+    fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
     }
 
     fn dst_depth(&self) -> u32 {
@@ -75,7 +162,11 @@ impl Op for Conv2dOp {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
-        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)
+        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
+        if choice.variant == "split" {
+            split::check(OP, choice, self.0.precision, limits)?;
+        }
+        Ok(())
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
@@ -100,10 +191,29 @@ impl Op for Conv2dOp {
             params.push(("group_outputs", unsigned(problem.group_outputs())));
         }
         let mut constants = spec::window_constants(problem);
-        constants.push(("GROUPED", Value::U32(u32::from(grouped))));
-        constants.push(("TILE_X", Value::U32(choice.tile[0])));
-        constants.push(("TILE_Z", Value::U32(choice.tile[2])));
-        let interface = spec::interface(spec::convolution_bindings(problem), &params);
+        let mut bindings = spec::convolution_bindings(problem);
+        match choice.variant {
+            "split" => {
+                constants.extend(split::constants(problem.input.slices(), choice));
+                params.retain(|(name, _)| *name != "dst_tiles" && *name != "src_slices");
+                params.push(("src_slices", unsigned(split_slices(problem, choice))));
+            }
+            "shallow" => {
+                constants.push(("CHANNELS", Value::U32(extent(problem.input.c))));
+                constants.push(("TILE_X", Value::U32(choice.tile[0])));
+                constants.push(("TILE_Z", Value::U32(choice.tile[2])));
+                params.retain(|(name, _)| *name != "src_c4" && *name != "src_slices");
+                params.push(("tiles_w", Scalar::U32(extent(problem.output.w).div_ceil(choice.tile[0]))));
+                // NHWC rows in f32, as a network's inputs are.
+                bindings[0].element = Element::Scalar(DType::F32);
+            }
+            _ => {
+                constants.push(("GROUPED", Value::U32(u32::from(grouped))));
+                constants.push(("TILE_X", Value::U32(choice.tile[0])));
+                constants.push(("TILE_Z", Value::U32(choice.tile[2])));
+            }
+        }
+        let interface = spec::interface(bindings, &params);
         Ok(Launch {
             spec: spec::kernel(OP, choice, constants, problem.precision, problem.epilogue, interface),
             params: params.into_iter().map(|(_, value)| value).collect(),
@@ -124,8 +234,13 @@ impl Op for Conv2dOp {
                 let [kernel_h, kernel_w] = problem.kernel;
                 let (inputs, outputs) = (problem.group_inputs(), problem.group_outputs());
                 spec::expect_len(OP, operand, data, problem.output.c * kernel_h * kernel_w * inputs)?;
-                let sources = source_slices(problem);
                 let taps = kernel_h * kernel_w;
+                match choice.variant {
+                    "split" => return Ok(pack_split(problem, choice, data)),
+                    "shallow" => return Ok(pack_shallow(problem, slices, data)),
+                    _ => {}
+                }
+                let sources = source_slices(problem);
                 let mut out = vec![0.0; slices * taps * sources * 16];
                 for o in 0..problem.output.c {
                     let (slice, first) = (o / 4, 4 * first_slice(problem, o / 4));

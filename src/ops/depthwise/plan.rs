@@ -4,7 +4,7 @@
 
 use super::DepthwiseOp;
 use crate::dtype::Precision;
-use crate::emit::{Operand, Value};
+use crate::emit::{Operand, Scalar, Value};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
@@ -13,8 +13,11 @@ use crate::ops::spec::{self, extent, unsigned};
 
 const OP: &str = "depthwise";
 
-/// The most input columns that `rows` keeps in registers.
+/// The most input columns that `rows` and `micro` keep in registers.
 const MAX_COLUMNS: usize = 16;
+
+/// The most taps of a window that `micro` keeps in registers.
+const MAX_WEIGHTS: usize = 25;
 
 impl Op for DepthwiseOp {
     fn name(&self) -> &'static str {
@@ -33,18 +36,29 @@ impl Op for DepthwiseOp {
         self.0.flops()
     }
 
-    /// `multiplier` serves channel multipliers above 1; `direct` and `rows` serve 1. All cover
-    /// width x height x slices; the tile of `rows` is pixels of a row.
+    /// `multiplier` serves channel multipliers above 1; the others serve 1. `micro` covers the
+    /// tiles of a plane x slices, its tile being columns and rows; the others cover width x height x
+    /// slices, the tile of `rows` being pixels of a row.
     fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
         if self.multiplier() > 1 {
             return vec![("multiplier", [1, 1, 1])];
         }
         let problem = &self.0;
+        let span = |axis: usize, outputs: usize| {
+            (outputs - 1) * problem.stride[axis] + (problem.kernel[axis] - 1) * problem.dilation[axis] + 1
+        };
         let mut space = Vec::new();
-        if problem.dilation[1] == 1 && problem.dilation[0] == 1 {
+        for [columns, rows] in [[1, 2], [2, 2], [2, 1], [1, 4], [1, 1]] {
+            // Because the window is unrolled, and its weights and a row of the input are registers.
+            let weights = problem.kernel[0] * problem.kernel[1];
+            if weights <= MAX_WEIGHTS && span(1, columns) <= MAX_COLUMNS && span(0, rows) <= MAX_COLUMNS {
+                space.push(("micro", [extent(columns), extent(rows), 1]));
+            }
+        }
+        if problem.dilation == [1, 1] {
             for pixels in [2, 4, 1] {
                 // Because each column is a register and the window is unrolled along the row.
-                if (pixels - 1) * problem.stride[1] + problem.kernel[1] <= MAX_COLUMNS {
+                if span(1, pixels) <= MAX_COLUMNS {
                     space.push(("rows", [extent(pixels), 1, 1]));
                 }
             }
@@ -53,8 +67,12 @@ impl Op for DepthwiseOp {
         space
     }
 
-    fn grid(&self, _variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
         let output = self.0.output;
+        if variant == "micro" {
+            let tiles = extent(output.w).div_ceil(tile[0]) * extent(output.h).div_ceil(tile[1]);
+            return [tiles, extent(output.slices()) * extent(output.n), 1];
+        }
         [extent(output.w).div_ceil(tile[0]), extent(output.h), extent(output.slices()) * extent(output.n)]
     }
 
@@ -86,6 +104,11 @@ impl Op for DepthwiseOp {
             params.push(("multiplier", unsigned(self.multiplier())));
         }
         let mut constants = spec::window_constants(problem);
+        if choice.variant == "micro" {
+            params.push(("tiles_w", Scalar::U32(extent(problem.output.w).div_ceil(choice.tile[0]))));
+            constants.push(("TILE_X", Value::U32(choice.tile[0])));
+            constants.push(("TILE_Y", Value::U32(choice.tile[1])));
+        }
         if choice.variant == "rows" {
             constants.push(("TILE_X", Value::U32(choice.tile[0])));
         }

@@ -91,8 +91,9 @@ impl Database {
         if row.key.choice.resolve(&row.key.problem.op).is_none() {
             self.report.inactive += 1;
         }
-        let mut entry = Entry::new(row);
-        if has_more(text, &entry.row) {
+        let (mut entry, known) = Entry::with_line(row);
+        // What this version wrote reads back to the same text, and has nothing more.
+        if known != text && has_more(text, &entry.row) {
             self.report.extended += 1;
             entry.line = Some(text.to_owned());
             entry.bytes = text.len() as u64 + 1;
@@ -133,10 +134,6 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
 
 /// Whether the line has fields that the row does not.
 fn has_more(line: &str, row: &Row) -> bool {
-    // The rows that this version wrote read back to the same text.
-    if row.line().is_ok_and(|text| text == line) {
-        return false;
-    }
     match (serde_json::from_str(line), serde_json::to_value(row)) {
         (Ok(written), Ok(known)) => value_has_more(&written, &known),
         _ => false,

@@ -88,9 +88,14 @@ struct Entry {
 
 impl Entry {
     fn new(row: Row) -> Self {
+        Self::with_line(row).0
+    }
+
+    /// The entry of `row`, and its line.
+    fn with_line(row: Row) -> (Self, String) {
         let row = row.shortened();
-        let bytes = row.line().map_or(0, |line| line.len() as u64 + 1);
-        Entry { row, line: None, bytes }
+        let line = row.line().unwrap_or_default();
+        (Entry { row, line: None, bytes: line.len() as u64 + 1 }, line)
     }
 
     fn line(&self) -> Result<String> {
@@ -222,6 +227,12 @@ impl Database {
     pub fn get(&self, key: &Key) -> Option<&Row> {
         let group = self.groups.get(&(key.device.clone(), key.problem.clone()))?;
         group.get(&(key.choice.clone(), key.tuner, key.source)).map(|entry| &entry.row)
+    }
+
+    /// Every row on exactly this problem and device.
+    pub fn tried(&self, device: &DeviceKey, problem: &ProblemKey) -> impl Iterator<Item = &Row> + use<'_> {
+        let group = self.groups.get(&(device.clone(), problem.clone()));
+        group.into_iter().flat_map(BTreeMap::values).map(|entry| &entry.row)
     }
 
     /// Adds a row, to the file too if there is one. Other processes may do so at the same time.

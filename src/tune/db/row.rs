@@ -179,6 +179,14 @@ impl Row {
         Row { key, verdict, time, from: Provenance::measured() }.shortened()
     }
 
+    /// The verdict with what is noted about it.
+    pub fn reason(&self) -> String {
+        match self.from.note.as_str() {
+            "" => self.verdict.to_string(),
+            note => format!("{}: {note}", self.verdict),
+        }
+    }
+
     /// The row with its reason and note cut to what a database keeps.
     pub(super) fn shortened(mut self) -> Self {
         if let Some(reason) = self.verdict.reason_mut() {

@@ -70,7 +70,7 @@ fn a_variant_is_known_by_its_op() {
     let choice = key.resolve("pointwise").expect("pointwise has micro");
     assert_eq!(ChoiceKey::from(choice), key);
     assert_eq!(key.to_string(), choice.to_string());
-    assert_eq!(key.resolve("depthwise"), None);
+    assert_eq!(key.resolve("convert"), None);
     assert_eq!(key.resolve("no such op"), None);
 }
 

@@ -20,6 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) operand: Operand,
+    element: Element,
     pub(super) dtype: DType,
     image: bool,
     content: u64,
@@ -66,6 +67,8 @@ impl OpBench {
             (Problem::Gemm(op), Operand::C, _) if op.beta.0 == 0.0 => Ok(vec![f32::NAN; op.elements_c()]),
             (Problem::Convert(op), Operand::Dst, _) => Ok(vec![f32::NAN; op.to.elements(&op.shape)]),
             (_, Operand::Dst, Some(conv)) => Ok(vec![f32::NAN; Layout::C4.elements(&conv.output)]),
+            // A kernel that reads NHWC rows.
+            (_, Operand::Src, Some(_)) if matches!(binding.element, Element::Scalar(_)) => given().cloned(),
             (_, Operand::Src, Some(conv)) => c4(conv.input, given()?),
             (_, Operand::Residual, Some(conv)) => c4(conv.output, given()?),
             _ => given().cloned(),
@@ -77,6 +80,7 @@ impl OpBench {
         let constant = matches!(binding.operand, Operand::Weights | Operand::Bias | Operand::Slope);
         let mut key = Key {
             operand: binding.operand,
+            element: binding.element,
             dtype: binding.element.dtype(),
             image: matches!(binding.element, Element::Image2d(_)),
             content: 0,
@@ -84,7 +88,7 @@ impl OpBench {
         if !constant && self.resources.contains_key(&key) {
             return Ok(key);
         }
-        let layout = (choice.variant, choice.tile, binding.operand, binding.element.dtype());
+        let layout = (choice.variant, choice.tile, binding.operand, binding.element);
         if let Some(key) = self.packed.get(&layout) {
             return Ok(key.clone());
         }

@@ -58,10 +58,9 @@ impl Tuning {
             self.entries[index].times.last().is_none_or(|&seconds| seconds <= SHORT.as_secs_f64())
         };
         let in_bouts = bench.interleaves() && self.live.iter().chain([&baseline]).all(short);
-        // The first look costs a few milliseconds in bouts. Whatever the budget says, what all was
+        // In bouts a whole duel costs some ten milliseconds. Whatever the budget says, what all was
         // compiled and timed for is not thrown away for them.
-        let owed = in_bouts && self.rounds < self.options.rule.looks[0];
-        let up = !owed && self.time_is_up(self.costs[3].usual());
+        let up = !in_bouts && self.time_is_up(self.costs[3].usual());
         if self.options.rule.looks.contains(&self.rounds) || (up && self.rounds > 0) {
             self.look(bench);
             self.cut_short |= up;

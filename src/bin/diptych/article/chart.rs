@@ -2,13 +2,13 @@
 //! axis, and beneath it the same numbers as a table.
 
 use super::{Figures, SETTINGS, speed_up};
+use crate::charts::{self, FONT};
 use anyhow::{Context as _, Result, anyhow};
 use diptych::tune::statistics::percentile;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
-use std::sync::Once;
 
 /// Colours that stay apart for colour-blind readers (Okabe and Ito, 2008).
 const COLOURS: [RGBColor; SETTINGS.len()] = [
@@ -18,11 +18,6 @@ const COLOURS: [RGBColor; SETTINGS.len()] = [
     RGBColor(86, 180, 233),
     RGBColor(0, 158, 115),
 ];
-
-/// The family that both pictures ask for: an SVG's reader brings one, the PNG has this one.
-const FONT: &str = "sans-serif";
-/// Printable ASCII of DejaVu Sans; its licence lies beside it.
-const FONT_FILE: &[u8] = include_bytes!("DejaVuSans-ascii.ttf");
 
 /// Width, height of the chart, and height of a line of the table, in the SVG's units.
 const WIDTH: u32 = 1120;
@@ -35,9 +30,7 @@ type Area<B> = DrawingArea<B, Shift>;
 
 /// Writes `figures` to `path` with the endings `svg` and `png`.
 pub(super) fn draw(path: &Path, figures: &Figures) -> Result<()> {
-    static REGISTERED: Once = Once::new();
-    // It fails for what is no font; the texts' drawing would then fail too, and says so.
-    REGISTERED.call_once(|| drop(plotters::style::register_font(FONT, FontStyle::Normal, FONT_FILE)));
+    charts::register_font();
     let size = (WIDTH, CHART + LINE * (lines(figures).len() as u32 + 2));
     let svg = path.with_extension("svg");
     picture(&SVGBackend::new(&svg, size).into_drawing_area(), 1, figures)

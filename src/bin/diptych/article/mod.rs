@@ -6,14 +6,18 @@
 
 mod chart;
 
-use crate::tune::{bar, record, show};
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::tune::{bar, finish, record};
 use anyhow::{Context as _, Result, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use diptych::ops::Choice;
+use diptych::tune::db::Database;
+use diptych::tune::journal::Journal;
 use diptych::tune::statistics::{percentile, signed_rank_interval};
 use diptych::tune::{tables, work_group};
 use diptych::{
-    Backend, Context, Graph, HostTensor, Limits, NodeOp, Session, SessionOptions, Tuner, Tuning, tflite,
+    Backend, Context, Graph, HostTensor, Limits, NodeOp, Session, SessionOptions, SharedDatabase, Tuner,
+    Tuning, tflite,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -76,15 +80,20 @@ impl Figures {
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let graph = tflite::load(&arguments.model)?;
-    let (database, _folder) = match &arguments.db {
-        Some(path) => record(Some(path))?,
-        None => (diptych::tune::db::Database::in_memory(), PathBuf::new()),
+    let interrupt = Interrupt::watch()?;
+    let (database, journal) = match &arguments.db {
+        Some(path) => {
+            let (mut database, folder) = record(Some(path))?;
+            let journal = Journal::open(&folder, &mut database)?;
+            (database, Some(journal))
+        }
+        None => (Database::in_memory(), None),
     };
-    let database = Arc::new(Mutex::new(database));
+    let record = Record { database: Arc::new(Mutex::new(database)), journal, interrupt };
     let mut all = Vec::new();
     for backend in [Backend::Wgpu, Backend::OpenCl] {
         match Context::new(backend) {
-            Ok(context) => all.push(measure(&context, &graph, &database, arguments)?),
+            Ok(context) => all.push(measure(&context, &graph, &record, arguments)?),
             Err(error) => eprintln!("{backend}: {error}"),
         }
     }
@@ -145,22 +154,29 @@ fn picture(graph: &Graph) -> Result<(String, HostTensor)> {
     Ok((graph.name(*input)?.to_owned(), HostTensor::new(shape, values)?))
 }
 
-fn measure(
-    context: &Context,
-    graph: &Graph,
-    database: &diptych::SharedDatabase,
-    arguments: &Arguments,
-) -> Result<Figures> {
+/// Where verdicts go, and what may end the tuning.
+struct Record {
+    database: SharedDatabase,
+    journal: Option<Journal>,
+    interrupt: Interrupt,
+}
+
+fn measure(context: &Context, graph: &Graph, record: &Record, arguments: &Arguments) -> Result<Figures> {
+    let Record { database, journal, interrupt } = record;
     let device = context.info().device.clone().context("a GPU API without a device")?;
     let api = context.info().backend.to_string();
     eprintln!("{}", context.info());
     let budget = Duration::try_from_secs_f64(arguments.budget)
         .with_context(|| format!("--budget {}: wanted a number of seconds", arguments.budget))?;
     let mut tuner = Tuner::new(context)?.database(Arc::clone(database)).budget(budget);
+    if let Some(journal) = journal {
+        tuner = tuner.journal(journal.clone());
+    }
     tuner.begin(graph)?;
-    let progress = bar(&api)?;
-    let report = tuner.finish(|now| show(&progress, now))?;
-    progress.finish_and_clear();
+    let (report, interrupted) = finish(&mut tuner, &bar(&api)?, interrupt)?;
+    if let Some(interrupted) = interrupted {
+        return Err(interrupted.into());
+    }
 
     let by_hand = |size| -> Result<SessionOptions> {
         Ok(SessionOptions { choices: article_choices(graph, &device.limits, size)?, ..Default::default() })
@@ -207,6 +223,9 @@ fn measure(
     };
     for _ in 0..arguments.rounds {
         for (setting, session) in sessions.iter_mut().enumerate() {
+            if interrupt.pressed() {
+                return Err(Interrupted.into());
+            }
             let profile = session.profile(&feeds)?;
             figures.clock = profile.clock;
             let steps = profile.nodes.iter().filter(|step| step.op != "convert");

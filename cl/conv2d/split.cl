@@ -1,0 +1,123 @@
+//# y[n,i,j,o] = f(sum_{a,b,k} x[n, i*s+a*d-p, j*s+b*d-p, k] * w[o,a,b,k]) without groups, as a matrix
+//# product of pixels and output channels: an invocation sums tile[0] pixels of the plane by tile[1]
+//# slices; those of a work-group lie WG_X pixels and WG_Y slices apart, so that neighbours load
+//# neighbours. At each tap the sum over the input channels is split between the work-group's
+//# tile[2] layers along z, which share the work of adding the parts up. Pixels and slices beyond the
+//# edge are computed from the last one and not stored; input slices beyond the last have zero
+//# weights. What lies outside the input is read from its first pixel and replaced by zero.
+${constants}
+
+__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
+void conv2d_split(
+    ${arguments}
+) {
+    //% if SPLITS > 1
+    __local ${acc4} partial[PARTIALS];
+    //% endif
+    const uint3 lid = (uint3)(get_local_id(0), get_local_id(1), get_local_id(2));
+    const uint3 wid = (uint3)(get_group_id(0), get_group_id(1), get_group_id(2));
+    const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));
+    const uint plane = dst_w * dst_h;
+    const uint src_plane = src_w * src_h;
+    const uint pixel = wid.x * WG_X * TILE_X + lid.x;
+    const uint slice = wid.y * WG_Y * TILE_Y + lid.y;
+    const uint n = gid.z / SPLITS;
+    const uint src_first = src_plane * src_c4 * n;
+    //% for p in range(tile[0])
+    const uint pixel${p} = min(pixel + WG_X * ${p}u, plane - 1u);
+    const uint row${p} = pixel${p} / dst_w * STRIDE_H;
+    const uint column${p} = pixel${p} % dst_w * STRIDE_W;
+    //% endfor
+    //% for s in range(tile[1])
+    const uint weights${s} = min(slice + WG_Y * ${s}u, dst_c4 - 1u);
+    //% endfor
+    //% for s in range(tile[1])
+    //% for p in range(tile[0])
+    ${acc4} sum${s}_${p} = ${zero4};
+    //% endfor
+    //% endfor
+    for (uint ky = 0u; ky < KERNEL_H; ky++) {
+        for (uint kx = 0u; kx < KERNEL_W; kx++) {
+            const uint tap = 4u * dst_c4 * src_slices * (kx + KERNEL_W * ky);
+            //% for p in range(tile[0])
+            const uint y${p} = row${p} + ky * DILATION_H - before_h;
+            const uint x${p} = column${p} + kx * DILATION_W - before_w;
+            const bool inside${p} = y${p} < src_h && x${p} < src_w;
+            uint src${p} = src_first;
+            if (inside${p}) {
+                src${p} = src_first + x${p} + src_w * y${p};
+            }
+            //% endfor
+            for (uint i = lid.z; i < src_c4; i += SPLITS * UNROLL) {
+                //% for u in range(UNROLL)
+                const uint offset${u} = src_plane * min(i + SPLITS * ${u}u, src_c4 - 1u);
+                const uint tap_row${u} = tap + 4u * dst_c4 * (i + SPLITS * ${u}u);
+                //% for p in range(tile[0])
+                ${acc4} v${u}_${p} = ${load4("src", "src" ~ p ~ " + offset" ~ u)};
+                if (!inside${p}) {
+                    v${u}_${p} = ${zero4};
+                }
+                //% endfor
+                //% for lane in ["x", "y", "z", "w"]
+                //% set term = loop.index0
+                //% for s in range(tile[1])
+                const ${acc4} w${u}_${s}_${lane} = ${load4("weights", "tap_row" ~ u ~ " + weights" ~ s ~ " + dst_c4 * " ~ term ~ "u")};
+                //% endfor
+                //% endfor
+                //% endfor
+                //% for u in range(UNROLL)
+                //% for lane in ["x", "y", "z", "w"]
+                //% for s in range(tile[1])
+                //% for p in range(tile[0])
+                sum${s}_${p} = ${fma4("w" ~ u ~ "_" ~ s ~ "_" ~ lane, splat("v" ~ u ~ "_" ~ p ~ "." ~ lane), "sum" ~ s ~ "_" ~ p)};
+                //% endfor
+                //% endfor
+                //% endfor
+                //% endfor
+            }
+        }
+    }
+    //% if SPLITS > 1
+    const uint place = lid.x + WG_X * lid.y;
+    //% set count = tile[0] * tile[1]
+    //% for first in range(0, count, PHASE)
+    //% for t in range(first, [first + PHASE, count] | min)
+    partial[place + WG_X * WG_Y * (lid.z + SPLITS * ${t - first}u)] = sum${t // tile[0]}_${t % tile[0]};
+    //% endfor
+    ${barrier};
+    for (uint t = ${first}u + lid.z; t < ${[first + PHASE, count] | min}u; t += SPLITS) {
+        const uint out_pixel = pixel + WG_X * (t % TILE_X);
+        const uint out_slice = slice + WG_Y * (t / TILE_X);
+        if (out_pixel < plane && out_slice < dst_c4) {
+            const uint part = place + WG_X * WG_Y * SPLITS * (t - ${first}u);
+            ${acc4} sum = partial[part];
+            for (uint q = 1u; q < SPLITS; q++) {
+                sum = sum + partial[part + WG_X * WG_Y * q];
+            }
+            const uint dst_index = plane * (out_slice + dst_c4 * n) + out_pixel;
+            //% for line in epilogue("sum", "out_slice", "dst_index")
+            ${line}
+            //% endfor
+            ${store4("dst", "dst_index", "sum")}
+        }
+    }
+    //% if first + PHASE < count
+    ${barrier};
+    //% endif
+    //% endfor
+    //% else
+    //% for s in range(tile[1])
+    if (slice + WG_Y * ${s}u < dst_c4) {
+        const uint dst${s} = plane * (slice + WG_Y * ${s}u + dst_c4 * n) + pixel;
+        //% for p in range(tile[0])
+        if (pixel + WG_X * ${p}u < plane) {
+            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + WG_Y * " ~ s ~ "u", "dst" ~ s ~ " + WG_X * " ~ p ~ "u")
+            ${line}
+            //% endfor
+            ${store4("dst", "dst" ~ s ~ " + WG_X * " ~ p ~ "u", "sum" ~ s ~ "_" ~ p)}
+        }
+        //% endfor
+    }
+    //% endfor
+    //% endif
+}

@@ -1,0 +1,67 @@
+//# y[n,i,j,o] = f(sum_{a,b,k} x[n, i*s+a*d-p, j*s+b*d-p, k] * w[o,a,b,k]) for inputs of up to four
+//# channels, read as NHWC rows: tile[0] pixels of a row by tile[2] slices of output channels per
+//# invocation, the window unrolled. The tiles of a plane are one axis of the grid. What lies
+//# outside the input is read from the nearest place inside and replaced by zero.
+${constants}
+
+${interface}
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn conv2d_shallow(@builtin(global_invocation_id) gid: vec3<u32>) {
+    let column: u32 = gid.x % params.tiles_w * TILE_X;
+    let row: u32 = gid.x / params.tiles_w;
+    let slice: u32 = gid.y % params.dst_tiles * TILE_Z;
+    let n: u32 = gid.y / params.dst_tiles;
+    if (row >= params.dst_h || n >= params.batch) {
+        return;
+    }
+    let src_first: u32 = CHANNELS * params.src_w * params.src_h * n;
+    //% for c in range((tile[0] - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
+    let x${c}: u32 = column * STRIDE_W + ${c}u;
+    let outside${c}: bool = x${c} < params.before_w || x${c} >= params.src_w + params.before_w;
+    let near${c}: u32 = CHANNELS * min(max(x${c}, params.before_w) - params.before_w, params.src_w - 1u);
+    //% endfor
+    //% for s in range(tile[2])
+    let weights${s}: u32 = CHANNELS * KERNEL_H * KERNEL_W * (slice + ${s}u);
+    //% for p in range(tile[0])
+    var sum${s}_${p}: ${acc4} = ${zero4};
+    //% endfor
+    //% endfor
+    //% for a in range(KERNEL_H)
+    let y${a}: u32 = row * STRIDE_H + ${a * DILATION_H}u;
+    let off${a}: bool = y${a} < params.before_h || y${a} >= params.src_h + params.before_h;
+    let src_row${a}: u32 = src_first + CHANNELS * params.src_w * min(max(y${a}, params.before_h) - params.before_h, params.src_h - 1u);
+    //% for c in range((tile[0] - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
+    //% for k in range(CHANNELS)
+    var v${a}_${c}_${k}: ${acc} = ${load("src", "src_row" ~ a ~ " + near" ~ c ~ " + " ~ k ~ "u")};
+    //% endfor
+    if (off${a} || outside${c}) {
+        //% for k in range(CHANNELS)
+        v${a}_${c}_${k} = ${zero};
+        //% endfor
+    }
+    //% endfor
+    //% for b in range(KERNEL_W)
+    //% for k in range(CHANNELS)
+    //% for s in range(tile[2])
+    let w${s}_${a}_${b}_${k}: ${acc4} = ${load4("weights", "weights" ~ s ~ " + " ~ ((a * KERNEL_W + b) * CHANNELS + k) ~ "u")};
+    //% for p in range(tile[0])
+    sum${s}_${p} = ${fma4("w" ~ s ~ "_" ~ a ~ "_" ~ b ~ "_" ~ k, splat("v" ~ a ~ "_" ~ (p * STRIDE_W + b * DILATION_W) ~ "_" ~ k), "sum" ~ s ~ "_" ~ p)};
+    //% endfor
+    //% endfor
+    //% endfor
+    //% endfor
+    //% endfor
+    //% for s in range(tile[2])
+    if (slice + ${s}u < params.dst_c4) {
+        let dst${s}: u32 = column + params.dst_w * (row + params.dst_h * (slice + ${s}u + params.dst_c4 * n));
+        //% for p in range(tile[0])
+        if (column + ${p}u < params.dst_w) {
+            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + " ~ s ~ "u", "dst" ~ s ~ " + " ~ p ~ "u")
+            ${line}
+            //% endfor
+            ${store4("dst", "dst" ~ s ~ " + " ~ p ~ "u", "sum" ~ s ~ "_" ~ p)}
+        }
+        //% endfor
+    }
+    //% endfor
+}

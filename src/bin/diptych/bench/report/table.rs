@@ -1,0 +1,71 @@
+//! The rows as a table for a terminal.
+
+use super::{SUITES, by_case, maker, rate, share, time};
+use crate::bench::row::{Record, Row};
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Every suite's table and the notes; nodes and single work-groups are for the page.
+pub(in crate::bench) fn text(record: &Record) -> String {
+    let mut text = String::new();
+    for machine in &record.machines {
+        let commit = machine.commit.as_deref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
+        text.push_str(&format!(
+            "{}; {}; diptych {}{commit}; {}\n{}\n",
+            machine.processor, machine.system, machine.version, machine.date, machine.command
+        ));
+    }
+    for (suite, title) in SUITES {
+        let rows: Vec<&Row> =
+            record.rows.iter().filter(|row| row.suite == suite && row.metric != "node").collect();
+        if !rows.is_empty() {
+            text.push_str(&format!("\n{title}\n{}\n", table(suite, &rows)));
+        }
+    }
+    for note in &record.notes {
+        text.push_str(&format!("{} {}: {}\n", note.case, note.backend, note.text));
+    }
+    text
+}
+
+fn table(suite: &str, rows: &[&Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    if suite == "work-groups" {
+        table.set_header(["case", "backend", "fastest", "", "slowest", "", "apart"]);
+        for case in by_case(rows) {
+            let (Some(best), Some(worst)) = (case.first(), case.last()) else { continue };
+            let size = |row: &Row| row.node.clone().unwrap_or_default();
+            table.add_row([
+                best.case.clone(),
+                maker(best),
+                size(best),
+                time(best.median),
+                size(worst),
+                time(worst.median),
+                format!("{:.1}x", worst.median / best.median),
+            ]);
+        }
+        return table;
+    }
+    table.set_header(["case", "backend", "median", "p10-p90", "samples", "rate", "roofline", "kernel"]);
+    for row in rows {
+        let metric =
+            if matches!(suite, "posenet" | "start") { format!(", {}", row.metric) } else { String::new() };
+        table.add_row([
+            format!("{}{metric}", row.case),
+            maker(row),
+            time(row.median),
+            format!("{}-{}", time(row.p10), time(row.p90)),
+            row.samples.len().to_string(),
+            rate(row),
+            share(row).unwrap_or_default(),
+            row.kernel.clone(),
+        ]);
+    }
+    for column in 2..7 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}

@@ -1,0 +1,135 @@
+//! What is measured, as data: the shapes that `README.md` quotes, and those that a network has.
+//!
+//! `benches/` times the same cases through criterion.
+
+use anyhow::Result;
+use diptych::ops::conv2d::Conv2dOp;
+use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gemm::GemmOp;
+use diptych::ops::pointwise::PointwiseOp;
+use diptych::tune::Problem;
+use diptych::{Activation, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape};
+
+/// `(m, n, k, batch)`: squares, a matrix by a few vectors, and many small products.
+pub const PRODUCTS: [(usize, usize, usize, usize); 8] = [
+    (256, 256, 256, 1),
+    (512, 512, 512, 1),
+    (1024, 1024, 1024, 1),
+    (2048, 2048, 2048, 1),
+    (4096, 4096, 4096, 1),
+    (1, 4096, 4096, 1),
+    (8, 4096, 4096, 1),
+    (64, 64, 64, 64),
+];
+
+/// The precisions of the products and ops.
+pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
+
+/// A convolution of PoseNet or of its kind, with bias and ReLU6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// `(height and width, channels, output channels)`.
+    Pointwise(usize, usize, usize),
+    /// `(height and width, channels, output channels, taps along each axis, stride)`.
+    Conv2d(usize, usize, usize, usize, usize),
+    /// `(height and width, channels, taps along each axis, stride)`.
+    Depthwise(usize, usize, usize, usize),
+}
+
+/// The layers.
+pub const LAYERS: [Layer; 7] = [
+    // Node 27 of the article that began this project.
+    Layer::Pointwise(9, 1024, 1024),
+    Layer::Pointwise(17, 512, 512),
+    Layer::Pointwise(33, 256, 256),
+    Layer::Conv2d(56, 64, 64, 3, 1),
+    // The stem of PoseNet.
+    Layer::Conv2d(257, 3, 32, 3, 2),
+    Layer::Depthwise(17, 512, 3, 1),
+    Layer::Depthwise(129, 64, 3, 2),
+];
+
+/// A square product of side `n`, or any other.
+///
+/// # Errors
+/// If an extent is 0 or too large for 32-bit indices.
+pub fn product(extents: (usize, usize, usize, usize), precision: Precision) -> Result<Problem> {
+    let (m, n, k, batch) = extents;
+    Ok(Problem::Gemm(GemmOp::new(m, n, k, batch, &Gemm::default(), false, false, precision)?))
+}
+
+/// A layer of one image.
+///
+/// # Errors
+/// If an extent is 0 or too large for 32-bit indices.
+pub fn layer(layer: Layer, precision: Precision) -> Result<Problem> {
+    let (activation, padding) = (Activation::Relu6, Padding::Same);
+    Ok(match layer {
+        Layer::Pointwise(side, c, oc) => Problem::Pointwise(PointwiseOp::new(
+            Shape::nhwc(1, side, side, c),
+            Shape::nhwc(oc, 1, 1, c),
+            &Pointwise { activation },
+            true,
+            false,
+            precision,
+        )?),
+        Layer::Conv2d(side, c, oc, taps, stride) => Problem::Conv2d(Conv2dOp::new(
+            Shape::nhwc(1, side, side, c),
+            Shape::nhwc(oc, taps, taps, c),
+            &Conv2d { stride: [stride; 2], padding, activation, ..Default::default() },
+            true,
+            false,
+            precision,
+        )?),
+        Layer::Depthwise(side, c, taps, stride) => Problem::Depthwise(DepthwiseOp::new(
+            Shape::nhwc(1, side, side, c),
+            Shape::nhwc(1, taps, taps, c),
+            &Depthwise { stride: [stride; 2], padding, activation, ..Default::default() },
+            true,
+            false,
+            precision,
+        )?),
+    })
+}
+
+/// Every product, in every precision.
+///
+/// # Errors
+/// Those of [`product`].
+pub fn products() -> Result<Vec<Problem>> {
+    let each = PRECISIONS.into_iter().flat_map(|precision| PRODUCTS.map(|extents| (extents, precision)));
+    each.map(|(extents, precision)| product(extents, precision)).collect()
+}
+
+/// Every layer, in every precision.
+///
+/// # Errors
+/// Those of [`layer`].
+pub fn layers() -> Result<Vec<Problem>> {
+    let each = PRECISIONS.into_iter().flat_map(|precision| LAYERS.map(|shape| (shape, precision)));
+    each.map(|(shape, precision)| layer(shape, precision)).collect()
+}
+
+/// The name of a case: op, precision, and the problem as the tuner's record words it.
+pub fn name(problem: &Problem) -> String {
+    let op = problem.op();
+    format!("{}_{} {}", op.name(), problem.precision(), op.problem_key())
+}
+
+/// Bytes that a run must at least move: every operand once, in its stored type.
+pub fn bytes(problem: &Problem) -> u64 {
+    let element = problem.precision().storage().bytes();
+    let (elements, channels) = match problem {
+        Problem::Gemm(op) => (op.elements_a() + op.elements_b() + op.elements_c(), 0),
+        Problem::Conv2d(Conv2dOp(conv))
+        | Problem::Depthwise(DepthwiseOp(conv))
+        | Problem::Pointwise(PointwiseOp(conv)) => {
+            let taps = conv.kernel[0] * conv.kernel[1];
+            let weights = conv.output.c * taps * conv.input.c / conv.groups;
+            (conv.input.elements() + weights + conv.output.elements(), conv.output.c)
+        }
+        Problem::Convert(op) => (2 * op.shape.elements(), 0),
+    };
+    // A bias is f32 in every precision.
+    (elements * element + 4 * channels) as u64
+}

@@ -1,0 +1,126 @@
+//! A sum that the layers of a work-group share: the `split` kernels of `pointwise` and `conv2d`.
+//!
+//! The kernel is a matrix product of pixels and output channels. Its tile is pixels by slices by
+//! layers; layer `z` of the work-group sums every `layers`-th input slice, `unroll` of them at a
+//! step, so that as many loads are in flight. The layers then add their parts up in local memory,
+//! [`phase`] results at a time.
+
+use super::plan::Choice;
+use super::spec::reject;
+use crate::dtype::Precision;
+use crate::emit::Value;
+use crate::error::Result;
+use crate::limits::{Family, Limits};
+
+/// Layers for a sum over `slices` input slices: a power of two near the square root, so that the
+/// layers are about as many as the steps of each.
+pub(super) fn layers(slices: usize) -> u32 {
+    1 << (slices.max(1).ilog2() / 2)
+}
+
+/// The (variant, tile) pairs for pixels x slices `tiles` and sums over `slices` input slices: the
+/// preferred number of layers first, then half and twice as many, never more than slices.
+pub(super) fn space(tiles: &[[u32; 2]], slices: usize) -> Vec<(&'static str, [u32; 3])> {
+    let wanted = layers(slices);
+    let counts =
+        [wanted, wanted / 2, wanted * 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
+    counts.flat_map(|count| tiles.iter().map(move |&[x, y]| ("split", [x, y, count]))).collect()
+}
+
+/// Whether work-groups rather than arithmetic are scarce: then a sum is split before micro-tiles
+/// are tried. A CPU driver runs a work-group's layers one after the other, and barriers cost it.
+pub(super) fn first(limits: &Limits) -> bool {
+    matches!(limits.family, Family::Nvidia | Family::Amd)
+}
+
+/// Input slices that a layer takes at each step. Several output slices per invocation leave no
+/// registers for more than two.
+pub(super) fn unroll(slices: usize, tile: [u32; 3]) -> u32 {
+    let steps = slices / tile[2].max(1) as usize;
+    match (steps, tile[1]) {
+        (16.., 1) => 4,
+        (2.., _) => 2,
+        _ => 1,
+    }
+}
+
+/// `slices` rounded up to whole steps of the kernel: the rows of its weights, zeros beyond.
+pub(super) fn padded(slices: usize, tile: [u32; 3]) -> usize {
+    slices.next_multiple_of((tile[2].max(1) * unroll(slices, tile)) as usize)
+}
+
+/// Results of an invocation that are added up at once: as few as keep local memory small, because
+/// work-groups that share a multiprocessor share its local memory.
+fn phase(tile: [u32; 3]) -> u32 {
+    (tile[0] * tile[1]).min(4)
+}
+
+/// Vec4s of local memory.
+fn partials(choice: &Choice) -> u32 {
+    choice.work_group.iter().product::<u32>() * phase(choice.tile)
+}
+
+/// The work-groups of a kernel of `layers` layers, the default first: rows of pixels and slices
+/// that neighbours read together, 256 invocations at most.
+pub(super) fn work_groups(layers: u32) -> Vec<[u32; 3]> {
+    [[8, 4], [4, 4], [4, 8], [8, 2], [4, 2], [8, 8], [2, 2]]
+        .into_iter()
+        .filter(|[x, y]| x * y * layers <= 256)
+        .map(|[x, y]| [x, y, layers])
+        .collect()
+}
+
+/// The constants of the kernel.
+pub(super) fn constants(slices: usize, choice: &Choice) -> Vec<(&'static str, Value)> {
+    let [x, y, layers] = choice.tile;
+    let mut constants =
+        vec![("TILE_X", x), ("TILE_Y", y), ("SPLITS", layers), ("UNROLL", unroll(slices, choice.tile))];
+    if layers > 1 {
+        constants.extend([("PHASE", phase(choice.tile)), ("PARTIALS", partials(choice))]);
+    }
+    constants.into_iter().map(|(name, value)| (name, Value::U32(value))).collect()
+}
+
+/// Rejects a work-group of another depth than the tile's layers, and parts that local memory cannot
+/// hold.
+pub(super) fn check(op: &str, choice: &Choice, precision: Precision, limits: &Limits) -> Result<()> {
+    let (depth, layers) = (choice.work_group[2], choice.tile[2]);
+    if depth != layers {
+        return reject(op, choice, format!("the work-group is {depth} deep, {layers} splits need {layers}"));
+    }
+    let bytes = 4 * precision.accumulator().bytes() * partials(choice) as usize;
+    if layers > 1 && bytes > limits.local_memory as usize {
+        let most = limits.local_memory;
+        return reject(op, choice, format!("{bytes} bytes of local memory, the device has {most}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_are_about_as_many_as_steps() {
+        assert_eq!([1, 2, 8, 16, 64, 128, 256].map(layers), [1, 1, 2, 4, 8, 8, 16]);
+        assert_eq!(
+            space(&[[6, 1]], 128),
+            [("split", [6, 1, 8]), ("split", [6, 1, 4]), ("split", [6, 1, 16])]
+        );
+        assert_eq!(space(&[[6, 1]], 1), [("split", [6, 1, 1])]);
+    }
+
+    #[test]
+    fn work_groups_are_as_deep_as_there_are_layers() {
+        assert_eq!(work_groups(8)[0], [8, 4, 8]);
+        assert_eq!(work_groups(16)[0], [4, 4, 16]);
+        assert_eq!(work_groups(64), [[2, 2, 64]]);
+    }
+
+    #[test]
+    fn weights_have_whole_steps() {
+        assert_eq!(padded(1, [6, 1, 1]), 1);
+        assert_eq!(padded(5, [6, 2, 2]), 8);
+        assert_eq!(padded(258, [3, 1, 16]), 320);
+    }
+}
