@@ -7,6 +7,7 @@
 //! operand set that is that large by itself exists once. Sixteen sets of a tiny problem still fit a
 //! cache; there every candidate profits alike.
 
+mod images;
 mod operands;
 mod turns;
 
@@ -16,8 +17,8 @@ use super::clock::{Clock, ClockKind};
 use super::heat::Heat;
 use super::problem::{Expectation, Operands, Problem};
 use super::quirks::{Policy, compilers};
-use super::work_group::{WorkGroup, table, untuned};
-use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Slice, family};
+use super::work_group::{WorkGroup, table, untuned_in};
+use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, family};
 use crate::dtype::DType;
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
@@ -43,6 +44,8 @@ const SHORT: Duration = Duration::from_micros(500);
 pub struct OpBench {
     device: Arc<dyn Device>,
     problem: Problem,
+    /// Of the feature maps of every candidate.
+    layout: Layout,
     operands: Operands,
     expected: Expectation,
     clock: Clock,
@@ -111,6 +114,7 @@ impl OpBench {
             policy,
             sets: cache.div_ceil(bytes).clamp(1, MOST_SETS),
             problem,
+            layout: Layout::C4,
             resources: HashMap::new(),
             packed: HashMap::new(),
             prepared: HashMap::new(),
@@ -124,6 +128,14 @@ impl OpBench {
             turn: 0,
             start: Instant::now(),
         })
+    }
+
+    /// The same problem with feature maps in `layout`. Each layout has candidates, a default and a
+    /// verdict of its own: what a change of layout costs depends on the network around the node.
+    #[must_use]
+    pub fn in_layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
     }
 
     /// The clock, calibrated once the first candidate was sampled.
@@ -196,12 +208,10 @@ impl OpBench {
     }
 
     /// The destination of set 0 and the type of its elements.
-    fn target(&self, prepared: &Prepared) -> Result<(Slice, DType)> {
+    fn target(&self, prepared: &Prepared) -> Result<(Resource, DType)> {
         let key = prepared.arguments.iter().find(|key| is_output(key.operand));
-        match key.and_then(|key| Some((self.resources.get(key)?.first()?, key.dtype))) {
-            Some((Resource::Buffer(slice), dtype)) => Ok((slice.clone(), dtype)),
-            _ => Err(Error::Internal("a kernel without a destination".to_owned())),
-        }
+        key.and_then(|key| Some((self.resources.get(key)?.first()?.clone(), key.dtype)))
+            .ok_or_else(|| Error::Internal("a kernel without a destination".to_owned()))
     }
 
     /// Finds the clock's resolution with a kernel that was found correct.
@@ -223,11 +233,18 @@ impl OpBench {
 
 impl Bench for OpBench {
     fn default_choice(&self) -> Result<Choice> {
-        untuned(self.problem.op(), WorkGroup::Table, self.limits())
+        untuned_in(self.problem.op(), WorkGroup::Table, self.layout, self.limits())
     }
 
     fn space(&self) -> Vec<(&'static str, [u32; 3])> {
-        self.problem.op().space(self.limits())
+        let op = self.problem.op();
+        let mut space = op.space(self.limits());
+        space.retain(|(variant, _)| op.layouts(variant).contains(&self.layout));
+        space
+    }
+
+    fn layout(&self) -> Layout {
+        self.layout
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
@@ -285,7 +302,11 @@ impl Bench for OpBench {
         let Some(binding) = bindings.iter().find(|binding| is_output(binding.operand)) else {
             return Err(Error::Internal("a kernel without a destination".to_owned()));
         };
-        let before = encode(&self.stored(choice, binding)?, dtype);
+        let before = self.stored(choice, binding)?;
+        let Resource::Buffer(target) = target else {
+            return Ok(self.expected.compare(&self.run_on_image(prepared, &target, &before, dtype)?));
+        };
+        let before = encode(&before, dtype);
         let read = self.device.run(&[(&target, &before)], &recording, &[&target])?;
         Ok(self.expected.compare(&decode(read.first().map_or(&[], Vec::as_slice), dtype)))
     }

@@ -54,7 +54,7 @@ impl Tuner {
                     ratio = Some(Interval { centre: 1.0, low: 1.0, high: 1.0 });
                 } else {
                     let bench = OpBench::new(Arc::clone(&self.device), job.problem)?;
-                    let mut bench = bench.with_heat(self.heat, HOT);
+                    let mut bench = bench.in_layout(job.layout).with_heat(self.heat, HOT);
                     let (own, interval) = face_off(&mut bench, first, second, rounds)?;
                     (time, ratio) = (Some(own), Some(interval));
                     self.heat = bench.heat();

@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_summary_counts_problems_and_nodes() {
-        let choice = |x| Some(Choice { variant: "direct", tile: [1, 1, 1], work_group: [x, 1, 1] });
+        let choice = |x| Some(Choice::new("direct", [1, 1, 1], [x, 1, 1]));
         let row = |nodes: usize, second, ratio: Option<f64>| Comparison {
             nodes: vec!["a".to_owned(); nodes],
             op: "pointwise",

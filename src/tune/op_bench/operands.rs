@@ -1,17 +1,15 @@
 //! The operands of a problem as the candidates' kernels take them.
 
 use super::OpBench;
-use crate::device::{Dispatch, Memory, Resource};
+use crate::device::{Memory, Resource};
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::Choice;
-use crate::ops::Op;
 use crate::ops::convert::{self, ConvertOp};
 use crate::shape::Shape;
 use crate::tune::problem::Problem;
-use crate::tune::work_group::{WorkGroup, untuned};
 use half::f16;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -110,37 +108,10 @@ impl OpBench {
         Ok(key)
     }
 
-    fn buffer(&self, values: &[f32], dtype: DType) -> Result<Resource> {
+    pub(super) fn buffer(&self, values: &[f32], dtype: DType) -> Result<Resource> {
         let bytes = encode(values, dtype);
         let slice = self.device.alloc(bytes.len() as u64, Memory::Device)?.whole();
         self.device.write(&slice, &bytes)?;
         Ok(slice.into())
-    }
-
-    /// A product's right operand as an image: row `term` of `B` is a row of pixels.
-    fn image(&self, key: &Key, values: &[f32]) -> Result<Resource> {
-        let Problem::Gemm(op) = &self.problem else {
-            return Err(Error::Internal(format!("{} as an image", key.operand.name())));
-        };
-        let matrices = if op.shared_b { 1 } else { op.batch };
-        let rows: Vec<f32> = (0..matrices * op.k)
-            .flat_map(|row| (0..op.n).map(move |column| (row, column)))
-            .filter_map(|(row, column)| values.get(op.index_b(row / op.k, row % op.k, column)).copied())
-            .collect();
-        let shape = Shape::nhwc(matrices, op.k, 1, op.n);
-        let [width, height] = Layout::image_extent(&shape);
-        let image = Resource::from(&self.device.alloc_image(width, height, key.dtype)?);
-        let convert = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, op.precision)?;
-        let limits = &self.device.info().limits;
-        let launch = convert.plan(&untuned(&convert, WorkGroup::Table, limits)?, limits)?;
-        let dispatch = Dispatch {
-            pipeline: self.device.compile(&launch.spec.render(limits.dialect)?)?,
-            resources: vec![self.buffer(&rows, DType::F32)?, image.clone()],
-            groups: launch.groups(),
-            params: launch.params,
-        };
-        self.device.submit(&self.device.record(&[dispatch])?)?;
-        self.device.wait()?;
-        Ok(image)
     }
 }

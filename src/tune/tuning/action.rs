@@ -298,7 +298,7 @@ pub(super) fn explorer(
     // What problems like this one had says more than one work-group of each tile.
     let space = if hints.is_empty() { bench.space() } else { Vec::new() };
     for (variant, tile) in space {
-        let choice = Choice { variant, tile, work_group: bench.table(variant, tile) };
+        let choice = Choice::new(variant, tile, bench.table(variant, tile)).with_layout(bench.layout());
         first.extend(list.iter().position(|listed| *listed == choice));
     }
     let mut explorer = Explorer::new(list, first);

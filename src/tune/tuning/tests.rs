@@ -319,10 +319,10 @@ fn what_problems_like_this_one_had_is_tried_first() {
     let good = [4, 4, 1];
     let hints: Vec<(Choice, f64, f64)> = [([4, 4, 1], 0.0), ([1, 1, 1], 0.8), ([8, 1, 1], 0.5)]
         .into_iter()
-        .map(|(tile, behind)| (Choice { variant: "micro", tile, work_group: [8, 4, 8] }, behind, 0.5))
+        .map(|(tile, behind)| (Choice::new("micro", tile, [8, 4, 8]), behind, 0.5))
         .collect();
     let mut fake = surface(5, valley);
-    fake.default = Choice { variant: "micro", tile: [1, 1, 1], work_group: [8, 4, 8] };
+    fake.default = Choice::new("micro", [1, 1, 1], [8, 4, 8]);
     let search = Search::Budget(Duration::from_millis(500));
     tune(&mut fake, TuneOptions { hints, ..options(search, 5) });
     let after: Vec<[u32; 3]> = fake.prepared.iter().skip(1).take(3).map(|choice| choice.tile).collect();
@@ -392,7 +392,7 @@ fn surface(seed: u64, height: Surface) -> Fake {
         .map(|tile| ("micro", tile))
         .to_vec();
     fake.space.push(("direct", [1, 1, 1]));
-    fake.default = Choice { variant: "micro", tile: [4, 2, 1], work_group: [8, 4, 8] };
+    fake.default = Choice::new("micro", [4, 2, 1], [8, 4, 8]);
     fake.grid = [33, 33, 64];
     fake.cost = Box::new(move |choice| {
         let variant = if choice.variant == "direct" { 0.2 } else { 0.0 };

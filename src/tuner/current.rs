@@ -3,15 +3,11 @@
 use super::rows::{recalled, recorded, same_trial, timing};
 use super::*;
 use crate::tune::Bench as _;
+use crate::tune::db::Relative;
 use crate::tune::db::Verdict as RowVerdict;
-use crate::tune::db::{NEAR, Relative};
 use crate::tune::heat::HOT;
 use std::collections::HashSet;
 
-/// How many times the share of others the first problem of its kind has.
-const FIRST_OF_ITS_KIND: u32 = 2;
-/// Shares at most that a problem has for the number of its nodes.
-const MOST_NODES: usize = 4;
 /// Candidates at most that a search begins with, of problems like this one: they were compiled for
 /// those, and kernels' texts hold no extents. And of the other API, which are new here.
 const KIN: usize = 12;
@@ -31,13 +27,12 @@ impl Tuner {
         let relatives = self.relatives(&job.key);
         // At most a tenth of the time goes to warming up; once the device is warm it stays so.
         let heat = self.budget.map_or(HOT, |budget| HOT.min(budget / 10));
-        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?.with_heat(self.heat, heat);
+        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?;
+        let bench = bench.in_layout(job.layout).with_heat(self.heat, heat);
         let search = match self.budget {
-            // What is left, shared by the problems that are left.
             Some(budget) => {
                 let left = budget.saturating_sub(self.report.spent);
-                let own = share(job.nodes.len(), relatives.is_empty());
-                Search::Budget(left * own / (own + self.shares(&job.key)))
+                Search::Budget(self.share(&job, relatives.is_empty(), left))
             }
             None => self.search,
         };
@@ -58,7 +53,7 @@ impl Tuner {
     }
 
     /// What the record knows of problems like this one.
-    fn relatives(&self, problem: &ProblemKey) -> Vec<Relative> {
+    pub(super) fn relatives(&self, problem: &ProblemKey) -> Vec<Relative> {
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         database.relatives(&DeviceKey::of(self.device.info()), problem)
     }
@@ -77,20 +72,6 @@ impl Tuner {
             }
         }
         seen
-    }
-
-    /// Shares of the time that the waiting problems have: the first one of its kind has more, as it
-    /// begins with nothing and what it finds serves those that follow.
-    fn shares(&self, opened: &ProblemKey) -> u32 {
-        let kin = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
-        let jobs = self.jobs.iter().enumerate();
-        jobs.map(|(place, job)| {
-            let follows = self.jobs.iter().take(place).any(|before| kin(&before.key, &job.key))
-                || kin(opened, &job.key)
-                || !self.relatives(&job.key).is_empty();
-            share(job.nodes.len(), !follows)
-        })
-        .sum()
     }
 
     /// What the record has on a problem's candidates: which must not be tried again, and the times
@@ -140,6 +121,7 @@ impl Tuner {
             nodes: current.job.nodes.clone(),
             op: current.job.problem.op().name(),
             problem: current.job.key.shape.clone(),
+            layout: current.job.layout,
             default: verdict.default,
             choice: verdict.choice,
             default_time,
@@ -152,12 +134,6 @@ impl Tuner {
         });
         self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
     }
-}
-
-/// Shares of the budget: of a problem of many nodes more is gained.
-fn share(nodes: usize, first: bool) -> u32 {
-    let nodes = u32::try_from(nodes.clamp(1, MOST_NODES)).unwrap_or(1);
-    if first { nodes * FIRST_OF_ITS_KIND } else { nodes }
 }
 
 /// The candidates to begin with, from what problems like this one had: the fastest and nearest.

@@ -1,0 +1,160 @@
+//! Which problems a network has, and what time each gets.
+
+use super::{SharedDatabase, Tuner, layout_of, problem_of};
+use crate::emit::Dialect;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Node};
+use crate::layout::Layout;
+use crate::limits::{Family, Limits};
+use crate::ops::{Choice, Op};
+use crate::session::siblings::siblings;
+use crate::tune::Problem;
+use crate::tune::db::NEAR;
+use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
+use crate::tune::work_group::{WorkGroup, untuned_in};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// How many times the share of others the first problem of its kind has.
+const FIRST_OF_ITS_KIND: u32 = 2;
+/// Nodes at most that count for a problem's share.
+const MOST_NODES: usize = 4;
+
+/// A distinct problem still to be tuned.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) nodes: Vec<String>,
+    pub(super) problem: Problem,
+    pub(super) layout: Layout,
+    pub(super) key: ProblemKey,
+}
+
+impl Job {
+    /// Its part of a budget. Of a problem of many nodes more is gained, few kernels have their
+    /// feature maps in images, and the `first` of its kind begins with nothing, while what it finds
+    /// serves those that follow.
+    pub(super) fn weight(&self, first: bool) -> u32 {
+        let nodes = u32::try_from(self.nodes.len().clamp(1, MOST_NODES)).unwrap_or(1);
+        let layout = if self.layout == Layout::C4 { 4 } else { 1 };
+        nodes * layout * if first { FIRST_OF_ITS_KIND } else { 1 }
+    }
+}
+
+/// The layouts that are tried on a device that nobody said anything about: see [`Tuner::layouts`].
+pub(super) fn worth_trying(limits: &Limits) -> Vec<Layout> {
+    let textures = matches!(limits.family, Family::Adreno(_) | Family::Mali(_) | Family::PowerVr);
+    let images = limits.dialect == Dialect::OpenClC && limits.max_image.is_some() && textures;
+    if images { vec![Layout::C4, Layout::Image2d] } else { vec![Layout::C4] }
+}
+
+impl Tuner {
+    /// What `job`, of which the record knows nothing if it is the `first` of its kind, gets of the
+    /// time that is `left` for it and those after it.
+    pub(super) fn share(&self, job: &Job, first: bool, left: Duration) -> Duration {
+        let kin = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
+        let after: u32 = self
+            .jobs
+            .iter()
+            .enumerate()
+            .map(|(place, waiting)| {
+                let follows = kin(&job.key, &waiting.key)
+                    || self.jobs.iter().take(place).any(|before| kin(&before.key, &waiting.key))
+                    || !self.relatives(&waiting.key).is_empty();
+                waiting.weight(!follows)
+            })
+            .sum();
+        let own = job.weight(first);
+        left * own / (own + after)
+    }
+
+    /// Lines up the problems of `graph`'s nodes; equal ones are tuned once, and those that the
+    /// record has an exact verdict on are left out (see [`Tuner::retune`]).
+    ///
+    /// # Errors
+    /// If a node's shapes are inconsistent, which the graph's own checks rule out.
+    pub fn begin(&mut self, graph: &Graph) -> Result<()> {
+        let groups = siblings(graph, &|_| false)?;
+        for group in &groups {
+            let problem = graph.problem(&group.merged, self.precision)?;
+            self.line_up(&group.merged.name, problem_of(&problem));
+        }
+        let merged =
+            |node: &Node| groups.iter().flat_map(|group| &group.nodes).any(|one| one.output == node.output);
+        for node in graph.nodes().iter().filter(|node| !merged(node)) {
+            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+        }
+        Ok(())
+    }
+
+    /// Lines up the problems of some of `graph`'s nodes.
+    ///
+    /// # Errors
+    /// If the graph has no node of one of these names.
+    pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
+        for name in names {
+            let Some(node) = graph.nodes().iter().find(|node| node.name() == name) else {
+                let all: Vec<&str> = graph.nodes().iter().map(|node| node.name()).collect();
+                return Err(Error::input("node", format!("{name:?}"), format!("one of {all:?}")));
+            };
+            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+        }
+        Ok(())
+    }
+
+    /// Lines up one problem, under a name for the report.
+    pub fn begin_problem(&mut self, name: &str, problem: Problem) {
+        self.line_up(name, problem);
+    }
+
+    fn line_up(&mut self, name: &str, problem: Problem) {
+        let (op, limits) = (problem.op(), &self.device.info().limits);
+        let images = self.layouts.iter().copied().filter(|layout| *layout != Layout::C4);
+        // A layout in which no kernel can run is no problem to tune.
+        let images = images.filter(|layout| untuned_in(op, WorkGroup::Table, *layout, limits).is_ok());
+        let layouts: Vec<Layout> = [Layout::C4].into_iter().chain(images).collect();
+        for layout in layouts {
+            self.line_up_in(layout, name, problem);
+        }
+    }
+
+    fn line_up_in(&mut self, layout: Layout, name: &str, problem: Problem) {
+        let op = problem.op();
+        let key = match layout {
+            Layout::C4 => ProblemKey::of(op, layout_of(op)),
+            _ => ProblemKey::of(op, layout),
+        };
+        if let Some(job) = self.jobs.iter_mut().find(|job| job.key == key) {
+            job.nodes.push(name.to_owned());
+            return;
+        }
+        let exact = self.lookup(op, &key).is_some_and(|(_, exact)| exact);
+        if self.retune || !exact {
+            if let Ok(default) = untuned_in(op, WorkGroup::Table, layout, &self.device.info().limits) {
+                self.defaults.push((key.clone(), default));
+            }
+            self.jobs.push_back(Job { nodes: vec![name.to_owned()], problem, layout, key });
+            self.problems += 1;
+        }
+    }
+
+    /// The record's choice, and whether it is for exactly this problem.
+    pub(super) fn lookup(&self, op: &dyn Op, problem: &ProblemKey) -> Option<(Choice, bool)> {
+        self.lookup_in(&self.database, op, problem)
+    }
+
+    pub(super) fn lookup_in(
+        &self,
+        database: &SharedDatabase,
+        op: &dyn Op,
+        problem: &ProblemKey,
+    ) -> Option<(Choice, bool)> {
+        let limits = &self.device.info().limits;
+        let database = database.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = DeviceKey::of(self.device.info());
+        let found = database.lookup(&key, problem, &|choice| {
+            op.fits(choice, limits).ok()?;
+            SourceHash::of_kernel(op, choice, limits).ok()
+        })?;
+        Some((found.choice, found.from == crate::tune::db::Source::Exact))
+    }
+}
