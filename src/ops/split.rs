@@ -19,11 +19,11 @@ pub(super) fn layers(slices: usize) -> u32 {
 }
 
 /// The (variant, tile) pairs for pixels x slices `tiles` and sums over `slices` input slices: the
-/// preferred number of layers first, then half and twice as many, never more than slices.
+/// preferred number of layers first, then twice and half as many, never more than slices.
 pub(super) fn space(tiles: &[[u32; 2]], slices: usize) -> Vec<(&'static str, [u32; 3])> {
     let wanted = layers(slices);
     let counts =
-        [wanted, wanted / 2, wanted * 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
+        [wanted, wanted * 2, wanted / 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
     counts.flat_map(|count| tiles.iter().map(move |&[x, y]| ("split", [x, y, count]))).collect()
 }
 
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!([1, 2, 8, 16, 64, 128, 256].map(layers), [1, 1, 2, 4, 8, 8, 16]);
         assert_eq!(
             space(&[[6, 1]], 128),
-            [("split", [6, 1, 8]), ("split", [6, 1, 4]), ("split", [6, 1, 16])]
+            [("split", [6, 1, 8]), ("split", [6, 1, 16]), ("split", [6, 1, 4])]
         );
         assert_eq!(space(&[[6, 1]], 1), [("split", [6, 1, 1])]);
     }

@@ -102,6 +102,27 @@ fn bytes_of(data: &[f32], dtype: DType) -> Vec<u8> {
     }
 }
 
+/// The kernel of a node.
+struct Planned {
+    choice: Choice,
+    /// Where the choice came from.
+    from: String,
+    launch: Launch,
+}
+
+impl Planned {
+    /// How the kernel reads its input, where the node's op reads `form`: a kernel for inputs of few
+    /// channels reads NHWC rows.
+    fn src_form(&self, form: Form) -> Form {
+        let bindings = &self.launch.spec.interface.bindings;
+        let src = bindings.iter().find(|binding| binding.operand == Operand::Src);
+        match src.map(|binding| binding.element) {
+            Some(Element::Scalar(_)) => Form::Rows,
+            _ => form,
+        }
+    }
+}
+
 impl<'a> Draft<'a> {
     /// Drafts the whole graph. Also gives where its inputs and outputs are stored.
     pub(super) fn of(
@@ -238,12 +259,21 @@ impl<'a> Draft<'a> {
     fn node(&mut self, node: &Node) -> Result<()> {
         let problem = self.graph.problem(node, self.options.precision)?;
         let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
+        let planned = self.planned(node)?;
         // The inputs' conversions come before the step, so they are made before its output.
-        for input in node.inputs() {
+        self.read(node.input, planned.src_form(form))?;
+        for input in node.inputs().skip(1) {
             self.read(input, form)?;
         }
         let dst = self.store(node.output(), form)?;
-        self.step(node, dst)
+        self.step(node, planned, dst)
+    }
+
+    /// The kernel that runs `node`.
+    fn planned(&self, node: &Node) -> Result<Planned> {
+        let tunable = problem_of(&self.graph.problem(node, self.options.precision)?);
+        let (choice, from) = self.choice(node, tunable.op())?;
+        Ok(Planned { launch: tunable.op().plan(&choice, &self.limits)?, choice, from })
     }
 
     /// Nodes that run as one: a step that computes all, and one that gives each its rows.
@@ -260,7 +290,8 @@ impl<'a> Draft<'a> {
         };
         let map = own(Layout::C4.elements(&shape) * precision.storage().bytes(), false);
         let rows = own(4 * shape.elements(), true);
-        self.step(&group.merged, map)?;
+        let planned = self.planned(&group.merged)?;
+        self.step(&group.merged, planned, map)?;
         let step = self.convert(format!("{} (rows)", group.merged.name), &op, Source::Stored(map), rows)?;
         self.steps.push(step);
         let mut offset = 0;
@@ -287,13 +318,13 @@ impl<'a> Draft<'a> {
     }
 
     /// The step of `node`, which writes `dst`.
-    fn step(&mut self, node: &Node, dst: Stored) -> Result<()> {
+    fn step(&mut self, node: &Node, planned: Planned, dst: Stored) -> Result<()> {
         let problem = self.graph.problem(node, self.options.precision)?;
         let tunable = problem_of(&problem);
         let op = tunable.op();
         let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
-        let (choice, from) = self.choice(node, op)?;
-        let launch = op.plan(&choice, &self.limits)?;
+        let src_form = planned.src_form(form);
+        let Planned { choice, from, launch } = planned;
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
         for binding in launch.spec.interface.bindings.clone() {
             let operand = binding.operand;
@@ -305,11 +336,7 @@ impl<'a> Draft<'a> {
                 Ok(self.constant(&bytes_of(&packed, binding.element.dtype())))
             };
             let source = match operand {
-                // A kernel for inputs of few channels reads NHWC rows.
-                Operand::Src if matches!(binding.element, Element::Scalar(_)) => {
-                    Source::Stored(self.read(node.input, Form::Rows)?)
-                }
-                Operand::Src | Operand::A => Source::Stored(self.read(node.input, form)?),
+                Operand::Src | Operand::A => Source::Stored(self.read(node.input, src_form)?),
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,
                 Operand::Slope => pack(&node.extras.slope)?,
