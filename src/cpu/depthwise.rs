@@ -73,11 +73,18 @@ impl Channelwise {
             for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
                 let row = index * block + row;
                 self.arch.dispatch(Row { of: self, src, n: row / output.h, i: row % output.h, dst });
-                let residual = residual.and_then(|residual| residual.get(row * row_values..));
-                self.tail.apply(dst, output.c, residual);
+                if self.finish().is_none() {
+                    let residual = residual.and_then(|residual| residual.get(row * row_values..));
+                    self.tail.apply(dst, output.c, residual);
+                }
             }
         });
         Ok(())
+    }
+
+    /// What the tail does to a sum, where sums are finished before they leave their registers.
+    fn finish(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
+        self.tail.bounds().filter(|_| self.conv.output.c == self.conv.input.c)
     }
 
     /// The taps of axis 0 or 1 that lie inside the input for output `out`: they are consecutive.
@@ -124,6 +131,11 @@ impl WithSimd for Row<'_> {
                 dst.fill(0.0);
                 for (pixel, dst) in dst.chunks_exact_mut(output.c).enumerate() {
                     window.multiplied(input_row, pixel, dst);
+                }
+            } else if together && window.is_triple::<S>() {
+                match of.conv.stride[1] {
+                    1 => window.triple::<S, PIXELS, 1, { PIXELS + 2 }>(simd, dst),
+                    _ => window.triple::<S, PIXELS, 2, { 2 * PIXELS + 1 }>(simd, dst),
                 }
             } else if together {
                 window.channels::<S, PIXELS>(simd, input_row, dst);
@@ -181,7 +193,9 @@ impl Window<'_> {
     ) {
         let channels = self.of.conv.output.c;
         let step = self.of.conv.stride[1] * channels;
-        let mut sums = [simd.splat_f32s(0.0); P];
+        let finish = self.of.finish();
+        let bias = finish.map(|(bias, _)| load::<S, WHOLE>(simd, bias, c, lanes));
+        let mut sums = [bias.unwrap_or(simd.splat_f32s(0.0)); P];
         for a in self.rows.clone() {
             for b in self.columns.clone() {
                 let tap = (a * self.of.conv.kernel[1] + b) * channels + c;
@@ -196,10 +210,69 @@ impl Window<'_> {
         for (pixel, sum) in sums.into_iter().enumerate() {
             let start = pixel * channels + c;
             let dst = dst.get_mut(start..start + lanes).unwrap_or_default();
+            let sum = bounded(simd, sum, finish.and_then(|(_, bounds)| bounds));
             if !WHOLE {
                 simd.partial_store_f32s(dst, sum);
             } else if let Some(dst) = S::as_mut_simd_f32s(dst).0.first_mut() {
                 *dst = sum;
+            }
+        }
+    }
+
+    /// Whether [`Window::triple`] serves it: rows of three neighbouring taps, whole vectors of
+    /// channels.
+    #[inline(always)]
+    fn is_triple<S: Simd>(&self) -> bool {
+        let Convolution { input, kernel, stride, dilation, .. } = self.of.conv;
+        kernel[1] == 3 && dilation[1] == 1 && stride[1] <= 2 && input.c.is_multiple_of(S::F32_LANES)
+    }
+
+    /// `P` pixels, `STRIDE` apart, of a window three taps wide: the `COLUMNS` input pixels that
+    /// they read between them are loaded once for all. All taps of a row are inside.
+    #[inline(always)]
+    fn triple<S: Simd, const P: usize, const STRIDE: usize, const COLUMNS: usize>(
+        &self,
+        simd: S,
+        dst: &mut [f32],
+    ) {
+        let Convolution { input, stride, dilation, before, .. } = self.of.conv;
+        let vectors = input.c / S::F32_LANES;
+        let (src, weights) = (S::as_simd_f32s(self.src).0, S::as_simd_f32s(&self.of.weights).0);
+        let dst = S::as_mut_simd_f32s(dst).0;
+        let finish = self.of.finish();
+        let bias = finish.map(|(bias, _)| S::as_simd_f32s(bias).0).unwrap_or_default();
+        let bounds = finish.and_then(|(_, bounds)| bounds);
+        let top = self.n * input.h + self.i * stride[0];
+        let left = self.j * STRIDE - before[1];
+        let reach = (COLUMNS - 1) * vectors + 1;
+        for c in 0..vectors {
+            let mut sums = [bias.get(c).copied().unwrap_or(simd.splat_f32s(0.0)); P];
+            for a in self.rows.clone() {
+                let first = ((top + a * dilation[0] - before[0]) * input.w + left) * vectors + c;
+                let taps = weights.get(3 * a * vectors + c..).unwrap_or_default();
+                // One check for each row; the indices below are constants times a stride within it.
+                let (Some(row), Some(&[w0, ..]), Some(w1), Some(w2)) = (
+                    src.get(first..first + reach),
+                    taps.first_chunk::<1>(),
+                    taps.get(vectors),
+                    taps.get(2 * vectors),
+                ) else {
+                    return;
+                };
+                let mut x = [simd.splat_f32s(0.0); COLUMNS];
+                for (column, x) in x.iter_mut().enumerate() {
+                    *x = row[column * vectors];
+                }
+                for (p, sum) in sums.iter_mut().enumerate() {
+                    *sum = simd.mul_add_e_f32s(x[p * STRIDE], w0, *sum);
+                    *sum = simd.mul_add_e_f32s(x[p * STRIDE + 1], *w1, *sum);
+                    *sum = simd.mul_add_e_f32s(x[p * STRIDE + 2], *w2, *sum);
+                }
+            }
+            for (p, sum) in sums.into_iter().enumerate() {
+                if let Some(dst) = dst.get_mut(p * vectors + c) {
+                    *dst = bounded(simd, sum, bounds);
+                }
             }
         }
     }
@@ -223,6 +296,15 @@ impl Window<'_> {
                 }
             }
         }
+    }
+}
+
+/// `sum` within `bounds`, if there are any. What a NaN becomes, the instruction set says.
+#[inline(always)]
+fn bounded<S: Simd>(simd: S, sum: S::f32s, bounds: Option<[f32; 2]>) -> S::f32s {
+    match bounds {
+        Some([low, high]) => simd.min_f32s(simd.max_f32s(sum, simd.splat_f32s(low)), simd.splat_f32s(high)),
+        None => sum,
     }
 }
 

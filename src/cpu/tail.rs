@@ -65,6 +65,18 @@ impl Tail {
         }
     }
 
+    /// The bias, and the bounds that the activation comes down to, for a kernel that finishes its
+    /// sums in registers; none where the activation is more than bounds, or there is a residual.
+    pub(super) fn bounds(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
+        let bounds = match self.activation {
+            Activation::None => None,
+            Activation::Relu => Some([0.0, f32::INFINITY]),
+            Activation::Relu6 => Some([0.0, 6.0]),
+            _ => return None,
+        };
+        (!self.residual).then_some((&self.bias, bounds))
+    }
+
     /// Finishes the rows of `block`, `stride` apart; only the first columns of each are touched.
     /// `residual` is laid out as `block`.
     pub(super) fn apply(&self, block: &mut [f32], stride: usize, residual: Option<&[f32]>) {

@@ -103,16 +103,6 @@ impl<K: Kind> Owned<K> {
     }
 }
 
-impl Owned<Event> {
-    /// Whether the command has completed or failed, as far as the driver says.
-    pub(super) fn is_over(&self) -> bool {
-        let status = cl3::event::get_event_data(self.raw, cl3::event::CL_EVENT_COMMAND_EXECUTION_STATUS);
-        let status = status.ok().and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()).map(cl_int::from_ne_bytes);
-        // Errors are below zero. Who cannot be asked is waited for.
-        status.is_none_or(|status| status <= cl3::event::CL_COMPLETE)
-    }
-}
-
 impl<K: Kind> Drop for Owned<K> {
     fn drop(&mut self) {
         // SAFETY: the reference is ours by `new`'s contract, and given back only here.

@@ -8,6 +8,7 @@
 //! | `memory` | buffers and images, copies, mapping |
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
+//! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `run` | inputs, a recording and outputs with one wait: the latency path |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
@@ -19,6 +20,7 @@
 
 mod arguments;
 mod call;
+mod command_buffer;
 mod compile;
 mod loader;
 mod memory;
@@ -42,7 +44,7 @@ use crate::device::{
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
-use call::{Context, Event, Lane, Owned, Program, Queue, Runtime, check};
+use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
     CL_QUEUE_PROPERTIES,
@@ -52,10 +54,7 @@ use order::Order;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long a waiting thread looks before it sleeps.
-const CLOSE_WATCH: Duration = Duration::from_millis(1);
+use std::time::Duration;
 
 /// Chooses the device: part of its name or its platform's, in any case.
 const CHOICE: &str = "DIPTYCH_OPENCL_DEVICE";
@@ -78,6 +77,8 @@ struct Inner {
     order: Order,
     /// Programs by their text.
     programs: Mutex<HashMap<String, Arc<Owned<Program>>>>,
+    /// `cl_khr_command_buffer`, where it is offered.
+    command_buffers: Option<command_buffer::Functions>,
     /// Compiled kernels on disk.
     cache: Mutex<Option<KernelCache>>,
     /// Profiles its commands; made when first used. A queue that profiles is slower.
@@ -191,10 +192,12 @@ impl OpenClDevice {
         queue: Owned<Queue>,
         own_queue: bool,
     ) -> Result<Self> {
+        let runtime = loader::load()?.runtime;
         let inner = Inner {
+            command_buffers: command_buffer::Functions::of(runtime, &id),
             facts: family::facts(info.limits.family, &info.name),
             info,
-            runtime: loader::load()?.runtime,
+            runtime,
             address_bits: query::address_bits(id.id())?,
             id,
             order: Order::default(),
@@ -235,19 +238,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Inner {
     fn lane(&self) -> Lane<'_> {
         Lane { runtime: self.runtime, queue: &self.queue }
-    }
-
-    /// Waits for `event`, or for the queue where there is none. Looks again and again for a short
-    /// while first: a thread that sleeps in the driver wakes up late. A driver that computes on
-    /// the CPU needs that CPU itself.
-    fn await_event(&self, event: Option<&Owned<Event>>) -> Result<()> {
-        let start = Instant::now();
-        if let Some(event) = event.filter(|_| !self.info.is_cpu) {
-            while start.elapsed() < CLOSE_WATCH && !event.is_over() {
-                std::hint::spin_loop();
-            }
-        }
-        self.lane().wait(event)
     }
 
     /// Calls `with` with a queue that profiles its commands.

@@ -2,6 +2,7 @@
 
 use super::Inner;
 use super::call::{Drain, Event, Kernel, Lane, Memory, Owned, Want, check, failure};
+use super::command_buffer::CommandBuffer;
 use super::memory::{bind, raw_buffer, raw_image};
 use crate::device::family::Quirk;
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
@@ -16,6 +17,8 @@ use std::time::Duration;
 /// Dispatches, and the device they belong to.
 #[derive(Clone)]
 pub(crate) struct RawRecording {
+    /// First, so that it is released before the kernels in it.
+    commands: Option<Arc<CommandBuffer>>,
     launches: Arc<[Launch]>,
     device: Arc<Inner>,
 }
@@ -43,7 +46,8 @@ pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawR
     let mut bound = Bound::new();
     let launches =
         dispatches.iter().map(|dispatch| launch(inner, dispatch, &mut bound)).collect::<Result<Vec<_>>>()?;
-    Ok(RawRecording { launches: launches.into(), device: Arc::clone(inner) })
+    let commands = CommandBuffer::of(inner, &launches).map(Arc::new);
+    Ok(RawRecording { commands, launches: launches.into(), device: Arc::clone(inner) })
 }
 
 fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launch> {
@@ -120,16 +124,21 @@ fn extents(inner: &Inner, dispatch: &Dispatch) -> Result<([usize; 3], [usize; 3]
     Ok((global, local))
 }
 
-/// The launches of a recording that was made for `inner`.
-pub(super) fn launches<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a [Launch]> {
+/// A recording that was made for `inner`.
+fn raw<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a RawRecording> {
     match &recording.raw {
-        handle::RawRecording::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => Ok(&raw.launches),
+        handle::RawRecording::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => Ok(raw),
         _ => Err(inner.foreign("recording")),
     }
 }
 
 impl Launch {
-    pub(super) fn enqueue(&self, lane: Lane<'_>, want: Want) -> Result<Option<Owned<Event>>> {
+    /// The kernel, its invocations and those of a work-group.
+    pub(super) fn parts(&self) -> (&Owned<Kernel>, &[usize; 3], &[usize; 3]) {
+        (&self.kernel, &self.global, &self.local)
+    }
+
+    fn enqueue(&self, lane: Lane<'_>, want: Want) -> Result<Option<Owned<Event>>> {
         // SAFETY: `launch` set all arguments, and the recording keeps what they refer to alive;
         // the driver keeps it alive from here on. Test: `saxpy_runs`.
         unsafe { lane.kernel(&self.kernel, self.global, self.local, want) }
@@ -137,17 +146,28 @@ impl Launch {
 }
 
 pub(super) fn submit(inner: &Inner, recording: &Recording) -> Result<()> {
-    let launches = launches(inner, recording)?;
-    let lane = inner.lane();
     let _order = inner.order.enter()?;
-    for launch in launches {
+    enqueue(inner, recording)?;
+    inner.lane().flush()
+}
+
+/// Enqueues a recording, by one call where it may be. To be called with the order held.
+pub(super) fn enqueue(inner: &Inner, recording: &Recording) -> Result<()> {
+    let lane = inner.lane();
+    let raw = raw(inner, recording)?;
+    if let Some(commands) = &raw.commands
+        && commands.enqueue(lane)?
+    {
+        return Ok(());
+    }
+    for launch in raw.launches.iter() {
         launch.enqueue(lane, Want::Nothing)?;
     }
-    lane.flush()
+    Ok(())
 }
 
 pub(super) fn time(inner: &Inner, recording: &Recording) -> Result<Vec<Duration>> {
-    let launches = launches(inner, recording)?;
+    let launches = &raw(inner, recording)?.launches;
     // How many launches may be in flight; see the quirks.
     let period = if inner.facts.has(Quirk::UnreliableEvents) {
         1

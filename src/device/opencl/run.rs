@@ -1,9 +1,8 @@
 //! Inputs, a recording and outputs with one wait.
 
-use super::Inner;
 use super::call::{Drain, Event, Owned, Want};
 use super::memory::Range;
-use super::record::launches;
+use super::{Inner, record};
 use crate::device::{Pending, Recording, Slice};
 use crate::error::Result;
 use std::sync::Arc;
@@ -20,7 +19,6 @@ unsafe fn enqueue(
     reads: &[Range<'_>],
     outputs: &mut [Vec<u8>],
 ) -> Result<Option<Owned<Event>>> {
-    let launches = launches(inner, recording)?;
     let lane = inner.lane();
     let mut last = None;
     // Other threads may enqueue while this one waits: the lock ends with the function.
@@ -29,9 +27,7 @@ unsafe fn enqueue(
         // SAFETY: promised by the caller. Test: `saxpy_runs`.
         unsafe { range.write(lane, bytes, false) }?;
     }
-    for launch in launches {
-        launch.enqueue(lane, Want::Nothing)?;
-    }
+    record::enqueue(inner, recording)?;
     for (index, (range, output)) in reads.iter().zip(outputs).enumerate() {
         // The queue is in order: the last read completes after everything before it.
         let want = if index + 1 == reads.len() { Want::Event } else { Want::Nothing };
@@ -66,7 +62,7 @@ pub(super) fn run(
     // SAFETY: the bytes are borrowed until this function returns, `outputs` outlast `drain`, and
     // `drain` waits for the commands on every way out.
     let last = unsafe { enqueue(inner, &to, recording, &from, &mut outputs) }?;
-    inner.await_event(last.as_ref())?;
+    inner.lane().wait(last.as_ref())?;
     drain.done();
     Ok(outputs)
 }
@@ -111,7 +107,7 @@ pub(super) fn start(
 
 impl Pending for Started {
     fn finish(mut self: Box<Self>) -> Result<Vec<Vec<u8>>> {
-        self.device.await_event(self.last.as_ref())?;
+        self.device.lane().wait(self.last.as_ref())?;
         self.arrived = true;
         Ok(std::mem::take(&mut self.outputs))
     }
