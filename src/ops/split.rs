@@ -33,12 +33,13 @@ pub(super) fn first(limits: &Limits) -> bool {
     matches!(limits.family, Family::Nvidia | Family::Amd)
 }
 
-/// Input slices that a layer takes at each step. Several output slices per invocation leave no
-/// registers for more than two.
+/// Input slices that a layer takes at each step: more where layers are many and each has a long way
+/// to go, since then the latency of loads is what a map waits for. Several output slices per
+/// invocation leave no registers for more than two.
 pub(super) fn unroll(slices: usize, tile: [u32; 3]) -> u32 {
     let steps = slices / tile[2].max(1) as usize;
-    match (steps, tile[1]) {
-        (16.., 1) => 4,
+    match (steps, tile) {
+        (8.., [_, 1, 8..]) => 4,
         (2.., _) => 2,
         _ => 1,
     }
@@ -49,10 +50,13 @@ pub(super) fn padded(slices: usize, tile: [u32; 3]) -> usize {
     slices.next_multiple_of((tile[2].max(1) * unroll(slices, tile)) as usize)
 }
 
-/// Results of an invocation that are added up at once: as few as keep local memory small, because
-/// work-groups that share a multiprocessor share its local memory.
+/// Results of an invocation that are added up at once: few, because work-groups that share a
+/// multiprocessor share its local memory; a single one left over would cost a barrier of its own.
 fn phase(tile: [u32; 3]) -> u32 {
-    (tile[0] * tile[1]).min(4)
+    match tile[0] * tile[1] {
+        results @ ..=5 => results,
+        _ => 4,
+    }
 }
 
 /// Vec4s of local memory.
