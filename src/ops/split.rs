@@ -38,9 +38,9 @@ pub(super) fn first(limits: &Limits) -> bool {
 /// invocation leave no registers for more than two.
 pub(super) fn unroll(slices: usize, tile: [u32; 3]) -> u32 {
     let steps = slices / tile[2].max(1) as usize;
-    match (steps, tile) {
-        (8.., [_, 1, 8..]) => 4,
-        (2.., _) => 2,
+    match (steps, tile[1], tile[2]) {
+        (8.., 1, 8..) => 4,
+        (2.., ..) => 2,
         _ => 1,
     }
 }
