@@ -21,7 +21,6 @@ use crate::limits::{Family, Limits};
 use crate::ops::convert::{self, ConvertOp};
 use crate::ops::{Choice, Launch, Op};
 use crate::shape::Shape;
-use half::f16;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -72,20 +71,10 @@ struct Prepared {
 }
 
 fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
-    let mut bytes = match dtype {
-        DType::F32 => bytemuck::cast_slice(values).to_vec(),
-        DType::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
-    };
+    let mut bytes = dtype.encode(values);
     // Whole vec4s, so that a kernel may bind the range as such.
     bytes.resize(bytes.len().next_multiple_of(16), 0);
     bytes
-}
-
-fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
-    match dtype {
-        DType::F32 => bytemuck::pod_collect_to_vec(bytes),
-        DType::F16 => bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect(),
-    }
 }
 
 fn is_output(operand: Operand) -> bool {
@@ -324,7 +313,7 @@ impl Bench for OpBench {
         };
         let before = encode(&self.stored(choice, binding)?, dtype);
         let read = self.device.run(&[(&target, &before)], &recording, &[&target])?;
-        Ok(self.expected.compare(&decode(read.first().map_or(&[], Vec::as_slice), dtype)))
+        Ok(self.expected.compare(&dtype.decode(read.first().map_or(&[], Vec::as_slice))))
     }
 
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {

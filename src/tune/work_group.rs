@@ -98,6 +98,8 @@ pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Ch
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
+        // A matrix unit is kept busy by fewer of them.
+        let invocations = if variant.starts_with("matrix") { 4 * invocations } else { invocations };
         if invocations >= enough {
             return Ok(choice);
         }
