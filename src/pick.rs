@@ -20,6 +20,7 @@
 //! Grades are compared as exact integers, where the source rounds to `float`.
 
 mod candidates;
+pub(crate) mod network;
 
 pub use candidates::{on_cpu, on_device};
 

@@ -82,7 +82,7 @@ fn the_micro_tile_reads_b_from_an_image_on_opencl() {
     for (m, n, k) in [(8, 4, 4), (9, 31, 7), (64, 48, 32)] {
         let op = GemmOp::new(m, n, k, 2, &Gemm::default(), false, false, Precision::F32).expect("extents");
         for context in contexts() {
-            let choice = Choice { variant: "image2d", tile: [1, 8, 1], work_group: [8, 8, 1] };
+            let choice = Choice::new("image2d", [1, 8, 1], [8, 8, 1]);
             let Some(device) = context.device() else { continue };
             if op.space(&device.info().limits).iter().any(|(variant, _)| *variant == "image2d") {
                 check(&context, op, ProductOptions { choice: Some(choice), ..Default::default() })

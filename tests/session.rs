@@ -213,7 +213,7 @@ fn a_head_with_a_kernel_of_its_own_stays_itself() {
         if context.device().is_none() {
             continue;
         }
-        let choice = Choice { variant: "direct", tile: [1, 1, 1], work_group: [8, 4, 1] };
+        let choice = Choice::new("direct", [1, 1, 1], [8, 4, 1]);
         let options =
             SessionOptions { choices: [("head 1".to_owned(), choice)].into(), ..Default::default() };
         let session = Session::new(&context, &graph, options).expect("a session");

@@ -131,7 +131,7 @@ fn every_tile_of_every_op_is_checked_and_timed() {
         for problem in problems() {
             let mut bench = OpBench::new(std::sync::Arc::clone(&device), problem).expect("a bench");
             for (variant, tile) in bench.space() {
-                let choice = Choice { variant, tile, work_group: bench.table(variant, tile) };
+                let choice = Choice::new(variant, tile, bench.table(variant, tile));
                 if problem.op().fits(&choice, limits).is_err() {
                     continue;
                 }

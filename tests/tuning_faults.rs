@@ -174,7 +174,7 @@ fn problem() -> Problem {
 fn planted(device: &dyn Device) -> Choice {
     let (limits, problem) = (&device.info().limits, problem());
     let work_group = work_group::table(problem.op(), "direct", [1, 1, 1], limits);
-    Choice { variant: "direct", tile: [1, 1, 1], work_group }
+    Choice::new("direct", [1, 1, 1], work_group)
 }
 
 fn say(text: &str) {

@@ -26,7 +26,7 @@ fn key(writer: u32, number: u32) -> Key {
         precision: "f32".to_owned(),
         layout: "c4".to_owned(),
     };
-    let choice = Choice { variant: "direct", tile: [1, 1, 1], work_group: [8, 8, 1] };
+    let choice = Choice::new("direct", [1, 1, 1], [8, 8, 1]);
     Key::new(&device, &problem, choice, Some(SourceHash::of("text")))
 }
 

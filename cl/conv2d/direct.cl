@@ -43,7 +43,7 @@ void conv2d_direct(
                 //% for p in range(tile[0])
                 ${acc4} v${p} = ${zero4};
                 if (inside${p}) {
-                    v${p} = ${load4("src", "src_first + x" ~ p ~ " - before_w")};
+                    v${p} = ${load4("src", "src_first + x" ~ p ~ " - before_w", column="x" ~ p ~ " - before_w + src_w * min(first + i, src_c4 - 1u)", row="y - before_h + src_h * n")};
                 }
                 //% endfor
                 //% for s in range(tile[2])
@@ -63,10 +63,10 @@ void conv2d_direct(
         const uint dst${s} = column + dst_w * (row + dst_h * (slice + ${s}u + dst_c4 * n));
         //% for p in range(tile[0])
         if (column + ${p}u < dst_w) {
-            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + " ~ s ~ "u", "dst" ~ s ~ " + " ~ p ~ "u")
+            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + " ~ s ~ "u", "dst" ~ s ~ " + " ~ p ~ "u", column="column + " ~ p ~ "u + dst_w * (slice + " ~ s ~ "u)", row="row + dst_h * n")
             ${line}
             //% endfor
-            ${store4("dst", "dst" ~ s ~ " + " ~ p ~ "u", "sum" ~ s ~ "_" ~ p)}
+            ${store4("dst", "dst" ~ s ~ " + " ~ p ~ "u", "sum" ~ s ~ "_" ~ p, column="column + " ~ p ~ "u + dst_w * (slice + " ~ s ~ "u)", row="row + dst_h * n")}
         }
         //% endfor
     }

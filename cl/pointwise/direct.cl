@@ -18,7 +18,7 @@ void pointwise_direct(
     const uint weights_first = 4u * src_c4 * slice;
     ${acc4} sum = ${zero4};
     for (uint i = 0u; i < src_c4; i++) {
-        const ${acc4} x = ${load4("src", "src_first + plane * i")};
+        const ${acc4} x = ${load4("src", "src_first + plane * i", column="gid.x + dst_w * i", row="gid.y + dst_h * n")};
         const uint w = weights_first + 4u * i;
         sum = ${fma4(load4("weights", "w"), splat("x.x"), "sum")};
         sum = ${fma4(load4("weights", "w + 1u"), splat("x.y"), "sum")};
@@ -26,8 +26,8 @@ void pointwise_direct(
         sum = ${fma4(load4("weights", "w + 3u"), splat("x.w"), "sum")};
     }
     const uint dst_index = pixel + plane * (slice + dst_c4 * n);
-    //% for line in epilogue("sum", "slice", "dst_index")
+    //% for line in epilogue("sum", "slice", "dst_index", column="gid.x + dst_w * slice", row="gid.y + dst_h * n")
     ${line}
     //% endfor
-    ${store4("dst", "dst_index", "sum")}
+    ${store4("dst", "dst_index", "sum", column="gid.x + dst_w * slice", row="gid.y + dst_h * n")}
 }

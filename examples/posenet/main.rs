@@ -61,6 +61,7 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn run(options: &Options) -> Result<()> {
+    let start = Instant::now();
     let picture = Picture::open(&options.image)?;
     check_output(options)?;
     let graph = tflite::load(&options.model)?;
@@ -80,6 +81,7 @@ fn run(options: &Options) -> Result<()> {
     }
     // The first run warms the device up; its outputs are as good as any.
     let outputs = progress::spinner("running the network", || session.run(&inputs))?;
+    eprintln!("posenet: first result after {:.2} s", start.elapsed().as_secs_f64());
     let heads = model.heads(&outputs)?;
 
     let poses = if options.multi {

@@ -55,10 +55,18 @@ impl KernelSpec {
         let [x, y, z] = self.work_group;
         let epilogue = self.epilogue.label();
         let separator = if epilogue.is_empty() { "" } else { "_" };
+        let images = if self.maps_are_images() { "_image2d" } else { "" };
         format!(
-            "{}_{}_{}_t{tx}x{ty}x{tz}{separator}{epilogue}_wg{x}x{y}x{z}",
+            "{}_{}{images}_{}_t{tx}x{ty}x{tz}{separator}{epilogue}_wg{x}x{y}x{z}",
             self.op, self.variant, self.precision
         )
+    }
+
+    /// Whether it is a kernel for buffers whose feature maps are images instead. (A conversion's
+    /// images are in its variant's name.)
+    fn maps_are_images(&self) -> bool {
+        let source = self.interface.binding(Operand::Src).map(|(_, binding)| binding.element);
+        self.op != "convert" && matches!(source, Some(Element::Image2d(_)))
     }
 
     /// The name of the kernel function.

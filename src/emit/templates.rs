@@ -186,6 +186,7 @@ pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource
                 zero4 => words.constant4(0.0),
                 tile => spec.tile,
                 residual => spec.epilogue.residual,
+                images => spec.maps_are_images(),
                 ..minijinja::Value::from(constants)
             },
         )

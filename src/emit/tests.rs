@@ -3,6 +3,7 @@
 
 use super::{Activation, Dialect, KernelSource, templates};
 use crate::dtype::Precision;
+use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::{self, Choice, Op, OpEntry};
 use std::collections::BTreeSet;
@@ -43,7 +44,12 @@ fn walk(dialect: Dialect, precision: Precision, mut visit: impl FnMut(&OpEntry, 
                 assert!(described.is_some(), "{} {variant} is not in the registry", entry.name);
                 if described.is_some_and(|described| described.speaks(dialect)) {
                     for work_group in work_groups(&*example, variant, tile) {
-                        visit(entry, &*example, Choice { variant, tile, work_group });
+                        let choice = Choice::new(variant, tile, work_group);
+                        for &layout in example.layouts(variant) {
+                            if layout == choice.layout || dialect == Dialect::OpenClC {
+                                visit(entry, &*example, choice.with_layout(layout));
+                            }
+                        }
                     }
                 }
             }
@@ -182,7 +188,7 @@ fn twins_say_the_same_line_by_line() {
 #[test]
 fn a_drifted_twin_is_noticed() {
     let example = (ops::all()[0].examples)(Precision::F32).expect("examples").remove(0);
-    let choice = Choice { variant: "direct", tile: [1, 1, 1], work_group: [8, 4, 8] };
+    let choice = Choice::new("direct", [1, 1, 1], [8, 4, 8]);
     let mut drifted = render(&*example, &choice, Dialect::OpenClC);
     drifted.text = drifted.text.replacen("STRIDE_H", "STRIDE_W", 1).replacen("STRIDE_H", "STRIDE_W", 1);
     let wgsl = normal_form(&render(&*example, &choice, Dialect::Wgsl));
@@ -195,8 +201,12 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
         let mut seen = BTreeSet::new();
         let mut review = |entry: &OpEntry, op: &dyn Op, choice: Choice| {
             let reviewed = work_groups(op, choice.variant, choice.tile)[0];
-            if choice.work_group == reviewed && seen.insert((entry.name, choice.variant)) {
-                let name = format!("{}_{}.{}", entry.name, choice.variant, dialect.folder_and_ending().1);
+            if choice.work_group == reviewed
+                && seen.insert((entry.name, choice.variant, choice.layout.to_string()))
+            {
+                let images = if choice.layout == Layout::C4 { "" } else { "_image2d" };
+                let ending = dialect.folder_and_ending().1;
+                let name = format!("{}_{}{images}.{ending}", entry.name, choice.variant);
                 insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
                     insta::assert_snapshot!(name, render(op, &choice, dialect).text);
                 });
@@ -210,7 +220,7 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
 #[test]
 fn a_label_names_op_variant_precision_tile_epilogue_and_work_group() {
     let example = (ops::all()[4].examples)(Precision::F32).expect("examples").remove(0);
-    let choice = Choice { variant: "micro", tile: [4, 2, 1], work_group: [8, 4, 1] };
+    let choice = Choice::new("micro", [4, 2, 1], [8, 4, 1]);
     let launch = example.plan(&choice, &limits(Dialect::Wgsl)).expect("a plan");
     assert_eq!(launch.spec.label(), "pointwise_micro_f32_t4x2x1_bias_relu6_wg8x4x1");
     assert_eq!(launch.grid, [21, 3, 1]);
@@ -220,7 +230,7 @@ fn a_label_names_op_variant_precision_tile_epilogue_and_work_group() {
 #[test]
 fn a_name_that_the_spec_does_not_give_is_an_error_that_names_the_template() {
     let example = (ops::all()[4].examples)(Precision::F32).expect("examples").remove(0);
-    let choice = Choice { variant: "micro", tile: [1, 1, 1], work_group: [8, 4, 1] };
+    let choice = Choice::new("micro", [1, 1, 1], [8, 4, 1]);
     let mut spec = example.plan(&choice, &limits(Dialect::Wgsl)).expect("a plan").spec;
     spec.variant = "no_such_variant";
     let text = spec.render(Dialect::Wgsl).expect_err("no template").to_string();

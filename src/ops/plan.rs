@@ -3,6 +3,7 @@
 use crate::dtype::Precision;
 use crate::emit::{KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::limits::Limits;
 use std::fmt;
 
@@ -15,13 +16,30 @@ pub struct Choice {
     pub tile: [u32; 3],
     /// Invocations per work-group along x, y and z.
     pub work_group: [u32; 3],
+    /// How the feature maps lie in memory: [`Layout::C4`] in buffers, [`Layout::Image2d`] in images.
+    /// C4 for ops without feature maps, which it tells nothing about.
+    pub layout: Layout,
+}
+
+impl Choice {
+    /// A choice whose feature maps lie in buffers.
+    pub const fn new(variant: &'static str, tile: [u32; 3], work_group: [u32; 3]) -> Self {
+        Choice { variant, tile, work_group, layout: Layout::C4 }
+    }
+
+    /// The same kernel with feature maps in `layout`.
+    #[must_use]
+    pub const fn with_layout(self, layout: Layout) -> Self {
+        Choice { layout, ..self }
+    }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [tx, ty, tz] = self.tile;
         let [x, y, z] = self.work_group;
-        write!(f, "{} tile {tx}x{ty}x{tz} work-group ({x},{y},{z})", self.variant)
+        let images = if self.layout == Layout::C4 { String::new() } else { format!(" {}", self.layout) };
+        write!(f, "{}{images} tile {tx}x{ty}x{tz} work-group ({x},{y},{z})", self.variant)
     }
 }
 
@@ -83,6 +101,12 @@ pub trait Op: fmt::Debug + Send + Sync {
     /// ordinary kernels serve it.
     fn work_groups(&self, _variant: &'static str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
         Vec::new()
+    }
+
+    /// The layouts that the feature maps of a variant may have, C4 first. Whether a device can run
+    /// one is [`Op::fits`]'s answer.
+    fn layouts(&self, _variant: &'static str) -> &'static [Layout] {
+        &[Layout::C4]
     }
 
     /// Slices of four output channels (columns, for a matrix): what the work-group tables are

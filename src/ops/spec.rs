@@ -4,9 +4,10 @@ use super::convolution::Convolution;
 use super::plan::{Choice, check_work_group};
 use crate::dtype::{DType, Precision};
 use crate::emit::{
-    Access, Activation, Binding, Element, Interface, KernelSpec, Operand, Param, Scalar, Value,
+    Access, Activation, Binding, Dialect, Element, Interface, KernelSpec, Operand, Param, Scalar, Value,
 };
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::limits::Limits;
 
 /// Scalar parameters as they are collected: a name and its value.
@@ -35,12 +36,53 @@ pub(super) const fn binding(operand: Operand, element: Element, access: Access) 
     Binding { operand, element, access }
 }
 
-/// The bindings of a convolution over C4 feature maps.
-pub(super) fn convolution_bindings(problem: &Convolution) -> Vec<Binding> {
-    let feature = Element::Vec4(problem.precision.storage());
+/// The layouts of a convolution's kernels that can have their feature maps in images.
+pub(super) const MAPS: &[Layout] = &[Layout::C4, Layout::Image2d];
+
+/// What stands in the way of a convolution's feature maps in the layout of `choice`; the layouts of
+/// its kernel are `offered`.
+pub(super) fn check_maps(
+    op: &'static str,
+    choice: &Choice,
+    offered: &[Layout],
+    problem: &Convolution,
+    limits: &Limits,
+) -> Result<()> {
+    if choice.layout == Layout::C4 {
+        return Ok(());
+    }
+    if choice.layout != Layout::Image2d {
+        return reject(op, choice, format!("feature maps in {}, wanted c4 or image2d", choice.layout));
+    }
+    if !offered.contains(&choice.layout) {
+        return reject(op, choice, format!("{} has its feature maps in buffers only", choice.variant));
+    }
+    if limits.dialect == Dialect::Wgsl {
+        return reject(op, choice, "WGSL has no images here");
+    }
+    let Some([width, height]) = limits.max_image else {
+        return reject(op, choice, "the device takes no images as kernel arguments");
+    };
+    for shape in [&problem.input, &problem.output] {
+        let [w, h] = Layout::image_extent(shape);
+        if w > width as usize || h > height as usize {
+            let pixels = format!("the image of {shape} is {w} x {h} pixels");
+            return reject(op, choice, format!("{pixels}, the device allows {width} x {height}"));
+        }
+    }
+    Ok(())
+}
+
+/// The bindings of a convolution over feature maps in the layout of `choice`.
+pub(super) fn convolution_bindings(problem: &Convolution, choice: &Choice) -> Vec<Binding> {
+    let packed = Element::Vec4(problem.precision.storage());
+    let feature = match choice.layout {
+        Layout::Image2d => Element::Image2d(problem.precision.storage()),
+        _ => packed,
+    };
     let channel = Element::Vec4(DType::F32);
     let mut bindings =
-        vec![binding(Operand::Src, feature, Access::Read), binding(Operand::Weights, feature, Access::Read)];
+        vec![binding(Operand::Src, feature, Access::Read), binding(Operand::Weights, packed, Access::Read)];
     if problem.epilogue.bias {
         bindings.push(binding(Operand::Bias, channel, Access::Read));
     }
@@ -110,6 +152,9 @@ pub(super) fn check_choice(
     precision: Precision,
     limits: &Limits,
 ) -> Result<()> {
+    if choice.layout != Layout::C4 && !matches!(op, "conv2d" | "depthwise" | "pointwise") {
+        return reject(op, choice, format!("{op} has no feature maps to keep in {}", choice.layout));
+    }
     if !offered.contains(&(choice.variant, choice.tile)) {
         let mut names: Vec<String> = offered
             .iter()

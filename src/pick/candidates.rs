@@ -9,7 +9,8 @@ use crate::limits::Limits;
 use crate::ops::{self, Choice, Launch, Op, VariantEntry};
 use crate::tune::work_group;
 
-/// Every kernel of `op` on the API of `limits`, in the registry's order. `precision` is the one
+/// Every kernel of `op` on the API of `limits`, in the registry's order, one with feature maps in
+/// several layouts once for each. `precision` is the one
 /// that `op` was made with.
 ///
 /// A kernel that cannot run, with any tile that it offers, tells why. Precisions and targets are
@@ -17,7 +18,11 @@ use crate::tune::work_group;
 pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
     let entry = ops::all().iter().find(|entry| entry.name == op.name());
     let variants = entry.map_or(&[][..], |entry| entry.variants);
-    variants.iter().map(|variant| candidate(op, variant, precision, limits)).collect()
+    let each = variants.iter().flat_map(|variant| {
+        let layouts = op.layouts(variant.name).iter();
+        layouts.map(move |&layout| candidate(op, variant, layout, precision, limits))
+    });
+    each.collect()
 }
 
 /// The CPU's kernel of `op`: f32 on host layouts, whatever the op's precision.
@@ -36,7 +41,13 @@ pub fn on_cpu(op: &dyn Op) -> Candidate {
     }
 }
 
-fn candidate(op: &dyn Op, variant: &VariantEntry, precision: Precision, limits: &Limits) -> Candidate {
+fn candidate(
+    op: &dyn Op,
+    variant: &VariantEntry,
+    maps: Layout,
+    precision: Precision,
+    limits: &Limits,
+) -> Candidate {
     let kernel = KernelPlace {
         op: op.name(),
         variant: variant.name,
@@ -45,16 +56,21 @@ fn candidate(op: &dyn Op, variant: &VariantEntry, precision: Precision, limits: 
             Dialect::OpenClC => Target::OpenCl,
         },
         precision,
-        layout: layout(op.name(), variant.name),
+        layout: if maps == Layout::C4 { layout(op.name(), variant.name) } else { maps },
     };
-    match first_launch(op, variant, limits) {
+    match first_launch(op, variant, maps, limits) {
         Ok(launch) => Candidate { kernel, tensors: ends(&launch, precision), obstacle: None },
         Err(reason) => Candidate { kernel, tensors: [precision.storage(); 2], obstacle: Some(reason) },
     }
 }
 
 /// The launch of the first tile that fits, or why none does.
-fn first_launch(op: &dyn Op, variant: &VariantEntry, limits: &Limits) -> Result<Launch, String> {
+fn first_launch(
+    op: &dyn Op,
+    variant: &VariantEntry,
+    maps: Layout,
+    limits: &Limits,
+) -> Result<Launch, String> {
     if let Some((only, why)) = variant.solo.filter(|(only, _)| *only != limits.dialect) {
         return Err(format!("only in {only}: {why}"));
     }
@@ -65,14 +81,14 @@ fn first_launch(op: &dyn Op, variant: &VariantEntry, limits: &Limits) -> Result<
     let mut reasons = Vec::new();
     for (_, tile) in op.space(limits).into_iter().filter(|(name, _)| *name == variant.name) {
         let work_group = work_group::table(op, variant.name, tile, limits);
-        match op.plan(&Choice { variant: variant.name, tile, work_group }, limits) {
+        match op.plan(&Choice::new(variant.name, tile, work_group).with_layout(maps), limits) {
             Ok(launch) => return Ok(launch),
             Err(error) => reasons.push(reason(error)),
         }
     }
     if reasons.is_empty() {
         // Not in the space: the op says what is missing.
-        let choice = Choice { variant: variant.name, tile: [1; 3], work_group: [1; 3] };
+        let choice = Choice::new(variant.name, [1; 3], [1; 3]).with_layout(maps);
         reasons.extend(op.fits(&choice, limits).err().map(reason));
     }
     reasons.dedup();
@@ -108,8 +124,11 @@ mod tests {
         let limits = Limits::opencl();
         for entry in ops::all() {
             for op in (entry.examples)(Precision::F32).expect("valid examples") {
-                for variant in entry.variants {
-                    let Ok(launch) = first_launch(&*op, variant, &limits) else { continue };
+                let each = entry.variants.iter();
+                let each = each
+                    .flat_map(|variant| op.layouts(variant.name).iter().map(move |maps| (variant, *maps)));
+                for (variant, maps) in each {
+                    let Ok(launch) = first_launch(&*op, variant, maps, &limits) else { continue };
                     let bindings = &launch.spec.interface.bindings;
                     let wanted = if op.name() == "gemm" { Operand::B } else { Operand::Dst };
                     let found = bindings.iter().find(|binding| binding.operand == wanted).expect("bound");
@@ -118,7 +137,8 @@ mod tests {
                         ("gemm", _) | (_, Element::Scalar(_)) => Layout::Nhwc,
                         (_, Element::Vec4(_)) => Layout::C4,
                     };
-                    assert_eq!(super::layout(op.name(), variant.name), layout, "{}", launch.spec.label());
+                    let found = candidate(&*op, variant, maps, Precision::F32, &limits).kernel.layout;
+                    assert_eq!(found, layout, "{}", launch.spec.label());
                 }
             }
         }

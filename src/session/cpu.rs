@@ -30,6 +30,8 @@ enum Place {
 #[derive(Debug)]
 struct Step {
     name: String,
+    /// Why its kernel.
+    source: String,
     kernel: Kernel,
     flops: u64,
     input: Place,
@@ -94,7 +96,7 @@ fn lifetimes(graph: &Graph) -> Result<Vec<Lifetime>> {
 }
 
 impl CpuSession {
-    pub(super) fn new(graph: &Graph) -> Result<Self> {
+    pub(super) fn new(graph: &Graph, sources: &[String]) -> Result<Self> {
         let lifetimes = lifetimes(graph)?;
         let planned = plan(&lifetimes);
         let place = |value: Value| -> Result<Place> {
@@ -111,6 +113,7 @@ impl CpuSession {
             let (kernel, flops) = kernel(graph, node).map_err(|error| error.at_node(node.name()))?;
             steps.push(Step {
                 name: node.name().to_owned(),
+                source: sources.get(index).cloned().unwrap_or_default(),
                 constant: match &kernel {
                     Kernel::Gemm(_) => node.weights.clone(),
                     _ => None,
@@ -179,7 +182,7 @@ impl CpuSession {
                     op,
                     kernel: format!("cpu_{op}_f32"),
                     work_group: [0; 3],
-                    source: "the only kernel".to_owned(),
+                    source: step.source.clone(),
                     time: Duration::ZERO,
                     flops: step.flops,
                 }

@@ -2,6 +2,7 @@
 
 use super::SessionOptions;
 use super::draft::{Draft, Part};
+use super::picks::change_times;
 use super::profile::{NodeTime, Profile};
 use super::resources::{allocate, dispatches};
 use crate::context::Engine;
@@ -10,6 +11,7 @@ use crate::device::Device;
 use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::shape::Shape;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -54,7 +56,8 @@ pub(super) struct DeviceSession {
 impl DeviceSession {
     pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
         let device = engine.device()?;
-        let (draft, ports) = Draft::of(graph, options, device.info())?;
+        let changes = |shape: Shape| change_times(device, shape, options.precision);
+        let (draft, ports) = Draft::of(graph, options, device.info(), &changes)?;
         let resources = allocate(device, &draft)?;
         if !draft.setup.is_empty() {
             let setup = dispatches(device, &draft, &draft.setup, &resources)?;

@@ -1,6 +1,7 @@
 //! A run before anything is allocated or compiled: which kernels, on which values, in which form.
 
 use super::SessionOptions;
+use super::picks::{ChangeTimes, Picks, picks, recorded};
 use super::siblings::{Siblings, siblings};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
@@ -14,12 +15,11 @@ use crate::ops::convert::ConvertOp;
 use crate::ops::{Choice, Launch, Op};
 use crate::plan::Lifetime;
 use crate::shape::Shape;
-use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
+use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
-use crate::tuner::{layout_of, problem_of};
+use crate::tuner::problem_of;
 use half::f16;
 use std::collections::HashMap;
-use std::sync::PoisonError;
 
 /// How a value is stored on the device. A value may be stored in several ways at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +28,29 @@ pub(super) enum Form {
     Rows,
     /// Slices of four channels, of the session's precision.
     C4,
+    /// The same in an image (OpenCL).
+    Image,
+}
+
+impl Form {
+    const ALL: [Form; 3] = [Form::C4, Form::Image, Form::Rows];
+
+    fn layout(self) -> Layout {
+        match self {
+            Form::Rows => Layout::Nhwc,
+            Form::C4 => Layout::C4,
+            Form::Image => Layout::Image2d,
+        }
+    }
+
+    /// What a kernel's operands are: a product's rows, or feature maps in the layout of its choice.
+    fn of(problem: &Problem, choice: &Choice) -> Form {
+        match (problem, choice.layout) {
+            (Problem::Gemm(_), _) => Form::Rows,
+            (_, Layout::Image2d) => Form::Image,
+            _ => Form::C4,
+        }
+    }
 }
 
 /// A stored value: an index into [`Draft::stored`].
@@ -38,8 +61,8 @@ pub(super) struct StoredValue {
     pub(super) bytes: u64,
     /// Inputs, outputs and constants keep a buffer of their own.
     pub(super) pinned: bool,
-    /// Width and height, for an image.
-    pub(super) image: Option<[usize; 2]>,
+    /// Width, height and channels' type, for an image.
+    pub(super) image: Option<([usize; 2], DType)>,
 }
 
 /// What an operand is bound to.
@@ -72,6 +95,14 @@ pub(super) struct Part {
     pub(super) bytes: u64,
 }
 
+/// What a node runs.
+struct Chosen {
+    problem: Problem,
+    choice: Choice,
+    /// Where the choice came from.
+    from: String,
+}
+
 /// Where a graph's inputs and outputs are stored, in its order.
 pub(super) struct Ports {
     pub(super) inputs: Vec<Part>,
@@ -82,6 +113,8 @@ pub(super) struct Ports {
 pub(super) struct Draft<'a> {
     graph: &'a Graph,
     options: &'a SessionOptions,
+    /// What was picked for nodes, by name, before anything was drafted.
+    picks: Picks,
     /// Who the device is in the tuner's record.
     device: DeviceKey,
     pub(super) limits: Limits,
@@ -108,12 +141,14 @@ impl<'a> Draft<'a> {
         graph: &'a Graph,
         options: &'a SessionOptions,
         info: &DeviceInfo,
+        changes: &ChangeTimes<'_>,
     ) -> Result<(Self, Ports)> {
         let mut draft = Draft::new(graph, options, info);
         for &input in graph.inputs() {
             draft.store(input, Form::Rows)?;
         }
         let groups = siblings(graph, &|name| options.choices.contains_key(name))?;
+        draft.picks = picks(graph, options, &groups, &draft.device, &draft.limits, changes)?;
         for node in graph.nodes() {
             let output = node.output();
             let group = groups.iter().find(|group| group.nodes.iter().any(|node| node.output() == output));
@@ -138,6 +173,7 @@ impl<'a> Draft<'a> {
         Draft {
             graph,
             options,
+            picks: Picks::new(),
             device: DeviceKey::of(info),
             limits: info.limits.clone(),
             stored: Vec::new(),
@@ -151,29 +187,29 @@ impl<'a> Draft<'a> {
 
     fn store(&mut self, value: Value, form: Form) -> Result<Stored> {
         let shape = self.graph.shape(value)?;
+        let dtype = self.options.precision.storage();
         let bytes = match form {
-            Form::C4 => Layout::C4.elements(&shape) * self.options.precision.storage().bytes(),
+            Form::C4 | Form::Image => Layout::C4.elements(&shape) * dtype.bytes(),
             Form::Rows => 4 * shape.elements(),
         };
-        let pinned = form == Form::Rows
-            && (self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value));
-        self.stored.push(StoredValue { bytes: bytes as u64, pinned, image: None });
+        let image = (form == Form::Image).then(|| (Layout::image_extent(&shape), dtype));
+        let port = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
+        let pinned = form == Form::Image || (form == Form::Rows && port);
+        self.stored.push(StoredValue { bytes: bytes as u64, pinned, image });
         self.forms.insert((value, form), self.stored.len() - 1);
         Ok(self.stored.len() - 1)
     }
 
-    /// `value` in `form`, converting it if it is stored only in the other.
+    /// `value` in `form`, converting it if it is stored only in others.
     fn read(&mut self, value: Value, form: Form) -> Result<Stored> {
         if let Some(&stored) = self.forms.get(&(value, form)) {
             return Ok(stored);
         }
-        let (other, from, to) = match form {
-            Form::C4 => (Form::Rows, Layout::Nhwc, Layout::C4),
-            _ => (Form::C4, Layout::C4, Layout::Nhwc),
-        };
-        let Some(&source) = self.forms.get(&(value, other)) else {
+        let stored = |form: &Form| Some((*form, *self.forms.get(&(value, *form))?));
+        let Some((other, source)) = Form::ALL.iter().find_map(stored) else {
             return Err(Error::Internal(format!("value {} is read before it is written", value.index())));
         };
+        let (from, to) = (other.layout(), form.layout());
         let target = self.store(value, form)?;
         let name = self.graph.name(value)?.to_owned();
         let op = ConvertOp::new(self.graph.shape(value)?, from, to, self.options.precision)?;
@@ -194,7 +230,8 @@ impl<'a> Draft<'a> {
     fn image(&mut self, name: &str, matrices: usize, k: usize, n: usize, rows: Source) -> Result<Stored> {
         let shape = Shape::nhwc(matrices, k, 1, n);
         let op = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
-        self.stored.push(StoredValue { bytes: 0, pinned: true, image: Some(Layout::image_extent(&shape)) });
+        let image = Some((Layout::image_extent(&shape), DType::F32));
+        self.stored.push(StoredValue { bytes: 0, pinned: true, image });
         let target = self.stored.len() - 1;
         let step = self.convert(format!("{name} (B to image2d)"), &op, rows, target)?;
         match rows {
@@ -215,35 +252,31 @@ impl<'a> Draft<'a> {
         Source::Constant { offset, bytes: length }
     }
 
-    /// The choice for a node, and where it came from.
-    fn choice(&self, node: &Node, op: &dyn Op) -> Result<(Choice, String)> {
+    /// The problem of a node and the choice for it, with where that came from.
+    fn chosen(&self, node: &Node) -> Result<Chosen> {
+        let pick = self.picks.get(node.name());
+        let precision = pick.map_or(self.options.precision, |pick| pick.precision);
+        let problem = self.graph.problem(node, precision)?;
+        let tunable = problem_of(&problem);
+        let op = tunable.op();
         if let Some(choice) = self.options.choices.get(node.name()) {
             op.fits(choice, &self.limits)?;
-            return Ok((*choice, "by hand".to_owned()));
+            return Ok(Chosen { problem, choice: *choice, from: "by hand".to_owned() });
         }
-        if let Some(database) = self.options.tuning.database() {
-            let database = database.lock().unwrap_or_else(PoisonError::into_inner);
-            let problem = ProblemKey::of(op, layout_of(op));
-            let found = database.lookup(&self.device, &problem, &|choice| {
-                op.fits(choice, &self.limits).ok()?;
-                SourceHash::of_kernel(op, choice, &self.limits).ok()
-            });
-            if let Some(found) = found {
-                return Ok((found.choice, found.from.to_string()));
-            }
+        if let Some(pick) = pick {
+            return Ok(Chosen { problem, choice: pick.choice, from: pick.from.clone() });
         }
-        Ok((untuned(op, self.options.work_group, &self.limits)?, "rule".to_owned()))
+        let recorded = recorded(self.options, &self.device, op, Layout::C4, &self.limits);
+        let (choice, from) = match recorded {
+            Some(found) => (found.choice, found.from.to_string()),
+            None => (untuned(op, self.options.work_group, &self.limits)?, "rule".to_owned()),
+        };
+        Ok(Chosen { problem, choice, from })
     }
 
     fn node(&mut self, node: &Node) -> Result<()> {
-        let problem = self.graph.problem(node, self.options.precision)?;
-        let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
-        // The inputs' conversions come before the step, so they are made before its output.
-        for input in node.inputs() {
-            self.read(input, form)?;
-        }
-        let dst = self.store(node.output(), form)?;
-        self.step(node, dst)
+        let chosen = self.chosen(node)?;
+        self.step(node, None, chosen)
     }
 
     /// Nodes that run as one: a step that computes all, and one that gives each its rows.
@@ -260,7 +293,8 @@ impl<'a> Draft<'a> {
         };
         let map = own(Layout::C4.elements(&shape) * precision.storage().bytes(), false);
         let rows = own(4 * shape.elements(), true);
-        self.step(&group.merged, map)?;
+        let chosen = self.chosen(&group.merged)?;
+        self.step(&group.merged, Some(map), chosen)?;
         let step = self.convert(format!("{} (rows)", group.merged.name), &op, Source::Stored(map), rows)?;
         self.steps.push(step);
         let mut offset = 0;
@@ -286,13 +320,13 @@ impl<'a> Draft<'a> {
         Part { stored, offset: 0, bytes: self.stored[stored].bytes }
     }
 
-    /// The step of `node`, which writes `dst`.
-    fn step(&mut self, node: &Node, dst: Stored) -> Result<()> {
-        let problem = self.graph.problem(node, self.options.precision)?;
+    /// The step of `node`, which writes `dst`, or else the node's value. Conversions of what it reads
+    /// come before it.
+    fn step(&mut self, node: &Node, dst: Option<Stored>, chosen: Chosen) -> Result<()> {
+        let Chosen { problem, choice, from } = chosen;
+        let form = Form::of(&problem, &choice);
         let tunable = problem_of(&problem);
         let op = tunable.op();
-        let form = if matches!(problem, Problem::Gemm(_)) { Form::Rows } else { Form::C4 };
-        let (choice, from) = self.choice(node, op)?;
         let launch = op.plan(&choice, &self.limits)?;
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
         for binding in launch.spec.interface.bindings.clone() {
@@ -318,7 +352,10 @@ impl<'a> Draft<'a> {
                     Some(residual) => Source::Stored(self.read(residual, form)?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),
                 },
-                Operand::Dst | Operand::C => Source::Stored(dst),
+                Operand::Dst | Operand::C => Source::Stored(match dst {
+                    Some(stored) => stored,
+                    None => self.store(node.output(), form)?,
+                }),
             };
             sources.push((operand, source));
         }

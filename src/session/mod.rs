@@ -5,6 +5,7 @@ mod cpu;
 mod device;
 mod draft;
 mod offload;
+mod picks;
 mod profile;
 mod resources;
 pub(crate) mod siblings;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::ops::Choice;
+use crate::pick::Place;
 use crate::shape::Shape;
 use crate::tune::journal::Journal;
 use crate::tune::work_group::WorkGroup;
@@ -56,6 +58,25 @@ impl Tuning {
     }
 }
 
+/// How a session picks a node's kernel among those that can run it. Each step's
+/// [`NodeTime::source`] says why it runs what it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Picking {
+    /// The record's verdict where there is one, else the rule for untuned nodes; feature maps in
+    /// buffers.
+    #[default]
+    Rule,
+    /// The kernel of the highest grade against these places ([`crate::pick`]), the most wanted
+    /// first: precisions of the session's storage, and layouts of feature maps. Its tile and
+    /// work-group are the record's or the rule's.
+    Preference(Vec<Place>),
+    /// The kernels whose measured times make the network as a whole fastest: for each node the
+    /// record's verdict with feature maps in buffers or in images, changes of layout between nodes
+    /// counted (they are timed while the session is built). Needs a record with an exact verdict on
+    /// every node.
+    Measured,
+}
+
 /// How a session runs its network.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
@@ -66,7 +87,9 @@ pub struct SessionOptions {
     pub work_group: WorkGroup,
     /// Whether the tuner's record is asked.
     pub tuning: Tuning,
-    /// Kernels chosen by hand, by node name; the others are chosen by rule.
+    /// How a kernel is picked among those that can run a node.
+    pub pick: Picking,
+    /// Kernels chosen by hand, by node name; the others are picked.
     pub choices: BTreeMap<String, Choice>,
 }
 
@@ -132,7 +155,7 @@ impl Session {
                 .collect()
         };
         let runner = match &context.engine {
-            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph)?),
+            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &picks::on_cpu(graph, &options)?)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {

@@ -2,7 +2,6 @@
 
 use super::draft::{Draft, Part, Source, Step, Stored};
 use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
-use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::plan::plan;
@@ -41,7 +40,10 @@ pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resourc
     let mut stored = Vec::with_capacity(draft.stored.len());
     for (index, value) in draft.stored.iter().enumerate() {
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
-            (Some([width, height]), _) => (&device.alloc_image(width, height, DType::F32)?).into(),
+            (Some(([width, height], dtype)), _) => {
+                planned_bytes += value.bytes;
+                (&device.alloc_image(width, height, dtype)?).into()
+            }
             (None, Some(place)) => (&buffers[planned.place[place]]).into(),
             (None, None) => {
                 planned_bytes += value.bytes;

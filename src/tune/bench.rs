@@ -1,6 +1,7 @@
 //! What the tuner needs of a device for one problem. A fake device with a fake clock can stand in.
 
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::Choice;
 use std::time::Duration;
@@ -31,6 +32,11 @@ pub trait Bench {
 
     /// Every (variant, tile) that the op offers.
     fn space(&self) -> Vec<(&'static str, [u32; 3])>;
+
+    /// The layout of the candidates' feature maps.
+    fn layout(&self) -> Layout {
+        Layout::C4
+    }
 
     /// The grid of a variant and tile, in invocations.
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3];

@@ -183,7 +183,7 @@ mod tests {
     fn row(octaves: u32) -> Vec<Choice> {
         (0..=octaves)
             .flat_map(|x| (0..=octaves - x).map(move |y| [1 << x, 1 << y, 1]))
-            .map(|work_group| Choice { variant: "direct", tile: [1, 1, 1], work_group })
+            .map(|work_group| Choice::new("direct", [1, 1, 1], work_group))
             .collect()
     }
 

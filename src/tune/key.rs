@@ -200,20 +200,38 @@ pub struct ChoiceKey {
     pub tile: [u32; 3],
     /// Invocations per work-group.
     pub work_group: [u32; 3],
+    /// The layout of the feature maps, as [`Layout`] prints; rows without it are of buffers.
+    #[serde(default = "buffers", skip_serializing_if = "are_buffers")]
+    pub layout: String,
+}
+
+/// What [`ChoiceKey::layout`] is for feature maps in buffers.
+fn buffers() -> String {
+    Layout::C4.to_string()
+}
+
+fn are_buffers(layout: &str) -> bool {
+    layout == buffers()
 }
 
 impl ChoiceKey {
-    /// The choice, if `op` has such a variant.
+    /// The choice, if `op` has such a variant and its feature maps may have the layout.
     pub fn resolve(&self, op: &str) -> Option<Choice> {
         let entry = ops::all().iter().find(|entry| entry.name == op)?;
         let variant = entry.variants.iter().find(|variant| variant.name == self.variant)?;
-        Some(Choice { variant: variant.name, tile: self.tile, work_group: self.work_group })
+        let layout = [Layout::C4, Layout::Image2d].into_iter().find(|it| it.to_string() == self.layout)?;
+        Some(Choice::new(variant.name, self.tile, self.work_group).with_layout(layout))
     }
 }
 
 impl From<Choice> for ChoiceKey {
     fn from(choice: Choice) -> Self {
-        ChoiceKey { variant: choice.variant.to_owned(), tile: choice.tile, work_group: choice.work_group }
+        ChoiceKey {
+            variant: choice.variant.to_owned(),
+            tile: choice.tile,
+            work_group: choice.work_group,
+            layout: choice.layout.to_string(),
+        }
     }
 }
 
@@ -221,7 +239,8 @@ impl fmt::Display for ChoiceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [tx, ty, tz] = self.tile;
         let [x, y, z] = self.work_group;
-        write!(f, "{} tile {tx}x{ty}x{tz} work-group ({x},{y},{z})", self.variant)
+        let images = if are_buffers(&self.layout) { String::new() } else { format!(" {}", self.layout) };
+        write!(f, "{}{images} tile {tx}x{ty}x{tz} work-group ({x},{y},{z})", self.variant)
     }
 }
 

@@ -7,19 +7,21 @@
 //! operand set that is that large by itself exists once. Sixteen sets of a tiny problem still fit a
 //! cache; there every candidate profits alike.
 
+mod images;
+
 use super::bench::{Bench, Check};
 use super::clock::Clock;
 use super::problem::{Expectation, Operands, Problem};
 use super::quirks::Policy;
-use super::work_group::{WorkGroup, table, untuned};
-use crate::device::{Device, Dispatch, Memory, Pipeline, Recording, Resource, Slice, family};
+use super::work_group::{WorkGroup, table, untuned_in};
+use crate::device::{Device, Dispatch, Memory, Pipeline, Recording, Resource, family};
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::convert::{self, ConvertOp};
-use crate::ops::{Choice, Launch, Op};
+use crate::ops::{Choice, Launch};
 use crate::shape::Shape;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -38,6 +40,8 @@ const SHORT: Duration = Duration::from_micros(500);
 pub struct OpBench {
     device: Arc<dyn Device>,
     problem: Problem,
+    /// Of the feature maps of every candidate.
+    layout: Layout,
     operands: Operands,
     expected: Expectation,
     clock: Clock,
@@ -112,11 +116,20 @@ impl OpBench {
             policy,
             sets: cache.div_ceil(bytes).clamp(1, MOST_SETS),
             problem,
+            layout: Layout::C4,
             resources: HashMap::new(),
             prepared: HashMap::new(),
             turn: 0,
             start: Instant::now(),
         })
+    }
+
+    /// The same problem with feature maps in `layout`. Each layout has candidates, a default and a
+    /// verdict of its own: what a change of layout costs depends on the network around the node.
+    #[must_use]
+    pub fn in_layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
     }
 
     /// The clock, calibrated once the first candidate was sampled.
@@ -186,33 +199,6 @@ impl OpBench {
         Ok(slice.into())
     }
 
-    /// A product's right operand as an image: row `term` of `B` is a row of pixels.
-    fn image(&self, key: &Key, values: &[f32]) -> Result<Resource> {
-        let Problem::Gemm(op) = &self.problem else {
-            return Err(Error::Internal(format!("{} as an image", key.operand.name())));
-        };
-        let matrices = if op.shared_b { 1 } else { op.batch };
-        let rows: Vec<f32> = (0..matrices * op.k)
-            .flat_map(|row| (0..op.n).map(move |column| (row, column)))
-            .filter_map(|(row, column)| values.get(op.index_b(row / op.k, row % op.k, column)).copied())
-            .collect();
-        let shape = Shape::nhwc(matrices, op.k, 1, op.n);
-        let [width, height] = Layout::image_extent(&shape);
-        let image = Resource::from(&self.device.alloc_image(width, height, key.dtype)?);
-        let convert = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, op.precision)?;
-        let limits = &self.device.info().limits;
-        let launch = convert.plan(&untuned(&convert, WorkGroup::Table, limits)?, limits)?;
-        let dispatch = Dispatch {
-            pipeline: self.device.compile(&launch.spec.render(limits.dialect)?)?,
-            resources: vec![self.buffer(&rows, DType::F32)?, image.clone()],
-            groups: launch.groups(),
-            params: launch.params,
-        };
-        self.device.submit(&self.device.record(&[dispatch])?)?;
-        self.device.wait()?;
-        Ok(image)
-    }
-
     fn prepared(&self, choice: &Choice) -> Result<&Prepared> {
         let prepared = self.prepared.get(choice);
         prepared.ok_or_else(|| Error::Internal(format!("{choice} runs before it is compiled")))
@@ -238,12 +224,10 @@ impl OpBench {
     }
 
     /// The destination of set 0 and the type of its elements.
-    fn target(&self, prepared: &Prepared) -> Result<(Slice, DType)> {
+    fn target(&self, prepared: &Prepared) -> Result<(Resource, DType)> {
         let key = prepared.arguments.iter().find(|key| is_output(key.operand));
-        match key.and_then(|key| Some((self.resources.get(key)?.first()?, key.dtype))) {
-            Some((Resource::Buffer(slice), dtype)) => Ok((slice.clone(), dtype)),
-            _ => Err(Error::Internal("a kernel without a destination".to_owned())),
-        }
+        key.and_then(|key| Some((self.resources.get(key)?.first()?.clone(), key.dtype)))
+            .ok_or_else(|| Error::Internal("a kernel without a destination".to_owned()))
     }
 
     /// Finds the clock's resolution with a kernel that was found correct.
@@ -265,11 +249,18 @@ impl OpBench {
 
 impl Bench for OpBench {
     fn default_choice(&self) -> Result<Choice> {
-        untuned(self.problem.op(), WorkGroup::Table, self.limits())
+        untuned_in(self.problem.op(), WorkGroup::Table, self.layout, self.limits())
     }
 
     fn space(&self) -> Vec<(&'static str, [u32; 3])> {
-        self.problem.op().space(self.limits())
+        let op = self.problem.op();
+        let mut space = op.space(self.limits());
+        space.retain(|(variant, _)| op.layouts(variant).contains(&self.layout));
+        space
+    }
+
+    fn layout(&self) -> Layout {
+        self.layout
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
@@ -311,7 +302,11 @@ impl Bench for OpBench {
         let Some(binding) = bindings.iter().find(|binding| is_output(binding.operand)) else {
             return Err(Error::Internal("a kernel without a destination".to_owned()));
         };
-        let before = encode(&self.stored(choice, binding)?, dtype);
+        let before = self.stored(choice, binding)?;
+        let Resource::Buffer(target) = target else {
+            return Ok(self.expected.compare(&self.run_on_image(prepared, &target, &before, dtype)?));
+        };
+        let before = encode(&before, dtype);
         let read = self.device.run(&[(&target, &before)], &recording, &[&target])?;
         Ok(self.expected.compare(&dtype.decode(read.first().map_or(&[], Vec::as_slice))))
     }

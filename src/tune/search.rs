@@ -105,13 +105,15 @@ pub(super) fn candidates(
         Search::Exhaustive | Search::Budget(_) => Some(exhaustive),
     };
     if let Some(generator) = generator {
+        let choice =
+            |variant, tile, work_group| Choice::new(variant, tile, work_group).with_layout(bench.layout());
         for (variant, tile) in bench.space() {
-            list.push(Choice { variant, tile, work_group: bench.table(variant, tile) });
+            list.push(choice(variant, tile, bench.table(variant, tile)));
             let mut guesses = bench.work_groups(variant, tile);
             if guesses.is_empty() {
                 guesses = generator(bench.grid(variant, tile), bench.limits());
             }
-            let guesses = guesses.into_iter().map(|work_group| Choice { variant, tile, work_group });
+            let guesses = guesses.into_iter().map(|work_group| choice(variant, tile, work_group));
             list.extend(guesses.filter(|choice| bench.fits(choice).is_ok()));
         }
     }

@@ -2,6 +2,7 @@
 
 use super::tables;
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Op};
 
@@ -48,7 +49,7 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
     if !made_for.is_empty() {
         let fitting = made_for
             .iter()
-            .find(|&&work_group| op.fits(&Choice { variant, tile, work_group }, limits).is_ok());
+            .find(|&&work_group| op.fits(&Choice::new(variant, tile, work_group), limits).is_ok());
         return *fitting.unwrap_or(&made_for[0]);
     }
     let size = match (op.name(), variant) {
@@ -83,16 +84,39 @@ fn enough_invocations(limits: &Limits) -> u64 {
 /// # Errors
 /// If no kernel can run; the error lists every candidate with its reason.
 pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Choice> {
+    untuned_in(op, work_group, Layout::C4, limits)
+}
+
+/// As [`untuned`], of the kernels whose feature maps can be in `layout`.
+///
+/// # Errors
+/// Those of [`untuned`].
+pub fn untuned_in(op: &dyn Op, work_group: WorkGroup, layout: Layout, limits: &Limits) -> Result<Choice> {
+    untuned_of(op, &|_| true, work_group, layout, limits)
+}
+
+/// As [`untuned_in`], of the variants that `wanted` names.
+pub(crate) fn untuned_of(
+    op: &dyn Op,
+    wanted: &dyn Fn(&str) -> bool,
+    work_group: WorkGroup,
+    layout: Layout,
+    limits: &Limits,
+) -> Result<Choice> {
     // A depthwise window is short: its loads are in flight together, and few invocations suffice.
     let enough = enough_invocations(limits) / if op.name() == "depthwise" { 4 } else { 1 };
     let mut best: Option<(u64, Choice)> = None;
     let mut refused = Vec::new();
-    for (variant, tile) in op.space(limits) {
+    for (variant, tile) in op.space(limits).into_iter().filter(|(variant, _)| wanted(variant)) {
+        if !op.layouts(variant).contains(&layout) {
+            refused.push(format!("{}_{variant}: no feature maps in {layout}", op.name()));
+            continue;
+        }
         let work_group = match work_group {
             WorkGroup::Table => table(op, variant, tile, limits),
             WorkGroup::Fixed(size) => size,
         };
-        let choice = Choice { variant, tile, work_group };
+        let choice = Choice::new(variant, tile, work_group).with_layout(layout);
         if let Err(error) = op.fits(&choice, limits) {
             refused.push(error.to_string());
             continue;

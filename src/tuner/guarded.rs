@@ -1,6 +1,7 @@
 //! A bench that writes down what it is about to run, and refuses what the record bars.
 
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::Choice;
 use crate::tune::db::Database;
@@ -72,6 +73,10 @@ impl Bench for Guarded<'_> {
 
     fn space(&self) -> Vec<(&'static str, [u32; 3])> {
         self.bench.space()
+    }
+
+    fn layout(&self) -> Layout {
+        self.bench.layout()
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {

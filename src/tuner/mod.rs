@@ -2,6 +2,7 @@
 //! other, each candidate checked before it is timed, every verdict written to the record.
 
 mod guarded;
+mod jobs;
 mod report;
 mod rows;
 
@@ -11,15 +12,15 @@ use crate::context::Context;
 use crate::device::Device;
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node};
+use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::ops::{Choice, Op};
-use crate::session::siblings::siblings;
 use crate::tune::db::{Database, Row, Verdict as RowVerdict};
 use crate::tune::journal::Journal;
-use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
+use crate::tune::key::DeviceKey;
 use crate::tune::{OpBench, Problem, Progress, Search, Trial, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
+use jobs::Job;
 use rows::{recalled, recorded, same_trial, timing};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,14 +45,6 @@ pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
 /// The layout that the op's feature maps have in a session.
 pub(crate) fn layout_of(op: &dyn Op) -> Layout {
     if op.name() == "gemm" { Layout::Nhwc } else { Layout::C4 }
-}
-
-/// A distinct problem still to be tuned.
-#[derive(Debug, Clone)]
-struct Job {
-    nodes: Vec<String>,
-    problem: Problem,
-    key: ProblemKey,
 }
 
 /// The problem being tuned.
@@ -84,6 +77,8 @@ pub struct Tuner {
     /// For all problems together, in place of a search's own.
     budget: Option<Duration>,
     precision: Precision,
+    /// Of feature maps, C4 among them.
+    layouts: Vec<Layout>,
     seed: u64,
     retune: bool,
     jobs: VecDeque<Job>,
@@ -118,6 +113,7 @@ impl Tuner {
     pub fn on(device: Arc<dyn Device>) -> Self {
         let report = Report { device: device.info().to_string(), ..Default::default() };
         Tuner {
+            layouts: jobs::worth_trying(&device.info().limits),
             device,
             database: Arc::new(Mutex::new(Database::in_memory())),
             journal: None,
@@ -176,6 +172,15 @@ impl Tuner {
         self
     }
 
+    /// Layouts of feature maps that are tried beside C4, which always is: each has verdicts of its
+    /// own. The default is [`Layout::Image2d`] on GPUs that read images through a cache of their
+    /// own (Adreno, Mali, PowerVR), under OpenCL.
+    #[must_use]
+    pub fn layouts(mut self, layouts: &[Layout]) -> Self {
+        self.layouts = layouts.to_vec();
+        self
+    }
+
     /// Decides the order of candidates and samples.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -186,56 +191,6 @@ impl Tuner {
     /// The record.
     pub fn shared_database(&self) -> SharedDatabase {
         Arc::clone(&self.database)
-    }
-
-    /// Lines up the problems of `graph`'s nodes; equal ones are tuned once, and those that the
-    /// record has an exact verdict on are left out (see [`Tuner::retune`]).
-    ///
-    /// # Errors
-    /// If a node's shapes are inconsistent, which the graph's own checks rule out.
-    pub fn begin(&mut self, graph: &Graph) -> Result<()> {
-        let groups = siblings(graph, &|_| false)?;
-        for group in &groups {
-            let problem = graph.problem(&group.merged, self.precision)?;
-            self.line_up(&group.merged.name, problem_of(&problem));
-        }
-        let merged =
-            |node: &Node| groups.iter().flat_map(|group| &group.nodes).any(|one| one.output == node.output);
-        for node in graph.nodes().iter().filter(|node| !merged(node)) {
-            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
-        }
-        Ok(())
-    }
-
-    /// Lines up one problem, under a name for the report.
-    pub fn begin_problem(&mut self, name: &str, problem: Problem) {
-        self.line_up(name, problem);
-    }
-
-    fn line_up(&mut self, name: &str, problem: Problem) {
-        let op = problem.op();
-        let key = ProblemKey::of(op, layout_of(op));
-        if let Some(job) = self.jobs.iter_mut().find(|job| job.key == key) {
-            job.nodes.push(name.to_owned());
-            return;
-        }
-        let exact = self.lookup(op, &key).is_some_and(|(_, exact)| exact);
-        if self.retune || !exact {
-            self.jobs.push_back(Job { nodes: vec![name.to_owned()], problem, key });
-            self.problems += 1;
-        }
-    }
-
-    /// The record's choice, and whether it is for exactly this problem.
-    fn lookup(&self, op: &dyn Op, problem: &ProblemKey) -> Option<(Choice, bool)> {
-        let limits = &self.device.info().limits;
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = DeviceKey::of(self.device.info());
-        let found = database.lookup(&key, problem, &|choice| {
-            op.fits(choice, limits).ok()?;
-            SourceHash::of_kernel(op, choice, limits).ok()
-        })?;
-        Some((found.choice, found.from == crate::tune::db::Source::Exact))
     }
 
     /// Works for about `budget` and returns how far it is: for an application that tunes a few
@@ -327,13 +282,9 @@ impl Tuner {
 
     fn open(&self, job: Job) -> Result<Current> {
         let limits = self.device.info().limits.clone();
-        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?;
+        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?.in_layout(job.layout);
         let search = match self.budget {
-            // What is left, shared evenly by the problems that are left.
-            Some(budget) => {
-                let left = budget.saturating_sub(self.report.spent);
-                Search::Budget(left / u32::try_from(self.jobs.len() + 1).unwrap_or(u32::MAX))
-            }
+            Some(budget) => Search::Budget(self.share(&job, budget.saturating_sub(self.report.spent))),
             None => self.search,
         };
         let warm: Vec<Choice> =
@@ -392,6 +343,7 @@ impl Tuner {
             nodes: current.job.nodes.clone(),
             op: current.job.problem.op().name(),
             problem: current.job.key.shape.clone(),
+            layout: current.job.layout,
             default: verdict.default,
             choice: verdict.choice,
             default_time,

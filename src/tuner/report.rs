@@ -1,5 +1,6 @@
 //! How far a tuning run is, and what it found, node by node.
 
+use crate::layout::Layout;
 use crate::ops::Choice;
 use crate::tune::Trial;
 use std::fmt;
@@ -34,6 +35,8 @@ pub struct ProblemReport {
     pub op: &'static str,
     /// The problem, as the record's key has it.
     pub problem: String,
+    /// The layout of the feature maps.
+    pub layout: Layout,
     /// What an untuned session runs.
     pub default: Choice,
     /// What to run: the default where nothing is significantly faster. None if no candidate gives
@@ -55,6 +58,15 @@ pub struct ProblemReport {
     pub trials: Vec<Trial>,
 }
 
+impl ProblemReport {
+    fn title(&self) -> String {
+        match self.layout {
+            Layout::C4 => format!("{} {}", self.op, self.problem),
+            layout => format!("{} {} {layout}", self.op, self.problem),
+        }
+    }
+}
+
 /// What a tuning run found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
@@ -69,9 +81,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// The sum over all nodes of the default's and the choice's median times, where both are known.
+    /// The sum over all nodes of the default's and the choice's median times, where both are known,
+    /// with feature maps in buffers.
     pub fn totals(&self) -> (Duration, Duration) {
-        let timed = self.problems.iter().filter_map(|problem| {
+        let in_buffers = self.problems.iter().filter(|problem| problem.layout == Layout::C4);
+        let timed = in_buffers.filter_map(|problem| {
             let nodes = u32::try_from(problem.nodes.len()).unwrap_or(u32::MAX);
             Some((problem.default_time?.checked_mul(nodes)?, problem.time?.checked_mul(nodes)?))
         });
@@ -86,7 +100,7 @@ fn microseconds(time: Option<Duration>) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} ({})", self.device, self.clock)?;
-        let width = self.problems.iter().map(|p| p.problem.len() + p.op.len() + 1).max().unwrap_or(0);
+        let width = self.problems.iter().map(|problem| problem.title().len()).max().unwrap_or(0);
         writeln!(
             f,
             "{:>5}  {:width$}  {:>10}  {:>10}  {:>8}  choice",
@@ -108,7 +122,7 @@ impl fmt::Display for Report {
                 f,
                 "{:>5}  {:width$}  {:>10}  {:>10}  {:>8.2}  {choice}{}",
                 problem.nodes.len(),
-                format!("{} {}", problem.op, problem.problem),
+                problem.title(),
                 microseconds(problem.default_time),
                 microseconds(problem.time),
                 problem.speed_up,

@@ -13,7 +13,7 @@ use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
+    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
 };
 
 /// How many kernels a case is run with.
@@ -64,6 +64,13 @@ impl Case {
                 choices.extend(made_for.into_iter().take(groups.len()));
             }
         }
+        // The same kernels with their feature maps in images, where they can have them.
+        let images = choices.iter().flat_map(|choice| {
+            let layouts = self.problem.op().layouts(choice.variant).iter();
+            layouts.filter(|&&layout| layout != choice.layout).map(|&layout| choice.with_layout(layout))
+        });
+        let images: Vec<Choice> = images.filter(|_| limits.dialect == Dialect::OpenClC).collect();
+        choices.extend(images);
         choices
     }
 }
@@ -71,7 +78,7 @@ impl Case {
 /// The choices with the work-groups that a kernel is made for and that fit the device.
 fn made_for(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> Vec<Choice> {
     let choices = op.work_groups(variant, tile).into_iter();
-    let choices = choices.map(|work_group| Choice { variant, tile, work_group });
+    let choices = choices.map(|work_group| Choice::new(variant, tile, work_group));
     choices.filter(|choice| op.fits(choice, limits).is_ok()).collect()
 }
 
@@ -91,7 +98,7 @@ pub(crate) fn choice(
     let depth = tile[2];
     let work_group =
         if variant == "split" { [x, y.min(256 / (x * depth)).max(1), depth] } else { work_group };
-    Choice { variant, tile, work_group }
+    Choice::new(variant, tile, work_group)
 }
 
 /// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, or an op.

@@ -164,7 +164,14 @@ impl Problem {
                     .map(|(row, column)| stored[op.index_b(row / op.k, row % op.k, column)]);
                 (Shape::nhwc(matrices, op.k, 1, op.n), Some(rows.collect()))
             }
-            _ => panic!("no convolution reads images"),
+            _ => {
+                let conv = self.convolution().expect("a convolution");
+                match operand {
+                    Operand::Src => (conv.input, operands.get(&operand).cloned()),
+                    Operand::Dst => (conv.output, Some(vec![f32::NAN; conv.output.elements()])),
+                    _ => (conv.output, operands.get(&operand).cloned()),
+                }
+            }
         }
     }
 }
@@ -195,7 +202,7 @@ fn conversion(
     dst: &Resource,
 ) -> diptych::Result<Dispatch> {
     let (variant, tile) = op.space(&device.info().limits)[0];
-    let choice = Choice { variant, tile, work_group: [8, 4, 1] };
+    let choice = Choice::new(variant, tile, [8, 4, 1]);
     dispatch(device, op, &choice, &|_| {}, &mut |binding| {
         Ok(if binding.operand == Operand::Dst { dst.clone() } else { src.clone() })
     })
@@ -272,8 +279,10 @@ fn run(
                 let op = ConvertOp::new(shape, Layout::Image2d, Layout::C4, precision)?;
                 after.push(conversion(device, &op, &image, &guarded.slice.clone().into())?);
                 target = Some(guarded);
-            } else {
-                let guarded = Guarded::new(device, Element::Scalar(DType::F32), &values.unwrap_or_default())?;
+            }
+            // What is read, or NaN where a convolution writes: a pixel that it leaves out is seen.
+            if let Some(values) = values {
+                let guarded = Guarded::new(device, Element::Scalar(DType::F32), &values)?;
                 let op = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, precision)?;
                 before.push(conversion(device, &op, &guarded.slice.clone().into(), &image)?);
                 inputs.push(guarded);

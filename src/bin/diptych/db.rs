@@ -299,7 +299,7 @@ mod tests {
             precision: "f32".to_owned(),
             layout: "c4".to_owned(),
         };
-        let choice = Choice { variant: "micro", tile: [4, 2, 1], work_group: [x, 8, 1] };
+        let choice = Choice::new("micro", [4, 2, 1], [x, 8, 1]);
         let key = Key::new(&device, &problem, choice, Some(SourceHash::of("text")));
         let time = Timing {
             median_ns: 18_400,

@@ -144,7 +144,7 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
             // Not every tile that is asked for can be divided by.
             WorkGroup::Table => work_group::table(op, variant, tile.map(|extent| extent.max(1)), limits),
         };
-        match op.plan(&Choice { variant, tile, work_group }, limits) {
+        match op.plan(&Choice::new(variant, tile, work_group), limits) {
             Ok(launch) => return Ok(launch),
             Err(error) => refused.push(error.to_string()),
         }

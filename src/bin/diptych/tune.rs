@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diptych::tune::Search;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
-use diptych::{Backend, Context, Precision, Report, Tuner, TunerProgress, tflite};
+use diptych::{Backend, Context, Layout, Precision, Report, Tuner, TunerProgress, tflite};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -47,6 +47,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
 
+    /// Layouts of feature maps to try beside c4: image2d keeps them in OpenCL images. Without it,
+    /// what suits the GPU's family.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LAYOUT,..")]
+    pub(crate) layouts: Vec<LayoutName>,
+
     /// Time again what the record has a verdict on.
     #[arg(long)]
     pub(crate) retune: bool,
@@ -65,6 +70,24 @@ pub(crate) enum SearchName {
     Fast,
     /// Every kernel and tile with every work-group.
     Exhaustive,
+}
+
+/// A layout of feature maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayoutName {
+    /// Slices of four channels in a buffer.
+    C4,
+    /// Slices side by side in an image.
+    Image2d,
+}
+
+impl LayoutName {
+    fn layout(self) -> Layout {
+        match self {
+            LayoutName::C4 => Layout::C4,
+            LayoutName::Image2d => Layout::Image2d,
+        }
+    }
 }
 
 /// A precision.
@@ -174,6 +197,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             let budget = Duration::try_from_secs_f64(seconds)
                 .with_context(|| format!("--budget {seconds}: wanted a number of seconds"))?;
             tuner = tuner.budget(budget);
+        }
+        if !arguments.layouts.is_empty() {
+            let layouts: Vec<Layout> = arguments.layouts.iter().map(|name| name.layout()).collect();
+            tuner = tuner.layouts(&layouts);
         }
         line_up(&mut tuner, arguments)?;
         let bar = bar(&backend.to_string())?;

@@ -205,22 +205,24 @@ impl Lane<'_> {
         .map(|_| ())
     }
 
-    /// Enqueues a copy from `memory` to `bytes` and returns at once.
+    /// Enqueues a copy from `memory` to `bytes`; returns once it is done if `blocking`.
     ///
     /// # Safety
-    /// Nobody uses `bytes` until the command has completed. The range lies within `memory`.
+    /// Unless `blocking`, nobody uses `bytes` until the command has completed. The range lies
+    /// within `memory`.
     pub(super) unsafe fn read(
         self,
         memory: cl_mem,
         offset: usize,
         bytes: &mut [u8],
         want: Want,
+        blocking: bool,
     ) -> Result<Option<Owned<Event>>> {
         self.enqueue("clEnqueueReadBuffer", want, |runtime, queue, event| {
             runtime.clEnqueueReadBuffer(
                 queue,
                 memory,
-                cl3::memory::CL_FALSE,
+                cl_uint::from(blocking),
                 offset,
                 bytes.len(),
                 bytes.as_mut_ptr().cast(),

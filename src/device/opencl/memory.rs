@@ -197,19 +197,20 @@ impl<'a> Range<'a> {
         unsafe { lane.write(self.memory.raw(), self.offset, bytes, blocking) }
     }
 
-    /// Enqueues a copy of it to `bytes`.
+    /// Enqueues a copy of it to `bytes`; returns once it is done if `blocking`.
     ///
     /// # Safety
-    /// `bytes` come from [`Range::host_copy`], and nobody uses them until the command has
-    /// completed.
+    /// `bytes` come from [`Range::host_copy`], and unless `blocking` nobody uses them until the
+    /// command has completed.
     pub(super) unsafe fn read(
         &self,
         lane: Lane<'_>,
         bytes: &mut [u8],
         want: Want,
+        blocking: bool,
     ) -> Result<Option<Owned<Event>>> {
         // SAFETY: promised by the caller.
-        unsafe { lane.read(self.memory.raw(), self.offset, bytes, want) }
+        unsafe { lane.read(self.memory.raw(), self.offset, bytes, want, blocking) }
     }
 }
 
@@ -230,7 +231,7 @@ pub(super) fn read(inner: &Inner, slice: &Slice) -> Result<Vec<u8>> {
         let _order = inner.order.enter()?;
         // SAFETY: `drain` outlasts every way out of this function and waits for the command, and
         // `bytes` outlast `drain`. Test: `saxpy_runs`.
-        unsafe { range.read(lane, &mut bytes, Want::Event) }?
+        unsafe { range.read(lane, &mut bytes, Want::Event, false) }?
     };
     lane.wait(event.as_ref())?;
     drain.done();

@@ -9,6 +9,7 @@ use super::Conv2dOp;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand, Scalar, Value};
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::plan::{Choice, Launch, Op};
@@ -152,6 +153,10 @@ impl Op for Conv2dOp {
         [extent(output.w).div_ceil(tile[0]), extent(output.h), tiles * extent(output.n)]
     }
 
+    fn layouts(&self, variant: &'static str) -> &'static [Layout] {
+        if variant == "direct" { spec::MAPS } else { &[Layout::C4] }
+    }
+
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
         if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
     }
@@ -162,6 +167,7 @@ impl Op for Conv2dOp {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
+        spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
         if choice.variant == "split" {
             split::check(OP, choice, self.0.precision, limits)?;
@@ -191,7 +197,7 @@ impl Op for Conv2dOp {
             params.push(("group_outputs", unsigned(problem.group_outputs())));
         }
         let mut constants = spec::window_constants(problem);
-        let mut bindings = spec::convolution_bindings(problem);
+        let mut bindings = spec::convolution_bindings(problem, choice);
         match choice.variant {
             "split" => {
                 constants.extend(split::constants(problem.input.slices(), choice));

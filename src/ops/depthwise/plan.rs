@@ -6,6 +6,7 @@ use super::DepthwiseOp;
 use crate::dtype::Precision;
 use crate::emit::{Operand, Scalar, Value};
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
@@ -76,12 +77,17 @@ impl Op for DepthwiseOp {
         [extent(output.w).div_ceil(tile[0]), extent(output.h), extent(output.slices()) * extent(output.n)]
     }
 
+    fn layouts(&self, variant: &'static str) -> &'static [Layout] {
+        if variant == "direct" { spec::MAPS } else { &[Layout::C4] }
+    }
+
     fn dst_depth(&self) -> u32 {
         extent(self.0.output.slices())
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
+        spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)
     }
 
@@ -112,7 +118,7 @@ impl Op for DepthwiseOp {
         if choice.variant == "rows" {
             constants.push(("TILE_X", Value::U32(choice.tile[0])));
         }
-        let interface = spec::interface(spec::convolution_bindings(problem), &params);
+        let interface = spec::interface(spec::convolution_bindings(problem, choice), &params);
         Ok(Launch {
             spec: spec::kernel(OP, choice, constants, problem.precision, problem.epilogue, interface),
             params: params.into_iter().map(|(_, value)| value).collect(),

@@ -88,7 +88,7 @@ pub(super) fn work_groups(variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]
     if (variant, tile) == ("matrix", TILES[0]) {
         waves.swap(0, 1);
     }
-    let choices = waves.map(|[x, y]| Choice { variant, tile, work_group: [WAVE * x, y, 1] }).into_iter();
+    let choices = waves.map(|[x, y]| Choice::new(variant, tile, [WAVE * x, y, 1])).into_iter();
     let even = choices.filter(|choice| Staging::of(variant == "matrix_ptx", choice, USUAL_LOCAL).is_some());
     even.map(|choice| choice.work_group).collect()
 }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn the_default_keeps_several_steps_in_48_kib() {
         let staging = |variant, tile, work_group| {
-            Staging::of(variant == "matrix_ptx", &Choice { variant, tile, work_group }, 49152)
+            Staging::of(variant == "matrix_ptx", &Choice::new(variant, tile, work_group), 49152)
         };
         let ptx = staging("matrix_ptx", [8, 4, 1], [64, 2, 1]).expect("it fits");
         assert_eq!((ptx.step, ptx.covers, ptx.stages, ptx.bytes), (32, [128, 128], 3, 49152));

@@ -8,6 +8,7 @@ use super::PointwiseOp;
 use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
@@ -70,6 +71,10 @@ impl Op for PointwiseOp {
         }
     }
 
+    fn layouts(&self, variant: &'static str) -> &'static [Layout] {
+        if variant == "direct" { spec::MAPS } else { &[Layout::C4] }
+    }
+
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
         if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
     }
@@ -80,6 +85,7 @@ impl Op for PointwiseOp {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
+        spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
         if choice.variant == "split" {
             split::check(OP, choice, self.0.precision, limits)?;
@@ -109,7 +115,7 @@ impl Op for PointwiseOp {
                 (plane.into_iter().chain(slices).collect(), tile)
             }
         };
-        let interface = spec::interface(spec::convolution_bindings(problem), &params);
+        let interface = spec::interface(spec::convolution_bindings(problem, choice), &params);
         Ok(Launch {
             spec: spec::kernel(OP, choice, constants, problem.precision, problem.epilogue, interface),
             params: params.into_iter().map(|(_, value)| value).collect(),

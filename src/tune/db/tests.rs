@@ -14,7 +14,8 @@ pub(super) fn problem(width: u32) -> ProblemKey {
 
 /// A row of the kernel with text `text` and a work-group of `x` invocations, measured at `unix_ms`.
 pub(super) fn row(device: &DeviceKey, width: u32, x: u32, text: &str, verdict: Verdict, unix_ms: u64) -> Row {
-    let choice = ChoiceKey { variant: "micro".into(), tile: [4, 2, 1], work_group: [x, 1, 1] };
+    let choice =
+        ChoiceKey { variant: "micro".into(), tile: [4, 2, 1], work_group: [x, 1, 1], layout: "c4".into() };
     let key = Key {
         device: device.clone(),
         problem: problem(width),

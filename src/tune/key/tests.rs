@@ -66,12 +66,29 @@ fn the_distance_is_in_doublings_and_only_between_equal_kernels() {
 
 #[test]
 fn a_variant_is_known_by_its_op() {
-    let key = ChoiceKey { variant: "micro".into(), tile: [4, 2, 1], work_group: [8, 8, 1] };
+    let key =
+        ChoiceKey { variant: "micro".into(), tile: [4, 2, 1], work_group: [8, 8, 1], layout: "c4".into() };
     let choice = key.resolve("pointwise").expect("pointwise has micro");
     assert_eq!(ChoiceKey::from(choice), key);
     assert_eq!(key.to_string(), choice.to_string());
     assert_eq!(key.resolve("convert"), None);
     assert_eq!(key.resolve("no such op"), None);
+}
+
+#[test]
+fn rows_of_before_layouts_are_of_buffers() {
+    let old = r#"{"variant":"direct","tile":[1,1,1],"work_group":[8,4,8]}"#;
+    let key: ChoiceKey = serde_json::from_str(old).expect("an old row's choice");
+    let choice = key.resolve("pointwise").expect("pointwise has direct");
+    assert_eq!(choice.layout, Layout::C4);
+    assert_eq!(serde_json::to_string(&key).expect("text"), old, "and are written as they were");
+    let images = ChoiceKey::from(choice.with_layout(Layout::Image2d));
+    assert_eq!(images.to_string(), "direct image2d tile 1x1x1 work-group (8,4,8)");
+    let text = serde_json::to_string(&images).expect("text");
+    assert_eq!(serde_json::from_str::<ChoiceKey>(&text).expect("a choice"), images, "{text}");
+    assert_eq!(images.resolve("pointwise"), Some(choice.with_layout(Layout::Image2d)));
+    let tomorrow = ChoiceKey { layout: "image3d".into(), ..images };
+    assert_eq!(tomorrow.resolve("pointwise"), None);
 }
 
 #[test]
@@ -86,7 +103,7 @@ fn a_kernels_hash_tells_all_but_extents() {
     };
     let hash = |op: &dyn Op, x: u32, limits: &Limits| {
         let (variant, tile) = op.space(limits)[0];
-        let choice = Choice { variant, tile, work_group: [x, 1, 1] };
+        let choice = Choice::new(variant, tile, [x, 1, 1]);
         SourceHash::of_kernel(op, &choice, limits).expect("the kernel's text")
     };
     for limits in [Limits::webgpu(), Limits::opencl()] {

@@ -179,7 +179,7 @@ fn log(time: Duration) -> f64 {
 pub(super) fn explorer(bench: &dyn Bench, list: &[Choice], entries: &[Entry], warm: usize) -> Explorer {
     let mut first: Vec<usize> = (0..warm.min(list.len())).collect();
     for (variant, tile) in bench.space() {
-        let choice = Choice { variant, tile, work_group: bench.table(variant, tile) };
+        let choice = Choice::new(variant, tile, bench.table(variant, tile)).with_layout(bench.layout());
         first.extend(list.iter().position(|listed| *listed == choice));
     }
     let mut explorer = Explorer::new(list, first);

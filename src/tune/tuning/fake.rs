@@ -44,7 +44,7 @@ pub(super) struct Fake {
 }
 
 pub(super) fn choice(x: u32, y: u32, z: u32) -> Choice {
-    Choice { variant: "direct", tile: [1, 1, 1], work_group: [x, y, z] }
+    Choice::new("direct", [1, 1, 1], [x, y, z])
 }
 
 impl Fake {

@@ -265,7 +265,7 @@ fn surface(seed: u64, height: Surface) -> Fake {
         .map(|tile| ("micro", tile))
         .to_vec();
     fake.space.push(("direct", [1, 1, 1]));
-    fake.default = Choice { variant: "micro", tile: [4, 2, 1], work_group: [8, 4, 8] };
+    fake.default = Choice::new("micro", [4, 2, 1], [8, 4, 8]);
     fake.grid = [33, 33, 64];
     fake.cost = Box::new(move |choice| {
         let variant = if choice.variant == "direct" { 0.2 } else { 0.0 };

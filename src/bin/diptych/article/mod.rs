@@ -132,7 +132,7 @@ fn article_choices(
             }
         };
         let work_group = size.unwrap_or_else(|| work_group::shrink(table, limits));
-        let choice = Choice { variant: "direct", tile: [1, 1, 1], work_group };
+        let choice = Choice::new("direct", [1, 1, 1], work_group);
         choices.insert(node.name().to_owned(), choice);
     }
     Ok(choices)

@@ -41,10 +41,10 @@ pub struct CpuOp {
     /// The feature map, or A.
     pub(super) left: Vec<f32>,
     /// The weights, or B.
-    right: Vec<f32>,
+    pub(super) right: Vec<f32>,
     /// One value for each output channel; empty without one.
     pub(super) bias: Vec<f32>,
-    dst: Vec<f32>,
+    pub(super) dst: Vec<f32>,
 }
 
 impl CpuOp {

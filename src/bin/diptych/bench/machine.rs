@@ -77,9 +77,12 @@ fn command(arguments: impl Iterator<Item = String>) -> String {
     arguments.map(bare).collect::<Vec<_>>().join(" ")
 }
 
-/// The commit of the checkout that this program lies in, where git tells it. A program that was
-/// installed elsewhere has none.
+/// What `DIPTYCH_COMMIT` said when the program was built, or else the commit of the checkout that it
+/// lies in, where git tells it. A program that was installed elsewhere has none.
 fn commit() -> Option<String> {
+    if let Some(built) = option_env!("DIPTYCH_COMMIT") {
+        return Some(built.to_owned());
+    }
     let program = std::env::current_exe().ok()?;
     let git = |arguments: &[&str]| {
         let output = Command::new("git").arg("-C").arg(program.parent()?).args(arguments).output().ok()?;
@@ -88,7 +91,7 @@ fn commit() -> Option<String> {
     };
     let root = git(&["rev-parse", "--show-toplevel"])?;
     let manifest = std::fs::read_to_string(Path::new(&root).join("Cargo.toml")).ok()?;
-    let ours = manifest.lines().any(|line| line == concat!("name = \"", env!("CARGO_PKG_NAME"), "\""));
+    let ours = manifest.lines().any(|line| line == "name = \"diptych\"");
     ours.then(|| git(&["describe", "--always", "--dirty", "--abbrev=10"]))?
 }
 

@@ -33,7 +33,7 @@ pub struct Machine {
     pub command: String,
     /// The crate's version.
     pub version: String,
-    /// The commit of the checkout that the program was started from, if there is one.
+    /// `DIPTYCH_COMMIT` of the build, or the commit of the checkout that the program lies in.
     pub commit: Option<String>,
     /// Whether the program was built without optimisation: host times are then worth little.
     pub debug_build: bool,
@@ -59,12 +59,13 @@ pub struct Device {
 pub struct Row {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// The suite: `baseline`, `gemm`, `ops`, `work-groups`, `posenet` or `start`.
+    /// The suite: `baseline`, `gemm`, `ops`, `work-groups`, `posenet`, `start` or `peers`.
     pub suite: String,
     /// What was run: the op, its precision and the problem, as the tuner's record words it.
     pub case: String,
     /// `device` (one run, device time), `host` (host to host), `node` (device time of one node),
-    /// `process` (from the start of a process to its first result).
+    /// `process` (from the start of a process to its first result), `wall` (one of many launches, host
+    /// clock).
     pub metric: String,
     /// The node, if it is one, with its place before it.
     pub node: Option<String>,

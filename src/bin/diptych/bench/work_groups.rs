@@ -76,7 +76,7 @@ impl WorkGroups {
         let mut bench = OpBench::new(device, problem)?;
         let mut sizes = Vec::new();
         for work_group in boxes(most) {
-            let choice = Choice { variant, tile, work_group };
+            let choice = Choice::new(variant, tile, work_group);
             if bench.fits(&choice).is_err() {
                 continue;
             }

@@ -29,13 +29,14 @@ fn makers(rows: &[Row]) -> Vec<String> {
 }
 
 /// The suites with a title, in the order of the report.
-const SUITES: [(&str, &str); 6] = [
+const SUITES: [(&str, &str); 7] = [
     ("baseline", "What the device can do"),
     ("gemm", "Matrix products"),
     ("ops", "Convolutions"),
     ("work-groups", "Time against work-group size"),
     ("posenet", "A network"),
     ("start", "First result of a new process"),
+    ("peers", "Beside another engine"),
 ];
 
 /// A time with the unit that suits it.
