@@ -25,9 +25,11 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// # Errors
 /// If a result is wrong or a backend fails.
 pub fn run(group: &mut BenchmarkGroup<'_, WallTime>, problems: &[Problem]) -> Result<()> {
+    let contexts = contexts();
     for problem in problems {
-        for context in contexts() {
-            let name = format!("{} on {}", suites::name(problem), context.info().backend);
+        for context in &contexts {
+            // The backend first: criterion cuts the names of its folders at 64 letters.
+            let name = format!("{} {}", context.info().backend, suites::name(problem));
             let timed = match context.shared_device() {
                 Some(device) => Timed::device(OpBench::new(device, *problem)?),
                 None => Timed::host(*problem),

@@ -19,11 +19,11 @@ pub(super) fn layers(slices: usize) -> u32 {
 }
 
 /// The (variant, tile) pairs for pixels x slices `tiles` and sums over `slices` input slices: the
-/// preferred number of layers first, then half and twice as many, never more than slices.
+/// preferred number of layers first, then twice and half as many, never more than slices.
 pub(super) fn space(tiles: &[[u32; 2]], slices: usize) -> Vec<(&'static str, [u32; 3])> {
     let wanted = layers(slices);
     let counts =
-        [wanted, wanted / 2, wanted * 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
+        [wanted, wanted * 2, wanted / 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
     counts.flat_map(|count| tiles.iter().map(move |&[x, y]| ("split", [x, y, count]))).collect()
 }
 
@@ -33,13 +33,14 @@ pub(super) fn first(limits: &Limits) -> bool {
     matches!(limits.family, Family::Nvidia | Family::Amd)
 }
 
-/// Input slices that a layer takes at each step. Several output slices per invocation leave no
-/// registers for more than two.
+/// Input slices that a layer takes at each step: more where layers are many and each has a long way
+/// to go, since then the latency of loads is what a map waits for. Several output slices per
+/// invocation leave no registers for more than two.
 pub(super) fn unroll(slices: usize, tile: [u32; 3]) -> u32 {
     let steps = slices / tile[2].max(1) as usize;
-    match (steps, tile[1]) {
-        (16.., 1) => 4,
-        (2.., _) => 2,
+    match (steps, tile[1], tile[2]) {
+        (8.., 1, 8..) => 4,
+        (2.., ..) => 2,
         _ => 1,
     }
 }
@@ -49,10 +50,13 @@ pub(super) fn padded(slices: usize, tile: [u32; 3]) -> usize {
     slices.next_multiple_of((tile[2].max(1) * unroll(slices, tile)) as usize)
 }
 
-/// Results of an invocation that are added up at once: as few as keep local memory small, because
-/// work-groups that share a multiprocessor share its local memory.
+/// Results of an invocation that are added up at once: few, because work-groups that share a
+/// multiprocessor share its local memory; a single one left over would cost a barrier of its own.
 fn phase(tile: [u32; 3]) -> u32 {
-    (tile[0] * tile[1]).min(4)
+    match tile[0] * tile[1] {
+        results @ ..=5 => results,
+        _ => 4,
+    }
 }
 
 /// Vec4s of local memory.
@@ -105,7 +109,7 @@ mod tests {
         assert_eq!([1, 2, 8, 16, 64, 128, 256].map(layers), [1, 1, 2, 4, 8, 8, 16]);
         assert_eq!(
             space(&[[6, 1]], 128),
-            [("split", [6, 1, 8]), ("split", [6, 1, 4]), ("split", [6, 1, 16])]
+            [("split", [6, 1, 8]), ("split", [6, 1, 16]), ("split", [6, 1, 4])]
         );
         assert_eq!(space(&[[6, 1]], 1), [("split", [6, 1, 1])]);
     }

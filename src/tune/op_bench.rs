@@ -303,11 +303,14 @@ impl Bench for OpBench {
             return Err(Error::Internal("a kernel without a destination".to_owned()));
         };
         let before = self.stored(choice, binding)?;
-        let Resource::Buffer(target) = target else {
-            return Ok(self.expected.compare(&self.run_on_image(prepared, &target, &before, dtype)?));
+        let slice = match &target {
+            Resource::Buffer(slice) => slice,
+            Resource::Image(_) => {
+                return Ok(self.expected.compare(&self.run_on_image(prepared, &target, &before, dtype)?));
+            }
         };
         let before = encode(&before, dtype);
-        let read = self.device.run(&[(&target, &before)], &recording, &[&target])?;
+        let read = self.device.run(&[(slice, &before)], &recording, &[slice])?;
         Ok(self.expected.compare(&dtype.decode(read.first().map_or(&[], Vec::as_slice))))
     }
 

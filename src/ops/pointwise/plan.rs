@@ -20,7 +20,7 @@ const OP: &str = "pointwise";
 /// Pixels and slices per invocation of `split`, the most useful first. Odd extents leave neighbours
 /// in different banks and a map of few pixels less ragged: measured on an H200, maps of 9 to 129
 /// pixels a side.
-const SPLIT_TILES: [[u32; 2]; 6] = [[6, 1], [3, 1], [6, 2], [5, 1], [4, 1], [1, 1]];
+const SPLIT_TILES: [[u32; 2]; 5] = [[6, 1], [3, 1], [6, 2], [5, 1], [4, 1]];
 
 impl Op for PointwiseOp {
     fn name(&self) -> &'static str {
@@ -52,6 +52,8 @@ impl Op for PointwiseOp {
         let splits = split::space(&SPLIT_TILES, self.0.input.slices());
         let parts = if split::first(limits) { [splits, large] } else { [large, splits] };
         let mut space = parts.concat();
+        // For a few pixels and channels, as in a network's last layer.
+        space.extend(split::space(&[[1, 1]], self.0.input.slices()));
         space.extend(micro(&[[2, 1], [1, 1]]));
         space.push(("direct", [1, 1, 1]));
         space
