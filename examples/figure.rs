@@ -1,4 +1,4 @@
-//! Draws the figure on the README's front page, a picture that belongs to nobody but this project.
+//! Draws a figure to try networks on, a picture that belongs to nobody but this project.
 //!
 //! ```text
 //! cargo run --example figure -- docs/figure.png

@@ -59,7 +59,7 @@ pub use product::{MatrixProduct, ProductOptions};
 pub use session::{NodeTime, Picking, Port, Profile, Session, SessionOptions, Stream, Tuning};
 pub use shape::{Axis, Padding, Shape, Window};
 pub use tune::work_group::WorkGroup;
-pub use tuner::{ProblemReport, Report, SharedDatabase, Tuner, TunerProgress};
+pub use tuner::{Comparison, ProblemReport, Report, SharedDatabase, Tuner, TunerProgress};
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "tflite"))]

@@ -6,12 +6,20 @@
 
 #![expect(dead_code, reason = "the example's modules are included whole; the tests use parts of them")]
 
+#[path = "../examples/posenet/compare.rs"]
+mod compare;
 #[path = "../examples/posenet/decode.rs"]
 mod decode;
 #[path = "../examples/posenet/draw.rs"]
 mod draw;
+#[path = "../examples/posenet/evaluate.rs"]
+mod evaluate;
+#[path = "../examples/posenet/film.rs"]
+mod film;
 #[path = "../examples/posenet/heads.rs"]
 mod heads;
+#[path = "../examples/posenet/model.rs"]
+mod model;
 #[path = "../examples/posenet/multi.rs"]
 mod multi;
 #[path = "../examples/posenet/options.rs"]
@@ -222,4 +230,41 @@ fn a_tuned_network_is_remembered() {
     assert!(error.contains("the CPU backend has no kernels to choose from"), "{error}");
     let options = parse(&format!("--db {}", root.path().display())).expect("valid");
     assert!(matches!(tuning::tuning(&options, &cpu, &graph), Ok(Tuning::Default)));
+}
+
+#[test]
+fn without_arguments_the_bundled_people_are_found() {
+    let options = options::Options::try_parse_from(["posenet", "--backend", "cpu"]).expect("no arguments");
+    let (_, graph) = model::graph(&options).expect("the bundled network");
+    let posenet = model::Model::of(&graph).expect("a PoseNet");
+    let mut network = model::Network::new(&options, options.backend, &posenet, &graph).expect("a session");
+    let bytes = include_bytes!("../examples/posenet/data/people.png");
+    let people = Picture::read("people.png", std::io::Cursor::new(bytes)).expect("a picture");
+    let (heads, _) = network.run(&posenet.input(&people).expect("an input")).expect("a run");
+    let poses = model::poses(&heads, &posenet, &people, options.several()).expect("poses");
+    let sure: Vec<_> = poses.iter().filter(|pose| pose.score > 0.5).collect();
+    assert_eq!(sure.len(), 3, "{poses:?}");
+    // From left to right, the noses as the picture shows them.
+    let mut noses: Vec<f32> = sure.iter().map(|pose| pose.keypoints[0].x).collect();
+    noses.sort_by(f32::total_cmp);
+    assert!(
+        noses.iter().zip([140.0, 322.0, 480.0]).all(|(found, wanted)| (found - wanted).abs() < 30.0),
+        "{noses:?}"
+    );
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let parse = |line: &str| options::Options::try_parse_from(format!("posenet {line}").split_whitespace());
+    assert_eq!(parse("--compare wgpu,cpu").expect("two backends").compare.len(), 2);
+    assert_eq!(parse("--video frames").expect("a film").output(), Path::new("pose.gif"));
+    for wrong in [
+        "--video a --image b",
+        "--compare wgpu,cpu --backend cpu",
+        "--fps 5",
+        "--video a --fps 0",
+        "--compare gpu",
+    ] {
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
 }

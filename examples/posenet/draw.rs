@@ -1,11 +1,15 @@
-//! The skeleton on the photograph, anti-aliased, at the photograph's own resolution.
+//! The skeletons on the picture, anti-aliased, at the picture's own resolution: a colour for each part,
+//! a gradient along each limb, and fainter where the network is unsure.
 
 use crate::decode::{Keypoint, Pose};
-use crate::skeleton::{LIMBS, PARTS, Side, limb_side, side};
+use crate::skeleton::{LIMBS, PARTS, Side, limb_side};
 use anyhow::{Context as _, Result};
 use image::RgbImage;
 use std::path::Path;
-use tiny_skia::{Color, FillRule, IntSize, LineCap, Paint, PathBuilder, Pixmap, Stroke, Transform};
+use tiny_skia::{
+    Color, FillRule, GradientStop, IntSize, LineCap, LinearGradient, Paint, PathBuilder, Pixmap, Point,
+    Shader, SpreadMode, Stroke, Transform,
+};
 
 /// Limbs are this share of the picture's size (the root of its area) thick.
 const LIMB_OF_PICTURE: f32 = 1.0 / 110.0;
@@ -53,8 +57,8 @@ fn person(canvas: &mut Pixmap, pose: &Pose, min_score: f32) {
     for limb in LIMBS {
         let (Some(a), Some(b)) = (shown(limb.0), shown(limb.1)) else { continue };
         let opacity = opacity(a.score.min(b.score));
-        line(canvas, &a, &b, 1.6 * thickness, outline(opacity));
-        line(canvas, &a, &b, thickness, colour(limb_side(limb), opacity));
+        line(canvas, &a, &b, 1.6 * thickness, paint(outline(opacity)));
+        gradient(canvas, limb, [&a, &b], thickness, opacity);
     }
     for part in 0..PARTS {
         let Some(keypoint) = shown(part) else { continue };
@@ -62,7 +66,7 @@ fn person(canvas: &mut Pixmap, pose: &Pose, min_score: f32) {
         let radius = if part < 5 { 0.75 * thickness } else { 1.15 * thickness };
         let opacity = opacity(keypoint.score);
         disc(canvas, &keypoint, radius + 0.35 * thickness, outline(opacity));
-        disc(canvas, &keypoint, radius, colour(side(part), opacity));
+        disc(canvas, &keypoint, radius, colour(part, opacity));
     }
 }
 
@@ -82,13 +86,53 @@ fn opacity(score: f32) -> f32 {
     (0.15 + 0.85 * score).clamp(0.0, 1.0)
 }
 
-fn colour(side: Side, opacity: f32) -> Color {
-    let (r, g, b) = match side {
-        Side::Left => (255, 140, 26),
-        Side::Right => (38, 166, 255),
-        Side::Trunk => (92, 214, 92),
-    };
+/// The colours of the parts, in their order: warm to the person's left, cold to the right, and from
+/// the shoulders to the hands, and from the hips to the feet, each of its own.
+const COLOURS: [[u8; 3]; PARTS] = [
+    [250, 246, 200],
+    [255, 214, 110],
+    [150, 222, 255],
+    [255, 186, 90],
+    [110, 196, 255],
+    [255, 160, 30],
+    [38, 166, 255],
+    [255, 124, 30],
+    [50, 120, 255],
+    [255, 78, 50],
+    [92, 84, 255],
+    [255, 90, 140],
+    [30, 205, 190],
+    [248, 70, 178],
+    [34, 200, 140],
+    [226, 70, 222],
+    [60, 196, 88],
+];
+
+/// What joins both sides.
+const TRUNK: [u8; 3] = [92, 214, 92];
+
+fn colour(part: usize, opacity: f32) -> Color {
+    let [r, g, b] = COLOURS[part];
     faded(r, g, b, opacity)
+}
+
+/// A limb from the colour of one end to that of the other; the trunk in one colour.
+fn gradient(canvas: &mut Pixmap, limb: (usize, usize), [a, b]: [&Keypoint; 2], width: f32, opacity: f32) {
+    let [r, g, blue] = TRUNK;
+    let plain = faded(r, g, blue, opacity);
+    if limb_side(limb) == Side::Trunk {
+        return line(canvas, a, b, width, paint(plain));
+    }
+    let stops = vec![
+        GradientStop::new(0.0, colour(limb.0, opacity)),
+        GradientStop::new(1.0, colour(limb.1, opacity)),
+    ];
+    let ends = [a, b].map(|end| Point::from(canvas_position(end)));
+    // Ends in one point have no gradient; then the disc covers the limb.
+    let shader = LinearGradient::new(ends[0], ends[1], stops, SpreadMode::Pad, Transform::identity());
+    let mut paint = paint(plain);
+    paint.shader = shader.unwrap_or(Shader::SolidColor(plain));
+    line(canvas, a, b, width, paint);
 }
 
 fn outline(opacity: f32) -> Color {
@@ -110,7 +154,7 @@ fn canvas_position(keypoint: &Keypoint) -> (f32, f32) {
     (keypoint.x + 0.5, keypoint.y + 0.5)
 }
 
-fn line(canvas: &mut Pixmap, a: &Keypoint, b: &Keypoint, width: f32, colour: Color) {
+fn line(canvas: &mut Pixmap, a: &Keypoint, b: &Keypoint, width: f32, paint: Paint<'_>) {
     let (a, b) = (canvas_position(a), canvas_position(b));
     let mut path = PathBuilder::new();
     path.move_to(a.0, a.1);
@@ -118,7 +162,7 @@ fn line(canvas: &mut Pixmap, a: &Keypoint, b: &Keypoint, width: f32, colour: Col
     // Without a path there is nothing to draw: both ends in one point, under the disc.
     if let Some(path) = path.finish() {
         let stroke = Stroke { width, line_cap: LineCap::Round, ..Default::default() };
-        canvas.stroke_path(&path, &paint(colour), &stroke, Transform::identity(), None);
+        canvas.stroke_path(&path, &paint, &stroke, Transform::identity(), None);
     }
 }
 
@@ -153,8 +197,11 @@ mod tests {
     fn limbs_and_joints_lie_where_the_parts_are() {
         let picture = drawn(1.0, 0.3);
         assert_eq!(*picture.get_pixel(200, 100), Rgb([92, 214, 92]), "trunk between the shoulders");
-        assert_eq!(*picture.get_pixel(300, 200), Rgb([255, 140, 26]), "the left upper arm");
-        assert_eq!(*picture.get_pixel(300, 300), Rgb([255, 140, 26]), "the left elbow");
+        // Half way from the shoulder's (255, 160, 30) to the elbow's (255, 124, 30).
+        let middle = picture.get_pixel(300, 200);
+        let near = middle.0.iter().zip([255, 142, 30]).all(|(&found, wanted)| found.abs_diff(wanted) <= 1);
+        assert!(near, "the left upper arm: {middle:?}");
+        assert_eq!(*picture.get_pixel(300, 300), Rgb([255, 124, 30]), "the left elbow");
         assert_eq!(*picture.get_pixel(100, 100), Rgb([38, 166, 255]), "the right shoulder");
         assert_eq!(*picture.get_pixel(20, 20), GREY, "a part below the threshold");
         assert_eq!(*picture.get_pixel(100, 200), GREY, "a limb to a part that is nowhere");

@@ -3,10 +3,11 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage};
+use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
 
 /// The largest picture that is unpacked, in bytes: a small file may claim any size.
-const LARGEST: u64 = 1 << 30;
+pub const LARGEST: u64 = 1 << 30;
 
 /// A photograph, upright.
 #[derive(Debug, Clone)]
@@ -18,11 +19,17 @@ impl Picture {
     /// Reads a picture; the format is told from the content, not from the name.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
-        let reader = ImageReader::open(path)
-            .and_then(ImageReader::with_guessed_format)
+        let file = std::fs::File::open(path).with_context(|| format!("cannot read the picture {name}"))?;
+        Picture::read(&name.to_string(), BufReader::new(file))
+    }
+
+    /// Reads a picture that is called `name` in errors.
+    pub fn read(name: &str, source: impl BufRead + Seek) -> Result<Self> {
+        let reader = ImageReader::new(source)
+            .with_guessed_format()
             .with_context(|| format!("cannot read the picture {name}"))?;
         if reader.format().is_none() {
-            bail!("{name} is not a picture of a format known here (jpg, png, bmp)");
+            bail!("{name} is not a picture of a format known here (jpg, png, bmp, gif)");
         }
         let mut decoder =
             reader.into_decoder().with_context(|| format!("{name} is not a readable picture"))?;

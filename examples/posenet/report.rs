@@ -62,6 +62,11 @@ pub struct Report<'a> {
     pub multi: bool,
     /// In pixels of the photograph.
     pub poses: &'a [Pose],
+    /// How long it took to make the network ready.
+    pub prepared: Duration,
+    /// The first run, from host to host.
+    pub first: Duration,
+    /// The runs after it.
     pub latency: Option<Latency>,
     pub profile: Option<&'a [NodeRow]>,
     /// The drawing.
@@ -81,6 +86,8 @@ impl Report<'_> {
             "input": { "height": self.input_size[0], "width": self.input_size[1] },
             "device": self.device,
             "output": self.output.display().to_string(),
+            "prepared_ms": rounded(milliseconds(self.prepared), 3),
+            "first_run_ms": rounded(milliseconds(self.first), 4),
             "latency": self.latency.map(|latency| json!({
                 "runs": latency.runs,
                 "min_ms": rounded(latency.min_ms, 4),
@@ -131,16 +138,21 @@ impl Report<'_> {
             }
             out += &format!("{}\n", keypoint_table(pose));
         }
+        out += &format!(
+            "\nready    after {:.0} ms\nfirst    run {:.3} ms, host to host\n",
+            milliseconds(self.prepared),
+            milliseconds(self.first)
+        );
         if let Some(latency) = self.latency {
             out += &format!(
-                "\nlatency, host to host, {} runs: median {:.3} ms, p90 {:.3} ms, min {:.3} ms\n",
+                "then     {} runs: median {:.3} ms, p90 {:.3} ms, min {:.3} ms\n",
                 latency.runs, latency.median_ms, latency.p90_ms, latency.min_ms
             );
         }
         if let Some(rows) = self.profile {
             out += &format!("\n{}\n", profile_table(rows));
         }
-        out += &format!("\ndrawing  {}\n", self.output.display());
+        out += &format!("drawing  {}\n", self.output.display());
         out
     }
 }
@@ -194,7 +206,7 @@ fn profile_table(rows: &[NodeRow]) -> Table {
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table whose columns `right` hold numbers.
-fn table(header: &[&str], right: &[usize], rows: impl Iterator<Item = Vec<String>>) -> Table {
+pub fn table(header: &[&str], right: &[usize], rows: impl Iterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(RULED).set_header(header.to_vec());
     for row in rows {
@@ -239,6 +251,8 @@ mod tests {
             device: "a device".to_owned(),
             multi,
             poses,
+            prepared: Duration::from_millis(70),
+            first: Duration::from_millis(9),
             latency: Latency::of(&[Duration::from_millis(2)]),
             profile,
             output: Path::new("pose.png"),
@@ -281,7 +295,17 @@ mod tests {
     fn text_tells_parts_times_shares_and_files() {
         let (poses, nodes) = ([pose()], nodes());
         let text = report(&poses, false, Some(&nodes)).text();
-        let wanted = ["leftShoulder", "0.900", "a device", "pose.png", "median 2.000 ms", "75.0 %", "8x4x1"];
+        let wanted = [
+            "leftShoulder",
+            "0.900",
+            "a device",
+            "pose.png",
+            "after 70 ms",
+            "run 9.000 ms",
+            "median 2.000 ms",
+            "75.0 %",
+            "8x4x1",
+        ];
         for wanted in wanted {
             assert!(text.contains(wanted), "{wanted} in\n{text}");
         }

@@ -125,8 +125,8 @@ pub trait Op: fmt::Debug + Send + Sync {
     /// Those of [`Op::fits`].
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch>;
 
-    /// Lays out a constant operand (weights, bias, slope) as `choice`'s kernel reads it. `data`
-    /// is in the op's public layout.
+    /// Lays out a constant operand (weights, bias, slope) as `choice`'s kernel reads it; its
+    /// work-group makes no difference. `data` is in the op's public layout.
     ///
     /// # Errors
     /// If the op has no such operand.

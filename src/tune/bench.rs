@@ -77,6 +77,46 @@ pub trait Bench {
     /// If it does not run.
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration>;
 
+    /// Whether [`Bench::together`] takes turns within one submission. Then a candidate is timed
+    /// beside the anchor, and whatever the clock does is in both times.
+    fn interleaves(&self) -> bool {
+        false
+    }
+
+    /// Device times of one run of each of `choices`, in turns: for each choice one time per round,
+    /// the average over as many runs as are asked for with it. Nothing that comes before the first
+    /// round counts.
+    ///
+    /// # Errors
+    /// If one of them does not run; it is not told which.
+    fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
+        let mut times = vec![Vec::with_capacity(rounds); choices.len()];
+        for _ in 0..rounds {
+            for ((choice, runs), times) in choices.iter().zip(&mut times) {
+                let runs = (*runs).max(1);
+                times.push(self.sample(choice, runs)? / runs);
+            }
+        }
+        Ok(times)
+    }
+
+    /// Keeps the device busy with `choice` for a moment, if it may have lowered its clock; whether
+    /// it is to be called again before anything is timed.
+    ///
+    /// # Errors
+    /// If `choice` does not run.
+    fn warm_up(&mut self, _choice: &Choice) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// How many candidates it is worth to name ahead of need; 0 if [`Bench::ahead`] does nothing.
+    fn width(&self) -> usize {
+        0
+    }
+
+    /// These will be prepared soon, in this order: they may be compiled meanwhile.
+    fn ahead(&mut self, _choices: &[Choice]) {}
+
     /// Runs inside one sample of a kernel that takes about `estimate`, so that the clock's
     /// resolution does not matter.
     fn repeats(&self, estimate: Duration) -> u32;

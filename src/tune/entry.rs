@@ -28,12 +28,16 @@ pub(super) enum State {
 pub(super) struct Entry {
     pub(super) choice: Choice,
     pub(super) state: State,
+    /// How long its check took, which is its first run.
+    pub(super) checked_in: Duration,
     /// Runs inside one sample.
     pub(super) repeats: u32,
     /// How often `repeats` was raised.
     pub(super) raised: u32,
     /// How often the first sample was taken again.
     pub(super) retaken: u32,
+    /// Whether it was timed in pairs: a median of rounds has no outliers.
+    pub(super) paired: bool,
     /// `ln` of its time over the anchor's, one per sample.
     pub(super) scores: Vec<f64>,
     /// Seconds of one run, one per sample.
@@ -51,9 +55,11 @@ impl Entry {
         Entry {
             choice,
             state: State::Waiting,
+            checked_in: Duration::ZERO,
             repeats: 1,
             raised: 0,
             retaken: 0,
+            paired: false,
             scores: Vec::new(),
             times: Vec::new(),
             duel: Vec::new(),
@@ -82,9 +88,12 @@ impl Entry {
         self.known = Some(trial.clone());
     }
 
-    /// The median score, the lower one of an even count: of two samples the faster counts, because
-    /// outliers are slow.
+    /// The median score. Of samples that were taken alone the lower one of an even count: of two the
+    /// faster counts, because outliers are slow.
     pub(super) fn score(&self) -> Option<f64> {
+        if self.paired {
+            return median(&self.scores);
+        }
         let mut sorted = self.scores.clone();
         sorted.sort_by(f64::total_cmp);
         sorted.get(sorted.len().saturating_sub(1) / 2).copied()

@@ -11,7 +11,14 @@
 //! other tiles, other valleys.
 //!
 //! Before that: the default, the warm candidates, and every (variant, tile) with the table's
-//! work-group.
+//! work-group. Where problems like this one were tuned before, their times take the place of the
+//! latter: the process then models what this problem's times differ by from a smoothed mean of
+//! theirs.
+//!
+//! Candidates are proposed before the times of those proposed earlier are known, because they are
+//! compiled ahead: until its time is there, a candidate counts with the time that is expected of it
+//! (the kriging believer of Ginsbourger, Le Riche and Carraro, 2010), so that proposals spread. One
+//! that cannot be used counts as a bad one.
 //!
 //! One step costs about `candidates x tried` multiplications: the Cholesky factor grows by a row
 //! per candidate tried, and nothing is solved anew.
@@ -30,6 +37,8 @@ const AMPLITUDE: f64 = 0.4;
 const CEILING: f64 = 1.2;
 /// The search ends when no candidate promises an improvement of this much.
 const HARDLY: f64 = 2e-4;
+/// Weight of a hint that all candidates share: where no hint is near, the middle one is expected.
+const VAGUE: f64 = 0.05;
 /// Times that the model looks at.
 const MOST: usize = 512;
 
@@ -40,12 +49,22 @@ pub(super) struct Explorer {
     /// The first candidates, in reverse.
     first: Vec<usize>,
     tried: Vec<bool>,
-    /// Candidates with a time, in order, and their log-times.
-    known: Vec<(usize, f64)>,
+    /// What is expected of each candidate, up to a common level: from problems like this one.
+    prior: Vec<f64>,
+    /// Candidates with a time, in order, and those that are being tried.
+    known: Vec<Known>,
     /// Rows of the Cholesky factor of the known candidates' covariance.
     factor: Vec<Vec<f64>>,
     /// For each candidate, its covariances with the known ones, solved by the factor.
     solved: Vec<Vec<f64>>,
+}
+
+/// A log-time, or while there is none the one that is expected.
+#[derive(Debug)]
+struct Known {
+    index: usize,
+    height: f64,
+    told: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -85,9 +104,34 @@ impl Explorer {
             places: candidates.iter().map(Place::of).collect(),
             first,
             tried: vec![false; candidates.len()],
+            prior: vec![0.0; candidates.len()],
             known: Vec::new(),
             factor: Vec::new(),
             solved: vec![Vec::new(); candidates.len()],
+        }
+    }
+
+    /// Expects of this problem what problems like it had: a choice, `ln` of its time over that
+    /// problem's best, and a weight.
+    pub(super) fn expect(&mut self, hints: &[(Choice, f64, f64)]) {
+        if hints.is_empty() {
+            return;
+        }
+        let hints: Vec<(Place, f64, f64)> = hints
+            .iter()
+            .map(|(choice, score, weight)| (Place::of(choice), score.min(CEILING), *weight))
+            .collect();
+        let scores: Vec<f64> = hints.iter().map(|(_, score, _)| *score).collect();
+        let middle = super::statistics::median(&scores).unwrap_or_default();
+        for (place, prior) in self.places.iter().zip(&mut self.prior) {
+            let (mut sum, mut weights) = (VAGUE * middle, VAGUE);
+            for (hint, score, weight) in &hints {
+                // Twice the power: sharper, or hollows would be filled in.
+                let near = weight * (place.covariance(hint) / (AMPLITUDE * AMPLITUDE)).powi(2);
+                sum += near * score;
+                weights += near;
+            }
+            *prior = sum / weights;
         }
     }
 
@@ -101,8 +145,23 @@ impl Explorer {
     /// Candidate `index` has the log-time `score`, relative to the default's.
     pub(super) fn tell(&mut self, index: usize, score: f64) {
         self.skip(index);
-        let (Some(place), true) = (self.places.get(index), self.known.len() < MOST && score.is_finite())
-        else {
+        if score.is_finite() {
+            self.know(index, score, true);
+        }
+    }
+
+    /// Candidate `index` cannot be used.
+    pub(super) fn fail(&mut self, index: usize) {
+        self.skip(index);
+        self.know(index, f64::INFINITY, true);
+    }
+
+    fn know(&mut self, index: usize, height: f64, told: bool) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.index == index) {
+            (known.height, known.told) = (height, told);
+            return;
+        }
+        let (Some(place), true) = (self.places.get(index), self.known.len() < MOST) else {
             return;
         };
         let row = self.solved.get(index).cloned().unwrap_or_default();
@@ -114,7 +173,7 @@ impl Explorer {
         let mut row = row;
         row.push(pivot);
         self.factor.push(row);
-        self.known.push((index, score));
+        self.known.push(Known { index, height, told });
     }
 
     /// The candidate to try next, if one is worth it.
@@ -125,28 +184,45 @@ impl Explorer {
                 return Some(index);
             }
         }
-        let chosen = self.most_promising()?;
+        let (chosen, expected) = self.most_promising()?;
         self.skip(chosen);
+        if let Some(expected) = expected {
+            self.know(chosen, expected, false);
+        }
         Some(chosen)
     }
 
-    fn most_promising(&self) -> Option<usize> {
-        let best = self.known.iter().map(|(_, score)| *score).min_by(f64::total_cmp);
-        let Some(best) = best else {
-            return self.tried.iter().position(|tried| !tried);
+    /// The lowest time told.
+    fn best(&self) -> Option<f64> {
+        let told = self.known.iter().filter(|known| known.told && known.height.is_finite());
+        told.map(|known| known.height).min_by(f64::total_cmp)
+    }
+
+    /// The candidate with the greatest expected improvement, and its expected log-time.
+    fn most_promising(&self) -> Option<(usize, Option<f64>)> {
+        let Some(best) = self.best() else {
+            return self.tried.iter().position(|tried| !tried).map(|index| (index, None));
         };
-        let heights: Vec<f64> = self.known.iter().map(|(_, score)| score.min(best + CEILING)).collect();
-        let level = super::statistics::median(&heights).unwrap_or(best);
+        // Above what was expected before.
+        let surplus: Vec<f64> = self
+            .known
+            .iter()
+            .map(|known| {
+                known.height.min(best + CEILING) - self.prior.get(known.index).copied().unwrap_or(0.0)
+            })
+            .collect();
+        let level = super::statistics::median(&surplus).unwrap_or(best);
         // Forward substitution: the factor's inverse times the heights above the level.
-        let mut weights: Vec<f64> = Vec::with_capacity(heights.len());
-        for (row, height) in self.factor.iter().zip(&heights) {
+        let mut weights: Vec<f64> = Vec::with_capacity(surplus.len());
+        for (row, height) in self.factor.iter().zip(&surplus) {
             let Some((pivot, before)) = row.split_last() else { continue };
             let weight = (height - level - dot(before, &weights)) / pivot;
             weights.push(weight);
         }
         // The best of the smoothed times, not the luckiest sample.
-        let mean = |index: usize| level + dot(&self.solved[index], &weights);
-        let target = self.known.iter().map(|(index, _)| mean(*index)).min_by(f64::total_cmp).unwrap_or(best);
+        let mean = |index: usize| level + self.prior[index] + dot(&self.solved[index], &weights);
+        let told = self.known.iter().filter(|known| known.told);
+        let target = told.map(|known| mean(known.index)).min_by(f64::total_cmp).unwrap_or(best);
         let mut chosen: Option<(f64, usize)> = None;
         for index in (0..self.places.len()).filter(|&index| !self.tried[index]) {
             let variance = AMPLITUDE * AMPLITUDE - dot(&self.solved[index], &self.solved[index]);
@@ -155,7 +231,7 @@ impl Explorer {
                 chosen = Some((gain, index));
             }
         }
-        chosen.filter(|(gain, _)| *gain > HARDLY).map(|(_, index)| index)
+        chosen.filter(|(gain, _)| *gain > HARDLY).map(|(_, index)| (index, Some(mean(index))))
     }
 }
 

@@ -9,6 +9,7 @@ pub mod bench;
 pub mod clock;
 pub mod db;
 pub mod generators;
+pub mod heat;
 pub mod journal;
 pub mod key;
 pub mod quirks;
@@ -18,6 +19,7 @@ pub mod tables;
 pub mod verdict;
 pub mod work_group;
 
+mod ahead;
 mod entry;
 mod explore;
 mod op_bench;

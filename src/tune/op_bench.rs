@@ -8,23 +8,25 @@
 //! cache; there every candidate profits alike.
 
 mod images;
+mod operands;
+mod turns;
 
+use super::ahead::Ahead;
 use super::bench::{Bench, Check};
-use super::clock::Clock;
+use super::clock::{Clock, ClockKind};
+use super::heat::Heat;
 use super::problem::{Expectation, Operands, Problem};
-use super::quirks::Policy;
+use super::quirks::{Policy, compilers};
 use super::work_group::{WorkGroup, table, untuned_in};
-use crate::device::{Device, Dispatch, Memory, Pipeline, Recording, Resource, family};
+use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, family};
 use crate::dtype::DType;
-use crate::emit::{Binding, Element, Operand};
+use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::convert::{self, ConvertOp};
 use crate::ops::{Choice, Launch};
-use crate::shape::Shape;
+use operands::{Key, decode, encode, is_output};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,6 +34,8 @@ use std::time::{Duration, Instant};
 const SAMPLE: Duration = Duration::from_millis(5);
 /// Operand sets at most.
 const MOST_SETS: usize = 16;
+/// How long one stretch of keeping the device busy takes.
+const STRETCH: Duration = Duration::from_millis(2);
 /// A kernel this short calibrates the clock.
 const SHORT: Duration = Duration::from_micros(500);
 
@@ -49,20 +53,23 @@ pub struct OpBench {
     policy: Policy,
     sets: usize,
     resources: HashMap<Key, Vec<Resource>>,
+    /// The constants' keys, by what decides their layout.
+    packed: HashMap<(&'static str, [u32; 3], Operand, Element), Key>,
     prepared: HashMap<Choice, Prepared>,
+    /// What keeps the device busy.
+    busy: Option<Recording>,
+    ahead: Ahead,
+    /// Kernels to compile ahead at most.
+    width: usize,
+    heat: Heat,
+    /// The heat to reach before anything is timed.
+    wanted_heat: Duration,
+    /// Whether it is being warmed up.
+    warming: bool,
+    /// The fewest invocations that a (variant, tile) was refused with once it was compiled.
+    too_many: HashMap<(&'static str, [u32; 3]), u32>,
     turn: usize,
     start: Instant,
-}
-
-/// What an operand's resources are found by. A constant's layout depends on the candidate; its
-/// content tells which it is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    operand: Operand,
-    element: Element,
-    dtype: DType,
-    image: bool,
-    content: u64,
 }
 
 #[derive(Debug)]
@@ -72,17 +79,6 @@ struct Prepared {
     arguments: Vec<Key>,
     /// The last recording and its number of runs.
     recording: Option<(u32, Recording)>,
-}
-
-fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
-    let mut bytes = dtype.encode(values);
-    // Whole vec4s, so that a kernel may bind the range as such.
-    bytes.resize(bytes.len().next_multiple_of(16), 0);
-    bytes
-}
-
-fn is_output(operand: Operand) -> bool {
-    matches!(operand, Operand::Dst | Operand::C)
 }
 
 impl OpBench {
@@ -107,6 +103,8 @@ impl OpBench {
             _ => 64 << 20,
         };
         let clock = Clock::of(&*device, policy);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let width = compilers(info, cores);
         Ok(OpBench {
             device,
             operands,
@@ -118,7 +116,15 @@ impl OpBench {
             problem,
             layout: Layout::C4,
             resources: HashMap::new(),
+            packed: HashMap::new(),
             prepared: HashMap::new(),
+            busy: None,
+            ahead: Ahead::default(),
+            width,
+            heat: Heat::default(),
+            wanted_heat: Duration::ZERO,
+            warming: false,
+            too_many: HashMap::new(),
             turn: 0,
             start: Instant::now(),
         })
@@ -137,75 +143,13 @@ impl OpBench {
         &self.clock
     }
 
-    /// The stored values of `binding` before a run. The destination is full of NaN, so that an
-    /// element that is not written is seen.
-    fn stored(&self, choice: &Choice, binding: &Binding) -> Result<Vec<f32>> {
-        let operand = binding.operand;
-        let given = || {
-            let values = self.operands.get(&operand);
-            values.ok_or_else(|| Error::Internal(format!("no {} to tune with", operand.name())))
-        };
-        let c4 = |shape: Shape, nhwc: &[f32]| {
-            ConvertOp::new(shape, Layout::Nhwc, Layout::C4, crate::dtype::Precision::F32)
-                .map(|op| convert::oracle(&op, nhwc))
-        };
-        match (&self.problem, operand, self.problem.convolution()) {
-            (_, Operand::Weights | Operand::Bias | Operand::Slope, _) => {
-                self.problem.op().pack(choice, operand, given()?)
-            }
-            (Problem::Gemm(op), Operand::C, _) if op.beta.0 == 0.0 => Ok(vec![f32::NAN; op.elements_c()]),
-            (Problem::Convert(op), Operand::Dst, _) => Ok(vec![f32::NAN; op.to.elements(&op.shape)]),
-            (_, Operand::Dst, Some(conv)) => Ok(vec![f32::NAN; Layout::C4.elements(&conv.output)]),
-            // A kernel that reads NHWC rows.
-            (_, Operand::Src, Some(_)) if matches!(binding.element, Element::Scalar(_)) => given().cloned(),
-            (_, Operand::Src, Some(conv)) => c4(conv.input, given()?),
-            (_, Operand::Residual, Some(conv)) => c4(conv.output, given()?),
-            _ => given().cloned(),
-        }
-    }
-
-    /// The resources of `binding`, one per set.
-    fn resources(&mut self, choice: &Choice, binding: &Binding) -> Result<Key> {
-        let constant = matches!(binding.operand, Operand::Weights | Operand::Bias | Operand::Slope);
-        let mut key = Key {
-            operand: binding.operand,
-            element: binding.element,
-            dtype: binding.element.dtype(),
-            image: matches!(binding.element, Element::Image2d(_)),
-            content: 0,
-        };
-        if !constant && self.resources.contains_key(&key) {
-            return Ok(key);
-        }
-        let values = self.stored(choice, binding)?;
-        if constant {
-            let mut hasher = DefaultHasher::new();
-            bytemuck::cast_slice::<f32, u8>(&values).hash(&mut hasher);
-            key.content = hasher.finish();
-        }
-        if !self.resources.contains_key(&key) {
-            let made = (0..self.sets)
-                .map(|_| if key.image { self.image(&key, &values) } else { self.buffer(&values, key.dtype) })
-                .collect::<Result<Vec<_>>>()?;
-            self.resources.insert(key.clone(), made);
-        }
-        Ok(key)
-    }
-
-    fn buffer(&self, values: &[f32], dtype: DType) -> Result<Resource> {
-        let bytes = encode(values, dtype);
-        let slice = self.device.alloc(bytes.len() as u64, Memory::Device)?.whole();
-        self.device.write(&slice, &bytes)?;
-        Ok(slice.into())
-    }
-
     fn prepared(&self, choice: &Choice) -> Result<&Prepared> {
         let prepared = self.prepared.get(choice);
         prepared.ok_or_else(|| Error::Internal(format!("{choice} runs before it is compiled")))
     }
 
     /// `runs` dispatches that take turns among the sets, beginning with set `first`.
-    fn record(&self, prepared: &Prepared, first: usize, runs: u32) -> Result<Recording> {
+    fn dispatches(&self, prepared: &Prepared, first: usize, runs: usize) -> Result<Vec<Dispatch>> {
         let dispatch = |run: usize| -> Result<Dispatch> {
             let resources = prepared.arguments.iter().map(|key| {
                 let set = self.resources.get(key).and_then(|sets| sets.get(run % self.sets));
@@ -218,9 +162,11 @@ impl OpBench {
                 groups: prepared.launch.groups(),
             })
         };
-        let dispatches: Vec<Dispatch> =
-            (first..first + runs as usize).map(dispatch).collect::<Result<_>>()?;
-        self.device.record(&dispatches)
+        (first..first + runs).map(dispatch).collect()
+    }
+
+    fn record(&self, prepared: &Prepared, first: usize, runs: u32) -> Result<Recording> {
+        self.device.record(&self.dispatches(prepared, first, runs as usize)?)
     }
 
     /// The destination of set 0 and the type of its elements.
@@ -280,13 +226,29 @@ impl Bench for OpBench {
     }
 
     fn fits(&self, choice: &Choice) -> Result<()> {
-        self.problem.op().fits(choice, self.limits())
+        self.problem.op().fits(choice, self.limits())?;
+        // Registers do not depend on the work-group: what was too much for one is for a larger one.
+        let invocations = choice.work_group.iter().product::<u32>();
+        match self.too_many.get(&(choice.variant, choice.tile)) {
+            Some(&refused) if invocations >= refused => Err(Error::Reject {
+                kernel: format!("{} {choice}", self.problem.op().name()),
+                reason: format!(
+                    "its work-group has {invocations} invocations, as compiled it cannot have {refused}"
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn prepare(&mut self, choice: &Choice) -> Result<()> {
         let launch = self.problem.op().plan(choice, self.limits())?;
-        let source = launch.spec.render(self.limits().dialect)?;
-        let pipeline = self.device.compile(&source)?;
+        let pipeline = self.compile(choice, &launch).inspect_err(|error| {
+            if let Error::Reject { .. } = error {
+                let invocations = choice.work_group.iter().product::<u32>();
+                let refused = self.too_many.entry((choice.variant, choice.tile)).or_insert(invocations);
+                *refused = invocations.min(*refused);
+            }
+        })?;
         let bindings = &launch.spec.interface.bindings;
         let arguments =
             bindings.iter().map(|binding| self.resources(choice, binding)).collect::<Result<_>>()?;
@@ -311,7 +273,7 @@ impl Bench for OpBench {
         };
         let before = encode(&before, dtype);
         let read = self.device.run(&[(slice, &before)], &recording, &[slice])?;
-        Ok(self.expected.compare(&dtype.decode(read.first().map_or(&[], Vec::as_slice))))
+        Ok(self.expected.compare(&decode(read.first().map_or(&[], Vec::as_slice), dtype)))
     }
 
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
@@ -326,11 +288,91 @@ impl Bench for OpBench {
             None => self.record(prepared, self.turn, runs)?,
         };
         self.turn = (self.turn + runs as usize) % self.sets;
+        let from = Instant::now();
         let time = self.clock.measure(&*self.device, &recording, runs)?;
+        self.heat.worked(from, Instant::now(), time);
         if let Some(prepared) = self.prepared.get_mut(choice) {
             prepared.recording = Some((runs, recording));
         }
         Ok(time / runs * repeats.max(1))
+    }
+
+    fn interleaves(&self) -> bool {
+        self.clock.kind() != ClockKind::Host && self.policy == Policy::default()
+    }
+
+    fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
+        let (recording, owners) = self.record_turns(choices, rounds)?;
+        let from = Instant::now();
+        let times = self.device.time(&recording)?;
+        self.heat.worked(from, Instant::now(), times.iter().sum());
+        let mut sums = vec![Vec::with_capacity(rounds); choices.len()];
+        for (owner, time) in owners.into_iter().zip(times) {
+            if let Some(own) = sums.get_mut(owner) {
+                own.push(time);
+            }
+        }
+        Ok(sums
+            .into_iter()
+            .zip(choices)
+            .map(|(times, (_, runs))| {
+                let runs = (*runs).max(1);
+                times.chunks(runs as usize).map(|chunk| chunk.iter().sum::<Duration>() / runs).collect()
+            })
+            .collect())
+    }
+
+    fn warm_up(&mut self, choice: &Choice) -> Result<bool> {
+        if self.wanted_heat.is_zero() {
+            return Ok(false);
+        }
+        if self.busy.is_none() {
+            let prepared = self.prepared(choice)?;
+            let one = self.record(prepared, 0, 1)?;
+            let from = Instant::now();
+            self.device.submit(&one)?;
+            self.device.wait()?;
+            let once = from.elapsed();
+            let runs = STRETCH.as_secs_f64() / once.as_secs_f64().max(1e-6);
+            // A short one is mostly the cost of submitting it.
+            let runs = if once < STRETCH / 4 { 8.0 * runs } else { runs };
+            self.busy = Some(self.record(prepared, 0, runs.clamp(1.0, 256.0) as u32)?);
+        }
+        let Some(recording) = &self.busy else { return Ok(false) };
+        let from = Instant::now();
+        // Once begun it is finished; a device that cooled down a little is left alone.
+        let enough = if self.warming { self.wanted_heat } else { self.wanted_heat / 2 };
+        self.warming = self.heat.at(from) < enough;
+        if !self.warming {
+            return Ok(false);
+        }
+        self.device.submit(recording)?;
+        self.device.wait()?;
+        let to = Instant::now();
+        self.heat.worked(from, to, to - from);
+        self.warming = self.heat.at(to) < self.wanted_heat;
+        Ok(self.warming)
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn ahead(&mut self, choices: &[Choice]) {
+        for choice in choices {
+            if self.ahead.len() >= self.width {
+                break;
+            }
+            if self.ahead.has(choice) || self.prepared.contains_key(choice) {
+                continue;
+            }
+            // What cannot be planned or rendered says so when it is prepared.
+            let Ok(launch) = self.problem.op().plan(choice, self.limits()) else { continue };
+            let Ok(source) = launch.spec.render(self.limits().dialect) else { continue };
+            if self.ahead.start(&self.device, *choice, source).is_err() {
+                break;
+            }
+        }
     }
 
     fn repeats(&self, estimate: Duration) -> u32 {
@@ -348,7 +390,10 @@ impl Bench for OpBench {
     /// Drops every trial kernel and its recordings, as Mali's drivers ask for
     /// ([`Policy::recreate`]): a session makes kernels of its own.
     fn finish(&mut self) -> Result<()> {
+        self.ahead.drain();
+        self.busy = None;
         self.prepared.clear();
+        self.packed.clear();
         self.resources.clear();
         self.device.wait()
     }

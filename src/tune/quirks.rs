@@ -7,9 +7,13 @@
 //! |---|---|---|
 //! | Adreno 3xx | profiling events can be wrong | wait after each launch; a sample has at least 5 runs, those above 100 s or under a tenth of the average are dropped |
 //! | Mali | memory grows with the events in flight | wait for every 8th |
+//! | NVIDIA, OpenCL | compiles one program at a time, however many threads ask (580.159: 8 threads build 16 programs in the time of 16) | nothing is compiled ahead |
+//! | any that runs on the CPU | compiling takes the cores that run the kernels | nothing is compiled ahead |
 //! | Mali | a kernel keeps a pool of its trial launches | make kernels anew after tuning |
 
+use crate::device::DeviceInfo;
 use crate::device::family::{Facts, Quirk};
+use crate::limits::Family;
 use std::time::Duration;
 
 /// A time that no kernel takes.
@@ -17,6 +21,15 @@ const ABSURD: Duration = Duration::from_secs(100);
 
 /// Runs of one sample where events can be wrong: one bad event among them is told apart.
 const LEAST_RUNS: u32 = 5;
+
+/// Kernels compiled ahead of need at most.
+const MOST_AHEAD: usize = 12;
+
+/// How many kernels to compile side by side ahead of need, on a machine with this many cores.
+pub fn compilers(info: &DeviceInfo, cores: usize) -> usize {
+    let one_at_a_time = info.api == "OpenCL" && info.limits.family == Family::Nvidia;
+    if one_at_a_time || info.is_cpu { 0 } else { cores.saturating_sub(1).min(MOST_AHEAD) }
+}
 
 /// How to time on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

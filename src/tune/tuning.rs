@@ -6,7 +6,14 @@
 //!    wholly above the best one's are dropped, and from the second sample on the slower half.
 //! 3. **Duel.** The finalists meet the default in fresh rounds: see [`super::verdict`].
 //!
-//! In the first two phases the default is sampled again after every eight candidates, as an
+//! Where the bench can take turns within one submission ([`Bench::interleaves`]) and the kernels are
+//! short, every sample is a pair: anchor and candidate alternate for some rounds, and the score is
+//! the median of `ln(t / t_anchor)`. A clock that steps between two samples, as that of a GPU does
+//! which idles while a kernel is compiled, is then in both times. The duel is held in such
+//! submissions too, all finalists and the default taking turns. Before the first time that counts,
+//! and before the duel, the bench may warm its device up ([`Bench::warm_up`]).
+//!
+//! Elsewhere, in the first two phases the default is sampled again after every eight candidates, as an
 //! anchor: a score is `ln(t) - ln(median of the last three anchors)`, so that a clock that drifts
 //! does not favour who came early. Where the default itself cannot be used, the first candidate
 //! that can takes its place.
@@ -16,9 +23,11 @@
 //! faster one counts.
 
 mod action;
+mod duel;
 #[cfg(test)]
 mod fake;
 mod rounds;
+mod screen;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +40,7 @@ use super::statistics::{median, race_half_width, spread};
 use super::verdict::{Call, Outcome, Rule, Trial, Verdict};
 use crate::error::Result;
 use crate::ops::Choice;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Samples of candidates from one anchor to the next.
@@ -41,8 +51,22 @@ const RACE_Z: f64 = 3.0;
 const LEAST_NOISE: f64 = 0.005;
 /// What is assumed of a sample's noise until enough samples tell.
 const ASSUMED_NOISE: f64 = 0.05;
+/// The same of a pair.
+const ASSUMED_PAIR_NOISE: f64 = 0.015;
 /// Candidates that a budgeted search takes into the race.
 const BUDGET_RACERS: usize = 6;
+/// A kernel this short is timed in pairs: a longer one keeps the clock up by itself.
+const SHORT: Duration = Duration::from_millis(2);
+/// How long a pair's rounds take together, and how many there are.
+const PAIR: Duration = Duration::from_micros(800);
+const PAIR_ROUNDS: [usize; 2] = [5, 25];
+/// Rounds of a candidate's first pair: the median of three forgives one outlier.
+const ESTIMATE_ROUNDS: usize = 3;
+/// A candidate this many times slower than the best in a pair's first rounds is not raced.
+const HOPELESS: f64 = 1.5;
+/// Rounds of a duel in one submission, and how long each is made to last.
+const BOUT: usize = 5;
+const BOUT_ROUND: Duration = Duration::from_micros(400);
 
 /// How to tune.
 #[derive(Debug, Clone)]
@@ -55,6 +79,9 @@ pub struct TuneOptions {
     pub seed: u64,
     /// Candidates to begin with: the winners of another API or of a near shape.
     pub warm: Vec<Choice>,
+    /// What problems like this one had, for a budgeted search: a choice, `ln` of its time over that
+    /// problem's best, and how much it counts (1 for a problem as good as this one).
+    pub hints: Vec<(Choice, f64, f64)>,
     /// What an earlier run found: reasons are kept, clear losers are not timed again.
     pub known: Vec<Trial>,
     /// The handful of work-groups of [`Search::Fast`].
@@ -77,6 +104,7 @@ impl Default for TuneOptions {
             rule: Rule::default(),
             seed: 0,
             warm: Vec::new(),
+            hints: Vec::new(),
             known: Vec::new(),
             fast: handful,
             exhaustive: boxes,
@@ -114,23 +142,40 @@ enum Action {
     Check(usize),
     Estimate(usize),
     Sample(usize),
+    /// Keep the device busy with this one.
+    Warm(usize),
+    /// Some rounds of the duel in one submission.
+    Bout,
 }
 
 /// What actions of one kind have cost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     total: Duration,
+    most: Duration,
     count: u32,
 }
 
 impl Cost {
     fn add(&mut self, cost: Duration) {
         self.total += cost;
+        self.most = self.most.max(cost);
         self.count += 1;
     }
 
     fn mean(&self) -> Duration {
         self.total.checked_div(self.count).unwrap_or_default()
+    }
+
+    /// What one more is likely to cost: the mean without the dearest one. The first of a kind brings
+    /// what is done once (a clock's calibration, a compiler's start, an upload); while it is the only
+    /// one, a quarter of it is believed.
+    fn usual(&self) -> Duration {
+        match self.count {
+            0 => Duration::ZERO,
+            1 => self.total / 4,
+            count => (self.total - self.most) / (count - 1),
+        }
     }
 }
 
@@ -142,6 +187,8 @@ pub struct Tuning {
     entries: Vec<Entry>,
     /// What to screen, in reverse; a budgeted search asks the explorer instead.
     order: Vec<usize>,
+    /// What is screened next: named to the bench ahead of need.
+    upcoming: VecDeque<usize>,
     explorer: Option<Explorer>,
     phase: Phase,
     current: Option<usize>,
@@ -151,6 +198,12 @@ pub struct Tuning {
     level: f64,
     anchors: Vec<f64>,
     since_anchor: usize,
+    /// Whether the device may have to be warmed up before anything is timed.
+    cold: bool,
+    /// Whether the duel's next rounds are due in one submission.
+    bout: bool,
+    /// Whether anything was timed in pairs.
+    paired: bool,
     /// How often the present anchor was taken again.
     retaken: u32,
     queue: Vec<usize>,
@@ -158,7 +211,7 @@ pub struct Tuning {
     round: Vec<(usize, f64)>,
     rounds: usize,
     pending: Option<Action>,
-    costs: [Cost; 4],
+    costs: [Cost; 6],
     spent: Duration,
     cut_short: bool,
     verdict: Option<Verdict>,
@@ -189,7 +242,7 @@ impl Tuning {
             random.shuffle(rest);
         }
         let explorer = match options.search {
-            Search::Budget(_) => Some(action::explorer(bench, &list, &entries, warm)),
+            Search::Budget(_) => Some(action::explorer(bench, &list, &entries, warm, &options.hints)),
             _ => None,
         };
         order.reverse();
@@ -198,6 +251,7 @@ impl Tuning {
             random,
             entries,
             order,
+            upcoming: VecDeque::new(),
             explorer,
             phase: Phase::Screen,
             current: None,
@@ -205,13 +259,16 @@ impl Tuning {
             level: 0.0,
             anchors: Vec::new(),
             since_anchor: 0,
+            cold: true,
+            bout: false,
+            paired: false,
             retaken: 0,
             queue: Vec::new(),
             live: Vec::new(),
             round: Vec::new(),
             rounds: 0,
             pending: None,
-            costs: [Cost::default(); 4],
+            costs: [Cost::default(); 6],
             spent: Duration::ZERO,
             cut_short: false,
             verdict: None,
@@ -278,12 +335,14 @@ impl Tuning {
     }
 
     fn cost(&mut self, action: Action) -> &mut Cost {
-        let [prepare, check, estimate, sample] = &mut self.costs;
+        let [prepare, check, estimate, sample, warm, bout] = &mut self.costs;
         match action {
             Action::Prepare(_) => prepare,
             Action::Check(_) => check,
             Action::Estimate(_) => estimate,
             Action::Sample(_) => sample,
+            Action::Warm(_) => warm,
+            Action::Bout => bout,
         }
     }
 
@@ -299,48 +358,6 @@ impl Tuning {
         }
     }
 
-    fn anchor(&mut self) -> Option<Action> {
-        if self.since_anchor < ANCHOR_PERIOD {
-            return None;
-        }
-        self.baseline.map(Action::Sample)
-    }
-
-    /// The next action on the candidate at hand, or on the next one.
-    fn screen(&mut self, bench: &dyn Bench) -> Option<Action> {
-        if let Some(anchor) = self.anchor() {
-            return Some(anchor);
-        }
-        loop {
-            if let Some(index) = self.current {
-                match self.entries[index].state {
-                    State::Waiting => return Some(Action::Prepare(index)),
-                    State::Prepared => return Some(Action::Check(index)),
-                    State::Checked if self.entries[index].times.is_empty() => {
-                        return Some(Action::Estimate(index));
-                    }
-                    State::Checked => return Some(Action::Sample(index)),
-                    _ => self.current = None,
-                }
-            }
-            if self.baseline.is_some() && self.time_is_up(self.candidate_cost()) {
-                self.cut_short |= self.budget().is_some();
-                return None;
-            }
-            let index = match &mut self.explorer {
-                Some(explorer) => explorer.next(),
-                None => self.order.pop(),
-            }?;
-            if self.entries[index].state != State::Waiting {
-                continue;
-            }
-            match bench.fits(&self.entries[index].choice) {
-                Ok(()) => self.current = Some(index),
-                Err(error) => self.entries[index].refuse(&error),
-            }
-        }
-    }
-
     fn budget(&self) -> Option<Duration> {
         match self.options.search {
             Search::Budget(budget) => Some(budget),
@@ -350,25 +367,32 @@ impl Tuning {
 
     /// What one more candidate would cost.
     fn candidate_cost(&self) -> Duration {
-        self.costs.iter().map(Cost::mean).sum()
+        self.costs.iter().take(4).map(Cost::usual).sum()
     }
 
     /// Finalists of the duel.
     fn finalists(&self) -> usize {
         let most = self.options.finalists.max(1);
-        if self.budget().is_some() { most.min(2) } else { most }
+        if self.budget().is_some() && !self.paired { most.min(2) } else { most }
     }
 
     /// Whether what is left of the budget, less what race and duel need, is less than `cost`.
     fn time_is_up(&self, cost: Duration) -> bool {
+        // In pairs, a submission holds several rounds of all.
+        let duel = match self.paired {
+            true => self.options.rule.looks[0].div_ceil(BOUT) * 2,
+            false => self.options.rule.looks[0] * (1 + self.finalists()),
+        };
         let samples = match self.phase {
-            Phase::Screen => 2 * BUDGET_RACERS + self.options.rule.looks[0] * (1 + self.finalists()),
-            Phase::Race => self.options.rule.looks[0] * (1 + self.finalists()),
+            Phase::Screen => 2 * BUDGET_RACERS + duel,
+            Phase::Race => duel,
             Phase::Duel => 0,
         };
         // Half as much again: without its first look, a duel keeps the default.
         let samples = samples + samples / 2;
-        let reserve = self.costs[3].mean().saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
-        self.budget().is_some_and(|budget| self.spent + reserve + cost > budget)
+        let reserve = self.costs[3].usual().saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
+        // Warming up is not this problem's: the next ones profit as well.
+        let spent = self.spent.saturating_sub(self.costs[4].total);
+        self.budget().is_some_and(|budget| spent + reserve + cost > budget)
     }
 }

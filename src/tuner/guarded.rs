@@ -5,7 +5,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::Choice;
 use crate::tune::db::Database;
-use crate::tune::journal::{Journal, Phase};
+use crate::tune::journal::{Journal, Phase, Trial};
 use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use crate::tune::{Bench, Check, Problem};
 use std::cell::RefCell;
@@ -21,11 +21,13 @@ pub(super) struct Keys {
     op: Problem,
     limits: Limits,
     known: RefCell<HashMap<Choice, Key>>,
+    /// What is being compiled ahead of need, written down.
+    ahead: RefCell<HashMap<Choice, Trial>>,
 }
 
 impl Keys {
     pub(super) fn new(device: DeviceKey, problem: ProblemKey, op: Problem, limits: Limits) -> Self {
-        Keys { device, problem, op, limits, known: RefCell::new(HashMap::new()) }
+        Keys { device, problem, op, limits, known: RefCell::default(), ahead: RefCell::default() }
     }
 
     /// The key of `choice`: rendered once, to hash the kernel's text.
@@ -108,7 +110,15 @@ impl Bench for Guarded<'_> {
     }
 
     fn prepare(&mut self, choice: &Choice) -> Result<()> {
-        self.journalled(Phase::Compile, choice, |bench| bench.prepare(choice))
+        let begun = self.keys.ahead.borrow_mut().remove(choice);
+        match begun {
+            Some(trial) => {
+                let result = self.bench.prepare(choice);
+                trial.finish()?;
+                result
+            }
+            None => self.journalled(Phase::Compile, choice, |bench| bench.prepare(choice)),
+        }
     }
 
     fn check(&mut self, choice: &Choice) -> Result<Check> {
@@ -117,6 +127,39 @@ impl Bench for Guarded<'_> {
 
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
         self.bench.sample(choice, repeats)
+    }
+
+    fn interleaves(&self) -> bool {
+        self.bench.interleaves()
+    }
+
+    fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
+        self.bench.together(choices, rounds)
+    }
+
+    fn warm_up(&mut self, choice: &Choice) -> Result<bool> {
+        self.bench.warm_up(choice)
+    }
+
+    fn width(&self) -> usize {
+        self.bench.width()
+    }
+
+    /// If the process dies meanwhile, all of them count as crashed: it is not known which did it.
+    fn ahead(&mut self, choices: &[Choice]) {
+        let mut begun = self.keys.ahead.borrow_mut();
+        let mut named = Vec::with_capacity(choices.len());
+        for choice in choices {
+            if let Some(journal) = self.journal
+                && !begun.contains_key(choice)
+            {
+                // What cannot be written down is not tried ahead; preparing it tells the error.
+                let Ok(trial) = journal.begin(Phase::Compile, &self.keys.of(choice)) else { break };
+                begun.insert(*choice, trial);
+            }
+            named.push(*choice);
+        }
+        self.bench.ahead(&named);
     }
 
     fn repeats(&self, estimate: Duration) -> u32 {
@@ -132,6 +175,9 @@ impl Bench for Guarded<'_> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.bench.finish()
+        let finished = self.bench.finish();
+        // Nothing is being compiled any more.
+        self.keys.ahead.borrow_mut().clear();
+        finished
     }
 }

@@ -1,18 +1,24 @@
 //! Which problems a network has, and what time each gets.
 
-use super::{Tuner, layout_of, problem_of};
+use super::{SharedDatabase, Tuner, layout_of, problem_of};
 use crate::emit::Dialect;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Graph, Node};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Op};
 use crate::session::siblings::siblings;
 use crate::tune::Problem;
+use crate::tune::db::NEAR;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use crate::tune::work_group::{WorkGroup, untuned_in};
 use std::sync::PoisonError;
 use std::time::Duration;
+
+/// How many times the share of others the first problem of its kind has.
+const FIRST_OF_ITS_KIND: u32 = 2;
+/// Nodes at most that count for a problem's share.
+const MOST_NODES: usize = 4;
 
 /// A distinct problem still to be tuned.
 #[derive(Debug, Clone)]
@@ -24,9 +30,13 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Its part of a budget. Few kernels have their feature maps in images, so few have to be tried.
-    fn weight(&self) -> u32 {
-        if self.layout == Layout::C4 { 4 } else { 1 }
+    /// Its part of a budget. Of a problem of many nodes more is gained, few kernels have their
+    /// feature maps in images, and the `first` of its kind begins with nothing, while what it finds
+    /// serves those that follow.
+    pub(super) fn weight(&self, first: bool) -> u32 {
+        let nodes = u32::try_from(self.nodes.len().clamp(1, MOST_NODES)).unwrap_or(1);
+        let layout = if self.layout == Layout::C4 { 4 } else { 1 };
+        nodes * layout * if first { FIRST_OF_ITS_KIND } else { 1 }
     }
 }
 
@@ -38,10 +48,23 @@ pub(super) fn worth_trying(limits: &Limits) -> Vec<Layout> {
 }
 
 impl Tuner {
-    /// What `job` gets of the time that is `left` for it and those after it.
-    pub(super) fn share(&self, job: &Job, left: Duration) -> Duration {
-        let all: u32 = self.jobs.iter().map(Job::weight).sum::<u32>() + job.weight();
-        left * job.weight() / all
+    /// What `job`, of which the record knows nothing if it is the `first` of its kind, gets of the
+    /// time that is `left` for it and those after it.
+    pub(super) fn share(&self, job: &Job, first: bool, left: Duration) -> Duration {
+        let kin = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
+        let after: u32 = self
+            .jobs
+            .iter()
+            .enumerate()
+            .map(|(place, waiting)| {
+                let follows = kin(&job.key, &waiting.key)
+                    || self.jobs.iter().take(place).any(|before| kin(&before.key, &waiting.key))
+                    || !self.relatives(&waiting.key).is_empty();
+                waiting.weight(!follows)
+            })
+            .sum();
+        let own = job.weight(first);
+        left * own / (own + after)
     }
 
     /// Lines up the problems of `graph`'s nodes; equal ones are tuned once, and those that the
@@ -58,6 +81,21 @@ impl Tuner {
         let merged =
             |node: &Node| groups.iter().flat_map(|group| &group.nodes).any(|one| one.output == node.output);
         for node in graph.nodes().iter().filter(|node| !merged(node)) {
+            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+        }
+        Ok(())
+    }
+
+    /// Lines up the problems of some of `graph`'s nodes.
+    ///
+    /// # Errors
+    /// If the graph has no node of one of these names.
+    pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
+        for name in names {
+            let Some(node) = graph.nodes().iter().find(|node| node.name() == name) else {
+                let all: Vec<&str> = graph.nodes().iter().map(|node| node.name()).collect();
+                return Err(Error::input("node", format!("{name:?}"), format!("one of {all:?}")));
+            };
             self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
         }
         Ok(())
@@ -91,6 +129,9 @@ impl Tuner {
         }
         let exact = self.lookup(op, &key).is_some_and(|(_, exact)| exact);
         if self.retune || !exact {
+            if let Ok(default) = untuned_in(op, WorkGroup::Table, layout, &self.device.info().limits) {
+                self.defaults.push((key.clone(), default));
+            }
             self.jobs.push_back(Job { nodes: vec![name.to_owned()], problem, layout, key });
             self.problems += 1;
         }
@@ -98,8 +139,17 @@ impl Tuner {
 
     /// The record's choice, and whether it is for exactly this problem.
     pub(super) fn lookup(&self, op: &dyn Op, problem: &ProblemKey) -> Option<(Choice, bool)> {
+        self.lookup_in(&self.database, op, problem)
+    }
+
+    pub(super) fn lookup_in(
+        &self,
+        database: &SharedDatabase,
+        op: &dyn Op,
+        problem: &ProblemKey,
+    ) -> Option<(Choice, bool)> {
         let limits = &self.device.info().limits;
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = database.lock().unwrap_or_else(PoisonError::into_inner);
         let key = DeviceKey::of(self.device.info());
         let found = database.lookup(&key, problem, &|choice| {
             op.fits(choice, limits).ok()?;

@@ -1,11 +1,14 @@
 //! Tunes a network on the user's own device: every distinct problem of its nodes, one after the
 //! other, each candidate checked before it is timed, every verdict written to the record.
 
+mod compare;
+mod current;
 mod guarded;
 mod jobs;
 mod report;
 mod rows;
 
+pub use compare::Comparison;
 pub use report::{ProblemReport, Report, TunerProgress};
 
 use crate::context::Context;
@@ -15,13 +18,13 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::ops::{Choice, Op};
-use crate::tune::db::{Database, Row, Verdict as RowVerdict};
+use crate::tune::db::{Database, Row};
+use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
-use crate::tune::key::DeviceKey;
+use crate::tune::key::{DeviceKey, ProblemKey};
 use crate::tune::{OpBench, Problem, Progress, Search, Trial, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
 use jobs::Job;
-use rows::{recalled, recorded, same_trial, timing};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,9 +85,13 @@ pub struct Tuner {
     seed: u64,
     retune: bool,
     jobs: VecDeque<Job>,
+    /// Every problem that was lined up, and what an untuned session runs.
+    defaults: Vec<(ProblemKey, Choice)>,
     problems: usize,
     current: Option<Current>,
     report: Report,
+    /// How busy the device was of late.
+    heat: Heat,
 }
 
 impl std::fmt::Debug for Tuner {
@@ -123,9 +130,11 @@ impl Tuner {
             seed: 0,
             retune: false,
             jobs: VecDeque::new(),
+            defaults: Vec::new(),
             problems: 0,
             current: None,
             report,
+            heat: Heat::default(),
         }
     }
 
@@ -278,82 +287,5 @@ impl Tuner {
     /// What was found so far.
     pub fn report(&self) -> &Report {
         &self.report
-    }
-
-    fn open(&self, job: Job) -> Result<Current> {
-        let limits = self.device.info().limits.clone();
-        let bench = OpBench::new(Arc::clone(&self.device), job.problem)?.in_layout(job.layout);
-        let search = match self.budget {
-            Some(budget) => Search::Budget(self.share(&job, budget.saturating_sub(self.report.spent))),
-            None => self.search,
-        };
-        let warm: Vec<Choice> =
-            self.lookup(job.problem.op(), &job.key).map(|(choice, _)| choice).into_iter().collect();
-        let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
-        let known = self.known(&job, &keys);
-        let options =
-            TuneOptions { search, warm, known: known.clone(), seed: self.seed, ..Default::default() };
-        let run = Tuning::new(&bench, options)?;
-        Ok(Current { job, bench, keys, known, run })
-    }
-
-    /// What the record has on a problem's candidates: which must not be tried again, and the times
-    /// of a run that was cancelled.
-    fn known(&self, job: &Job, keys: &Keys) -> Vec<Trial> {
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = database.tried(&DeviceKey::of(self.device.info()), &job.key);
-        rows.filter_map(|row| {
-            let choice = row.key.choice.resolve(&job.key.op)?;
-            // Of another text or tuner version: it says nothing about today's kernel.
-            (keys.of(&choice) == row.key).then_some(())?;
-            if !row.verdict.bars() && self.retune {
-                return None;
-            }
-            recalled(choice, row)
-        })
-        .collect()
-    }
-
-    /// Records the present problem's trials. Of a run that was `cancelled` no default wins: the
-    /// problem is not judged yet.
-    fn close(&mut self, cancelled: bool) -> Result<()> {
-        let Some(current) = self.current.take() else { return Ok(()) };
-        let Some(verdict) = current.run.verdict() else {
-            return Err(Error::Internal("a tuning run ended without a verdict".to_owned()));
-        };
-        let time_of = |choice: &Choice| {
-            let trial = verdict.trials.iter().find(|trial| trial.choice == *choice);
-            trial.and_then(|trial| trial.median)
-        };
-        let default_time = time_of(&verdict.default);
-        let rows: Vec<Row> = verdict
-            .trials
-            .iter()
-            .filter(|trial| !current.known.iter().any(|known| same_trial(known, trial)))
-            .filter_map(|trial| {
-                let verdict = match recorded(&trial.outcome)? {
-                    RowVerdict::Winner if cancelled && verdict.interval.is_none() => RowVerdict::Loser,
-                    verdict => verdict,
-                };
-                Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
-            })
-            .collect();
-        self.report.clock = current.bench.clock().kind().to_string();
-        self.report.problems.push(ProblemReport {
-            nodes: current.job.nodes.clone(),
-            op: current.job.problem.op().name(),
-            problem: current.job.key.shape.clone(),
-            layout: current.job.layout,
-            default: verdict.default,
-            choice: verdict.choice,
-            default_time,
-            time: verdict.choice.as_ref().and_then(time_of),
-            speed_up: verdict.speed_up,
-            interval: verdict.interval,
-            cut_short: verdict.cut_short,
-            spent: verdict.spent,
-            trials: verdict.trials.clone(),
-        });
-        self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
     }
 }

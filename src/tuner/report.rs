@@ -103,8 +103,8 @@ impl fmt::Display for Report {
         let width = self.problems.iter().map(|problem| problem.title().len()).max().unwrap_or(0);
         writeln!(
             f,
-            "{:>5}  {:width$}  {:>10}  {:>10}  {:>8}  choice",
-            "nodes", "problem", "default us", "tuned us", "speed-up"
+            "{:>5}  {:width$}  {:>5}  {:>10}  {:>10}  {:>8}  choice",
+            "nodes", "problem", "tried", "default us", "tuned us", "speed-up"
         )?;
         for problem in &self.problems {
             let choice = match &problem.choice {
@@ -120,9 +120,10 @@ impl fmt::Display for Report {
                 .collect();
             writeln!(
                 f,
-                "{:>5}  {:width$}  {:>10}  {:>10}  {:>8.2}  {choice}{}",
+                "{:>5}  {:width$}  {:>5}  {:>10}  {:>10}  {:>8.2}  {choice}{}",
                 problem.nodes.len(),
                 problem.title(),
+                problem.trials.len(),
                 microseconds(problem.default_time),
                 microseconds(problem.time),
                 problem.speed_up,

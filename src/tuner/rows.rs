@@ -51,6 +51,12 @@ pub(super) fn timing(trial: &Trial, default: Option<Duration>) -> Option<Timing>
         p10_ns: nanoseconds(p10),
         p90_ns: nanoseconds(p90),
         samples: u32::try_from(trial.samples).unwrap_or(u32::MAX),
-        default_ns: default.map(nanoseconds),
+        // From samples taken beside each other, where there are such: whatever the clock did.
+        default_ns: trial
+            .relative
+            .filter(|relative| *relative > 0.0)
+            .and_then(|relative| Duration::try_from_secs_f64(trial.median?.as_secs_f64() / relative).ok())
+            .or(default)
+            .map(nanoseconds),
     })
 }

@@ -7,6 +7,7 @@ mod article;
 mod bench;
 mod candidates;
 mod charts;
+mod compare;
 mod db;
 mod devices;
 mod emit;
@@ -35,6 +36,8 @@ enum Command {
     Db(db::Arguments),
     /// Time the kernels of a model or an op on this machine's devices, and remember the verdicts.
     Tune(tune::Arguments),
+    /// Time two records' choices for a model against each other.
+    Compare(compare::Arguments),
     /// Time a network's nodes with several work-groups, untuned and tuned, on every API.
     Article(article::Arguments),
     /// Measure ops and networks on every API of this machine, interleaved; draw and compare.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => devices::main(arguments),
         Command::Db(arguments) => db::main(arguments),
         Command::Tune(arguments) => tune::main(arguments),
+        Command::Compare(arguments) => compare::main(arguments),
         Command::Article(arguments) => article::main(arguments),
         Command::Bench(arguments) => bench::main(arguments),
         Command::Run(arguments) => run::main(arguments),

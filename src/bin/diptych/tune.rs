@@ -39,6 +39,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) budget: Option<f64>,
 
+    /// Only these nodes of the model.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) nodes: Vec<String>,
+
     /// The record: a directory or a file; the platform's cache directory if it is left out.
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
@@ -102,7 +106,7 @@ pub(crate) enum PrecisionName {
 }
 
 impl PrecisionName {
-    fn precision(self) -> Precision {
+    pub(crate) fn precision(self) -> Precision {
         match self {
             PrecisionName::F32 => Precision::F32,
             PrecisionName::F16s => Precision::F16Storage,
@@ -123,6 +127,11 @@ pub(crate) fn record(path: Option<&Path>) -> Result<(Database, PathBuf)> {
         return Ok((Database::open_file(&path)?, folder));
     }
     Ok((Database::open(&path)?, path))
+}
+
+/// The API that was asked for, or both.
+pub(crate) fn backends(asked: Option<Backend>) -> Vec<Backend> {
+    asked.map_or_else(|| vec![Backend::Wgpu, Backend::OpenCl], |backend| vec![backend])
 }
 
 /// A bar on standard error, if that is a terminal.
@@ -168,12 +177,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let (mut database, folder) = record(arguments.db.as_deref())?;
     let journal = Journal::open(&folder, &mut database)?;
     let database = Arc::new(Mutex::new(database));
-    let backends = match arguments.backend {
-        Some(backend) => vec![backend],
-        None => vec![Backend::Wgpu, Backend::OpenCl],
-    };
     let mut tuned = 0;
-    for backend in backends {
+    for backend in backends(arguments.backend) {
         let context = match Context::new(backend) {
             Ok(context) => context,
             Err(error) if arguments.backend.is_none() => {
@@ -220,6 +225,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
     let what = arguments.what.as_str();
     if let Ok(op) = OpName::from_str(what, false) {
+        if !arguments.nodes.is_empty() {
+            bail!("--nodes goes with a model, not with the op {what}");
+        }
         let precision = arguments.precision.precision();
         tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?);
         return Ok(());
@@ -227,6 +235,10 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
     if arguments.shape.is_some() {
         bail!("--shape goes with an op (conv2d, depthwise, pointwise, gemm), not with the model {what}");
     }
-    tuner.begin(&tflite::load(what)?)?;
+    let graph = tflite::load(what)?;
+    match arguments.nodes.as_slice() {
+        [] => tuner.begin(&graph)?,
+        names => tuner.begin_nodes(&graph, names)?,
+    }
     Ok(())
 }

@@ -39,6 +39,7 @@ mod compact;
 mod file;
 mod load;
 mod lookup;
+mod relatives;
 mod row;
 mod share;
 #[cfg(test)]
@@ -46,6 +47,7 @@ mod tests;
 
 pub use load::LoadReport;
 pub use lookup::{Found, NEAR, Source};
+pub use relatives::Relative;
 pub use row::{Origin, Provenance, Row, Timing, Verdict};
 pub use share::{Filter, MergePolicy};
 

@@ -1,6 +1,6 @@
 //! Operands in images, which the host writes and reads through conversions on the device.
 
-use super::{Key, OpBench, Prepared, Problem, WorkGroup};
+use super::{Key, OpBench, Prepared, Problem, WorkGroup, decode};
 use crate::device::{Dispatch, Memory, Resource};
 use crate::dtype::DType;
 use crate::emit::Operand;
@@ -78,6 +78,6 @@ impl OpBench {
         }
         let whole = buffer.whole();
         let read = self.device.run(&[], &self.device.record(&[fetch])?, &[&whole])?;
-        Ok(dtype.decode(read.first().map_or(&[], Vec::as_slice)))
+        Ok(decode(read.first().map_or(&[], Vec::as_slice), dtype))
     }
 }

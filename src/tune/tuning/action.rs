@@ -10,21 +10,38 @@ impl Tuning {
             Action::Check(index) => self.check(bench, index),
             Action::Estimate(index) => self.estimate(bench, index),
             Action::Sample(index) => self.sample(bench, index),
+            Action::Warm(index) => bench.warm_up(&self.entries[index].choice).map(|more| self.cold = more),
+            Action::Bout => {
+                self.hold_bout(bench);
+                Ok(())
+            }
         };
-        let (Action::Prepare(index) | Action::Check(index) | Action::Estimate(index) | Action::Sample(index)) =
-            action;
-        if let Err(error) = outcome {
-            self.entries[index].refuse(&error);
+        match action {
+            Action::Prepare(index)
+            | Action::Check(index)
+            | Action::Estimate(index)
+            | Action::Sample(index)
+            | Action::Warm(index) => {
+                if let Err(error) = outcome {
+                    self.refuse(index, &error);
+                }
+                self.settle(bench, index);
+            }
+            Action::Bout => {}
         }
+        let cost = bench.now().saturating_sub(start);
+        self.spent += cost;
+        self.cost(action).add(cost);
+    }
+
+    /// Lets go of a candidate that is out.
+    pub(super) fn settle(&mut self, bench: &mut dyn Bench, index: usize) {
         if matches!(self.entries[index].state, State::Settled(_) | State::Out) {
             bench.release(&self.entries[index].choice);
             if self.baseline == Some(index) {
                 self.replace_baseline();
             }
         }
-        let cost = bench.now().saturating_sub(start);
-        self.spent += cost;
-        self.cost(action).add(cost);
     }
 
     fn prepare(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
@@ -34,10 +51,17 @@ impl Tuning {
     }
 
     fn check(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        let start = bench.now();
         self.entries[index].state = match bench.check(&self.entries[index].choice)? {
             Check::Correct => State::Checked,
-            Check::Wrong { detail } => State::Settled(Outcome::Wrong { detail }),
+            Check::Wrong { detail } => {
+                if let Some(explorer) = &mut self.explorer {
+                    explorer.fail(index);
+                }
+                State::Settled(Outcome::Wrong { detail })
+            }
         };
+        self.entries[index].checked_in = bench.now().saturating_sub(start);
         Ok(())
     }
 
@@ -47,12 +71,75 @@ impl Tuning {
         median(last).map(|anchor| anchor - self.level)
     }
 
+    /// The anchor that `index` is timed beside, if it is timed in pairs: the bench can, and neither
+    /// takes long.
+    fn partner(&self, bench: &dyn Bench, index: usize) -> Option<usize> {
+        let short = |entry: &Entry| match entry.times.first() {
+            Some(&seconds) => seconds <= SHORT.as_secs_f64(),
+            // Its first run was the check's.
+            None => entry.checked_in <= 25 * SHORT,
+        };
+        let anchor = self.baseline.filter(|&anchor| anchor != index && bench.interleaves())?;
+        (short(&self.entries[anchor]) && short(&self.entries[index])).then_some(anchor)
+    }
+
+    /// Times `index` beside its partner: its time and its score.
+    fn pair(
+        &mut self,
+        bench: &mut dyn Bench,
+        anchor: usize,
+        index: usize,
+        rounds: usize,
+    ) -> Result<(Duration, f64)> {
+        let choices = [anchor, index].map(|index| (self.entries[index].choice, 1));
+        let times = match bench.together(&choices, rounds) {
+            Ok(times) => times,
+            Err(error) => {
+                // Is it the anchor that no longer runs?
+                if let Err(its_own) = bench.sample(&choices[0].0, 1) {
+                    self.refuse(anchor, &its_own);
+                    self.settle(bench, anchor);
+                    return self.unpaired(bench, index);
+                }
+                return Err(error);
+            }
+        };
+        let logs = |index: usize| times.get(index).into_iter().flatten().map(|time| log(*time));
+        let ratios: Vec<f64> = logs(1).zip(logs(0)).map(|(candidate, anchor)| candidate - anchor).collect();
+        let (ratio, middle) = (median(&ratios), median(&logs(1).collect::<Vec<_>>()));
+        let Some(((ratio, middle), anchor)) = ratio.zip(middle).zip(median(&logs(0).collect::<Vec<_>>()))
+        else {
+            return Err(crate::Error::Internal("a pair without times".to_owned()));
+        };
+        self.paired = true;
+        self.entries[index].paired = true;
+        self.anchors.push(anchor);
+        (self.since_anchor, self.retaken) = (0, 0);
+        Ok((Duration::from_secs_f64(middle.exp()), ratio + self.level))
+    }
+
+    /// The time of one run by itself, where the anchor was lost.
+    fn unpaired(&self, bench: &mut dyn Bench, index: usize) -> Result<(Duration, f64)> {
+        let time = bench.sample(&self.entries[index].choice, 1)?;
+        Ok((time, self.zero().map_or(self.level, |zero| log(time) - zero)))
+    }
+
     fn best_score(&self) -> f64 {
         self.entries.iter().filter_map(Entry::score).fold(f64::INFINITY, f64::min)
     }
 
     /// Runs a candidate once: one that is hopeless is not run again.
     fn estimate(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        if let Some(anchor) = self.partner(bench, index) {
+            let (time, score) = self.pair(bench, anchor, index, ESTIMATE_ROUNDS)?;
+            if score - self.best_score() > HOPELESS.min(self.options.give_up.max(1.0)).ln() {
+                self.record_score(index, time, score);
+                self.entries[index].state = State::Out;
+            } else {
+                self.entries[index].times.push(time.as_secs_f64());
+            }
+            return Ok(());
+        }
         let choice = self.entries[index].choice;
         let mut time = bench.sample(&choice, 1)?;
         if let Some(zero) = self.zero() {
@@ -81,7 +168,10 @@ impl Tuning {
 
     fn record(&mut self, index: usize, time: Duration) {
         let Some(zero) = self.zero() else { return };
-        let score = log(time) - zero;
+        self.record_score(index, time, log(time) - zero);
+    }
+
+    fn record_score(&mut self, index: usize, time: Duration, score: f64) {
         self.entries[index].times.push(time.as_secs_f64());
         self.entries[index].scores.push(score);
         if let Some(explorer) = self.explorer.as_mut().filter(|_| self.phase == Phase::Screen) {
@@ -89,7 +179,27 @@ impl Tuning {
         }
     }
 
+    /// A sample in pairs, of a candidate that is screened or raced.
+    fn sample_beside(&mut self, bench: &mut dyn Bench, anchor: usize, index: usize) -> Result<()> {
+        let seconds = |index: usize| self.entries[index].times.last().copied().unwrap_or_default();
+        let round = (seconds(anchor) + seconds(index)).max(1e-9);
+        let [least, most] = PAIR_ROUNDS;
+        let rounds = ((PAIR.as_secs_f64() / round) as usize).clamp(least, most);
+        let (time, score) = self.pair(bench, anchor, index, rounds)?;
+        if self.entries[index].state == State::Checked {
+            self.entries[index].times.clear();
+            self.entries[index].state = State::Live;
+        }
+        self.record_score(index, time, score);
+        Ok(())
+    }
+
     fn sample(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        if self.phase != Phase::Duel
+            && let Some(anchor) = self.partner(bench, index)
+        {
+            return self.sample_beside(bench, anchor, index);
+        }
         let Entry { choice, repeats, .. } = self.entries[index];
         let time = bench.sample(&choice, repeats)? / repeats.max(1);
         let screened = self.entries[index].state == State::Checked;
@@ -160,6 +270,7 @@ impl Tuning {
         self.queue.clear();
         self.round.clear();
         self.rounds = 0;
+        self.bout = false;
         let baseline = self.baseline;
         self.live.retain(|index| Some(*index) != baseline);
         for entry in &mut self.entries {
@@ -170,24 +281,33 @@ impl Tuning {
 }
 
 /// `ln` of a time in seconds; one too short for the clock counts as a nanosecond.
-fn log(time: Duration) -> f64 {
+pub(super) fn log(time: Duration) -> f64 {
     time.as_secs_f64().max(1e-9).ln()
 }
 
 /// The explorer of a budgeted search: default and warm candidates, then each (variant, tile) with
 /// the table's work-group, then what it thinks best.
-pub(super) fn explorer(bench: &dyn Bench, list: &[Choice], entries: &[Entry], warm: usize) -> Explorer {
+pub(super) fn explorer(
+    bench: &dyn Bench,
+    list: &[Choice],
+    entries: &[Entry],
+    warm: usize,
+    hints: &[(Choice, f64, f64)],
+) -> Explorer {
     let mut first: Vec<usize> = (0..warm.min(list.len())).collect();
-    for (variant, tile) in bench.space() {
+    // What problems like this one had says more than one work-group of each tile.
+    let space = if hints.is_empty() { bench.space() } else { Vec::new() };
+    for (variant, tile) in space {
         let choice = Choice::new(variant, tile, bench.table(variant, tile)).with_layout(bench.layout());
         first.extend(list.iter().position(|listed| *listed == choice));
     }
     let mut explorer = Explorer::new(list, first);
+    explorer.expect(hints);
     for (index, entry) in entries.iter().enumerate() {
         match (&entry.state, entry.score()) {
             (State::Waiting, _) => {}
             (_, Some(score)) => explorer.tell(index, score),
-            (_, None) => explorer.skip(index),
+            (_, None) => explorer.fail(index),
         }
     }
     explorer

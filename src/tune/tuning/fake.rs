@@ -4,15 +4,17 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::ops::Choice;
 use crate::tune::bench::{Bench, Check};
+use crate::tune::heat::{HOT, Heat};
 use crate::tune::random::Random;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A planted fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     Unfit,
     NoCompile,
+    SlowCompile(Duration),
     Wrong,
     NoRun,
     /// It runs until this sample, counted from 1, and fails from then on.
@@ -35,6 +37,17 @@ pub(super) struct Fake {
     pub(super) drift: f64,
     pub(super) drift_over: Duration,
     pub(super) compile: Duration,
+    /// Kernels that compile side by side, and when those under way are done.
+    pub(super) width: usize,
+    pub(super) compiling: HashMap<Choice, Duration>,
+    /// Whether candidates take turns within a submission.
+    pub(super) interleaves: bool,
+    /// How many times longer a run takes while the clock is low, as it is after idling.
+    pub(super) cold: Option<fn(&Choice) -> f64>,
+    pub(super) heat: Heat,
+    /// Whether it warms up when asked to.
+    pub(super) warms: bool,
+    epoch: Instant,
     pub(super) random: Random,
     pub(super) clock: Duration,
     pub(super) sampled: Vec<Choice>,
@@ -62,6 +75,13 @@ impl Fake {
             drift: 1.0,
             drift_over: Duration::from_secs(1),
             compile: Duration::from_millis(5),
+            width: 0,
+            compiling: HashMap::new(),
+            interleaves: false,
+            cold: None,
+            heat: Heat::default(),
+            warms: true,
+            epoch: Instant::now(),
             random: Random::new(seed.wrapping_mul(7919) + 1),
             clock: Duration::ZERO,
             sampled: Vec::new(),
@@ -79,6 +99,39 @@ impl Fake {
     fn pass(&mut self, time: Duration) {
         self.clock += time;
         self.longest_action = self.longest_action.max(time);
+    }
+
+    fn worked(&mut self, busy: Duration) {
+        self.pass(busy);
+        let to = self.epoch + self.clock;
+        self.heat.worked(to - busy, to, busy);
+    }
+
+    /// How much longer a run takes at the present clock.
+    fn clock_factor(&self, choice: &Choice) -> f64 {
+        let warm = self.heat.at(self.epoch + self.clock) >= HOT.mul_f64(0.75);
+        self.cold.filter(|_| !warm).map_or(1.0, |cold| cold(choice))
+    }
+
+    /// One run or several, without the cost of submitting them.
+    fn launch(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
+        assert_ne!(self.faults.get(choice), Some(&Fault::Wrong), "a wrong candidate was timed");
+        self.sampled.push(*choice);
+        let before = self.sampled.iter().filter(|sampled| *sampled == choice).count();
+        let mut seconds = (self.cost)(choice) * f64::from(repeats) * self.clock_factor(choice);
+        match self.faults.get(choice) {
+            Some(Fault::NoRun) => return Err(Self::failure("submit")),
+            Some(Fault::NoRunAfter(runs)) if before > *runs as usize => return Err(Self::failure("submit")),
+            Some(Fault::Slow(time)) => seconds = time.as_secs_f64() * f64::from(repeats),
+            _ => {}
+        }
+        let noise = self.sigma * self.normal();
+        let outlier = if self.random.unit() < self.outliers { 1.3 + 4.0 * self.random.unit() } else { 1.0 };
+        let progress = (self.clock.as_secs_f64() / self.drift_over.as_secs_f64()).min(1.0);
+        seconds *= noise.exp() * outlier * self.drift.powf(progress);
+        let time = Duration::from_secs_f64(seconds);
+        self.worked(time);
+        Ok(time)
     }
 
     fn failure(call: &'static str) -> Error {
@@ -117,7 +170,12 @@ impl Bench for Fake {
     }
 
     fn prepare(&mut self, choice: &Choice) -> Result<()> {
-        self.pass(self.compile);
+        let own = match self.faults.get(choice) {
+            Some(Fault::SlowCompile(time)) => *time,
+            _ => self.compile,
+        };
+        let done = self.compiling.remove(choice).unwrap_or(self.clock + own);
+        self.pass(done.saturating_sub(self.clock));
         self.prepared.push(*choice);
         match self.faults.get(choice) {
             Some(Fault::NoCompile) => Err(Self::failure("compile")),
@@ -127,6 +185,9 @@ impl Bench for Fake {
 
     fn check(&mut self, choice: &Choice) -> Result<Check> {
         self.pass(Duration::from_millis(1));
+        if let Some(Fault::Slow(time)) = self.faults.get(choice) {
+            self.pass(*time);
+        }
         match self.faults.get(choice) {
             Some(Fault::Wrong) => Ok(Check::Wrong { detail: "element 3 is 5, wanted 4".to_owned() }),
             _ => Ok(Check::Correct),
@@ -134,23 +195,44 @@ impl Bench for Fake {
     }
 
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
-        assert_ne!(self.faults.get(choice), Some(&Fault::Wrong), "a wrong candidate was timed");
-        self.sampled.push(*choice);
-        let before = self.sampled.iter().filter(|sampled| *sampled == choice).count();
-        let mut seconds = (self.cost)(choice) * f64::from(repeats);
-        match self.faults.get(choice) {
-            Some(Fault::NoRun) => return Err(Self::failure("submit")),
-            Some(Fault::NoRunAfter(runs)) if before > *runs as usize => return Err(Self::failure("submit")),
-            Some(Fault::Slow(time)) => seconds = time.as_secs_f64() * f64::from(repeats),
-            _ => {}
-        }
-        let noise = self.sigma * self.normal();
-        let outlier = if self.random.unit() < self.outliers { 1.3 + 4.0 * self.random.unit() } else { 1.0 };
-        let progress = (self.clock.as_secs_f64() / self.drift_over.as_secs_f64()).min(1.0);
-        seconds *= noise.exp() * outlier * self.drift.powf(progress);
-        let time = Duration::from_secs_f64(seconds);
-        self.pass(time + Duration::from_micros(100));
+        let time = self.launch(choice, repeats)?;
+        self.pass(Duration::from_micros(100));
         Ok(time)
+    }
+
+    fn interleaves(&self) -> bool {
+        self.interleaves
+    }
+
+    fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
+        let mut times = vec![Vec::new(); choices.len()];
+        for _ in 0..rounds {
+            for ((choice, runs), times) in choices.iter().zip(&mut times) {
+                times.push(self.launch(choice, *runs)? / *runs);
+            }
+        }
+        self.pass(Duration::from_micros(100));
+        Ok(times)
+    }
+
+    fn warm_up(&mut self, _choice: &Choice) -> Result<bool> {
+        if self.cold.is_none() || !self.warms {
+            return Ok(false);
+        }
+        self.worked(Duration::from_millis(2));
+        Ok(self.heat.at(self.epoch + self.clock) < HOT.mul_f64(0.95))
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn ahead(&mut self, choices: &[Choice]) {
+        for choice in choices {
+            if self.compiling.len() < self.width {
+                self.compiling.entry(*choice).or_insert(self.clock + self.compile);
+            }
+        }
     }
 
     fn repeats(&self, estimate: Duration) -> u32 {

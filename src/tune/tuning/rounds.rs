@@ -1,12 +1,18 @@
-//! The race and the duel of a tuning run, and its end.
+//! The race of a tuning run, and its end.
 
 use super::*;
 
 impl Tuning {
     /// The next sample of the round.
     pub(super) fn queued(&mut self) -> Option<Action> {
-        if self.queue.is_empty() {
+        if !self.bout && self.queue.is_empty() {
             return None;
+        }
+        if let Some(baseline) = self.baseline.filter(|_| self.cold) {
+            return Some(Action::Warm(baseline));
+        }
+        if self.bout {
+            return Some(Action::Bout);
         }
         if self.phase == Phase::Race
             && let Some(anchor) = self.anchor()
@@ -28,6 +34,7 @@ impl Tuning {
         match self.phase {
             Phase::Screen => {
                 self.phase = Phase::Race;
+                self.cold = true;
                 self.live = (0..self.entries.len())
                     .filter(|&index| index != baseline && self.entries[index].state == State::Live)
                     .collect();
@@ -52,6 +59,7 @@ impl Tuning {
         self.live.retain(|&index| self.entries[index].score().is_some_and(|score| score < level));
         self.cull(bench, self.finalists());
         self.phase = Phase::Duel;
+        self.cold = true;
         self.rounds = 0;
         self.round.clear();
         self.next_duel_round(bench)
@@ -59,14 +67,17 @@ impl Tuning {
 
     /// Relative noise of one sample, from the anchors' steps and the candidates' residuals.
     fn noise(&self) -> f64 {
+        // The anchors' steps are no noise of pairs.
+        let steps = self.anchors.windows(2).filter(|_| !self.paired);
         let mut residuals: Vec<f64> =
-            self.anchors.windows(2).map(|pair| (pair[1] - pair[0]) / std::f64::consts::SQRT_2).collect();
+            steps.map(|pair| (pair[1] - pair[0]) / std::f64::consts::SQRT_2).collect();
         for entry in &self.entries {
             if let (Some(score), true) = (entry.score(), entry.scores.len() > 2) {
                 residuals.extend(entry.scores.iter().map(|sample| sample - score));
             }
         }
-        let least = if residuals.len() < 8 { ASSUMED_NOISE } else { LEAST_NOISE };
+        let assumed = if self.paired { ASSUMED_PAIR_NOISE } else { ASSUMED_NOISE };
+        let least = if residuals.len() < 8 { assumed } else { LEAST_NOISE };
         spread(&residuals).unwrap_or_default().max(least)
     }
 
@@ -91,60 +102,8 @@ impl Tuning {
         self.live = live;
     }
 
-    /// Books the round that was sampled and fills the next one; false when the duel is over.
-    fn next_duel_round(&mut self, bench: &mut dyn Bench) -> bool {
-        let Some(baseline) = self.baseline else { return false };
-        let round = std::mem::take(&mut self.round);
-        let anchor = round.iter().find(|(index, _)| *index == baseline).map(|(_, time)| *time);
-        if let Some(anchor) = anchor {
-            self.rounds += 1;
-            for (index, time) in round.iter().filter(|(index, _)| *index != baseline) {
-                self.entries[*index].duel.push(time - anchor);
-            }
-        }
-        let up = self.time_is_up(self.costs[3].mean());
-        self.live.retain(|&index| self.entries[index].state == State::Live);
-        if self.options.rule.looks.contains(&self.rounds) || (up && self.rounds > 0) {
-            self.look(bench);
-            self.cut_short |= up;
-        }
-        let over = up || self.live.is_empty() || self.rounds >= self.options.rule.looks[1];
-        if over {
-            return false;
-        }
-        self.queue = self.live.clone();
-        self.queue.push(baseline);
-        self.random.shuffle(&mut self.queue);
-        true
-    }
-
-    /// Judges the duel so far. Those that are judged either way are not sampled again, unless one
-    /// that is still open is ahead of them.
-    fn look(&mut self, bench: &mut dyn Bench) {
-        let rivals = self.finalists();
-        let mut open = Vec::new();
-        for &index in &self.live.clone() {
-            match self.options.rule.call(&self.entries[index].duel, rivals) {
-                Call::Better(interval) => self.entries[index].better = Some(interval),
-                Call::Undecided => open.push(index),
-                Call::NotBetter => {
-                    self.entries[index].state = State::Out;
-                    bench.release(&self.entries[index].choice);
-                }
-            }
-        }
-        let centre = |index: usize| median(&self.entries[index].duel).unwrap_or(f64::INFINITY);
-        let best = self.winner().map(&centre).unwrap_or(f64::INFINITY);
-        open.retain(|&index| centre(index) < best);
-        if open.is_empty() {
-            self.live.clear();
-        } else {
-            self.live.retain(|&index| self.entries[index].state == State::Live);
-        }
-    }
-
     /// The best of those that beat the default.
-    fn winner(&self) -> Option<usize> {
+    pub(super) fn winner(&self) -> Option<usize> {
         (0..self.entries.len())
             .filter_map(|index| self.entries[index].better.map(|interval| (interval.centre, index)))
             .min_by(|a, b| a.0.total_cmp(&b.0))

@@ -80,8 +80,9 @@ fn planted_faults_are_survived_and_told() {
         (choice(1, 1, 4), Fault::NoRunAfter(2)),
     ];
     let better = choice(1, 8, 4);
-    for seed in 0..20 {
+    for seed in 0..40 {
         let mut fake = Fake::new(seed);
+        (fake.interleaves, fake.width) = (seed % 2 == 1, seed as usize % 3);
         fake.faults.extend(faults);
         // Every fault is on a candidate that would win.
         fake.cost = Box::new(move |choice| match (choice.tile, choice.work_group) {
@@ -108,13 +109,16 @@ fn planted_faults_are_survived_and_told() {
 #[test]
 fn a_broken_default_hands_over() {
     for fault in [Fault::Wrong, Fault::NoCompile, Fault::NoRun, Fault::NoRunAfter(2), Fault::NoRunAfter(6)] {
-        let mut fake = Fake::new(1);
-        fake.faults.insert(fake.default, fault);
-        let better = choice(16, 16, 1);
-        fake.cost = Box::new(move |choice| if *choice == better { 0.8e-3 } else { 1e-3 });
-        let verdict = tune(&mut fake, fast(1));
-        assert_eq!(verdict.choice, Some(better), "{fault:?}");
-        assert_eq!(verdict.default, choice(8, 8, 1));
+        for interleaves in [false, true] {
+            let mut fake = Fake::new(1);
+            fake.interleaves = interleaves;
+            fake.faults.insert(fake.default, fault);
+            let better = choice(16, 16, 1);
+            fake.cost = Box::new(move |choice| if *choice == better { 0.8e-3 } else { 1e-3 });
+            let verdict = tune(&mut fake, fast(1));
+            assert_eq!(verdict.choice, Some(better), "{fault:?} {interleaves}");
+            assert_eq!(verdict.default, choice(8, 8, 1));
+        }
     }
 }
 
@@ -200,6 +204,129 @@ fn a_cancelled_run_goes_on_where_it_was() {
         }
         assert!(verdict.trials.iter().any(|kept| kept.choice == trial.choice), "{trial:?}");
     }
+}
+
+/// 20 us kernels whose times triple while the clock is low, but for one that waits for memory: that
+/// one is 15 % slower than the default at full speed, and looks twice as fast after idling.
+fn dropping_clock(seed: u64) -> (Fake, Choice, Choice) {
+    let (better, tempting) = (choice(16, 16, 1), choice(64, 1, 1));
+    let mut fake = Fake::new(seed);
+    fake.compile = Duration::from_millis(20);
+    fake.cold = Some(|candidate| if *candidate == choice(64, 1, 1) { 1.2 } else { 3.0 });
+    fake.cost = Box::new(move |candidate| match candidate {
+        _ if *candidate == better => 18e-6,
+        _ if *candidate == tempting => 23e-6,
+        _ => 20e-6,
+    });
+    (fake, better, tempting)
+}
+
+#[test]
+fn a_clock_that_drops_while_kernels_compile_does_not_change_the_verdict() {
+    for budget in [None, Some(Duration::from_millis(1500))] {
+        let search = budget.map_or(Search::Fast, Search::Budget);
+        let [mut found, mut tempted] = [0; 2];
+        for seed in 0..40 {
+            let (mut fake, better, tempting) = dropping_clock(seed);
+            (fake.interleaves, fake.width) = (true, 2);
+            let warm = vec![tempting, better];
+            let verdict = tune(&mut fake, TuneOptions { warm, ..options(search, seed) });
+            found += usize::from(verdict.choice == Some(better));
+            tempted += usize::from(verdict.choice == Some(tempting));
+        }
+        assert!(found >= 38 && tempted == 0, "{search:?}: {found} of 40 found, {tempted} tempted");
+    }
+    // The plant bites: a bench that neither takes turns nor warms up is led astray.
+    let tempted = (0..40).filter(|&seed| {
+        let (mut fake, _, tempting) = dropping_clock(seed);
+        fake.warms = false;
+        tune(&mut fake, fast(seed)).choice == Some(tempting)
+    });
+    assert!(tempted.count() > 20);
+}
+
+#[test]
+fn kernels_that_compile_ahead_leave_time_for_more_candidates() {
+    let better = choice(2, 16, 4);
+    let tuned = |width| {
+        let mut fake = Fake::new(3);
+        (fake.interleaves, fake.width, fake.compile) = (true, width, Duration::from_millis(50));
+        fake.cost = Box::new(move |choice| if *choice == better { 16e-6 } else { 20e-6 });
+        let budget = Duration::from_millis(600);
+        let verdict = tune(&mut fake, options(Search::Budget(budget), 3));
+        // What was begun ahead and is not waited for costs nothing; one compilation may overrun.
+        assert!(verdict.spent <= budget + Duration::from_millis(60), "{:?} with {width}", verdict.spent);
+        let timed = verdict.trials.iter().filter(|trial| trial.median.is_some());
+        (timed.count(), fake.prepared)
+    };
+    let (alone, _) = tuned(0);
+    let (ahead, prepared) = tuned(8);
+    assert!(ahead >= 4 * alone, "{ahead} candidates with 8 ahead, {alone} without");
+    let mut once = prepared.clone();
+    once.sort_by_key(|choice| (choice.tile, choice.work_group));
+    once.dedup();
+    assert_eq!(once.len(), prepared.len(), "nothing is compiled twice");
+}
+
+#[test]
+fn a_winner_that_is_found_is_not_lost_to_a_slow_compilation() {
+    let (better, laggard) = (choice(16, 16, 1), choice(64, 1, 1));
+    let kept = (0..20).filter(|&seed| {
+        let mut fake = Fake::new(seed);
+        (fake.interleaves, fake.compile) = (true, Duration::from_millis(50));
+        fake.faults.insert(laggard, Fault::SlowCompile(Duration::from_millis(500)));
+        fake.cost = Box::new(move |choice| if *choice == better { 15e-6 } else { 20e-6 });
+        let search = Search::Budget(Duration::from_millis(300));
+        let verdict = tune(&mut fake, TuneOptions { warm: vec![better, laggard], ..options(search, seed) });
+        // The budget is overrun by that compilation and a few milliseconds.
+        assert!(verdict.spent < Duration::from_millis(700), "{:?}", verdict.spent);
+        verdict.choice == Some(better)
+    });
+    assert_eq!(kept.count(), 20);
+}
+
+#[test]
+fn pairs_find_a_difference_little_larger_than_the_noise() {
+    let better = choice(16, 16, 1);
+    let found = |interleaves| {
+        let winners = (0..60).filter(|&seed| {
+            let mut fake = Fake::new(seed);
+            fake.interleaves = interleaves;
+            fake.cost = Box::new(move |choice| if *choice == better { 19e-6 } else { 20e-6 });
+            tune(&mut fake, fast(seed)).choice == Some(better)
+        });
+        winners.count()
+    };
+    let (alone, in_pairs) = (found(false), found(true));
+    println!("{alone} of 60 found by samples taken alone, {in_pairs} in pairs");
+    assert!(in_pairs >= 56, "{in_pairs} of 60");
+}
+
+#[test]
+fn equal_candidates_in_pairs_keep_the_default() {
+    let left = (0..200).filter(|&seed| {
+        let mut fake = Fake::new(seed);
+        fake.interleaves = true;
+        fake.cost = Box::new(|_| 20e-6);
+        tune(&mut fake, fast(seed)).beats_default()
+    });
+    let left = left.count();
+    assert!(left < 10, "{left} of 200");
+}
+
+#[test]
+fn what_problems_like_this_one_had_is_tried_first() {
+    let good = [4, 4, 1];
+    let hints: Vec<(Choice, f64, f64)> = [([4, 4, 1], 0.0), ([1, 1, 1], 0.8), ([8, 1, 1], 0.5)]
+        .into_iter()
+        .map(|(tile, behind)| (Choice::new("micro", tile, [8, 4, 8]), behind, 0.5))
+        .collect();
+    let mut fake = surface(5, valley);
+    fake.default = Choice::new("micro", [1, 1, 1], [8, 4, 8]);
+    let search = Search::Budget(Duration::from_millis(500));
+    tune(&mut fake, TuneOptions { hints, ..options(search, 5) });
+    let after: Vec<[u32; 3]> = fake.prepared.iter().skip(1).take(3).map(|choice| choice.tile).collect();
+    assert_eq!(after, [good; 3]);
 }
 
 #[test]

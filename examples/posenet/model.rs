@@ -1,0 +1,147 @@
+//! A network as a PoseNet: its input, its heads, and a session that runs it.
+
+use crate::decode::{self, Pose};
+use crate::heads::{self, Heads, Map, Roles};
+use crate::multi::{self, Settings};
+use crate::options::Options;
+use crate::picture::Picture;
+use crate::{progress, tuning};
+use anyhow::{Context as _, Result, bail, ensure};
+use diptych::{Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, Tuning, tflite};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The default network, ours: MobileNetV1 0.35 at 257 x 257, stride 16, trained on drawn figures only
+/// (`train/`).
+pub const FIGURES: &[u8] = include_bytes!("data/posenet_figures.tflite");
+
+/// What the default network is called in reports.
+pub const FIGURES_NAME: &str = "examples/posenet/data/posenet_figures.tflite";
+
+/// The network that the options name, and its name.
+pub fn graph(options: &Options) -> Result<(PathBuf, Graph)> {
+    match &options.model {
+        Some(path) => Ok((path.clone(), tflite::load(path)?)),
+        None => Ok((FIGURES_NAME.into(), tflite::from_bytes(FIGURES)?)),
+    }
+}
+
+/// How a graph is used as a PoseNet.
+#[derive(Debug, Clone)]
+pub struct Model {
+    input: String,
+    /// Height and width of the input.
+    pub size: [usize; 2],
+    roles: Roles,
+}
+
+impl Model {
+    /// Finds the input and the heads.
+    ///
+    /// # Errors
+    /// If the graph is no PoseNet; with what was found.
+    pub fn of(graph: &Graph) -> Result<Self> {
+        let &[input] = graph.inputs() else {
+            bail!("not a PoseNet: found {} inputs, wanted one", graph.inputs().len());
+        };
+        let shape = graph.shape(input)?;
+        let name = graph.name(input)?.to_owned();
+        ensure!(shape.n == 1 && shape.c == 3, "not a PoseNet: input {name:?} is {shape}, wanted 1xHxWx3");
+        let mut outputs = Vec::new();
+        for &output in graph.outputs() {
+            outputs.push((graph.name(output)?.to_owned(), extents(graph.shape(output)?)));
+        }
+        let roles = Roles::find(&outputs)?;
+        let [_, h, w, _] = outputs[roles.heatmap].1;
+        heads::output_stride([shape.h, shape.w], [h, w])?;
+        Ok(Model { input: name, size: [shape.h, shape.w], roles })
+    }
+
+    /// A picture as the network's input.
+    pub fn input(&self, picture: &Picture) -> Result<HostTensor> {
+        let [height, width] = self.size;
+        Ok(HostTensor::new(Shape::nhwc(1, height, width, 3), picture.input(self.size)?)?)
+    }
+
+    /// The heads among the outputs of a run.
+    pub fn heads(&self, outputs: &[HostTensor]) -> Result<Heads> {
+        let map = |what: &str, index: usize| {
+            let tensor = outputs.get(index).with_context(|| format!("the run returned no {what}"))?;
+            Map::new(what, extents(tensor.shape()), tensor.to_nhwc().into_owned())
+        };
+        let displacements = match self.roles.displacements {
+            Some([forward, backward]) => {
+                Some([map("displacement_fwd", forward)?, map("displacement_bwd", backward)?])
+            }
+            None => None,
+        };
+        Heads::new(
+            self.size,
+            map("heatmap", self.roles.heatmap)?,
+            map("offset", self.roles.offset)?,
+            displacements,
+        )
+    }
+}
+
+fn extents(shape: Shape) -> [usize; 4] {
+    [shape.n, shape.h, shape.w, shape.c]
+}
+
+/// A PoseNet on a device.
+#[derive(Debug)]
+pub struct Network {
+    pub model: Model,
+    pub session: Session,
+    /// The device and why it was chosen.
+    pub device: String,
+    /// How long it took to find the device and to make the network ready for it.
+    pub prepared: Duration,
+}
+
+impl Network {
+    /// Makes the network ready on a backend.
+    pub fn new(options: &Options, backend: Backend, model: &Model, graph: &Graph) -> Result<Self> {
+        let start = Instant::now();
+        let context = Context::new(backend)?;
+        let opened = start.elapsed();
+        let tuning = tuning::tuning(options, &context, graph)?;
+        let by_record = !matches!(tuning, Tuning::Default);
+        let start = Instant::now();
+        let session = progress::spinner("preparing the network", || {
+            Session::new(&context, graph, SessionOptions { tuning, ..Default::default() })
+        })?;
+        let prepared = opened + start.elapsed();
+        if by_record {
+            eprintln!("posenet: {}", tuning::told(&session));
+        }
+        Ok(Network { model: model.clone(), session, device: context.info().to_string(), prepared })
+    }
+
+    /// Runs the network: the heads, and the time from host to host.
+    pub fn run(&mut self, input: &HostTensor) -> Result<(Heads, Duration)> {
+        let start = Instant::now();
+        let outputs = self.session.run(&[(self.model.input.as_str(), input)])?;
+        let time = start.elapsed();
+        Ok((self.model.heads(&outputs)?, time))
+    }
+
+    /// The time of each step on the device.
+    pub fn profile(&mut self, input: &HostTensor) -> Result<diptych::Profile> {
+        Ok(self.session.profile(&[(self.model.input.as_str(), input)])?)
+    }
+}
+
+/// The people that the heads show, in pixels of the picture.
+pub fn poses(
+    heads: &Heads,
+    model: &Model,
+    picture: &Picture,
+    several: Option<Settings>,
+) -> Result<Vec<Pose>> {
+    let poses = match several {
+        Some(settings) => multi::multi(heads, &settings)?,
+        None => vec![decode::single(heads)],
+    };
+    Ok(poses.iter().map(|pose| pose.map(|at| picture.position(model.size, at))).collect())
+}

@@ -1,0 +1,80 @@
+//! Kernels compiled on threads of their own while the device works.
+//!
+//! A driver takes 10 to 100 ms to compile a kernel, and a sample takes one. So the next candidates
+//! are compiled side by side ahead of need, and while the tuner waits for one the device is kept
+//! busy: an idle GPU lowers its clock.
+
+use crate::device::{Device, Pipeline};
+use crate::emit::KernelSource;
+use crate::error::{Error, Result};
+use crate::ops::Choice;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How long one look at a compilation under way waits.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// Compilations under way or done, by candidate.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    jobs: HashMap<Choice, Receiver<Result<Pipeline>>>,
+}
+
+impl Ahead {
+    /// Whether `choice` was started and not yet taken.
+    pub(super) fn has(&self, choice: &Choice) -> bool {
+        self.jobs.contains_key(choice)
+    }
+
+    /// Candidates that were started and not yet taken.
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Begins to compile `choice`.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(super) fn start(
+        &mut self,
+        device: &Arc<dyn Device>,
+        choice: Choice,
+        source: KernelSource,
+    ) -> Result<()> {
+        let (send, receive) = channel();
+        let device = Arc::clone(device);
+        let name = format!("compiling {choice}");
+        let work = move || {
+            // Nobody may be waiting any more: the kernel then stays in the device's cache.
+            let _ = send.send(device.compile(&source));
+        };
+        let spawned = std::thread::Builder::new().name(name).spawn(work);
+        spawned.map_err(|error| Error::Internal(format!("no thread to compile on: {error}")))?;
+        self.jobs.insert(choice, receive);
+        Ok(())
+    }
+
+    /// The kernel of `choice`, calling `meanwhile` until it is there; none if it was not started.
+    pub(super) fn take(&mut self, choice: &Choice, mut meanwhile: impl FnMut()) -> Option<Result<Pipeline>> {
+        let job = self.jobs.remove(choice)?;
+        loop {
+            match job.recv_timeout(PATIENCE) {
+                Ok(result) => return Some(result),
+                Err(RecvTimeoutError::Timeout) => meanwhile(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Some(Err(Error::Internal(format!("the thread that compiled {choice} died"))));
+                }
+            }
+        }
+    }
+
+    /// Waits for everything under way, and forgets it.
+    pub(super) fn drain(&mut self) {
+        for (_, job) in self.jobs.drain() {
+            // An error is that of a candidate that nobody asks for any more.
+            let _ = job.recv();
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The operands of a problem as the candidates' kernels take them.
+
+use super::OpBench;
+use crate::device::{Memory, Resource};
+use crate::dtype::DType;
+use crate::emit::{Binding, Element, Operand};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::ops::Choice;
+use crate::ops::convert::{self, ConvertOp};
+use crate::shape::Shape;
+use crate::tune::problem::Problem;
+use half::f16;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What an operand's resources are found by. A constant's layout depends on the candidate's kernel
+/// and tile; its content tells which it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) operand: Operand,
+    element: Element,
+    pub(super) dtype: DType,
+    image: bool,
+    content: u64,
+}
+
+pub(super) fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
+    let mut bytes = match dtype {
+        DType::F32 => bytemuck::cast_slice(values).to_vec(),
+        DType::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
+    };
+    // Whole vec4s, so that a kernel may bind the range as such.
+    bytes.resize(bytes.len().next_multiple_of(16), 0);
+    bytes
+}
+
+pub(super) fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
+    match dtype {
+        DType::F32 => bytemuck::pod_collect_to_vec(bytes),
+        DType::F16 => bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect(),
+    }
+}
+
+pub(super) fn is_output(operand: Operand) -> bool {
+    matches!(operand, Operand::Dst | Operand::C)
+}
+
+impl OpBench {
+    /// The stored values of `binding` before a run. The destination is full of NaN, so that an
+    /// element that is not written is seen.
+    pub(super) fn stored(&self, choice: &Choice, binding: &Binding) -> Result<Vec<f32>> {
+        let operand = binding.operand;
+        let given = || {
+            let values = self.operands.get(&operand);
+            values.ok_or_else(|| Error::Internal(format!("no {} to tune with", operand.name())))
+        };
+        let c4 = |shape: Shape, nhwc: &[f32]| {
+            ConvertOp::new(shape, Layout::Nhwc, Layout::C4, crate::dtype::Precision::F32)
+                .map(|op| convert::oracle(&op, nhwc))
+        };
+        match (&self.problem, operand, self.problem.convolution()) {
+            (_, Operand::Weights | Operand::Bias | Operand::Slope, _) => {
+                self.problem.op().pack(choice, operand, given()?)
+            }
+            (Problem::Gemm(op), Operand::C, _) if op.beta.0 == 0.0 => Ok(vec![f32::NAN; op.elements_c()]),
+            (Problem::Convert(op), Operand::Dst, _) => Ok(vec![f32::NAN; op.to.elements(&op.shape)]),
+            (_, Operand::Dst, Some(conv)) => Ok(vec![f32::NAN; Layout::C4.elements(&conv.output)]),
+            // A kernel that reads NHWC rows.
+            (_, Operand::Src, Some(_)) if matches!(binding.element, Element::Scalar(_)) => given().cloned(),
+            (_, Operand::Src, Some(conv)) => c4(conv.input, given()?),
+            (_, Operand::Residual, Some(conv)) => c4(conv.output, given()?),
+            _ => given().cloned(),
+        }
+    }
+
+    /// The resources of `binding`, one per set.
+    pub(super) fn resources(&mut self, choice: &Choice, binding: &Binding) -> Result<Key> {
+        let constant = matches!(binding.operand, Operand::Weights | Operand::Bias | Operand::Slope);
+        let mut key = Key {
+            operand: binding.operand,
+            element: binding.element,
+            dtype: binding.element.dtype(),
+            image: matches!(binding.element, Element::Image2d(_)),
+            content: 0,
+        };
+        if !constant && self.resources.contains_key(&key) {
+            return Ok(key);
+        }
+        let layout = (choice.variant, choice.tile, binding.operand, binding.element);
+        if let Some(key) = self.packed.get(&layout) {
+            return Ok(key.clone());
+        }
+        let values = self.stored(choice, binding)?;
+        if constant {
+            let mut hasher = DefaultHasher::new();
+            bytemuck::cast_slice::<f32, u8>(&values).hash(&mut hasher);
+            key.content = hasher.finish();
+        }
+        if !self.resources.contains_key(&key) {
+            let made = (0..self.sets)
+                .map(|_| if key.image { self.image(&key, &values) } else { self.buffer(&values, key.dtype) })
+                .collect::<Result<Vec<_>>>()?;
+            self.resources.insert(key.clone(), made);
+        }
+        if constant {
+            self.packed.insert(layout, key.clone());
+        }
+        Ok(key)
+    }
+
+    pub(super) fn buffer(&self, values: &[f32], dtype: DType) -> Result<Resource> {
+        let bytes = encode(values, dtype);
+        let slice = self.device.alloc(bytes.len() as u64, Memory::Device)?.whole();
+        self.device.write(&slice, &bytes)?;
+        Ok(slice.into())
+    }
+}
