@@ -1,6 +1,7 @@
 //! A matrix product on the best device of this machine: `cargo run --release --example hello_gemm`.
 //!
-//! Options: the size n (default 1024) and the backend (auto, wgpu, opencl, cpu).
+//! Options: the size n (default 1024), the backend (auto, wgpu, opencl, cpu), and the precision (f32;
+//! f16s: operands stored in f16, sums in f32; f16).
 
 use diptych::emit::Operand;
 use diptych::ops::gemm::GemmOp;
@@ -12,14 +13,21 @@ fn main() -> anyhow::Result<()> {
     let n: usize = arguments.next().map_or(Ok(1024), |text| text.parse())?;
     let backend: Backend = arguments.next().map_or(Ok(Backend::Auto), |text| text.parse())?;
     let context = Context::new(backend)?;
+    let precision = match arguments.next().as_deref() {
+        None | Some("f32") => Precision::F32,
+        Some("f16s") => Precision::F16Storage,
+        Some("f16") => Precision::F16,
+        Some(other) => anyhow::bail!("precision {other:?}, wanted f32, f16s or f16"),
+    };
     println!("{}", context.info());
 
-    let op = GemmOp::new(n, n, n, 1, &Gemm::default(), false, false, Precision::F32)?;
+    let op = GemmOp::new(n, n, n, 1, &Gemm::default(), false, false, precision)?;
     let product = MatrixProduct::new(&context, op, None, None, ProductOptions::default())?;
     println!("kernel {}", product.kernel());
 
-    // A[i, j] = i + j and B the identity with a doubled diagonal, so that C = 2 A.
-    let index_sum = |i: usize| (i / n + i % n) as f32;
+    // A[i, j] = (i + j) mod 1000 and B the identity with a doubled diagonal, so that C = 2 A, which
+    // halves hold exactly.
+    let index_sum = |i: usize| ((i / n + i % n) % 1000) as f32;
     product.write(Operand::A, |a| a.iter_mut().enumerate().for_each(|(i, x)| *x = index_sum(i)))?;
     product.write(Operand::B, |b| b.iter_mut().step_by(n + 1).for_each(|x| *x = 2.0))?;
     product.run()?;

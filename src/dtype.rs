@@ -1,5 +1,6 @@
 //! Element types and the precision a kernel computes in.
 
+use half::f16;
 use std::fmt;
 
 /// The type of one stored element.
@@ -29,6 +30,26 @@ impl DType {
         match self {
             DType::F32 => 1.0 / (1u64 << 24) as f64,
             DType::F16 => 1.0 / (1u64 << 11) as f64,
+        }
+    }
+}
+
+impl DType {
+    /// `values` as they are stored, rounded to nearest.
+    pub(crate) fn encode(self, values: &[f32]) -> Vec<u8> {
+        match self {
+            DType::F32 => bytemuck::cast_slice(values).to_vec(),
+            DType::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
+        }
+    }
+
+    /// What `bytes` hold: whole elements.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f32> {
+        match self {
+            DType::F32 => bytemuck::pod_collect_to_vec(bytes),
+            DType::F16 => {
+                bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect()
+            }
         }
     }
 }

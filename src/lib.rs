@@ -47,7 +47,7 @@ pub use error::{Error, Result};
 pub use graph::{Extras, Graph, Node, NodeOp, Right, Value};
 pub use host::HostTensor;
 pub use layout::Layout;
-pub use limits::{Family, Limits, MaliArchitecture};
+pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 #[cfg(feature = "tflite")]
 pub use model::tflite;
 pub use ops::Choice;

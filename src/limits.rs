@@ -56,6 +56,22 @@ impl fmt::Display for Family {
     }
 }
 
+/// Instructions that multiply small matrices of halves and sum in f32, as the API offers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MatrixUnit {
+    /// WGSL's cooperative matrices of 16 x 16 (`enable wgpu_cooperative_matrix`).
+    Cooperative {
+        /// Invocations that share a matrix.
+        subgroup: u32,
+    },
+    /// NVIDIA's `mma.sync`, `ldmatrix` and `cp.async` as inline assembly in OpenCL C.
+    Ptx {
+        /// Ten times the compute capability, at least 80.
+        capability: u32,
+    },
+}
+
 /// What one device allows a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -79,6 +95,8 @@ pub struct Limits {
     pub native_half: bool,
     /// Largest 2D image in pixels, where images can be kernel arguments.
     pub max_image: Option<[u32; 2]>,
+    /// Matrix instructions, where the API offers them.
+    pub matrix_unit: Option<MatrixUnit>,
     /// Multiprocessors, where the driver tells.
     pub compute_units: Option<u32>,
 }
@@ -97,6 +115,7 @@ impl Limits {
             binding_alignment: 256,
             native_half: false,
             max_image: None,
+            matrix_unit: None,
             compute_units: None,
         }
     }
@@ -114,6 +133,7 @@ impl Limits {
             binding_alignment: 128,
             native_half: false,
             max_image: Some([8192, 8192]),
+            matrix_unit: None,
             compute_units: None,
         }
     }

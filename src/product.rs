@@ -76,12 +76,17 @@ fn elements(op: &GemmOp, operand: Operand) -> usize {
     }
 }
 
+/// Bytes of an operand of `op` on a device: whole words, as bindings are.
+fn stored_bytes(op: &GemmOp, operand: Operand) -> u64 {
+    (elements(op, operand) * op.precision.storage().bytes()).next_multiple_of(4) as u64
+}
+
 impl MatrixProduct {
     /// Allocates the operands and compiles the kernel. `bias` and `slope` hold one value per
     /// column, and are wanted exactly where `op.epilogue` says so.
     ///
     /// # Errors
-    /// If the precision is not f32, `bias` or `slope` do not fit the epilogue, no kernel serves
+    /// If the precision is not f32 and the context is the CPU, `bias` or `slope` do not fit the epilogue, no kernel serves
     /// the product on this device, or the API has no host-visible memory that kernels can use.
     pub fn new(
         context: &Context,
@@ -90,12 +95,6 @@ impl MatrixProduct {
         slope: Option<&[f32]>,
         options: ProductOptions,
     ) -> Result<Self> {
-        if op.precision != Precision::F32 {
-            return Err(Error::unsupported(
-                format!("a matrix product in {} on host operands", op.precision),
-                "the host reads and writes f32",
-            ));
-        }
         let wants_slope = op.epilogue.activation == crate::emit::Activation::PRelu;
         if op.epilogue.bias != bias.is_some() || wants_slope != slope.is_some() {
             return Err(Error::shape(
@@ -110,6 +109,12 @@ impl MatrixProduct {
         }
         operands.push(Operand::C);
         let Some(device) = context.device() else {
+            if op.precision != Precision::F32 {
+                return Err(Error::unsupported(
+                    format!("a matrix product in {} on the CPU", op.precision),
+                    "the CPU stores and computes in f32",
+                ));
+            }
             let zeros = |&operand: &Operand| (operand, vec![0.0; elements(&op, operand)]);
             let runner = Runner::Cpu {
                 kernel: GemmKernel::new(&op, bias, slope)?,
@@ -125,8 +130,7 @@ impl MatrixProduct {
         let launch = op.plan(&choice, limits)?;
         let mut buffers = Vec::with_capacity(operands.len());
         for operand in operands {
-            let bytes = 4 * elements(&op, operand) as u64;
-            buffers.push((operand, device.alloc(bytes, options.memory)?));
+            buffers.push((operand, device.alloc(stored_bytes(&op, operand), options.memory)?));
         }
         let (mut image, mut resources) = (None, Vec::new());
         for binding in &launch.spec.interface.bindings {
@@ -171,13 +175,14 @@ impl MatrixProduct {
         Error::input("matrix product", operand.name(), "mat_a, mat_b, mat_c, or residual if it has one")
     }
 
-    /// Lets `fill` write an operand as it is stored. In host-visible memory it fills the matrix in
-    /// place and sees what the matrix held; otherwise it fills zeros that are then uploaded.
+    /// Lets `fill` write an operand's elements in their stored order. In host-visible memory it sees
+    /// what the matrix held, and in f32 it fills the matrix in place; otherwise it fills zeros that
+    /// are then uploaded. In f16 the values are rounded to nearest.
     ///
     /// # Errors
     /// If the product has no such operand, or the driver fails.
     pub fn write(&self, operand: Operand, fill: impl FnOnce(&mut [f32])) -> Result<()> {
-        let wanted = elements(&self.op, operand);
+        let (wanted, dtype) = (elements(&self.op, operand), self.op.precision.storage());
         match &self.runner {
             Runner::Cpu { operands, .. } => {
                 let mut operands = operands.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,11 +195,13 @@ impl MatrixProduct {
                 let buffer = buffers.iter().find(|(own, _)| *own == operand);
                 let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
                 match memory {
-                    Memory::HostVisible => map(device, buffer, wanted, fill)?,
+                    Memory::HostVisible => map(device, buffer, wanted, dtype, fill)?,
                     Memory::Device => {
                         let mut data = vec![0.0f32; wanted];
                         fill(&mut data);
-                        device.write(&buffer.slice(0, 4 * wanted as u64)?, bytemuck::cast_slice(&data))?;
+                        let mut bytes = dtype.encode(&data);
+                        bytes.resize(stored_bytes(&self.op, operand) as usize, 0);
+                        device.write(&buffer.slice(0, bytes.len() as u64)?, &bytes)?;
                     }
                 }
                 match (operand, image) {
@@ -205,12 +212,13 @@ impl MatrixProduct {
         }
     }
 
-    /// Waits for the runs so far and lets `look` read an operand, in place in host-visible memory.
+    /// Waits for the runs so far and lets `look` read an operand, in place if it is in f32 and in
+    /// host-visible memory.
     ///
     /// # Errors
     /// If the product has no such operand, or the driver fails.
     pub fn read<T>(&self, operand: Operand, look: impl FnOnce(&[f32]) -> T) -> Result<T> {
-        let wanted = elements(&self.op, operand);
+        let (wanted, dtype) = (elements(&self.op, operand), self.op.precision.storage());
         match &self.runner {
             Runner::Cpu { operands, .. } => {
                 let operands = operands.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,10 +230,10 @@ impl MatrixProduct {
                 let buffer = buffers.iter().find(|(own, _)| *own == operand);
                 let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
                 match memory {
-                    Memory::HostVisible => map(device, buffer, wanted, |data| look(data)),
+                    Memory::HostVisible => map(device, buffer, wanted, dtype, |data| look(data)),
                     Memory::Device => {
-                        let bytes = device.read(&buffer.slice(0, 4 * wanted as u64)?)?;
-                        Ok(look(&bytemuck::pod_collect_to_vec::<u8, f32>(&bytes)))
+                        let bytes = device.read(&buffer.slice(0, stored_bytes(&self.op, operand))?)?;
+                        Ok(look(&dtype.decode(&bytes[..wanted * dtype.bytes()])))
                     }
                 }
             }
@@ -265,16 +273,27 @@ impl MatrixProduct {
     }
 }
 
-/// `access` on the first `elements` floats of a host-visible buffer.
+/// `access` on the first `elements` values of a host-visible buffer: in place, or on copies of
+/// halves.
 fn map<T>(
     device: &dyn Device,
     buffer: &Buffer,
     elements: usize,
+    dtype: DType,
     access: impl FnOnce(&mut [f32]) -> T,
 ) -> Result<T> {
     let (mut access, mut result) = (Some(access), None);
     device.map(buffer, &mut |bytes| {
-        let floats = bytes.get_mut(..4 * elements).map(bytemuck::try_cast_slice_mut);
+        let stored = bytes.get_mut(..dtype.bytes() * elements);
+        if dtype == DType::F16 {
+            if let (Some(access), Some(stored)) = (access.take(), stored) {
+                let mut values = dtype.decode(stored);
+                result = Some(access(&mut values));
+                stored.copy_from_slice(&dtype.encode(&values));
+            }
+            return;
+        }
+        let floats = stored.map(bytemuck::try_cast_slice_mut);
         if let (Some(access), Some(Ok(floats))) = (access.take(), floats) {
             result = Some(access(floats));
         }
@@ -290,6 +309,12 @@ fn upload(device: &dyn Device, data: &[f32]) -> Result<Resource> {
 
 /// The image of a row-major B, and the recording that fills it from the buffer.
 fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recording, Resource)> {
+    if op.precision != Precision::F32 {
+        return Err(Error::unsupported(
+            format!("gemm image2d in {}", op.precision),
+            "the image is made from rows of f32",
+        ));
+    }
     if op.ldb != op.n {
         return Err(Error::unsupported(
             format!("gemm image2d with ldb {} and n {}", op.ldb, op.n),

@@ -1,6 +1,6 @@
 //# Adds up the sums of the SPLITS slices of a work-group, in halves, into those of slice 0. Uses
 //# `staged` again: SPLITS / 2 * THREADS * tile[0] * tile[1] vec4s of it.
-    //% for parts in [8, 4, 2, 1] if parts < SPLITS
+    //% for parts in [32, 16, 8, 4, 2, 1] if parts < SPLITS
     if (slice >= ${parts}u && slice < ${2 * parts}u) {
         //% for r in range(tile[1])
         //% for c in range(tile[0])

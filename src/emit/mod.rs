@@ -39,6 +39,8 @@ pub struct KernelSpec {
     pub work_group: [u32; 3],
     /// Storage and arithmetic.
     pub precision: Precision,
+    /// Buffers of vec4s of halves are typed as such in every precision, which needs native halves.
+    pub native_half: bool,
     /// What happens to a sum before it is stored.
     pub epilogue: Epilogue,
     /// The kernel's arguments.

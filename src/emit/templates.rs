@@ -14,19 +14,14 @@ type Template = (&'static str, &'static str, Dialect, &'static str);
 
 macro_rules! pair {
     ($op:literal, $variant:literal) => {
-        [
-            (
-                $op,
-                $variant,
-                Dialect::Wgsl,
-                include_str!(concat!("../../shaders/", $op, "/", $variant, ".wgsl")),
-            ),
-            solo!(cl, $op, $variant),
-        ]
+        [solo!(wgsl, $op, $variant), solo!(cl, $op, $variant)]
     };
 }
 
 macro_rules! solo {
+    (wgsl, $op:literal, $variant:literal) => {
+        ($op, $variant, Dialect::Wgsl, include_str!(concat!("../../shaders/", $op, "/", $variant, ".wgsl")))
+    };
     (cl, $op:literal, $variant:literal) => {
         ($op, $variant, Dialect::OpenClC, include_str!(concat!("../../cl/", $op, "/", $variant, ".cl")))
     };
@@ -45,6 +40,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("depthwise", "multiplier"),
     pair!("depthwise", "rows"),
     pair!("gemm", "micro"),
+    pair!("gemm", "thin"),
     pair!("gemm", "tiled"),
     pair!("gemm", "vec4"),
     pair!("pointwise", "direct"),
@@ -59,6 +55,8 @@ const SOLOS: &[Template] = &[
     solo!(cl, "convert", "pack_image2d"),
     solo!(cl, "convert", "unpack_image2d"),
     solo!(cl, "gemm", "image2d"),
+    solo!(cl, "gemm", "matrix_ptx"),
+    solo!(wgsl, "gemm", "matrix"),
 ];
 
 /// Pieces that kernels include under the name `shared/<piece>`.

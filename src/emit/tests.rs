@@ -4,7 +4,7 @@
 use super::{Activation, Dialect, KernelSource, templates};
 use crate::dtype::Precision;
 use crate::layout::Layout;
-use crate::limits::Limits;
+use crate::limits::{Limits, MatrixUnit};
 use crate::ops::{self, Choice, Op, OpEntry};
 use std::collections::BTreeSet;
 
@@ -27,6 +27,10 @@ fn limits(dialect: Dialect) -> Limits {
     };
     limits.native_half = true;
     limits.local_memory = 49152;
+    limits.matrix_unit = Some(match dialect {
+        Dialect::Wgsl => MatrixUnit::Cooperative { subgroup: 32 },
+        Dialect::OpenClC => MatrixUnit::Ptx { capability: 90 },
+    });
     limits
 }
 
@@ -62,9 +66,12 @@ fn render(op: &dyn Op, choice: &Choice, dialect: Dialect) -> KernelSource {
 fn every_variant_is_used_by_an_example_in_every_language_it_has() {
     for dialect in Dialect::ALL {
         let mut used = BTreeSet::new();
-        walk(dialect, Precision::F32, |entry, _, choice| {
-            used.insert((entry.name, choice.variant));
-        });
+        // The matrix kernels read halves and sum in f32, the others serve f32 as well.
+        for precision in [Precision::F32, Precision::F16Storage] {
+            walk(dialect, precision, |entry, _, choice| {
+                used.insert((entry.name, choice.variant));
+            });
+        }
         for entry in ops::all() {
             for variant in entry.variants.iter().filter(|variant| variant.speaks(dialect)) {
                 assert!(used.contains(&(entry.name, variant.name)), "{} {}", entry.name, variant.name);
@@ -192,7 +199,7 @@ fn a_drifted_twin_is_noticed() {
 fn the_rendered_text_is_the_one_that_was_reviewed() {
     for dialect in Dialect::ALL {
         let mut seen = BTreeSet::new();
-        walk(dialect, Precision::F32, |entry, op, choice| {
+        let mut review = |entry: &OpEntry, op: &dyn Op, choice: Choice| {
             let reviewed = work_groups(op, choice.variant, choice.tile)[0];
             if choice.work_group == reviewed
                 && seen.insert((entry.name, choice.variant, choice.layout.to_string()))
@@ -204,7 +211,9 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
                     insta::assert_snapshot!(name, render(op, &choice, dialect).text);
                 });
             }
-        });
+        };
+        walk(dialect, Precision::F32, &mut review);
+        walk(dialect, Precision::F16Storage, &mut review);
     }
 }
 

@@ -83,7 +83,7 @@ impl Words {
     pub(crate) fn load4(&self, name: &str, index: &str, column: &str, row: &str) -> Result<String, String> {
         let acc4 = self.acc4();
         let narrow = self.accumulator() == DType::F16;
-        let packed = self.spec.precision == Precision::F16Storage;
+        let packed = !self.spec.native_half;
         Ok(match (self.dialect, self.element(name)) {
             (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}]"),
             (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
@@ -91,6 +91,7 @@ impl Words {
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if packed => {
                 format!("unpack_half4({name}[{index}])")
             }
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) => format!("{acc4}({name}[{index}])"),
             (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => {
                 format!("convert_half4({name}[{index}])")
             }
@@ -166,6 +167,9 @@ impl Words {
         Ok(match (self.dialect, self.element(name)) {
             (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}] = {value};"),
             (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}] = {value};"),
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if self.spec.native_half => {
+                format!("{name}[{index}] = vec4<f16>({value});")
+            }
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) => {
                 format!("{name}[{index}] = pack_half4({value});")
             }
@@ -270,8 +274,10 @@ impl Words {
     }
 
     fn native_half(&self) -> bool {
+        let wgsl = self.dialect == Dialect::Wgsl;
         self.spec.precision == Precision::F16
-            || (self.dialect == Dialect::Wgsl
+            || (wgsl && self.spec.native_half)
+            || (wgsl
                 && self
                     .spec
                     .interface
@@ -295,7 +301,7 @@ impl Words {
             (Dialect::Wgsl, Element::Scalar(DType::F32)) => "f32",
             (Dialect::Wgsl, Element::Scalar(DType::F16)) => "f16",
             (Dialect::Wgsl, Element::Vec4(DType::F32)) => "vec4<f32>",
-            (Dialect::Wgsl, Element::Vec4(DType::F16)) if native => "vec4<f16>",
+            (Dialect::Wgsl, Element::Vec4(DType::F16)) if self.spec.native_half => "vec4<f16>",
             (Dialect::Wgsl, Element::Vec4(DType::F16)) => "vec2<u32>",
             (Dialect::OpenClC, Element::Scalar(DType::F32)) => "float",
             (Dialect::OpenClC, Element::Vec4(DType::F32)) => "float4",
@@ -328,7 +334,7 @@ impl Words {
             ));
         }
         if interface.bindings.iter().any(|binding| binding.element == Element::Vec4(DType::F16))
-            && self.spec.precision == Precision::F16Storage
+            && !self.spec.native_half
         {
             out.push_str(concat!(
                 "fn unpack_half4(bits: vec2<u32>) -> vec4<f32> {\n",

@@ -30,6 +30,10 @@ impl VariantEntry {
         VariantEntry { name, solo: Some((Dialect::OpenClC, "WGSL has no images here")) }
     }
 
+    const fn solo(name: &'static str, only: Dialect, why: &'static str) -> Self {
+        VariantEntry { name, solo: Some((only, why)) }
+    }
+
     /// Whether the kernel exists in `dialect`.
     pub fn speaks(&self, dialect: Dialect) -> bool {
         self.solo.is_none_or(|(only, _)| only == dialect)
@@ -84,9 +88,12 @@ static ALL: &[OpEntry] = &[
         name: "gemm",
         variants: &[
             VariantEntry::pair("tiled"),
+            VariantEntry::pair("thin"),
             VariantEntry::pair("vec4"),
             VariantEntry::pair("micro"),
             VariantEntry::image("image2d"),
+            VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
+            VariantEntry::solo("matrix_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
         ],
         examples: gemm_examples,
     },
@@ -181,6 +188,7 @@ fn gemm_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     };
     Ok(vec![
         Box::new(GemmOp { precision, ..GemmOp::packed(32, 32, 32) }),
+        Box::new(GemmOp { precision, ..GemmOp::packed(3, 20, 36) }),
         Box::new(GemmOp::new(33, 20, 12, 2, &accumulate, true, true, precision)?),
         Box::new(GemmOp::new(7, 31, 5, 1, &transposed, true, true, precision)?),
     ])

@@ -126,6 +126,7 @@ pub(super) fn kernel(
         tile: choice.tile,
         work_group: choice.work_group,
         precision,
+        native_half: precision == Precision::F16,
         epilogue,
         interface,
     }

@@ -16,6 +16,11 @@
 //! were rounded before, which adds `gamma(2, v16) * magnitude`. The activation passes this error on
 //! times its Lipschitz constant.
 //!
+//! Matrix instructions, which multiply stored f16 and sum in f32, add the running sum and a block of
+//! products at once: they align them to the largest and cut off what lies below (Fasi, Higham,
+//! Mikaitis and Pranesh, *Numerical behavior of NVIDIA tensor cores*, 2021). Each addend loses at most
+//! one ULP of the largest, so with blocks of eight or more the running sum counts as `n / 8` terms.
+//!
 //! **The activation itself**, with the larger of the two specifications' allowances (WGSL,
 //! *Floating Point Accuracy*; OpenCL C 3.0, *Relative Error as ULPs*, full profile):
 //!
@@ -72,7 +77,8 @@ impl Reference {
         };
 
         let stored = gamma(2, store);
-        let relative = stored + (1.0 + stored) * gamma(self.terms + 2, unit);
+        let blocks = if precision == Precision::F16Storage { self.terms.div_ceil(8) } else { 0 };
+        let relative = stored + (1.0 + stored) * gamma(self.terms + blocks + 2, unit);
         let sum_error = magnitude * relative + (2 * self.terms + 8) as f64 * tiny;
         let passed_on = activation.lipschitz(slope) * sum_error;
 

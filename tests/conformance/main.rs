@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `DIPTYCH_REQUIRE_DEVICES=1` | a missing device fails instead of being skipped |
 //! | `DIPTYCH_CONFORMANCE=small` | a fifth of the table |
+//! | `DIPTYCH_CONFORMANCE=gemm` | the rows of one op |
 
 mod cases;
 mod cpu;
@@ -94,6 +95,22 @@ fn run_case(device: &dyn Device, case: &Case, tally: &mut Tally) {
             tally.failures.push(format!("{} [{choice}]: {failure}", case.name));
         }
     }
+}
+
+#[test]
+fn every_tile_of_gemm_is_met_by_some_case() {
+    let mut limits = diptych::Limits::opencl();
+    limits.local_memory = 49152;
+    limits.matrix_unit = Some(diptych::MatrixUnit::Ptx { capability: 90 });
+    let mut offered = std::collections::BTreeSet::new();
+    let mut met = std::collections::BTreeSet::new();
+    for case in cases::full_table() {
+        let op = case.problem.op();
+        offered.extend(op.space(&limits).into_iter().map(|(variant, tile)| (op.name(), variant, tile)));
+        met.extend(case.choices(&limits).into_iter().map(|choice| (op.name(), choice.variant, choice.tile)));
+    }
+    let missed: Vec<_> = offered.difference(&met).filter(|(op, ..)| *op == "gemm").collect();
+    assert!(missed.is_empty(), "{missed:?}");
 }
 
 #[test]

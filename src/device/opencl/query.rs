@@ -5,7 +5,7 @@ use super::{loader, lock};
 use crate::device::{DeviceInfo, family};
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, MatrixUnit};
 use cl3::device::{
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, cl_device_id,
 };
@@ -168,10 +168,25 @@ pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
         // NVIDIA's compiler takes half arithmetic but does not list it; only what is promised counts.
         native_half: clean(&extensions).split_whitespace().any(|extension| extension == "cl_khr_fp16"),
         max_image,
+        matrix_unit: ptx_capability(device, &extensions)
+            .filter(|&capability| capability >= 80)
+            .map(|capability| MatrixUnit::Ptx { capability }),
         compute_units: Some(value(device.max_compute_units())?),
     };
     let driver = format!("{platform} {}", text(device.driver_version())?);
     Ok(DeviceInfo { api: "OpenCL", name, driver, limits, is_cpu, timestamps: true })
+}
+
+/// Ten times the compute capability of an NVIDIA device whose driver tells it
+/// (`cl_nv_device_attribute_query`).
+fn ptx_capability(device: &Device, extensions: &str) -> Option<u32> {
+    let told = extensions.split_whitespace().any(|extension| extension == "cl_nv_device_attribute_query");
+    if !told {
+        return None;
+    }
+    let major = device.compute_capability_major_nv().ok()?;
+    let minor = device.compute_capability_minor_nv().ok()?;
+    Some(10 * major + minor)
 }
 
 /// Whether a version string, `OpenCL <major>.<minor> <vendor's text>`, is at least 1.2.

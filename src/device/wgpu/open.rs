@@ -6,7 +6,7 @@ use crate::device::cache::KernelCache;
 use crate::device::family::family;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, MatrixUnit};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,9 @@ impl WgpuDevice {
     /// | `PIPELINE_CACHE` | keeping compiled kernels from one start to the next |
     /// | `MAPPABLE_PRIMARY_BUFFERS` | [`crate::device::Memory::HostVisible`] |
     ///
-    /// None of them is needed: a device without one does without.
+    /// None of them is needed: a device without one does without. A device that was also requested
+    /// with `EXPERIMENTAL_COOPERATIVE_MATRIX`, which takes the application's consent to experimental
+    /// features, multiplies halves with it.
     pub fn requirements(adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
         let useful = wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::SHADER_F16
@@ -99,6 +101,13 @@ impl WgpuDevice {
         }
         let (features, limits) = (device.features(), device.limits());
         let mut info = device_info(&adapter.get_info(), features, &limits);
+        if features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && cooperative_matrices(adapter)
+        {
+            let adapter = adapter.get_info();
+            // Where the size may vary, a kernel cannot tell who shares a matrix.
+            info.limits.matrix_unit = (adapter.subgroup_min_size == adapter.subgroup_max_size)
+                .then_some(MatrixUnit::Cooperative { subgroup: adapter.subgroup_min_size });
+        }
         // Some drivers offer the queries and tick with a period of zero.
         info.timestamps &= queue.get_timestamp_period() > 0.0;
         let inner = Inner {
@@ -216,6 +225,7 @@ fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &w
             binding_alignment: u64::from(limits.min_storage_buffer_offset_alignment),
             native_half: features.contains(wgpu::Features::SHADER_F16),
             max_image: None,
+            matrix_unit: None,
             compute_units: None,
         },
         is_cpu,

@@ -1,7 +1,7 @@
 //! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::{GemmOp, tiled};
+use super::{GemmOp, matrix, thin, tiled};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::error::Result;
@@ -21,7 +21,7 @@ const fn has_local_memory(family: Family) -> bool {
 
 impl GemmOp {
     /// Why the kernels that read whole vec4s cannot serve, if they cannot.
-    fn vec4_obstacle(&self) -> Option<String> {
+    pub(super) fn vec4_obstacle(&self) -> Option<String> {
         if self.transpose_a || self.transpose_b {
             return Some("whole vec4s are read of neither operand transposed".to_owned());
         }
@@ -60,7 +60,7 @@ impl GemmOp {
 
     fn bindings(&self, variant: &str) -> Vec<Binding> {
         let storage = self.precision.storage();
-        let whole = matches!(variant, "vec4" | "tiled");
+        let whole = matches!(variant, "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx");
         let element = if whole { Element::Vec4(storage) } else { Element::Scalar(storage) };
         let right = if variant == "image2d" { Element::Image2d(storage) } else { element };
         let channel = Element::Vec4(DType::F32);
@@ -88,7 +88,7 @@ impl GemmOp {
         let factors = [("alpha", Scalar::F32(self.alpha.0)), ("beta", Scalar::F32(self.beta.0))];
         let extents = [("m", unsigned(self.m)), ("batch", unsigned(self.batch))];
         let own: Vec<(&'static str, Scalar)> = match variant {
-            "vec4" | "tiled" => [
+            "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx" => [
                 ("n4", self.n / 4),
                 ("k4", self.k / 4),
                 ("lda4", self.lda / 4),
@@ -170,7 +170,8 @@ impl Op for GemmOp {
     }
 
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
-        let staged = tiled::TILES.map(|tile| ("tiled", tile));
+        let few_rows = self.thin_tiles().into_iter().map(|tile| ("thin", tile));
+        let staged = few_rows.chain(tiled::TILES.map(|tile| ("tiled", tile)));
         let whole = self.vec4_obstacle().is_none();
         let mut variants = Vec::new();
         if whole {
@@ -183,22 +184,40 @@ impl Op for GemmOp {
             }
         }
         let direct = variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile)));
-        match (whole, has_local_memory(limits.family)) {
-            (false, _) => direct.collect(),
-            (true, true) => staged.into_iter().chain(direct).collect(),
-            (true, false) => direct.chain(staged).collect(),
+        let mut space = Vec::new();
+        for (variant, tiles) in [("matrix", &matrix::TILES[..]), ("matrix_ptx", &matrix::PTX_TILES[..])] {
+            if self.matrix_obstacle(variant, limits).is_none() {
+                space.extend(tiles.iter().map(|&tile| (variant, tile)));
+            }
         }
+        match (whole, has_local_memory(limits.family)) {
+            (false, _) => space.extend(direct),
+            (true, true) => space.extend(staged.chain(direct)),
+            (true, false) => space.extend(direct.chain(staged)),
+        }
+        space
     }
 
     /// A tile's third extent is the number of splits of the sum, and the work-group is as deep.
-    fn grid(&self, _variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
-        let [columns4, rows, splits] = tile;
-        let tiles = [extent(self.n).div_ceil(4 * columns4), extent(self.m).div_ceil(rows)];
-        [tiles[0], tiles[1], splits * extent(self.batch)]
+    /// A matrix kernel's tile is computed by a wave, and counts matrices.
+    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
+        let [columns, rows, splits] = tile;
+        let (column, row, wave) = match variant {
+            "matrix" => (16, 16, matrix::WAVE),
+            "matrix_ptx" => (8, 16, matrix::WAVE),
+            _ => (4, 1, 1),
+        };
+        let tiles = [extent(self.n).div_ceil(column * columns), extent(self.m).div_ceil(row * rows)];
+        [wave * tiles[0], tiles[1], splits * extent(self.batch)]
     }
 
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        if variant == "tiled" { tiled::work_groups(tile) } else { Vec::new() }
+        match variant {
+            "tiled" => tiled::work_groups(tile),
+            "thin" => thin::work_groups(tile),
+            "matrix" | "matrix_ptx" => matrix::work_groups(variant, tile),
+            _ => Vec::new(),
+        }
     }
 
     fn dst_depth(&self) -> u32 {
@@ -207,7 +226,8 @@ impl Op for GemmOp {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let obstacle = match choice.variant {
-            "vec4" | "tiled" => self.vec4_obstacle(),
+            "vec4" | "tiled" | "thin" => self.vec4_obstacle(),
+            "matrix" | "matrix_ptx" => self.matrix_obstacle(choice.variant, limits),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
             _ => self.scalar_obstacle(limits),
         };
@@ -218,6 +238,8 @@ impl Op for GemmOp {
         spec::check_choice(OP, choice, &self.space(limits), grid, self.precision, limits)?;
         let obstacle = match choice.variant {
             "tiled" => self.tiled_obstacle(choice, limits),
+            "thin" => self.thin_obstacle(choice, limits),
+            "matrix" | "matrix_ptx" => self.matrix_choice_obstacle(choice, limits),
             _ => None,
         };
         obstacle.map_or(Ok(()), |reason| spec::reject(OP, choice, reason))
@@ -231,12 +253,17 @@ impl Op for GemmOp {
             ("TILE_X", Value::U32(choice.tile[0])),
             ("TILE_Y", Value::U32(choice.tile[1])),
         ];
-        if choice.variant == "tiled" {
-            constants.extend(self.tiled_constants(choice));
+        match choice.variant {
+            "tiled" => constants.extend(self.tiled_constants(choice)),
+            "thin" => constants.extend(self.thin_constants(choice)),
+            "matrix" | "matrix_ptx" => constants.extend(self.matrix_constants(choice, limits)),
+            _ => {}
         }
         let interface = spec::interface(self.bindings(choice.variant), &params);
+        let mut kernel = spec::kernel(OP, choice, constants, self.precision, self.epilogue, interface);
+        kernel.native_half |= choice.variant == "matrix";
         Ok(Launch {
-            spec: spec::kernel(OP, choice, constants, self.precision, self.epilogue, interface),
+            spec: kernel,
             params: params.into_iter().map(|(_, value)| value).collect(),
             grid: self.grid(choice.variant, choice.tile),
         })

@@ -1,0 +1,76 @@
+//# C = f(alpha * A * B + beta * C) for few rows, where reading B is all the work: an invocation sums
+//# tile[1] rows by tile[0] groups of four columns over every SPLITS-th group of four terms, several such
+//# groups on their way at once; the SPLITS slices of the work-group along z are added up at the end.
+//# Rows and columns beyond the edge are computed from the last one and not stored.
+${constants}
+
+__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
+void gemm_thin(
+    ${arguments}
+) {
+    __local ${acc4} staged[STAGED];
+    const uint3 lid = (uint3)(get_local_id(0), get_local_id(1), get_local_id(2));
+    const uint3 group = (uint3)(get_group_id(0), get_group_id(1), get_group_id(2));
+    const uint place = lid.x + WG_X * lid.y;
+    const uint slice = lid.z;
+    const uint column4 = TILE_X * (WG_X * group.x + lid.x);
+    const uint row = TILE_Y * (WG_Y * group.y + lid.y);
+    //% for r in range(tile[1])
+    const uint a${r} = a_batch4 * group.z + lda4 * min(row + ${r}u, m - 1u);
+    //% endfor
+    //% for c in range(tile[0])
+    const uint b${c} = b_batch4 * group.z + min(column4 + ${c}u, n4 - 1u);
+    //% endfor
+    //% for r in range(tile[1])
+    //% for c in range(tile[0])
+    ${acc4} sum${r}_${c} = ${zero4};
+    //% endfor
+    //% endfor
+    //% macro multiply(q)
+    const uint b_row${q} = 4u * ldb4 * (term4 + ${q}u * SPLITS);
+    //% for c in range(tile[0])
+    const ${acc4} v${q}_${c}_x = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q)};
+    const ${acc4} v${q}_${c}_y = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + ldb4")};
+    const ${acc4} v${q}_${c}_z = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + 2u * ldb4")};
+    const ${acc4} v${q}_${c}_w = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + 3u * ldb4")};
+    //% endfor
+    //% for r in range(tile[1])
+    const ${acc4} u${q}_${r} = ${load4("mat_a", "a" ~ r ~ " + term4 + " ~ q ~ "u * SPLITS")};
+    //% for c in range(tile[0])
+    //% for lane in ["x", "y", "z", "w"]
+    sum${r}_${c} = ${fma4(splat("u" ~ q ~ "_" ~ r ~ "." ~ lane), "v" ~ q ~ "_" ~ c ~ "_" ~ lane, "sum" ~ r ~ "_" ~ c)};
+    //% endfor
+    //% endfor
+    //% endfor
+    //% endmacro
+    uint term4 = slice;
+    for (; term4 + (AHEAD - 1u) * SPLITS < k4; term4 += AHEAD * SPLITS) {
+        //% for q in range(AHEAD)
+        ${multiply(q) | trim | indent(4)}
+        //% endfor
+    }
+    for (; term4 < k4; term4 += SPLITS) {
+        ${multiply(0) | trim | indent(4)}
+    }
+    //% include "shared/add_splits"
+    if (slice > 0u) {
+        return;
+    }
+    //% for r in range(tile[1])
+    if (row + ${r}u < m) {
+        //% for c in range(tile[0])
+        if (column4 + ${c}u < n4) {
+            const uint c${r}_${c} = c_batch4 * group.z + ldc4 * (row + ${r}u) + column4 + ${c}u;
+            sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};
+            //% if BETA
+            sum${r}_${c} = sum${r}_${c} + ${splat(param("beta"))} * ${load4("mat_c", "c" ~ r ~ "_" ~ c)};
+            //% endif
+            //% for line in epilogue("sum" ~ r ~ "_" ~ c, "column4 + " ~ c ~ "u", "c" ~ r ~ "_" ~ c)
+            ${line}
+            //% endfor
+            ${store4("mat_c", "c" ~ r ~ "_" ~ c, "sum" ~ r ~ "_" ~ c)}
+        }
+        //% endfor
+    }
+    //% endfor
+}

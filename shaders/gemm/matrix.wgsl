@@ -1,0 +1,118 @@
+//# C = f(alpha * A * B + beta * C) with f16 operands and f32 sums, by cooperative matrices: a work-group
+//# stages STEP terms of its rows of A and columns of B, twice over: while one side is multiplied, the
+//# next terms travel through registers into the other. A wave of 32 invocations sums TILE_Y by TILE_X
+//# matrices of 16 by 16 and passes them through local memory to its invocations, which finish four
+//# columns each. Rows and columns beyond the edge are computed from the last one and not stored; terms
+//# beyond it are zero. Solo: OpenCL C has no cooperative matrices.
+enable wgpu_cooperative_matrix;
+${constants}
+
+${interface}
+var<workgroup> staged: array<vec4<f16>, STAGED>;
+var<workgroup> passed: array<vec4<f32>, PASSED>;
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let wave: u32 = lid / 32u;
+    let lane: u32 = lid % 32u;
+    let x: u32 = wave % WAVES_X;
+    let y: u32 = wave / WAVES_X;
+    let column4: u32 = COLUMNS4 * group.x;
+    let row: u32 = ROWS * group.y;
+    //% for l in range(LOADS_A)
+    let a_row${l}: u32 = (lid + ${l}u * THREADS) / (STEP / 4u);
+    let a_term${l}: u32 = (lid + ${l}u * THREADS) % (STEP / 4u);
+    let a_from${l}: u32 = params.a_batch4 * group.z + params.lda4 * min(row + a_row${l}, params.m - 1u);
+    let a_to${l}: u32 = A_ROW * a_row${l} + a_term${l};
+    //% endfor
+    //% for l in range(LOADS_B)
+    let b_term${l}: u32 = (lid + ${l}u * THREADS) / COLUMNS4;
+    let b_column${l}: u32 = (lid + ${l}u * THREADS) % COLUMNS4;
+    let b_from${l}: u32 = params.b_batch4 * group.z + min(column4 + b_column${l}, params.n4 - 1u);
+    let b_to${l}: u32 = B_FIRST + B_ROW * b_term${l} + b_column${l};
+    //% endfor
+    //% for r in range(tile[1])
+    //% for c in range(tile[0])
+    var sum${r}_${c}: coop_mat16x16<f32, C> = coop_mat16x16<f32, C>();
+    //% endfor
+    //% endfor
+    //% macro fetch(ahead4)
+    //% for l in range(LOADS_A)
+    a_next${l} = mat_a[a_from${l} + ${"min(a_term" ~ l ~ " + " ~ ahead4 ~ ", params.k4 - 1u)" if RAGGED else "a_term" ~ l ~ " + " ~ ahead4}];
+    //% endfor
+    //% for l in range(LOADS_B)
+    b_next${l} = mat_b[b_from${l} + params.ldb4 * ${"min(b_term" ~ l ~ " + 4u * " ~ ahead4 ~ ", 4u * params.k4 - 1u)" if RAGGED else "(b_term" ~ l ~ " + 4u * " ~ ahead4 ~ ")"}];
+    //% endfor
+    //% for l in range(LOADS_A) if RAGGED
+    if (a_term${l} + ${ahead4} >= params.k4) {
+        a_next${l} = vec4<f16>();
+    }
+    //% endfor
+    //% for l in range(LOADS_B) if RAGGED
+    if (b_term${l} + 4u * ${ahead4} >= 4u * params.k4) {
+        b_next${l} = vec4<f16>();
+    }
+    //% endfor
+    //% endmacro
+    //% macro stage(to)
+    //% for l in range(LOADS_A)
+    staged[a_to${l} + ${to}] = a_next${l};
+    //% endfor
+    //% for l in range(LOADS_B)
+    staged[b_to${l} + ${to}] = b_next${l};
+    //% endfor
+    //% endmacro
+    //% for l in range(LOADS_A)
+    var a_next${l}: vec4<f16>;
+    //% endfor
+    //% for l in range(LOADS_B)
+    var b_next${l}: vec4<f16>;
+    //% endfor
+    ${fetch("0u") | trim}
+    ${stage("0u") | trim}
+    ${barrier};
+    let terms4: u32 = STEP / 4u * ((params.k4 + STEP / 4u - 1u) / (STEP / 4u));
+    var side: u32 = 0u;
+    for (var done4: u32 = STEP / 4u; done4 <= terms4; done4 += STEP / 4u) {
+        let ahead4: u32 = min(done4, terms4 - STEP / 4u);
+        ${fetch("ahead4") | trim | indent(4)}
+        let a_at: u32 = side + 16u * TILE_Y * A_ROW * y;
+        let b_at: u32 = side + B_FIRST + 4u * TILE_X * x;
+        //% for t in range(STEP // 16)
+        //% for r in range(tile[1])
+        let a${t}_${r}: coop_mat16x16<f16, A> = coopLoadT<coop_mat16x16<f16, A>>(&staged[a_at + ${4 * t}u + ${16 * r}u * A_ROW], A_ROW);
+        //% endfor
+        //% for c in range(tile[0])
+        let b${t}_${c}: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&staged[b_at + ${16 * t}u * B_ROW + ${4 * c}u], B_ROW);
+        //% for r in range(tile[1])
+        sum${r}_${c} = coopMultiplyAdd(a${t}_${r}, b${t}_${c}, sum${r}_${c});
+        //% endfor
+        //% endfor
+        //% endfor
+        side = SIDE - side;
+        ${stage("side") | trim | indent(4)}
+        ${barrier};
+    }
+    //% for r in range(tile[1])
+    //% for c in range(tile[0])
+    coopStoreT(sum${r}_${c}, &passed[64u * wave], 4u);
+    ${barrier};
+    for (var i: u32 = lane; i < 64u; i += 32u) {
+        let to_row: u32 = row + 16u * (TILE_Y * y + ${r}u) + i / 4u;
+        let to4: u32 = column4 + 4u * (TILE_X * x + ${c}u) + i % 4u;
+        if (to_row < params.m && to4 < params.n4) {
+            let c_at: u32 = params.c_batch4 * group.z + params.ldc4 * to_row + to4;
+            var sum: ${acc4} = passed[64u * wave + i] * ${splat(param("alpha"))};
+            //% if BETA
+            sum = sum + ${splat(param("beta"))} * ${load4("mat_c", "c_at")};
+            //% endif
+            //% for line in epilogue("sum", "to4", "c_at")
+            ${line}
+            //% endfor
+            ${store4("mat_c", "c_at", "sum")}
+        }
+    }
+    ${barrier};
+    //% endfor
+    //% endfor
+}
