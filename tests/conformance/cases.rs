@@ -13,8 +13,11 @@ use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
+    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise,
+    Precision, Shape,
 };
+
+use std::collections::BTreeSet;
 
 /// How many kernels a case is run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +76,15 @@ impl Case {
         choices.extend(images);
         choices
     }
+
+    /// The kernels that it is run with: op, variant, layout of the feature maps, precision.
+    pub(crate) fn kernels(&self, limits: &Limits) -> Vec<String> {
+        let (op, precision) = (self.problem.op(), self.problem.precision());
+        let fitting = self.choices(limits).into_iter().filter(|choice| op.fits(choice, limits).is_ok());
+        fitting
+            .map(|choice| format!("{}_{} {} {precision}", op.name(), choice.variant, choice.layout))
+            .collect()
+    }
 }
 
 /// The choices with the work-groups that a kernel is made for and that fit the device.
@@ -101,11 +113,33 @@ pub(crate) fn choice(
     Choice::new(variant, tile, work_group)
 }
 
+/// A fifth of the table, and each row with a kernel, layout or precision that none before it has.
+pub(crate) fn small_table() -> Vec<Case> {
+    let limits = widest();
+    let mut met = BTreeSet::new();
+    let wanted = |&(index, ref case): &(usize, Case)| {
+        let before = met.len();
+        let fifth = index.is_multiple_of(5);
+        met.extend(case.kernels(&limits));
+        fifth || met.len() > before
+    };
+    full_table().into_iter().enumerate().filter(wanted).map(|(_, case)| case).collect()
+}
+
+/// An OpenCL device that runs every kernel of that language.
+pub(crate) fn widest() -> Limits {
+    let mut limits = Limits::opencl();
+    limits.native_half = true;
+    limits.local_memory = 49152;
+    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90 });
+    limits
+}
+
 /// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, or an op.
 pub(crate) fn table() -> Vec<Case> {
     let full = full_table();
     if std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|value| value == "small") {
-        return full.into_iter().step_by(5).collect();
+        return small_table();
     }
     match std::env::var("DIPTYCH_CONFORMANCE") {
         Ok(op) if full.iter().any(|case| case.problem.op().name() == op) => {

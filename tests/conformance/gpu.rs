@@ -3,8 +3,9 @@
 //! Every operand lies in the middle of a larger buffer. Around it, and in all of the destination,
 //! lies a pattern that is NaN both as f32 and as f16, so a read that strays gives NaN and a write
 //! that strays is seen. The binding covers the guard behind the operand, because a driver may drop
-//! or clamp what goes beyond a binding and so hide it. In the C4 inputs of a convolution the lanes beyond the channels
-//! hold 3: a previous op's activation may leave any finite value there, and it must not matter.
+//! or clamp what goes beyond a binding and so hide it. In the inputs of a convolution, in buffers or in
+//! images, the lanes beyond the channels hold 3: a previous op's activation may leave any finite value
+//! there, and it must not matter.
 //! Those lanes of a convolution's output must be finite; those of a conversion's must be zero.
 
 use crate::problem::{Expected, Operands, Problem};
@@ -281,9 +282,15 @@ fn run(
                 target = Some(guarded);
             }
             // What is read, or NaN where a convolution writes: a pixel that it leaves out is seen.
+            // By way of C4 the lanes beyond the channels are kept; those of a conversion are zero.
             if let Some(values) = values {
-                let guarded = Guarded::new(device, Element::Scalar(DType::F32), &values)?;
-                let op = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, precision)?;
+                let beyond = if is_target { f32::NAN } else { BEYOND };
+                let (from, element, stored) = match problem {
+                    Problem::Convert(_) => (Layout::Nhwc, Element::Scalar(DType::F32), values),
+                    _ => (Layout::C4, Element::Vec4(dtype), to_c4(&shape, &values, beyond)),
+                };
+                let guarded = Guarded::new(device, element, &stored)?;
+                let op = ConvertOp::new(shape, from, Layout::Image2d, precision)?;
                 before.push(conversion(device, &op, &guarded.slice.clone().into(), &image)?);
                 inputs.push(guarded);
             }

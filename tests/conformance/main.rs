@@ -7,7 +7,7 @@
 //! | variable | effect |
 //! |---|---|
 //! | `DIPTYCH_REQUIRE_DEVICES=1` | a missing device fails instead of being skipped |
-//! | `DIPTYCH_CONFORMANCE=small` | a fifth of the table |
+//! | `DIPTYCH_CONFORMANCE=small` | a fifth of the table, and what it takes to meet every kernel in every precision |
 //! | `DIPTYCH_CONFORMANCE=gemm` | the rows of one op |
 
 mod cases;
@@ -17,6 +17,7 @@ mod planted;
 mod problem;
 
 use cases::{Breadth, Case};
+use diptych::Layout;
 use diptych::device::Device;
 use std::time::Instant;
 
@@ -44,6 +45,8 @@ fn devices() -> Vec<Box<dyn Device>> {
 #[derive(Default)]
 struct Tally {
     runs: usize,
+    /// Of these, how many had their feature maps in images.
+    images: usize,
     failures: Vec<String>,
 }
 
@@ -62,9 +65,10 @@ fn every_kernel_agrees_with_its_oracle_on_every_device() {
                 }
                 let info = device.info();
                 println!(
-                    "{info}: {} cases, {} runs, {} failures, {:.1} s",
+                    "{info}: {} cases, {} runs, {} of them with maps in images, {} failures, {:.1} s",
                     cases.len(),
                     tally.runs,
+                    tally.images,
                     tally.failures.len(),
                     start.elapsed().as_secs_f64()
                 );
@@ -91,6 +95,7 @@ fn run_case(device: &dyn Device, case: &Case, tally: &mut Tally) {
             continue;
         }
         tally.runs += 1;
+        tally.images += usize::from(choice.layout == Layout::Image2d);
         if let Err(failure) = gpu::check(device, &case.problem, &operands, &expected, &choice, &|_| {}) {
             tally.failures.push(format!("{} [{choice}]: {failure}", case.name));
         }
@@ -99,9 +104,7 @@ fn run_case(device: &dyn Device, case: &Case, tally: &mut Tally) {
 
 #[test]
 fn every_tile_of_gemm_is_met_by_some_case() {
-    let mut limits = diptych::Limits::opencl();
-    limits.local_memory = 49152;
-    limits.matrix_unit = Some(diptych::MatrixUnit::Ptx { capability: 90 });
+    let limits = cases::widest();
     let mut offered = std::collections::BTreeSet::new();
     let mut met = std::collections::BTreeSet::new();
     for case in cases::full_table() {
@@ -111,6 +114,24 @@ fn every_tile_of_gemm_is_met_by_some_case() {
     }
     let missed: Vec<_> = offered.difference(&met).filter(|(op, ..)| *op == "gemm").collect();
     assert!(missed.is_empty(), "{missed:?}");
+}
+
+#[test]
+fn the_small_table_leaves_no_kernel_out() {
+    let limits = cases::widest();
+    let kernels = |table: Vec<Case>| {
+        table.iter().flat_map(|case| case.kernels(&limits)).collect::<std::collections::BTreeSet<_>>()
+    };
+    let (full, small) = (cases::full_table(), cases::small_table());
+    println!("{} of {} cases", small.len(), full.len());
+    assert!(3 * small.len() < full.len(), "{} of {} cases", small.len(), full.len());
+    let (full, small) = (kernels(full), kernels(small));
+    let missed: Vec<_> = full.difference(&small).collect();
+    assert!(missed.is_empty(), "{missed:?}");
+    // Images and matrix instructions are among them.
+    for kernel in ["conv2d_direct image2d f16", "gemm_image2d c4 f32", "gemm_matrix_ptx c4 f16s"] {
+        assert!(small.contains(kernel), "no {kernel} in {small:?}");
+    }
 }
 
 #[test]

@@ -16,13 +16,19 @@ struct Mistake {
     problem: Problem,
     variant: &'static str,
     tile: [u32; 3],
+    /// Of the feature maps.
+    layout: Layout,
     from: &'static str,
     to: &'static str,
 }
 
 fn conv2d(options: Conv2d) -> Problem {
+    conv2d_of(1, options)
+}
+
+fn conv2d_of(batch: usize, options: Conv2d) -> Problem {
     let op = Conv2dOp::new(
-        Shape::nhwc(1, 6, 7, 5),
+        Shape::nhwc(batch, 6, 7, 5),
         Shape::nhwc(9, 3, 3, 5),
         &options,
         true,
@@ -131,9 +137,49 @@ fn mistakes() -> Vec<Mistake> {
         ("a row beyond the last", gemm([9, 8, 16], scaled), "tiled", [1, 4, 4], "row3 < @m", "true"),
         ("a lane not zeroed", pack, "pack", [1, 1, 1], "channel + 3u < @channels", "true"),
     ];
-    rows.into_iter()
-        .map(|(what, problem, variant, tile, from, to)| Mistake { what, problem, variant, tile, from, to })
-        .collect()
+    // Kernels whose maps are images. Each still reads and writes within its image: what lies
+    // beyond it is the driver's affair.
+    let pair = conv2d_of(2, same);
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let images: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
+        ("the first slice for all", depthwise(1, 2), "direct", [1, 1, 1], " + src_w * slice,", ","),
+        (
+            "a row not moved by the border",
+            depthwise(1, 2),
+            "direct",
+            [1, 1, 1],
+            "y - before_h + src_h",
+            "gid.y + src_h",
+        ),
+        (
+            "the first image's rows for all",
+            pair,
+            "direct",
+            [4, 1, 1],
+            "y - before_h + src_h * n)",
+            "y - before_h)",
+        ),
+        (
+            "a slice stored in another's place",
+            conv2d(same),
+            "direct",
+            [1, 1, 2],
+            "column + 0u + dst_w * (slice + 1u)",
+            "column + 0u + dst_w * slice",
+        ),
+    ];
+    let rows = rows.into_iter().map(|row| (Layout::C4, row));
+    let rows = rows.chain(images.into_iter().map(|row| (Layout::Image2d, row)));
+    rows.map(|(layout, (what, problem, variant, tile, from, to))| Mistake {
+        what,
+        problem,
+        variant,
+        tile,
+        layout,
+        from,
+        to,
+    })
+    .collect()
 }
 
 #[test]
@@ -142,10 +188,15 @@ fn a_wrong_kernel_is_refused() {
     for device in crate::devices() {
         let info = device.info();
         let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
-        for Mistake { what, problem, variant, tile, from, to } in mistakes() {
+        for Mistake { what, problem, variant, tile, layout, from, to } in mistakes() {
+            if layout == Layout::Image2d && info.limits.max_image.is_none() {
+                println!("{info}: {what}: no images");
+                continue;
+            }
             let operands = problem.operands();
             let expected = problem.expected(&operands);
             let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
+            let choice = choice.with_layout(layout);
             let check = |mutate: &dyn Fn(&mut KernelSource)| {
                 gpu::check(device.as_ref(), &problem, &operands, &expected, &choice, mutate)
             };
