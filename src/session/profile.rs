@@ -45,7 +45,7 @@ impl fmt::Display for Profile {
         let kernel = self.nodes.iter().map(|node| node.kernel.len()).max().unwrap_or(0).max(6);
         writeln!(
             f,
-            "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9}  {:>6}  {:>8}",
+            "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9}  {:>6}  {:>8}  source",
             "#", "name", "op", "kernel", "us", "%", "GFLOP/s"
         )?;
         for (index, node) in self.nodes.iter().enumerate() {
@@ -54,12 +54,13 @@ impl fmt::Display for Profile {
             let rate = if seconds > 0.0 { node.flops as f64 / seconds / 1e9 } else { 0.0 };
             writeln!(
                 f,
-                "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9.1}  {share:>6.1}  {rate:>8.1}",
+                "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9.1}  {share:>6.1}  {rate:>8.1}  {}",
                 index + 1,
                 node.name,
                 node.op,
                 node.kernel,
-                seconds * 1e6
+                seconds * 1e6,
+                node.source
             )?;
         }
         write!(f, "total {:.1} us ({})", total * 1e6, self.clock)

@@ -3,7 +3,10 @@
 use crate::npy;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use diptych::{Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, Tuning, tflite};
+use diptych::pick::{Place, Target};
+use diptych::{
+    Backend, Context, Graph, HostTensor, Layout, Picking, Session, SessionOptions, Shape, Tuning, tflite,
+};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -38,9 +41,19 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
 
-    /// Report the time of each node.
+    /// Report the time of each node, its kernel, and where that choice came from.
     #[arg(long)]
     pub(crate) profile: bool,
+
+    /// How each node's kernel is picked:
+    ///   rule              the record's verdict, or the rule for untuned nodes
+    ///   measured          what makes the whole network fastest by the times in --db, with changes
+    ///                     of layout between nodes counted
+    ///   preference=PLACE,..  what suits these places best, the most wanted first
+    /// A PLACE is `any`, a target (wgpu, opencl, cpu), a layout of feature maps (c4, image2d,
+    /// nhwc), or TARGET/LAYOUT.
+    #[arg(long, default_value = "rule", value_parser = picking, value_name = "PICK", verbatim_doc_comment)]
+    pub(crate) pick: Picking,
 
     /// Choose kernels from the tuner's record, where it has a verdict.
     #[arg(long, value_name = "DIR|FILE")]
@@ -69,7 +82,49 @@ impl FromStr for Input {
     }
 }
 
+/// What `--pick` says.
+fn picking(text: &str) -> Result<Picking, String> {
+    match text.split_once('=') {
+        None if text == "rule" => Ok(Picking::Rule),
+        None if text == "measured" => Ok(Picking::Measured),
+        Some(("preference", places)) => {
+            Ok(Picking::Preference(places.split(',').map(place).collect::<Result<_, _>>()?))
+        }
+        _ => Err("wanted rule, measured or preference=PLACE,..".to_owned()),
+    }
+}
+
+/// A place of `--pick preference=`.
+fn place(text: &str) -> Result<Place, String> {
+    let mut place = Place::default();
+    if text == "any" {
+        return Ok(place);
+    }
+    let wanted = || {
+        format!(
+            "{text:?} is no place: wanted any, wgpu, opencl or cpu, c4, image2d or nhwc, or TARGET/LAYOUT"
+        )
+    };
+    for word in text.split('/') {
+        let target =
+            [Target::Wgpu, Target::OpenCl, Target::Cpu].into_iter().find(|one| one.to_string() == word);
+        let layout =
+            [Layout::C4, Layout::Image2d, Layout::Nhwc].into_iter().find(|one| one.to_string() == word);
+        // In this order, each once.
+        match (target, layout) {
+            (Some(_), _) if place == Place::default() => place.target = target,
+            (_, Some(_)) if place.layout.is_none() => place.layout = layout,
+            _ => return Err(wanted()),
+        }
+    }
+    Ok(place)
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    ensure!(
+        arguments.pick != Picking::Measured || arguments.db.is_some(),
+        "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
+    );
     let graph = tflite::load(&arguments.model)?;
     let ends = inputs(&graph)?;
     let names: Vec<&str> = ends.iter().map(|(name, _)| name.as_str()).collect();
@@ -87,7 +142,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
         None => Tuning::Default,
     };
-    let mut session = Session::new(&context, &graph, SessionOptions { tuning, ..Default::default() })?;
+    let options = SessionOptions { tuning, pick: arguments.pick.clone(), ..Default::default() };
+    let mut session = Session::new(&context, &graph, options)?;
     let mut times = Vec::new();
     let mut outputs = Vec::new();
     for _ in 0..arguments.runs {
@@ -197,6 +253,35 @@ mod tests {
         ] {
             let text = refused(names, inputs);
             assert!(text.contains(words), "no {words:?} in: {text}");
+        }
+    }
+
+    #[test]
+    fn picks_are_read_and_wrong_ones_refused() {
+        let (opencl, image) = (Some(Target::OpenCl), Some(Layout::Image2d));
+        let places = vec![
+            Place { target: opencl, precision: None, layout: image },
+            Place { target: opencl, ..Default::default() },
+            Place { layout: image, ..Default::default() },
+            Place::default(),
+        ];
+        assert_eq!(picking("rule"), Ok(Picking::Rule));
+        assert_eq!(picking("measured"), Ok(Picking::Measured));
+        let found = picking("preference=opencl/image2d,opencl,image2d,any");
+        assert_eq!(found, Ok(Picking::Preference(places)));
+        for (text, words) in [
+            ("fast", "wanted rule, measured or preference="),
+            ("preference", "wanted rule, measured or preference="),
+            ("rule=any", "wanted rule, measured or preference="),
+            ("preference=", "\"\" is no place"),
+            ("preference=any,cuda", "\"cuda\" is no place"),
+            ("preference=c4/wgpu", "\"c4/wgpu\" is no place"),
+            ("preference=wgpu/opencl", "\"wgpu/opencl\" is no place"),
+            ("preference=c4/c4", "\"c4/c4\" is no place"),
+            ("preference=any/c4", "\"any/c4\" is no place"),
+        ] {
+            let error = picking(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
         }
     }
 
