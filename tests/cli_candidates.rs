@@ -68,11 +68,14 @@ fn a_rule_without_a_work_group_is_an_error() {
 #[test]
 fn emit_heads_each_kernel_with_its_label_and_work_group() {
     for (line, wanted) in [
-        ("conv2d", "conv2d_direct_f32_t4x1x1_bias_relu6_wg8x4x8, work-group (8,4,8)"),
+        ("conv2d --variant direct", "conv2d_direct_f32_t4x1x1_bias_relu6_wg8x4x8, work-group (8,4,8)"),
         ("convert", "convert_pack_f32_t1x1x1_wg16x16x1, work-group (16,16,1)"),
-        ("gemm", "gemm_vec4_f32_t1x8x1_wg8x8x1, work-group (8,8,1)"),
+        ("gemm --variant vec4", "gemm_vec4_f32_t1x8x1_wg8x8x1, work-group (8,8,1)"),
         ("gemm --shape 7,31,5", "gemm_micro_f32_t1x1x1_wg8x8x1, work-group (8,8,1)"),
-        ("gemm --tile 2,8,1 --precision f16s", "gemm_vec4_f16s_t2x8x1_wg8x8x1, work-group (8,8,1)"),
+        (
+            "gemm --variant vec4 --tile 2,8,1 --precision f16s",
+            "gemm_vec4_f16s_t2x8x1_wg8x8x1, work-group (8,8,1)",
+        ),
         (
             "pointwise --variant direct --work-group 1,1,1",
             "pointwise_direct_f32_t1x1x1_bias_relu6_wg1x1x1, work-group (1,1,1)",
@@ -107,7 +110,10 @@ fn what_is_emitted_is_a_kernel_of_the_language() {
 fn emit_says_why_it_cannot() {
     for (line, words) in [
         ("gemm --backend wgsl --variant image2d", "the device takes no images as kernel arguments"),
-        ("gemm --backend opencl --variant fast", "gemm has no variant \"fast\"; it has vec4, micro, image2d"),
+        (
+            "gemm --backend opencl --variant fast",
+            "gemm has no variant \"fast\"; it has tiled, thin, vec4, micro, image2d",
+        ),
         ("gemm --backend opencl --tile 3,3,3 --variant micro", "tile is not one of"),
         ("gemm --backend opencl --shape 1,2", "--shape 1,2: found 2 numbers, wanted m,n,k"),
         ("gemm --backend opencl --shape 0,2,2", "m = 0"),

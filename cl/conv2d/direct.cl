@@ -3,8 +3,7 @@
 //# slices that its four output channels' groups touch; the weights of the others are zero.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void conv2d_direct(
+__kernel void conv2d_direct(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

@@ -4,8 +4,7 @@
 //# outside the input is read from the nearest place inside and replaced by zero.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void conv2d_shallow(
+__kernel void conv2d_shallow(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

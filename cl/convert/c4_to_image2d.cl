@@ -1,8 +1,7 @@
 //# C4 buffer to RGBA image: one vec4 per invocation. Solo: WGSL has no images here.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void convert_c4_to_image2d(
+__kernel void convert_c4_to_image2d(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

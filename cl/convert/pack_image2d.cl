@@ -2,8 +2,7 @@
 //# the last one are zero. Solo: WGSL has no images here.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void convert_pack_image2d(
+__kernel void convert_pack_image2d(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

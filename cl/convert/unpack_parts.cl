@@ -2,8 +2,7 @@
 //# of the next. One vec4 per invocation.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void convert_unpack_parts(
+__kernel void convert_unpack_parts(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

@@ -5,8 +5,7 @@
 //# so that they are in flight together.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void depthwise_micro(
+__kernel void depthwise_micro(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

@@ -3,8 +3,7 @@
 //# channel read the last one; their weights are zero.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void depthwise_multiplier(
+__kernel void depthwise_multiplier(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

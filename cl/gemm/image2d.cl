@@ -5,8 +5,7 @@
 //# WGSL has no images here.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void gemm_image2d(
+__kernel void gemm_image2d(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

@@ -3,8 +3,7 @@
 //# last one and not stored. A transposed operand is one whose two steps are exchanged.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void gemm_micro(
+__kernel void gemm_micro(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

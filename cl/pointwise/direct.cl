@@ -2,8 +2,7 @@
 //# grid of width x height x slices. The shape of the TensorFlow Lite GL delegate's kernel.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void pointwise_direct(
+__kernel void pointwise_direct(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

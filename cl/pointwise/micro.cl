@@ -4,8 +4,7 @@
 //# last have zero weights and are not stored.
 ${constants}
 
-__kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, WG_Z)))
-void pointwise_micro(
+__kernel void pointwise_micro(
     ${arguments}
 ) {
     const uint3 gid = (uint3)(get_global_id(0), get_global_id(1), get_global_id(2));

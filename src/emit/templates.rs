@@ -178,7 +178,7 @@ pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource
             context! {
                 interface => declarations,
                 arguments => arguments,
-                constants => words.constants(),
+                constants => words.constants(text),
                 acc => words.acc(),
                 barrier => words.barrier(),
                 acc4 => words.acc4(),

@@ -218,6 +218,21 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
 }
 
 #[test]
+fn an_opencl_text_that_names_no_extent_serves_every_work_group() {
+    let example = (ops::all()[4].examples)(Precision::F32).expect("examples").remove(0);
+    let text = |variant, tile, work_group, dialect| {
+        render(&*example, &Choice::new(variant, tile, work_group), dialect).text
+    };
+    let micro = |work_group, dialect| text("micro", [4, 2, 1], work_group, dialect);
+    assert_eq!(micro([8, 4, 1], Dialect::OpenClC), micro([2, 1, 3], Dialect::OpenClC));
+    assert_ne!(micro([8, 4, 1], Dialect::Wgsl), micro([2, 1, 3], Dialect::Wgsl));
+    // A split's addresses depend on the extents, and its local memory too.
+    let split = |work_group| text("split", [4, 1, 4], work_group, Dialect::OpenClC);
+    assert_ne!(split([8, 4, 4]), split([2, 1, 4]));
+    assert!(split([2, 1, 4]).contains("reqd_work_group_size(WG_X, WG_Y, WG_Z)"));
+}
+
+#[test]
 fn a_label_names_op_variant_precision_tile_epilogue_and_work_group() {
     let example = (ops::all()[4].examples)(Precision::F32).expect("examples").remove(0);
     let choice = Choice::new("micro", [4, 2, 1], [8, 4, 1]);

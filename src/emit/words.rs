@@ -262,13 +262,15 @@ impl Words {
         Ok(steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value)))
     }
 
-    /// The named constants, one a line, the work-group's extents last.
-    pub(crate) fn constants(&self) -> String {
+    /// The named constants, one a line, last the work-group's extents where `template` names them.
+    pub(crate) fn constants(&self, template: &str) -> String {
         let [x, y, z] = self.spec.work_group;
         let extents = [("WG_X", x), ("WG_Y", y), ("WG_Z", z)];
-        let own = self.spec.constants.iter().copied();
-        own.chain(extents.map(|(name, value)| (name, value.into())))
-            .map(|(name, value)| value.declare(name, self.dialect))
+        let extents = extents.map(|(name, value)| (name, value.into()));
+        let named = if template.contains("WG_") { &extents[..] } else { &[] };
+        let own = self.spec.constants.iter();
+        own.chain(named)
+            .map(|&(name, value)| value.declare(name, self.dialect))
             .collect::<Vec<_>>()
             .join("\n")
     }
