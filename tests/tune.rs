@@ -89,6 +89,33 @@ fn a_small_op_is_tuned_from_end_to_end_within_its_budget() {
     }
 }
 
+#[test]
+fn what_takes_longer_than_the_limit_and_the_default_is_timed_out() {
+    for device in devices() {
+        let (input, weights) = (Shape::nhwc(1, 32, 32, 64), Shape::nhwc(1, 3, 3, 64));
+        let op = DepthwiseOp::new(input, weights, &Depthwise::default(), true, false, Precision::F32);
+        let problem = Problem::Depthwise(op.expect("a depthwise"));
+        for (limit, wanted) in [(Duration::ZERO, true), (Duration::from_secs(60), false)] {
+            let mut bench = OpBench::new(std::sync::Arc::clone(&device), problem).expect("a bench");
+            // Work-groups of one invocation leave most lanes of any device idle.
+            let options = TuneOptions { fast: |_, _| vec![[1; 3]], limit, ..Default::default() };
+            let mut tuning = Tuning::new(&bench, options).expect("a default");
+            while tuning.step(&mut bench, Duration::from_secs(1)).expect("a step") != Progress::Finished {}
+            let verdict = tuning.verdict().expect("a verdict");
+            let out: Vec<_> = verdict
+                .trials
+                .iter()
+                .filter(|trial| matches!(trial.outcome, Outcome::TimedOut { .. }))
+                .map(|trial| trial.choice)
+                .collect();
+            println!("{}: {} of {} timed out", device.info(), out.len(), verdict.trials.len());
+            assert_eq!(!out.is_empty(), wanted, "{}: {:?}", device.info(), verdict.trials);
+            let chosen = verdict.choice.expect("a choice");
+            assert!(!out.contains(&verdict.default) && !out.contains(&chosen), "{}: {out:?}", device.info());
+        }
+    }
+}
+
 fn problems() -> Vec<Problem> {
     let input = Shape::nhwc(1, 9, 11, 6);
     let conv = Conv2d {

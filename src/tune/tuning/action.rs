@@ -128,11 +128,19 @@ impl Tuning {
         self.entries.iter().filter_map(Entry::score).fold(f64::INFINITY, f64::min)
     }
 
+    /// Whether one run took longer than the limit, and longer than the default's.
+    fn takes_too_long(&self, time: Duration) -> bool {
+        let anchor = self.zero().map(|zero| Duration::from_secs_f64(zero.exp()));
+        anchor.is_some_and(|anchor| time > self.options.limit.max(anchor))
+    }
+
     /// Runs a candidate once: one that is hopeless is not run again.
     fn estimate(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
         if let Some(anchor) = self.partner(bench, index) {
             let (time, score) = self.pair(bench, anchor, index, ESTIMATE_ROUNDS)?;
-            if score - self.best_score() > HOPELESS.min(self.options.give_up.max(1.0)).ln() {
+            if self.takes_too_long(time) {
+                self.entries[index].state = State::Settled(Outcome::TimedOut { after: time });
+            } else if score - self.best_score() > HOPELESS.min(self.options.give_up.max(1.0)).ln() {
                 self.record_score(index, time, score);
                 self.entries[index].state = State::Out;
             } else {
@@ -143,8 +151,7 @@ impl Tuning {
         let choice = self.entries[index].choice;
         let mut time = bench.sample(&choice, 1)?;
         if let Some(zero) = self.zero() {
-            let anchor = Duration::from_secs_f64(zero.exp());
-            if time > self.options.limit.max(anchor) {
+            if self.takes_too_long(time) {
                 self.entries[index].state = State::Settled(Outcome::TimedOut { after: time });
                 return Ok(());
             }
