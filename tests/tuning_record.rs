@@ -72,6 +72,10 @@ fn child() {
             say("under way");
             match role {
                 "abort" => std::process::abort(),
+                "several" => {
+                    let _ahead = journal.begin(Phase::Compile, &key(writer, 3)).expect("begun");
+                    std::process::abort()
+                }
                 "panic" => {
                     std::panic::set_hook(Box::new(|_| {}));
                     let panicked = std::thread::spawn(move || {
@@ -165,6 +169,22 @@ fn what_a_process_did_not_survive_is_known_at_the_next_start() {
         Journal::open(directory.path(), &mut database).expect("a journal");
         let text = std::fs::read_to_string(directory.path().join("tuning.jsonl")).expect("the file");
         assert_eq!(text.lines().count(), 1, "{role}");
+    }
+}
+
+#[test]
+fn of_several_under_way_none_is_condemned() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut child = start("several", directory.path(), 7);
+    child.wait().expect("gone");
+    let mut database = Database::open(directory.path()).expect("opened");
+    Journal::open(directory.path(), &mut database).expect("a journal");
+    assert_eq!(database.len(), 2);
+    for (number, phase) in [(2, "running"), (3, "compiling")] {
+        let row = database.get(&key(7, number)).expect("a row");
+        assert_eq!(row.verdict, Verdict::Suspect);
+        assert!(!row.verdict.bars(), "it is tried again, alone");
+        assert_eq!(row.from.note, format!("the process ended while {phase} it, with 1 more under way"));
     }
 }
 

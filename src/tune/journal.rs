@@ -4,8 +4,9 @@
 //! Each process has a file of its own in the folder `journal` beside the database, and holds its
 //! lock for as long as it lives. A candidate is a line before it is compiled and before it first
 //! runs, and struck after. Whoever opens the journal looks at the files that nobody holds: what
-//! was never struck in them becomes rows [`Verdict::Crashed`]. A process that was killed on
-//! purpose looks the same as one that crashed.
+//! was never struck in them becomes a row [`Verdict::Crashed`], or where several candidates were
+//! under way, as when some are compiled ahead, rows [`Verdict::Suspect`]: those are tried again one
+//! at a time. A process that was killed on purpose looks the same as one that crashed.
 
 use super::db::{Database, Row, Verdict, io};
 use super::key::Key;
@@ -207,9 +208,15 @@ fn recover(folder: &Path, database: &mut Database) -> Result<()> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io(&path))?;
         // Before the file goes: a process that ends here leaves both, and the rows are the same.
-        database.append_all(unstruck(&bytes).into_iter().map(|(phase, key)| {
-            let mut row = Row::measured(key, Verdict::Crashed, None);
+        let under_way = unstruck(&bytes);
+        let others = under_way.len().saturating_sub(1);
+        database.append_all(under_way.into_iter().map(|(phase, key)| {
+            let verdict = if others == 0 { Verdict::Crashed } else { Verdict::Suspect };
+            let mut row = Row::measured(key, verdict, None);
             row.from.note = format!("the process ended while {phase} it");
+            if others > 0 {
+                row.from.note += &format!(", with {others} more under way");
+            }
             row
         }))?;
         drop(file);

@@ -44,7 +44,11 @@ impl Tuner {
         let mut seen = HashSet::new();
         warm.retain(|choice| seen.insert(*choice));
         let hints = relatives.iter().take(MOST_HINTS).map(|near| (near.choice, near.behind, near.weight));
-        let keys = Keys::new(DeviceKey::of(self.device.info()), job.key.clone(), job.problem, limits);
+        let device = DeviceKey::of(self.device.info());
+        let keys = {
+            let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+            Keys::new(device, job.key.clone(), job.problem, limits, &database)
+        };
         let known = self.known(&job, &keys);
         let (hints, seed) = (hints.collect(), self.seed);
         let options = TuneOptions { search, warm, hints, known: known.clone(), seed, ..Default::default() };

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::Choice;
-use crate::tune::db::Database;
+use crate::tune::db::{Database, Verdict};
 use crate::tune::journal::{Journal, Phase, Trial};
 use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use crate::tune::{Bench, Check, Problem};
@@ -21,13 +21,24 @@ pub(super) struct Keys {
     op: Problem,
     limits: Limits,
     known: RefCell<HashMap<Choice, Key>>,
+    /// One candidate at a time, so that the next crash has one cause: a [suspect] is on record.
+    ///
+    /// [suspect]: crate::tune::db::Verdict::Suspect
+    alone: bool,
     /// What is being compiled ahead of need, written down.
     ahead: RefCell<HashMap<Choice, Trial>>,
 }
 
 impl Keys {
-    pub(super) fn new(device: DeviceKey, problem: ProblemKey, op: Problem, limits: Limits) -> Self {
-        Keys { device, problem, op, limits, known: RefCell::default(), ahead: RefCell::default() }
+    pub(super) fn new(
+        device: DeviceKey,
+        problem: ProblemKey,
+        op: Problem,
+        limits: Limits,
+        database: &Database,
+    ) -> Self {
+        let alone = database.tried(&device, &problem).any(|row| row.verdict == Verdict::Suspect);
+        Keys { device, problem, op, limits, known: RefCell::default(), alone, ahead: RefCell::default() }
     }
 
     /// The key of `choice`: rendered once, to hash the kernel's text.
@@ -142,11 +153,14 @@ impl Bench for Guarded<'_> {
     }
 
     fn width(&self) -> usize {
-        self.bench.width()
+        if self.keys.alone { 0 } else { self.bench.width() }
     }
 
-    /// If the process dies meanwhile, all of them count as crashed: it is not known which did it.
+    /// If the process dies meanwhile, all of them are suspects: it is not known which did it.
     fn ahead(&mut self, choices: &[Choice]) {
+        if self.keys.alone {
+            return;
+        }
         let mut begun = self.keys.ahead.borrow_mut();
         let mut named = Vec::with_capacity(choices.len());
         for choice in choices {

@@ -33,6 +33,8 @@ pub enum Verdict {
     },
     /// The process did not survive it.
     Crashed,
+    /// One of several that were under way when the process died. It is tried again, alone.
+    Suspect,
     /// It ran past its time limit.
     TimedOut,
 }
@@ -40,7 +42,7 @@ pub enum Verdict {
 impl Verdict {
     /// Whether the candidate must not be tried again: it cannot run, or its answer is wrong.
     pub fn bars(&self) -> bool {
-        !matches!(self, Verdict::Winner | Verdict::Loser)
+        !matches!(self, Verdict::Winner | Verdict::Loser | Verdict::Suspect)
     }
 
     /// Its name: `winner`, `loser`, `wrong` and so on.
@@ -52,6 +54,7 @@ impl Verdict {
             Verdict::Rejected { .. } => "rejected",
             Verdict::Failed { .. } => "failed",
             Verdict::Crashed => "crashed",
+            Verdict::Suspect => "suspect",
             Verdict::TimedOut => "timed out",
         }
     }
