@@ -107,6 +107,25 @@ fn other_image() -> HostTensor {
 }
 
 #[test]
+fn a_run_in_stages_is_the_same_run() {
+    let graph = network();
+    let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
+    for context in &contexts() {
+        let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+        let wanted = session.run(&[("other", &other), ("image", &image)]).expect("a run");
+        session.run(&[("other", &other), ("image", &other_image())]).expect("another run");
+        let (found, times) = session.run_in_stages(&[("other", &other), ("image", &image)]).expect("a run");
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert_eq!(found.to_f32(), wanted.to_f32());
+        }
+        let on_device = context.device().is_some();
+        assert_eq!([!times.upload.is_zero(), !times.download.is_zero()], [on_device; 2], "{times:?}");
+        assert!(!times.network.is_zero());
+        session.run_in_stages(&[("image", &image)]).expect_err("an input is missing");
+    }
+}
+
+#[test]
 fn a_picture_in_nchw_is_the_same_picture() {
     let graph = network();
     let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));

@@ -15,13 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// From a frame to a frame of the animation.
-pub const STAGES: [&str; 6] = ["decode", "resize", "network", "pose", "draw", "encode"];
+pub const STAGES: [&str; 8] = ["decode", "resize", "upload", "network", "download", "pose", "draw", "encode"];
 
 /// Colours are chosen from every n-th pixel: 1 is the best, 30 the quickest.
 const GIF_SPEED: i32 = 10;
-
-/// The device's own time is the least of so many profiled runs.
-const PROFILES: usize = 5;
 
 /// A picture and how long it is shown.
 type Shown = (Picture, Delay);
@@ -37,7 +34,7 @@ pub fn film(options: &Options, source: &Path, model: &Path, network: &mut Networ
     let file = File::create(&output).with_context(|| format!("cannot write {name}"))?;
     let mut file = BufWriter::new(file);
     let stages = Stages::new(&STAGES, count);
-    let (mut times, mut size, mut last) = (Vec::new(), None, None);
+    let (mut times, mut size) = (Vec::new(), None);
     {
         let mut gif = GifEncoder::new_with_speed(&mut file, GIF_SPEED);
         gif.set_repeat(Repeat::Infinite).with_context(|| format!("cannot write {name}"))?;
@@ -58,8 +55,8 @@ pub fn film(options: &Options, source: &Path, model: &Path, network: &mut Networ
             let decode = lap();
             let input = network.model.input(&picture)?;
             let resize = lap();
-            let (heads, _) = network.run(&input)?;
-            let run = lap();
+            let (heads, run) = network.run_in_stages(&input)?;
+            lap();
             let poses = model::poses(&heads, &network.model, &picture, options.several())?;
             let pose = lap();
             let drawn = draw::draw(&picture.pixels, &poses, options.min_score)?;
@@ -67,20 +64,15 @@ pub fn film(options: &Options, source: &Path, model: &Path, network: &mut Networ
             let rgba = DynamicImage::ImageRgb8(drawn).into_rgba8();
             let frame = Frame::from_parts(rgba, 0, 0, delay);
             gif.encode_frame(frame).with_context(|| format!("cannot write {name}"))?;
-            let row = [decode, resize, run, pose, draw, lap()];
+            let row = [decode, resize, run.upload, run.network, run.download, pose, draw, lap()];
             times.push(row);
             stages.show(&row);
-            last = Some(input);
         }
     }
     stages.clear();
     ensure!(!times.is_empty(), "{}: found no frames", source.display());
     file.flush().with_context(|| format!("cannot write {name}"))?;
-    // Where the device has no clock, the table goes without.
-    let profiles = last.iter().flat_map(|input| std::iter::repeat_n(input, PROFILES));
-    let on_device =
-        profiles.filter_map(|input| network.profile(input).ok()).map(|profile| profile.total()).min();
-    Ok(told(&times, on_device, model, network, &output))
+    Ok(told(&times, model, network, &output))
 }
 
 /// The frames of a folder, by name, or of an animated GIF, and how many they are where that is known.
@@ -126,13 +118,7 @@ fn pictures(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The middle time of each stage, the first frame left out where there are others: it warms up.
-fn told(
-    times: &[[Duration; STAGES.len()]],
-    on_device: Option<Duration>,
-    model: &Path,
-    network: &Network,
-    output: &Path,
-) -> String {
+fn told(times: &[[Duration; STAGES.len()]], model: &Path, network: &Network, output: &Path) -> String {
     let steady = if times.len() > 1 { &times[1..] } else { times };
     let median = |of: &dyn Fn(&[Duration; STAGES.len()]) -> Duration| {
         let mut all: Vec<Duration> = steady.iter().map(of).collect();
@@ -145,13 +131,7 @@ fn told(
     };
     let mut rows = Vec::new();
     for (index, name) in STAGES.iter().enumerate() {
-        let time = median(&|times| times[index]);
-        rows.push(row(name, time));
-        // A profiled run is clocked step by step, which on a CPU may take longer than the run as a whole.
-        if let (&"network", Some(device)) = (name, on_device.filter(|&device| device < time)) {
-            rows.push(row("  on the device", device));
-            rows.push(row("  upload, launch, download", time.saturating_sub(device)));
-        }
+        rows.push(row(name, median(&|times| times[index])));
     }
     rows.push(row("all", median(&|times| times.iter().sum())));
     format!(

@@ -7,7 +7,9 @@ use crate::options::Options;
 use crate::picture::Picture;
 use crate::{progress, tuning};
 use anyhow::{Context as _, Result, bail, ensure};
-use diptych::{Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, Tuning, tflite};
+use diptych::{
+    Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, StageTimes, Tuning, tflite,
+};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -124,6 +126,12 @@ impl Network {
         let outputs = self.session.run(&[(self.model.input.as_str(), input)])?;
         let time = start.elapsed();
         Ok((self.model.heads(&outputs)?, time))
+    }
+
+    /// Runs the network with a wait after each stage: the heads, and the time of each stage.
+    pub fn run_in_stages(&mut self, input: &HostTensor) -> Result<(Heads, StageTimes)> {
+        let (outputs, times) = self.session.run_in_stages(&[(self.model.input.as_str(), input)])?;
+        Ok((self.model.heads(&outputs)?, times))
     }
 
     /// The time of each step on the device.

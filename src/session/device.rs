@@ -5,6 +5,7 @@ use super::draft::{Draft, Part};
 use super::picks::change_times;
 use super::profile::{NodeTime, Profile};
 use super::resources::{allocate, dispatches};
+use super::stages::StageTimes;
 use crate::context::Engine;
 #[cfg(feature = "opencl")]
 use crate::device::Device;
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::shape::Shape;
 use std::borrow::Cow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where an output lies on the device, and in what a run reads.
 #[derive(Debug, Clone)]
@@ -118,6 +119,23 @@ impl DeviceSession {
         let reads: Vec<&Slice> = self.reads.iter().collect();
         let read = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
         take_apart(&self.outputs, &read)
+    }
+
+    pub(super) fn run_in_stages(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<(Vec<Vec<f32>>, StageTimes)> {
+        let device = self.engine.device()?;
+        let mut clock = Instant::now();
+        let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed();
+        for (slice, bytes) in self.writes(inputs) {
+            device.write(slice, bytes)?;
+        }
+        device.wait()?;
+        let upload = lap();
+        device.submit(&self.recording)?;
+        device.wait()?;
+        let network = lap();
+        let read: Vec<Vec<u8>> = self.reads.iter().map(|slice| device.read(slice)).collect::<Result<_>>()?;
+        let download = lap();
+        Ok((take_apart(&self.outputs, &read)?, StageTimes { upload, network, download }))
     }
 
     /// A run up to the wait.

@@ -9,9 +9,11 @@ mod picks;
 mod profile;
 mod resources;
 pub(crate) mod siblings;
+mod stages;
 mod stream;
 
 pub use profile::{NodeTime, Profile};
+pub use stages::StageTimes;
 pub use stream::Stream;
 
 use crate::context::{Context, Engine};
