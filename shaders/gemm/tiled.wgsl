@@ -1,9 +1,12 @@
 //# C = f(alpha * A * B + beta * C) from local memory: a work-group stages STEP terms of its rows of A
 //# (transposed) and of its columns of B, twice over: while one side is multiplied, the next terms
 //# travel through registers into the other. An invocation sums tile[1] rows by tile[0] groups of four
-//# columns, four rows or columns together, WG_Y or WG_X such groups apart. Slices of the work-group
-//# along z sum every SPLITS-th part of the terms and are added up at the end. Rows and columns beyond
+//# columns, four rows or columns together, WG_Y or WG_X such groups apart. The slices of the
+//# work-group along z take turns at the steps and are added up at the end. Rows and columns beyond
 //# the edge are computed from the last one and not stored; terms beyond it are zero.
+//# What a step's first products read is loaded before the last ones of the step before, across the
+//# barrier. The masks are true of every index: with them a compiler knows that no sum overflows and
+//# folds what is constant into the addresses.
 ${constants}
 
 ${interface}
@@ -13,14 +16,14 @@ var<workgroup> staged: array<${acc4}, STAGED>;
 fn gemm_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let place: u32 = lid % THREADS;
     let slice: u32 = lid / THREADS;
-    let x: u32 = place % LANES_X + LANES_X * (place / (LANES_X * LANES_Y) % (WG_X / LANES_X));
-    let y: u32 = place / LANES_X % LANES_Y + LANES_Y * (place / (LANES_Y * WG_X));
+    let lane: u32 = place % (LANES_X * LANES_Y);
+    let x: u32 = lane / PAIRED % LANES_X + LANES_X * (place / (LANES_X * LANES_Y) % (WG_X / LANES_X));
+    let y: u32 = lane % PAIRED + PAIRED * (lane / (PAIRED * LANES_X)) + LANES_Y * (place / (LANES_Y * WG_X));
     let column4: u32 = TILE_X * WG_X * group.x;
     let row: u32 = TILE_Y * WG_Y * group.y;
     let own: u32 = SLICE * slice;
     let terms4: u32 = STEP / 4u * ((params.k4 + STEP / 4u * SPLITS - 1u) / (STEP / 4u * SPLITS));
-    let first4: u32 = terms4 * slice;
-    let last4: u32 = min(first4 + terms4, params.k4);
+    let first4: u32 = STEP / 4u * slice;
     //% for l in range(LOADS_A)
     let a_row${l}: u32 = (place + ${l}u * THREADS) / (STEP / 4u);
     let a_term${l}: u32 = first4 + (place + ${l}u * THREADS) % (STEP / 4u);
@@ -37,28 +40,41 @@ fn gemm_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) 
     var sum${r}_${c}: ${acc4} = ${zero4};
     //% endfor
     //% endfor
+    //% set lanes = ["x", "y", "z", "w"]
     //% macro fetch(ahead4)
     //% for l in range(LOADS_A)
-    a_next${l} = ${load4("mat_a", "a_from" ~ l ~ " + min(a_term" ~ l ~ " + " ~ ahead4 ~ ", params.k4 - 1u)" if RAGGED else "a_from" ~ l ~ " + a_term" ~ l ~ " + " ~ ahead4)};
+    a_next${l} = ${load4("mat_a", "a_from" ~ l ~ " + min(a_term" ~ l ~ " + SPLITS * " ~ ahead4 ~ ", params.k4 - 1u)" if RAGGED else "a_from" ~ l ~ " + a_term" ~ l ~ " + SPLITS * " ~ ahead4)};
     //% endfor
     //% for l in range(LOADS_B)
-    b_next${l} = ${load4("mat_b", "b_from" ~ l ~ " + params.ldb4 * min(b_term" ~ l ~ " + 4u * " ~ ahead4 ~ ", 4u * params.k4 - 1u)" if RAGGED else "b_from" ~ l ~ " + params.ldb4 * (b_term" ~ l ~ " + 4u * " ~ ahead4 ~ ")")};
+    b_next${l} = ${load4("mat_b", "b_from" ~ l ~ " + params.ldb4 * min(b_term" ~ l ~ " + 4u * SPLITS * " ~ ahead4 ~ ", 4u * params.k4 - 1u)" if RAGGED else "b_from" ~ l ~ " + params.ldb4 * (b_term" ~ l ~ " + 4u * SPLITS * " ~ ahead4 ~ ")")};
     //% endfor
     //% for l in range(LOADS_A) if RAGGED
-    if (a_term${l} + ${ahead4} >= last4) {
+    if (a_term${l} + SPLITS * ${ahead4} >= params.k4) {
         a_next${l} = ${zero4};
     }
     //% endfor
     //% for l in range(LOADS_B) if RAGGED
-    if (b_term${l} + 4u * ${ahead4} >= 4u * last4) {
+    if (b_term${l} + 4u * SPLITS * ${ahead4} >= 4u * params.k4) {
         b_next${l} = ${zero4};
     }
     //% endfor
     //% endmacro
+    //% macro fetch_ahead(steps)
+    //% if GUARDED
+    let ahead4: u32 = done4 + ${steps}u * STEP / 4u;
+    if (ahead4 < terms4) {
+        ${fetch("ahead4") | trim | indent(4)}
+    }
+    //% else
+    let ahead4: u32 = min(done4 + ${steps}u * STEP / 4u, terms4 - STEP / 4u);
+    ${fetch("ahead4") | trim}
+    //% endif
+    //% endmacro
     //% macro stage(to)
     //% for l in range(LOADS_A)
-    //% for lane in ["x", "y", "z", "w"]
-    ${set_lane("staged", "a_to" ~ l ~ " + " ~ to ~ " + " ~ loop.index0 ~ "u * A_ROW", "a_row" ~ l ~ " % 4u", "a_next" ~ l ~ "." ~ lane)}
+    let a_put${l}: u32 = (a_to${l} + ${to}) & MASK;
+    //% for lane in lanes
+    ${set_lane("staged", "a_put" ~ l ~ " + " ~ loop.index0 ~ "u * A_ROW", "a_row" ~ l ~ " % 4u", "a_next" ~ l ~ "." ~ lane)}
     //% endfor
     //% endfor
     //% for l in range(LOADS_B)
@@ -73,18 +89,53 @@ fn gemm_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) 
     //% endfor
     ${fetch("0u") | trim}
     ${stage("0u") | trim}
+    //% if not EARLY
+    ${fetch("min(STEP / 4u, terms4 - STEP / 4u)") | trim}
+    //% endif
     ${barrier};
     var side: u32 = 0u;
+    //% for r in range(tile[1] // 4)
+    var a0_${r}: ${acc4} = staged[own + y + ${r}u * WG_Y];
+    //% endfor
+    //% for c in range(tile[0])
+    var b0_${c}: ${acc4} = staged[own + B_FIRST + x + ${c}u * WG_X];
+    //% endfor
     for (var done4: u32 = STEP / 4u; done4 <= terms4; done4 += STEP / 4u) {
-        let ahead4: u32 = min(done4, terms4 - STEP / 4u);
-        ${fetch("ahead4") | trim | indent(4)}
-        let a_at: u32 = own + side + y;
-        let b_at: u32 = own + side + B_FIRST + x;
-        //% include "shared/multiply"
+        //% if EARLY
+        ${fetch_ahead(0) | trim | indent(4)}
+        //% endif
+        let a_at0: u32 = (own + side + y) & MASK;
+        let b_at0: u32 = (own + side + B_FIRST + x) & MASK;
         side = SIDE - side;
+        let a_at1: u32 = (own + side + y) & MASK;
+        let b_at1: u32 = (own + side + B_FIRST + x) & MASK;
+        //% for t in range(STEP)
+        //% set last = 1 if t + 1 == STEP else 0
+        //% if last
         ${stage("side") | trim | indent(4)}
         ${barrier};
+        //% if not EARLY
+        ${fetch_ahead(1) | trim | indent(4)}
+        //% endif
+        //% endif
+        //% for r in range(tile[1] // 4)
+        let a${t + 1}_${r}: ${acc4} = staged[a_at${last} + ${(t + 1) % STEP}u * A_ROW + ${r}u * WG_Y];
+        //% endfor
+        //% for c in range(tile[0])
+        let b${t + 1}_${c}: ${acc4} = staged[b_at${last} + ${(t + 1) % STEP}u * B_ROW + ${c}u * WG_X];
+        //% endfor
+        //% include "shared/products"
+        //% endfor
+        //% for r in range(tile[1] // 4)
+        a0_${r} = a${STEP}_${r};
+        //% endfor
+        //% for c in range(tile[0])
+        b0_${c} = b${STEP}_${c};
+        //% endfor
     }
+    //% if SPLITS > 1
+    ${barrier};
+    //% endif
     //% include "shared/add_splits"
     if (slice > 0u) {
         return;

@@ -60,7 +60,8 @@ const SOLOS: &[Template] = &[
 ];
 
 /// Pieces that kernels include under the name `shared/<piece>`.
-const SHARED: &[[Template; 2]] = &[pair!("shared", "add_splits"), pair!("shared", "multiply")];
+const SHARED: &[[Template; 2]] =
+    &[pair!("shared", "add_splits"), pair!("shared", "multiply"), pair!("shared", "products")];
 
 fn find(op: &str, variant: &str, dialect: Dialect) -> Option<&'static str> {
     PAIRS

@@ -103,6 +103,12 @@ pub trait Op: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// How long `choice` takes, for kernels of which it can be estimated, in a unit of the op's own:
+    /// an untuned node takes the least, among them.
+    fn estimate(&self, _choice: &Choice, _limits: &Limits) -> Option<f64> {
+        None
+    }
+
     /// The layouts that the feature maps of a variant may have, C4 first. Whether a device can run
     /// one is [`Op::fits`]'s answer.
     fn layouts(&self, _variant: &'static str) -> &'static [Layout] {

@@ -11,6 +11,7 @@
 //! Matrix `i` of a batch begins `i * batch_stride` elements after the first; a stride of 0 shares
 //! one matrix. With `beta = 0`, `C` is not read: NaN in it does not matter (BLAS's rule).
 
+mod estimate;
 mod matrix;
 mod oracle;
 mod plan;

@@ -220,6 +220,10 @@ impl Op for GemmOp {
         }
     }
 
+    fn estimate(&self, choice: &Choice, limits: &Limits) -> Option<f64> {
+        if has_local_memory(limits.family) { self.cycles(choice, limits) } else { None }
+    }
+
     fn dst_depth(&self) -> u32 {
         extent(self.n.div_ceil(4))
     }
@@ -254,8 +258,8 @@ impl Op for GemmOp {
             ("TILE_Y", Value::U32(choice.tile[1])),
         ];
         match choice.variant {
-            "tiled" => constants.extend(self.tiled_constants(choice)),
-            "thin" => constants.extend(self.thin_constants(choice)),
+            "tiled" => constants.extend(self.tiled_constants(choice, limits)),
+            "thin" => constants.extend(self.thin_constants(choice, limits)),
             "matrix" | "matrix_ptx" => constants.extend(self.matrix_constants(choice, limits)),
             _ => {}
         }

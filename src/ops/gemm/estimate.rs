@@ -1,0 +1,124 @@
+//! How long `tiled` and `thin` take on a GPU that nobody has tuned, roughly: which tile and
+//! work-group fill its multiprocessors best.
+//!
+//! The unit is a cycle of a multiprocessor that multiplies and adds 128 pairs in it. What a step of a
+//! work-group costs is counted from its instructions; a step's latency is hidden by the waves that
+//! share the multiprocessor; a work-group has a beginning and an end; whole rounds of work-groups
+//! wait for their slowest. The few constants are those of an H200 (1.85 GHz, 132 multiprocessors).
+
+use super::GemmOp;
+use super::tiled::Staging;
+use crate::limits::{Family, Limits};
+use crate::ops::plan::Choice;
+
+/// Registers of a multiprocessor, and the most that an invocation has.
+const REGISTERS: u32 = 65536;
+const MOST_REGISTERS: u32 = 255;
+/// Invocations that a multiprocessor keeps at once.
+const RESIDENT: u32 = 2048;
+/// Bytes of memory that a multiprocessor's share of the bandwidth brings in a cycle.
+const BYTES: f64 = 16.0;
+/// Cycles of latency of a step, divided among the waves that hide it.
+const LATENCY: f64 = 1600.0;
+/// Cycles that a work-group takes to begin and end, and to halve the splits that are left.
+const BEGIN: f64 = 5000.0;
+const HALVE: f64 = 1000.0;
+
+/// Multiprocessors, or a guess at them.
+fn units(limits: &Limits) -> f64 {
+    let known = limits.compute_units.filter(|_| matches!(limits.family, Family::Nvidia | Family::Amd));
+    f64::from(known.unwrap_or(match limits.family {
+        Family::Nvidia => 128,
+        Family::Amd => 64,
+        _ => 16,
+    }))
+}
+
+impl GemmOp {
+    /// Cycles until the last multiprocessor is done. `None` for kernels that are chosen by other
+    /// rules.
+    pub(super) fn cycles(&self, choice: &Choice, limits: &Limits) -> Option<f64> {
+        let [columns4, rows, splits] = choice.tile.map(|extent| extent.max(1));
+        let [x, y, _] = choice.work_group.map(|extent| extent.max(1));
+        let across = (self.n / 4).div_ceil((columns4 * x) as usize);
+        let down = self.m.div_ceil((rows * y) as usize);
+        let units = units(limits);
+        let groups = (across * down * self.batch) as f64;
+        let bytes = self.precision.storage().bytes() as f64;
+        let b = bytes * (self.k * self.n * self.batch) as f64;
+        let halves = HALVE * f64::from(splits.max(1).ilog2());
+        match choice.variant {
+            "tiled" => {
+                let staging = Staging::of(choice.tile, choice.work_group)?;
+                let waves = f64::from(staging.threads * splits) / 32.0;
+                let resident = staging.resident(choice, self.precision.accumulator().bytes() as u32);
+                let each = (groups / units).ceil();
+                let together = f64::from(resident).min(each);
+                let step = staging.step_cycles(choice);
+                let steps = (self.k as f64 / f64::from(Staging::STEP * splits)).ceil();
+                let round = steps * (together * step + LATENCY / (together * waves)) + BEGIN + halves;
+                let from_memory = (b + bytes * (self.m * self.k * self.batch) as f64) / (BYTES * units);
+                Some((each / together * round).max(from_memory + BEGIN))
+            }
+            "thin" => {
+                // Each row of tiles reads B; half a line of it at once wastes the other half.
+                let line = f64::from(4 * columns4 * x) * bytes / 64.0;
+                let share = (groups / units).min(1.0) * line.min(1.0);
+                Some(b * down as f64 / (BYTES * units * share) + BEGIN + halves / 4.0)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Staging {
+    /// Work-groups that a multiprocessor keeps at once, by registers: the sums, two sets of factors,
+    /// what travels, and addresses.
+    fn resident(&self, choice: &Choice, element: u32) -> u32 {
+        let [columns4, rows, splits] = choice.tile;
+        let sums = columns4 * rows * element;
+        let factors = 2 * (4 * columns4 + rows);
+        let travelling = 4 * (self.loads[0] + self.loads[1]);
+        let registers = (sums + factors + travelling + 20).min(MOST_REGISTERS).next_multiple_of(8);
+        let invocations = self.threads * splits;
+        (REGISTERS / (invocations * registers)).min(RESIDENT / invocations).max(1)
+    }
+
+    /// Cycles of a step of a whole work-group: products, the loads of their factors at 0.8 cycles a
+    /// wave, and what brings the next step.
+    fn step_cycles(&self, choice: &Choice) -> f64 {
+        let [columns4, rows, splits] = choice.tile.map(f64::from);
+        let waves = f64::from(self.threads) * splits / 32.0;
+        let step = f64::from(Self::STEP);
+        let products = 4.0 * columns4 * rows * step * waves / 4.0;
+        let factors = 0.8 * (columns4 + rows / 4.0) * step * waves;
+        let bringing = (30.0 + 7.0 * f64::from(self.loads[0]) + 4.0 * f64::from(self.loads[1])) * waves / 4.0;
+        products + factors + bringing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_h200s_times_are_met_within_a_quarter() {
+        let limits = Limits { family: Family::Nvidia, compute_units: Some(132), ..Limits::opencl() };
+        // n, tile, work-group, microseconds measured through OpenCL; a launch takes 5 of them.
+        for (n, tile, work_group, measured) in [
+            (4096, [2, 16, 1], [16, 8, 1], 2732.0),
+            (4096, [2, 8, 1], [16, 16, 1], 2846.0),
+            (2048, [2, 16, 1], [16, 8, 1], 347.0),
+            (1024, [2, 8, 2], [16, 8, 2], 56.1),
+            (1024, [2, 8, 2], [8, 8, 2], 58.9),
+            (512, [2, 4, 4], [8, 8, 4], 14.1),
+            (512, [2, 8, 4], [8, 4, 4], 15.5),
+            (512, [1, 4, 4], [8, 8, 4], 15.0),
+        ] {
+            let choice = Choice::new("tiled", tile, work_group);
+            let cycles = GemmOp::packed(n, n, n).cycles(&choice, &limits).expect("an estimate");
+            let ratio = (cycles / 1850.0 + 5.0) / measured;
+            assert!((0.75..1.34).contains(&ratio), "{n} {choice}: {ratio}");
+        }
+    }
+}
