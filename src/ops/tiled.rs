@@ -148,7 +148,7 @@ impl Staging {
                 bytes <= u64::from(local) && (depth == STEP || (loads[0] + loads[1] <= LOADS && steps >= 2));
             fits.then_some(Staging { depth, sides, a_row, b_row, rows, threads, loads, staged })
         };
-        [(32, 2), (32, 1), (16, 2), (16, 1), (8, 2), (8, 1)]
+        [(2 * STEP, 2), (2 * STEP, 1), (STEP, 2), (STEP, 1)]
             .into_iter()
             .find_map(|(depth, sides)| of_depth(depth, sides))
     }
@@ -224,4 +224,46 @@ pub(super) fn constants(
         constants.extend([("SOURCES", extents.sources), ("ALIGNED", u32::from(aligned))]);
     }
     constants.into_iter().map(|(name, value)| (name, Value::U32(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE_27: Extents = Extents { pixels: 81, slices: 256, terms4: 256, images: 1, sources: 256 };
+
+    #[test]
+    fn a_small_map_is_divided_evenly() {
+        for (tile, wasted) in [([1, 4, 4], 4), ([2, 8, 2], 9)] {
+            let [x, y, z] = work_groups(tile, NODE_27)[0];
+            assert_eq!(z, tile[2]);
+            let covered = NODE_27.pixels.next_multiple_of(tile[1] * y);
+            assert!(covered - NODE_27.pixels <= wasted, "{x} x {y}: {covered} pixels");
+        }
+    }
+
+    #[test]
+    fn every_tile_has_work_groups_for_any_extents() {
+        for (pixels, slices, terms4) in [(1, 1, 1), (3, 2, 9), (81, 256, 256), (135_200, 8, 8)] {
+            let extents = Extents { pixels, slices, terms4, ..NODE_27 };
+            for (_, tile) in space(extents) {
+                let groups = work_groups(tile, extents);
+                assert!(!groups.is_empty(), "{tile:?} {extents:?}");
+                assert!(groups.iter().all(|size| size.iter().product::<u32>() <= INVOCATIONS));
+            }
+        }
+        assert!(space(Extents { terms4: 2, ..NODE_27 }).iter().all(|(_, tile)| tile[2] == 1));
+    }
+
+    #[test]
+    fn a_step_is_as_deep_as_registers_and_local_memory_allow() {
+        let of = |tile, work_group, local| {
+            let choice = Choice::new("tiled", tile, work_group);
+            Staging::of(&choice, NODE_27, Precision::F32, local)
+        };
+        let staging = of([1, 4, 4], [8, 7, 4], 49152).expect("it fits");
+        assert_eq!((staging.rows, staging.threads, staging.depth, staging.sides), (28, 56, 16, 2));
+        assert_eq!(staging.loads, [2, 3]);
+        assert_eq!(of([2, 8, 4], [8, 8, 4], 4096), None);
+    }
 }
