@@ -7,5 +7,9 @@
         //% for c in range(tile[0])
         const ${acc4} b${t}_${c} = staged[b_at + ${t}u * B_ROW + ${c}u * WG_X];
         //% endfor
-        //% include "shared/products"
+        //% for r in range(tile[1])
+        //% for c in range(tile[0])
+        sum${r}_${c} = ${fma4(splat("a" ~ t ~ "_" ~ r // 4 ~ "." ~ ["x", "y", "z", "w"][r % 4]), "b" ~ t ~ "_" ~ c, "sum" ~ r ~ "_" ~ c)};
+        //% endfor
+        //% endfor
         //% endfor
