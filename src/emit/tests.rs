@@ -4,7 +4,7 @@
 use super::{Activation, Dialect, KernelSource, templates};
 use crate::dtype::Precision;
 use crate::layout::Layout;
-use crate::limits::{Limits, MatrixUnit};
+use crate::limits::{Family, Limits, MatrixUnit};
 use crate::ops::{self, Choice, Op, OpEntry};
 use std::collections::BTreeSet;
 
@@ -26,6 +26,10 @@ fn limits(dialect: Dialect) -> Limits {
         Dialect::OpenClC => Limits::opencl(),
     };
     limits.native_half = true;
+    if dialect == Dialect::OpenClC {
+        // Some kernels are for OpenCL on a CPU alone, and none is left out there.
+        limits.family = Family::CpuDriver;
+    }
     limits.local_memory = 49152;
     limits.matrix_unit = Some(match dialect {
         Dialect::Wgsl => MatrixUnit::Cooperative { subgroup: 32 },

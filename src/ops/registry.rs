@@ -97,6 +97,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::pair("vec4"),
             VariantEntry::pair("micro"),
             VariantEntry::image("image2d"),
+            VariantEntry::solo("wide", Dialect::OpenClC, "WGSL has no vectors longer than four"),
             VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
             VariantEntry::solo("matrix_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
         ],

@@ -218,9 +218,13 @@ mod tests {
         };
         assert_eq!(on(Family::Nvidia, 4096), ("tiled", [2, 16, 1], [16, 8, 1]));
         assert_eq!(on(Family::Nvidia, 2048), ("tiled", [2, 16, 1], [16, 8, 1]));
-        assert_eq!(on(Family::Nvidia, 1024), ("tiled", [2, 8, 2], [16, 8, 2]));
-        assert_eq!(on(Family::Nvidia, 512), ("tiled", [2, 4, 4], [8, 8, 4]));
+        assert_eq!(on(Family::Nvidia, 1024), ("tiled", [2, 8, 2], [8, 8, 2]));
+        let (variant, [columns4, rows, splits], _) = on(Family::Nvidia, 512);
+        assert!(variant == "tiled" && columns4 * rows <= 8 && splits >= 4, "{columns4} {rows} {splits}");
         assert_eq!(on(Family::CpuDriver, 512), ("vec4", [1, 8, 1], [8, 8, 1]));
+        let limits = Limits { family: Family::CpuDriver, compute_units: Some(2), ..Limits::opencl() };
+        let choice = untuned(&GemmOp::packed(512, 512, 512), WorkGroup::Table, &limits).expect("a choice");
+        assert_eq!((choice.variant, choice.tile), ("wide", [4, 6, 1]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::{GemmOp, matrix, thin, tiled};
+use super::{GemmOp, matrix, thin, tiled, wide};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::error::Result;
@@ -60,7 +60,7 @@ impl GemmOp {
 
     fn bindings(&self, variant: &str) -> Vec<Binding> {
         let storage = self.precision.storage();
-        let whole = matches!(variant, "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx");
+        let whole = matches!(variant, "vec4" | "wide" | "tiled" | "thin" | "matrix" | "matrix_ptx");
         let element = if whole { Element::Vec4(storage) } else { Element::Scalar(storage) };
         let right = if variant == "image2d" { Element::Image2d(storage) } else { element };
         let channel = Element::Vec4(DType::F32);
@@ -88,7 +88,7 @@ impl GemmOp {
         let factors = [("alpha", Scalar::F32(self.alpha.0)), ("beta", Scalar::F32(self.beta.0))];
         let extents = [("m", unsigned(self.m)), ("batch", unsigned(self.batch))];
         let own: Vec<(&'static str, Scalar)> = match variant {
-            "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx" => [
+            "vec4" | "wide" | "tiled" | "thin" | "matrix" | "matrix_ptx" => [
                 ("n4", self.n / 4),
                 ("k4", self.k / 4),
                 ("lda4", self.lda / 4),
@@ -190,6 +190,9 @@ impl Op for GemmOp {
                 space.extend(tiles.iter().map(|&tile| (variant, tile)));
             }
         }
+        if self.wide_obstacle(limits).is_none() {
+            space.extend(wide::TILES.map(|tile| ("wide", tile)));
+        }
         match (whole, has_local_memory(limits.family)) {
             (false, _) => space.extend(direct),
             (true, true) => space.extend(staged.chain(direct)),
@@ -205,6 +208,7 @@ impl Op for GemmOp {
         let (column, row, wave) = match variant {
             "matrix" => (16, 16, matrix::WAVE),
             "matrix_ptx" => (8, 16, matrix::WAVE),
+            "wide" => (16, 1, 1),
             _ => (4, 1, 1),
         };
         let tiles = [extent(self.n).div_ceil(column * columns), extent(self.m).div_ceil(row * rows)];
@@ -215,13 +219,18 @@ impl Op for GemmOp {
         match variant {
             "tiled" => tiled::work_groups(tile),
             "thin" => thin::work_groups(tile),
+            "wide" => wide::work_groups(),
             "matrix" | "matrix_ptx" => matrix::work_groups(variant, tile),
             _ => Vec::new(),
         }
     }
 
     fn estimate(&self, choice: &Choice, limits: &Limits) -> Option<f64> {
-        if has_local_memory(limits.family) { self.cycles(choice, limits) } else { None }
+        match choice.variant {
+            "wide" => Some(self.wide_cycles(choice, limits)),
+            _ if has_local_memory(limits.family) => self.cycles(choice, limits),
+            _ => None,
+        }
     }
 
     fn dst_depth(&self) -> u32 {
@@ -232,6 +241,7 @@ impl Op for GemmOp {
         let obstacle = match choice.variant {
             "vec4" | "tiled" | "thin" => self.vec4_obstacle(),
             "matrix" | "matrix_ptx" => self.matrix_obstacle(choice.variant, limits),
+            "wide" => self.wide_obstacle(limits),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
             _ => self.scalar_obstacle(limits),
         };
