@@ -270,7 +270,8 @@ mod tests {
             (split.step, split.covers, split.loads, split.bytes),
             (32, [128; 2], [4; 2], 37888 + 8192)
         );
-        let split = staging("matrix_split_ptx", [4, 4, 1], [128, 2, 1], Precision::SplitF16).expect("it fits");
+        let split =
+            staging("matrix_split_ptx", [4, 4, 1], [128, 2, 1], Precision::SplitF16).expect("it fits");
         assert_eq!((split.step, split.covers, split.bytes), (32, [128; 2], 37888));
         assert_eq!(staging("matrix", [4, 4, 1], [48, 2, 1], halves), None);
     }
