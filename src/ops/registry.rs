@@ -100,6 +100,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::solo("wide", Dialect::OpenClC, "WGSL has no vectors longer than four"),
             VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
             VariantEntry::solo("matrix_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
+            VariantEntry::solo("matrix_split_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
         ],
         examples: gemm_examples,
     },

@@ -98,7 +98,8 @@ fn estimated(op: &dyn Op, wanted: &dyn Fn(&str) -> bool, layout: Layout, limits:
     best.map(|(_, choice)| choice)
 }
 
-/// What an untuned node runs: by the op's own estimate if it has one, or else the first (variant, tile) of its space that leaves the device enough
+/// What an untuned node runs: by the op's own estimate if it has one, or else the first
+/// (variant, tile) of its space that leaves the device enough
 /// invocations, or else the one with the most; with the table's or the given work-group.
 ///
 /// # Errors
@@ -147,8 +148,12 @@ pub(crate) fn untuned_of(
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
-        // A matrix unit is kept busy by fewer of them.
-        let invocations = if variant.starts_with("matrix") { 4 * invocations } else { invocations };
+        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous.
+        let invocations = match variant {
+            "matrix_ptx" => 4 * invocations,
+            "matrix" | "matrix_split_ptx" => 2 * invocations,
+            _ => invocations,
+        };
         if invocations >= enough {
             return Ok(choice);
         }
