@@ -318,7 +318,11 @@ fn every_template_belongs_to_an_op_and_every_kernel_has_its_templates() {
         let ending = piece.extension().expect("an ending");
         let include = format!("//% include \"shared/{name}\"");
         let text = |path: &PathBuf| fs::read_to_string(root().join(path)).expect("a template");
-        if !found.iter().any(|path| path.extension() == Some(ending) && text(path).contains(&include)) {
+        if !found
+            .iter()
+            .chain(&pieces)
+            .any(|path| path.extension() == Some(ending) && text(path).contains(&include))
+        {
             failures.push(format!("{}: no kernel includes it", piece.display()));
         }
     }
