@@ -58,7 +58,13 @@ pub struct OpEntry {
 static ALL: &[OpEntry] = &[
     OpEntry {
         name: "conv2d",
-        variants: &[VariantEntry::pair("direct"), VariantEntry::pair("split"), VariantEntry::pair("shallow")],
+        variants: &[
+            VariantEntry::pair("direct"),
+            VariantEntry::pair("split"),
+            VariantEntry::pair("shallow"),
+            VariantEntry::pair("winograd2"),
+            VariantEntry::pair("winograd4"),
+        ],
         examples: conv2d_examples,
     },
     OpEntry {
@@ -128,6 +134,7 @@ fn conv2d_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut examples: Vec<Box<dyn Op>> = vec![
         Box::new(Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &stem, false, false, precision)?),
         Box::new(Conv2dOp::new(input, Shape::nhwc(10, 3, 2, 3), &grouped, true, true, precision)?),
+        Box::new(Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &Conv2d::default(), true, true, precision)?),
         Box::new(Conv2dOp::new(
             Shape::nhwc(1, 9, 11, 3),
             Shape::nhwc(9, 3, 3, 3),

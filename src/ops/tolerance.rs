@@ -44,7 +44,20 @@
 //! **Underflow.** Both languages may flush subnormal values, so each operation also loses up to the
 //! smallest normal number. Stored f16 operands are taken to be zero or normal.
 //!
-//! The bound says nothing of a transform that subtracts (Winograd): such a variant needs its own.
+//! **Winograd's kernels** form other sums: `A^T [sum_k U_k * V_k] A` with `U = G w G^T` and `V = B^T x B`
+//! ([`crate::ops::conv2d::winograd_reference`]). `V` passes `b` roundings along each axis, `b` being the
+//! most non-zero factors in a row of `B^T`; a term of the sum over `c` channels one for the rounded `U`
+//! (two, with f16 storage) and `c` as above; the output `a` along each axis, for the rows of `A^T`. So
+//! `|computed s - s| <= gamma(c + 2 a + 2 b + 2, v) * M` with
+//! `M = |A^T| [sum_k |U_k| * (|B^T| |x_k| |B|)] |A|`: what cancels in exact arithmetic stays in the bound,
+//! at every position of the patch. With `|x| <= 1` and `|w| <= 1`, `M` is at most `c` times what the
+//! matrices allow, against the direct sum's `9 c`:
+//!
+//! | | `2 a + 2 b` | `M / c`, at most |
+//! |---|---|---|
+//! | direct | 0 | 9 |
+//! | F(2x2, 3x3) | 10 | 64 |
+//! | F(4x4, 3x3) | 18 | 2304 |
 
 use crate::dtype::{DType, Precision};
 use crate::emit::Activation;
@@ -110,7 +123,7 @@ fn gamma(k: usize, unit: f64) -> f64 {
 }
 
 /// The smallest positive normal number.
-fn smallest_normal(dtype: DType) -> f64 {
+pub(super) fn smallest_normal(dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from(f32::MIN_POSITIVE),
         DType::F16 => f64::from(half::f16::MIN_POSITIVE.to_f32()),

@@ -11,8 +11,11 @@
 
 mod oracle;
 mod plan;
+mod winograd;
+mod winograd_bound;
 
 pub use oracle::oracle;
+pub use winograd_bound::winograd_reference;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

@@ -3,9 +3,9 @@
 //! Weights are packed as `[slice][kh][kw][input slice][lane][4]`: for each output slice and tap,
 //! and each of the input slices that its channels' groups touch, four vec4s over the output
 //! channels, one for each input lane. Products across groups have weight zero. `split` and `shallow`
-//! have their own: [`pack_split`], [`pack_shallow`].
+//! have their own: [`pack_split`], [`pack_shallow`]; `winograd2` and `winograd4` too: [`winograd`].
 
-use super::Conv2dOp;
+use super::{Conv2dOp, winograd};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand, Scalar, Value};
 use crate::error::Result;
@@ -127,11 +127,16 @@ impl Op for Conv2dOp {
         }
         let splits = split::space(&SPLIT_TILES, problem.input.slices());
         space.extend(if split::first(limits) { [splits, direct] } else { [direct, splits] }.concat());
-        space
+        let winograd = winograd::space(problem);
+        if winograd::untuned(problem, "winograd2", limits) { [winograd, space] } else { [space, winograd] }
+            .concat()
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
         let output = self.0.output;
+        if let Some(results) = winograd::results(variant) {
+            return winograd::grid(&self.0, results, tile);
+        }
         match variant {
             "split" => {
                 return [
@@ -158,7 +163,14 @@ impl Op for Conv2dOp {
     }
 
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        if let Some(results) = winograd::results(variant) {
+            return winograd::work_groups(&self.0, results, tile);
+        }
         if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
+    }
+
+    fn untuned(&self, variant: &str, limits: &Limits) -> bool {
+        winograd::untuned(&self.0, variant, limits)
     }
 
     fn dst_depth(&self) -> u32 {
@@ -171,6 +183,11 @@ impl Op for Conv2dOp {
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
         if choice.variant == "split" {
             split::check(OP, choice, self.0.precision, limits)?;
+        }
+        if let Some(results) = winograd::results(choice.variant)
+            && let Some(reason) = winograd::obstacle(&self.0, results, choice, limits)
+        {
+            return spec::reject(OP, choice, reason);
         }
         Ok(())
     }
@@ -213,6 +230,11 @@ impl Op for Conv2dOp {
                 // NHWC rows in f32, as a network's inputs are.
                 bindings[0].element = Element::Scalar(DType::F32);
             }
+            "winograd2" | "winograd4" => {
+                let results = winograd::results(choice.variant).unwrap_or_default();
+                constants = winograd::constants(results, choice);
+                params = winograd::params(problem, results, choice.tile);
+            }
             _ => {
                 constants.push(("GROUPED", Value::U32(u32::from(grouped))));
                 constants.push(("TILE_X", Value::U32(choice.tile[0])));
@@ -244,6 +266,8 @@ impl Op for Conv2dOp {
                 match choice.variant {
                     "split" => return Ok(pack_split(problem, choice, data)),
                     "shallow" => return Ok(pack_shallow(problem, slices, data)),
+                    "winograd2" => return Ok(winograd::pack(problem, 2, choice.tile, data)),
+                    "winograd4" => return Ok(winograd::pack(problem, 4, choice.tile, data)),
                     _ => {}
                 }
                 let sources = source_slices(problem);
