@@ -40,7 +40,7 @@ pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
         crate::graph::Problem::Pointwise(op) => Problem::Pointwise(op),
         // Matrices are stored as f32 in a graph whatever the convolutions use.
         crate::graph::Problem::Gemm(op) => {
-            Problem::Gemm(crate::ops::gemm::GemmOp { precision: Precision::F32, ..op })
+            Problem::Gemm(crate::ops::gemm::GemmOp { precision: op.precision.of_rows(), ..op })
         }
     }
 }
