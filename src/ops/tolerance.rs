@@ -67,6 +67,13 @@
 //! | direct | 0 | 9 |
 //! | F(2x2, 3x3) | 10 | 64 |
 //! | F(4x4, 3x3) | 18 | 2304 |
+//!
+//! Usual inputs are far from the worst. Of inputs and weights spread evenly over [-1, 1), with 64 and
+//! with 512 channels, `M` is 3.1 and 32 times the direct sum's magnitude on average; simulated in f32
+//! with sums in the order of channels, the root mean square of the error is 0.6 times that of the
+//! direct sum for F(2x2, 3x3), whose sums are shorter, and 4 times it for F(4x4, 3x3). So F(2x2, 3x3)
+//! keeps what `F32` says in all but the worst case; F(4x4, 3x3) loses two bits, runs only where it was
+//! measured to be the fastest or was asked for, and never with sums in f16.
 
 use crate::dtype::{DType, Precision};
 use crate::emit::Activation;

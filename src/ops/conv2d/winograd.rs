@@ -5,6 +5,9 @@
 //! `tile[1] y` output slices. Each step stages `tile[2]` input slices: the transformed patches by
 //! position, slice and tile, and the weights by position, input channel and output slice.
 //!
+//! The result of a tile depends on all of its patch: an infinite input makes every output of the tiles
+//! that read it NaN, beyond the windows it lies in, because infinities of both signs are added.
+//!
 //! Weights are packed as `[step][position][slice of the step][lane][output slice][4]`, with zeros up
 //! to a whole number of steps and one step of zeros after the last, for the stacks that have nothing
 //! left to do. They are transformed in f64 and rounded once.
@@ -47,6 +50,9 @@ const UNTUNED_SLICES: usize = 16;
 
 /// The most invocations of a work-group that is offered.
 const INVOCATIONS: u32 = 256;
+
+/// The most bytes of local memory that a work-group is offered with, in f32.
+const MOST_LOCAL: u32 = 48 << 10;
 
 /// The deepest work-group that devices allow everywhere.
 const DEEPEST: u32 = 64;
@@ -104,10 +110,16 @@ pub(super) fn work_groups(problem: &Convolution, results: u32, tile: [u32; 3]) -
         .into_iter()
         .map(|[x, y, stacks]| [x, y, stacks * positions(results)])
         .filter(|size| size.iter().product::<u32>() <= INVOCATIONS && size[2] <= DEEPEST)
+        .filter(|&size| {
+            let staging = Staging::of(results, &Choice::new("", tile, size));
+            staging.is_some_and(|staging| 16 * staging.staged <= MOST_LOCAL)
+        })
         .collect();
     let [tiles, slices, _] = grid(problem, results, tile.map(|extent| extent.max(1)));
     let groups = |[x, y, _]: [u32; 3]| tiles.div_ceil(x) * slices.div_ceil(y);
-    let large = |size: [u32; 3]| 2 * size.iter().product::<u32>() > INVOCATIONS;
+    // Stacks of large tiles are slower than one of smaller tiles.
+    let stacked = |[_, _, z]: [u32; 3]| z > positions(results) && tile[0] > 4;
+    let large = |size: [u32; 3]| 2 * size.iter().product::<u32>() > INVOCATIONS && !stacked(size);
     let enough = sizes.iter().position(|&size| large(size) && groups(size) >= ENOUGH_GROUPS);
     let most = || (0..sizes.len()).filter(|&at| large(sizes[at])).max_by_key(|&at| groups(sizes[at]));
     if let Some(default) = enough.or_else(most) {
