@@ -30,6 +30,7 @@ macro_rules! solo {
 /// Pairs that say the same in both languages.
 const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "direct"),
+    pair!("conv2d", "grouped"),
     pair!("conv2d", "shallow"),
     pair!("conv2d", "split"),
     pair!("conv2d", "winograd2"),

@@ -62,6 +62,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::pair("direct"),
             VariantEntry::pair("split"),
             VariantEntry::pair("shallow"),
+            VariantEntry::pair("grouped"),
             VariantEntry::pair("winograd2"),
             VariantEntry::pair("winograd4"),
         ],

@@ -96,7 +96,7 @@ fn mistakes() -> Vec<Mistake> {
         ("a layer not added", conv2d(same), "split", [2, 2, 2], "q < SPLITS", "q < 1u"),
         ("a factor of the wrong sign", conv2d(same), "winograd2", [4, 2, 2], "= -t1 + t2", "= t1 + t2"),
         ("a tap row beyond the input", conv2d(same), "winograd2", [2, 2, 2], "src_y0 + 3u < @src_h", "true"),
-        ("a step not summed", conv2d(same), "winograd2", [4, 2, 1], "done + STACKS", "done + 2u * STACKS"),
+        ("a stack not added", conv2d(same), "winograd2", [4, 2, 1], "other < WG_Z", "other < POSITIONS"),
         (
             "a patch around the row's end",
             conv2d(same),

@@ -7,8 +7,10 @@
 //! | `bias`, `slope` | `oc` | |
 //! | `y`, `r` | `n oh ow oc` | C4 on the device |
 //!
-//! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`.
+//! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`. Groups do not touch: an
+//! infinity or NaN in one is not seen in another.
 
+mod grouped;
 mod oracle;
 mod plan;
 mod winograd;
