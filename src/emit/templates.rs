@@ -33,6 +33,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "grouped"),
     pair!("conv2d", "shallow"),
     pair!("conv2d", "split"),
+    pair!("conv2d", "tiled"),
     pair!("conv2d", "winograd2"),
     pair!("conv2d", "winograd4"),
     pair!("convert", "pack"),
@@ -49,6 +50,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("pointwise", "direct"),
     pair!("pointwise", "micro"),
     pair!("pointwise", "split"),
+    pair!("pointwise", "tiled"),
 ];
 
 /// Kernels that only one language can say.
@@ -66,6 +68,9 @@ const SOLOS: &[Template] = &[
 const SHARED: &[[Template; 2]] = &[
     pair!("shared", "add_splits"),
     pair!("shared", "multiply"),
+    pair!("shared", "store_pixels"),
+    pair!("shared", "tile_loop"),
+    pair!("shared", "tile_place"),
     pair!("shared", "winograd"),
     pair!("shared", "winograd_output"),
 ];

@@ -60,6 +60,7 @@ static ALL: &[OpEntry] = &[
         name: "conv2d",
         variants: &[
             VariantEntry::pair("direct"),
+            VariantEntry::pair("tiled"),
             VariantEntry::pair("split"),
             VariantEntry::pair("shallow"),
             VariantEntry::pair("grouped"),
@@ -106,7 +107,12 @@ static ALL: &[OpEntry] = &[
     },
     OpEntry {
         name: "pointwise",
-        variants: &[VariantEntry::pair("micro"), VariantEntry::pair("split"), VariantEntry::pair("direct")],
+        variants: &[
+            VariantEntry::pair("micro"),
+            VariantEntry::pair("tiled"),
+            VariantEntry::pair("split"),
+            VariantEntry::pair("direct"),
+        ],
         examples: pointwise_examples,
     },
 ];
@@ -136,6 +142,23 @@ fn conv2d_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &stem, false, false, precision)?),
         Box::new(Conv2dOp::new(input, Shape::nhwc(10, 3, 2, 3), &grouped, true, true, precision)?),
         Box::new(Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &Conv2d::default(), true, true, precision)?),
+        Box::new(Conv2dOp::new(input, Shape::nhwc(16, 3, 2, 3), &grouped, true, false, precision)?),
+        Box::new(Conv2dOp::new(
+            Shape::nhwc(1, 9, 11, 8),
+            Shape::nhwc(12, 2, 2, 4),
+            &grouped,
+            true,
+            false,
+            precision,
+        )?),
+        Box::new(Conv2dOp::new(
+            Shape::nhwc(1, 9, 11, 8),
+            Shape::nhwc(16, 2, 2, 4),
+            &grouped,
+            true,
+            false,
+            precision,
+        )?),
         Box::new(Conv2dOp::new(
             Shape::nhwc(1, 9, 11, 3),
             Shape::nhwc(9, 3, 3, 3),

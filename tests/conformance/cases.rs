@@ -268,7 +268,18 @@ impl Table {
                 self.conv2d_row(input, [10, kernel[0], kernel[1]], options, false, F32, breadth);
             }
         }
-        for (groups, c, oc) in [(2, 6, 10), (3, 9, 3), (4, 8, 8), (5, 5, 15), (7, 7, 7), (2, 34, 26)] {
+        for (groups, c, oc) in [
+            (2, 6, 10),
+            (3, 9, 3),
+            (4, 8, 8),
+            (5, 5, 15),
+            (7, 7, 7),
+            (2, 34, 26),
+            (2, 8, 12),
+            (3, 9, 24),
+            (2, 16, 16),
+            (3, 12, 12),
+        ] {
             let options = Conv2d { groups, ..same };
             self.conv2d_row([1, 5, 6, c], [oc, 3, 3], options, false, F32, Tiles);
         }
@@ -290,6 +301,10 @@ impl Table {
         }
         let halves = [Precision::F16Storage, Precision::F16];
         for precision in halves {
+            let grouped = Conv2d { groups: 2, stride: [2, 1], ..same };
+            for (c, oc) in [(6, 10), (8, 6), (10, 8)] {
+                self.conv2d_row([2, 7, 6, c], [oc, 3, 3], grouped, true, precision, Tiles);
+            }
             self.conv2d_row([1, 7, 6, 5], [9, 3, 3], same, true, precision, Tiles);
             self.conv2d_row([1, 7, 6, 3], [9, 3, 3], same, true, precision, Tiles);
         }

@@ -38,6 +38,14 @@ fn conv2d_of(batch: usize, options: Conv2d) -> Problem {
     Problem::Conv2d(op.expect("a valid op"))
 }
 
+/// Two groups of three input channels each.
+fn grouped(outputs: usize) -> Problem {
+    let options = Conv2d { groups: 2, padding: Padding::Same, ..Default::default() };
+    let (input, weights) = (Shape::nhwc(1, 5, 6, 6), Shape::nhwc(outputs, 3, 3, 3));
+    let op = Conv2dOp::new(input, weights, &options, true, false, Precision::F32);
+    Problem::Conv2d(op.expect("a valid op"))
+}
+
 /// An input of three channels, padded on all sides.
 fn stem() -> Problem {
     let options = Conv2d { stride: [2, 1], padding: Padding::Same, ..Default::default() };
@@ -54,10 +62,14 @@ fn depthwise(multiplier: usize, stride: usize) -> Problem {
 }
 
 fn pointwise(activation: Activation) -> Problem {
+    pointwise_of(18, activation)
+}
+
+fn pointwise_of(inputs: usize, activation: Activation) -> Problem {
     let options = Pointwise { activation };
     let op = PointwiseOp::new(
-        Shape::nhwc(1, 3, 7, 18),
-        Shape::nhwc(13, 1, 1, 18),
+        Shape::nhwc(1, 3, 7, inputs),
+        Shape::nhwc(13, 1, 1, inputs),
         &options,
         true,
         false,
@@ -92,8 +104,20 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("a store beyond the row", conv2d(same), "direct", [4, 1, 1], "column + 3u < @dst_w", "true"),
         ("a store beyond the last slice", conv2d(same), "direct", [1, 1, 2], "slice + 1u < @dst_c4", "true"),
+        ("a window of one row", conv2d(same), "tiled", [2, 8, 1], " * DILATION_H;", " * 0u;"),
+        ("an outside not zero", conv2d(same), "tiled", [2, 4, 2], "if (!inside0)", "if (false)"),
+        ("the first image for all", conv2d_of(2, same), "tiled", [2, 8, 1], " / area)", " * 0u)"),
         ("a window around the row's end", conv2d(same), "split", [4, 1, 1], "if (!inside2)", "if (false)"),
         ("a layer not added", conv2d(same), "split", [2, 2, 2], "q < SPLITS", "q < 1u"),
+        ("a neighbour's group", grouped(10), "grouped", [2, 1, 1], "4u * slice + 1u", "4u * slice + 0u"),
+        (
+            "an input too few of a group",
+            grouped(16),
+            "grouped",
+            [4, 1, 2],
+            "k < @group_inputs",
+            "k + 1u < @group_inputs",
+        ),
         ("a factor of the wrong sign", conv2d(same), "winograd2", [4, 2, 2], "= -t1 + t2", "= t1 + t2"),
         ("a tap row beyond the input", conv2d(same), "winograd2", [2, 2, 2], "src_y0 + 3u < @src_h", "true"),
         ("a stack not added", conv2d(same), "winograd2", [4, 2, 1], "other < WG_Z", "other < POSITIONS"),
@@ -110,6 +134,17 @@ fn mistakes() -> Vec<Mistake> {
         ("no check of the left border", stem(), "shallow", [1, 1, 1], "off1 || outside0", "off1"),
         ("no check of the last row", stem(), "shallow", [2, 1, 2], "off2 || outside1", "outside1"),
         ("no check of the lower border", depthwise(1, 1), "micro", [1, 2, 1], "on3 && inside1", "inside1"),
+        ("the last channels not multiplied", pointwise(plain), "tiled", [1, 4, 1], "done4 <= ", "done4 < "),
+        (
+            "the last channels twice",
+            pointwise_of(20, plain),
+            "tiled",
+            [2, 4, 2],
+            "last4) {",
+            "last4 + 64u) {",
+        ),
+        ("a pixel beyond the last", pointwise(plain), "tiled", [1, 4, 1], "pixel3 < pixels", "true"),
+        ("a slice beyond the last", pointwise(plain), "tiled", [2, 8, 1], "1u * WG_X < @dst_c4", "0u < 1u"),
         ("a pixel of another column", pointwise(plain), "split", [6, 1, 2], "t % TILE_X", "t / TILE_X"),
         ("exchanged lanes", pointwise(plain), "micro", [4, 2, 1], "(x0.x)", "(x0.y)"),
         ("a wrong activation", pointwise(Activation::Relu6), "micro", [4, 2, 1], "6.0f", "5.0f"),

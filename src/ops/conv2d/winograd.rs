@@ -15,10 +15,11 @@
 use crate::dtype::{DType, Precision};
 use crate::emit::Value;
 use crate::emit::winograd::Minimal;
+use crate::error::Result;
 use crate::limits::{Family, Limits};
 use crate::ops::convolution::Convolution;
 use crate::ops::plan::Choice;
-use crate::ops::spec::{Params, extent, unsigned};
+use crate::ops::spec::{Params, extent, reject, unsigned};
 
 /// Tiles, output slices and input slices of an invocation, the most reuse first: an untuned session
 /// takes the first that leaves enough work-groups. On an H200 that is at most 4 % slower than the
@@ -188,23 +189,19 @@ impl Staging {
     }
 }
 
-/// Why a Winograd kernel cannot run as `choice`, if it cannot.
-pub(super) fn obstacle(
-    problem: &Convolution,
-    results: u32,
-    choice: &Choice,
-    limits: &Limits,
-) -> Option<String> {
+/// Rejects a work-group that is not made of whole stacks, and more than local memory can hold.
+pub(super) fn check(op: &str, choice: &Choice, precision: Precision, limits: &Limits) -> Result<()> {
+    let results = results(choice.variant).unwrap_or_default();
     let Some(staging) = Staging::of(results, choice) else {
-        let depth = choice.work_group[2];
-        return Some(format!(
-            "the work-group is {depth} deep, wanted whole stacks of {}",
-            positions(results)
-        ));
+        let (depth, stack) = (choice.work_group[2], positions(results));
+        return reject(op, choice, format!("the work-group is {depth} deep, wanted whole stacks of {stack}"));
     };
-    let bytes = u64::from(staging.staged) * 4 * problem.precision.accumulator().bytes() as u64;
-    (bytes > u64::from(limits.local_memory))
-        .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    let bytes = u64::from(staging.staged) * 4 * precision.accumulator().bytes() as u64;
+    if bytes > u64::from(limits.local_memory) {
+        let most = limits.local_memory;
+        return reject(op, choice, format!("{bytes} bytes of local memory, the device has {most}"));
+    }
+    Ok(())
 }
 
 /// The constants of the kernel, which `choice` fits.
@@ -349,12 +346,13 @@ mod tests {
         for (variant, tile) in [("winograd2", TILES2[1]), ("winograd4", TILES4[0])] {
             let results = results(variant).expect("a Winograd kernel");
             let fits = |&work_group: &[u32; 3]| {
-                obstacle(&problem, results, &Choice::new(variant, tile, work_group), &limits).is_none()
+                check("conv2d", &Choice::new(variant, tile, work_group), Precision::F32, &limits).is_ok()
             };
             assert!(work_groups(&problem, results, tile).iter().any(fits), "{variant} {tile:?}");
         }
         let broken = Choice::new("winograd2", [4, 2, 2], [4, 2, 17]);
-        let reason = obstacle(&problem, 2, &broken, &limits).expect("no whole stack");
+        let refused = check("conv2d", &broken, Precision::F32, &limits).expect_err("no whole stack");
+        let reason = refused.to_string();
         assert!(reason.contains("17 deep, wanted whole stacks of 16"), "{reason}");
     }
 
