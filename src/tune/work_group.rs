@@ -122,9 +122,10 @@ pub(crate) fn untuned_of(
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
+        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous.
         let invocations = match variant {
-            // A matrix unit is kept busy by fewer of them.
-            _ if variant.starts_with("matrix") => 4 * invocations,
+            "matrix_ptx" => 4 * invocations,
+            "matrix" | "matrix_split_ptx" => 2 * invocations,
             // Each does the work of several; its stacks are not in the grid.
             "winograd2" | "winograd4" => {
                 let groups = (0..3).map(|axis| op.grid(variant, tile)[axis].div_ceil(work_group[axis]));
