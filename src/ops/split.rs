@@ -5,8 +5,10 @@
 //! step, so that as many loads are in flight. The layers then add their parts up in local memory,
 //! [`phase`] results at a time.
 
+use super::convolution::Convolution;
+use super::effort::{Effort, Micro};
 use super::plan::Choice;
-use super::spec::reject;
+use super::spec::{extent, reject};
 use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::error::Result;
@@ -83,6 +85,23 @@ pub(super) fn constants(slices: usize, choice: &Choice) -> Vec<(&'static str, Va
         constants.extend([("PHASE", phase(choice.tile)), ("PARTIALS", partials(choice))]);
     }
     constants.into_iter().map(|(name, value)| (name, Value::U32(value))).collect()
+}
+
+/// What the kernel asks of a device.
+pub(super) fn effort(choice: &Choice, problem: &Convolution, grid: [u32; 3]) -> Effort {
+    let taps = extent(problem.kernel[0] * problem.kernel[1]);
+    let ([pixels, slices, layers], [x, y, _]) = (choice.tile, choice.work_group);
+    let (sources, unroll) = (problem.input.slices(), unroll(problem.input.slices(), choice.tile));
+    let micro = Micro {
+        tile: [pixels, slices],
+        across: [x, y],
+        terms4: taps * extent(sources),
+        own4: taps * extent(padded(sources, choice.tile)) / layers.max(1),
+        unroll,
+        layers,
+        phase: phase(choice.tile),
+    };
+    Effort::of_micro(micro, grid, choice, problem)
 }
 
 /// Rejects a work-group of another depth than the tile's layers, and parts that local memory cannot

@@ -7,6 +7,7 @@
 //! terms so that few of them fall into different banks too; one of the weights is slices.
 
 use super::convolution::Convolution;
+use super::effort::{self, Effort};
 use super::plan::Choice;
 use super::spec::{extent, reject};
 use crate::dtype::Precision;
@@ -22,6 +23,9 @@ const LOADS: u32 = 8;
 
 /// The most invocations of a work-group: what drivers compile kernels for.
 const INVOCATIONS: u32 = 256;
+
+/// Work-groups that are offered for a tile.
+const SIZES: usize = 16;
 
 /// Slices, pixels and layers; the largest reuse first.
 const TILES: [[u32; 3]; 13] = [
@@ -108,7 +112,7 @@ pub(super) fn work_groups(tile: [u32; 3], extents: Extents) -> Vec<[u32; 3]> {
         }
     }
     sizes.sort_by_key(|&(cost, _)| cost);
-    sizes.into_iter().map(|(_, size)| size).collect()
+    sizes.into_iter().take(SIZES).map(|(_, size)| size).collect()
 }
 
 /// How a work-group stages; lengths are in vec4s.
@@ -176,6 +180,32 @@ pub(super) fn check(
         );
     }
     Ok(())
+}
+
+/// What the kernel asks of a device; `None` if it does not fit.
+pub(super) fn effort(choice: &Choice, problem: &Convolution, limits: &Limits) -> Option<Effort> {
+    let (extents, precision) = (Extents::of(problem), problem.precision);
+    let staging = Staging::of(choice, extents, precision, limits.local_memory)?;
+    let [columns, pixels, layers] = choice.tile;
+    let steps = (4 * extents.terms4).div_ceil(staging.depth * layers);
+    let (terms, loads) = (u64::from(steps * staging.depth), staging.loads[0] + staging.loads[1]);
+    let scalar = precision.storage().bytes() as u64;
+    let covers = u64::from(staging.rows) + 4 * u64::from(staging.b_row);
+    Some(Effort {
+        groups: effort::groups(grid(choice.tile, extents), choice.work_group),
+        invocations: choice.work_group.iter().product(),
+        registers: 40 + 4 * columns * pixels + 4 * loads + 2 * (4 * columns + pixels),
+        local_bytes: 16 * staging.staged,
+        steps,
+        ahead: true,
+        barriers: 3 - staging.sides,
+        multiplies: u64::from(4 * columns * pixels) * terms,
+        loads: u64::from(loads * steps),
+        staged: u64::from(4 * columns + pixels) * terms / 4,
+        added: u64::from(layers.ilog2() * columns * pixels),
+        reads: 4 * scalar * u64::from(extents.terms4) * covers,
+        traffic: effort::traffic(problem),
+    })
 }
 
 /// The constants of the kernel, which `choice` fits; for a `window`, those of its gathering too.

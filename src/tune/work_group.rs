@@ -1,6 +1,6 @@
 //! From a table's work-group to one that a device can launch, and the choice of an untuned node.
 
-use super::tables;
+use super::{occupancy, tables};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
@@ -78,7 +78,11 @@ fn enough_invocations(limits: &Limits) -> u64 {
     }
 }
 
-/// What an untuned node runs: the first (variant, tile) of its space that leaves the device enough
+/// What an untuned node runs.
+///
+/// Where an estimate is made for the device and the op's kernels ([`super::occupancy`]): the kernel
+/// and work-group with the least, the work-groups being those that a kernel is made for, or the
+/// table's. Otherwise the first (variant, tile) of its space that leaves the device enough
 /// invocations, or else the one with the most; with the table's or the given work-group.
 ///
 /// # Errors
@@ -103,6 +107,12 @@ pub(crate) fn untuned_of(
     layout: Layout,
     limits: &Limits,
 ) -> Result<Choice> {
+    if work_group == WorkGroup::Table
+        && occupancy::knows(limits)
+        && let Some(choice) = quickest(op, wanted, layout, limits)
+    {
+        return Ok(choice);
+    }
     // A depthwise window is short: its loads are in flight together, and few invocations suffice.
     let enough = enough_invocations(limits) / if op.name() == "depthwise" { 4 } else { 1 };
     let mut best: Option<(u64, Choice)> = None;
@@ -139,6 +149,28 @@ pub(crate) fn untuned_of(
         };
         Error::unsupported(op.name(), reason)
     })
+}
+
+/// The choice with the least estimate that fits; `None` if no kernel has one.
+fn quickest(op: &dyn Op, wanted: &dyn Fn(&str) -> bool, layout: Layout, limits: &Limits) -> Option<Choice> {
+    let mut ranked = Vec::new();
+    for (variant, tile) in op.space(limits) {
+        if !wanted(variant) || !op.layouts(variant).contains(&layout) {
+            continue;
+        }
+        let mut work_groups = op.work_groups(variant, tile);
+        if work_groups.is_empty() {
+            work_groups.push(table(op, variant, tile, limits));
+        }
+        for work_group in work_groups {
+            let choice = Choice::new(variant, tile, work_group).with_layout(layout);
+            if let Some(effort) = op.effort(&choice, limits) {
+                ranked.push((occupancy::clocks(&effort, limits), choice));
+            }
+        }
+    }
+    ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    ranked.into_iter().map(|(_, choice)| choice).find(|choice| op.fits(choice, limits).is_ok())
 }
 
 #[cfg(test)]
