@@ -6,7 +6,7 @@
 //! [`phase`] results at a time.
 
 use super::convolution::Convolution;
-use super::effort::{Effort, Micro};
+use super::effort::{self, Effort};
 use super::plan::Choice;
 use super::spec::{extent, reject};
 use crate::dtype::Precision;
@@ -89,19 +89,30 @@ pub(super) fn constants(slices: usize, choice: &Choice) -> Vec<(&'static str, Va
 
 /// What the kernel asks of a device.
 pub(super) fn effort(choice: &Choice, problem: &Convolution, grid: [u32; 3]) -> Effort {
-    let taps = extent(problem.kernel[0] * problem.kernel[1]);
     let ([pixels, slices, layers], [x, y, _]) = (choice.tile, choice.work_group);
-    let (sources, unroll) = (problem.input.slices(), unroll(problem.input.slices(), choice.tile));
-    let micro = Micro {
-        tile: [pixels, slices],
-        across: [x, y],
-        terms4: taps * extent(sources),
-        own4: taps * extent(padded(sources, choice.tile)) / layers.max(1),
-        unroll,
-        layers,
-        phase: phase(choice.tile),
-    };
-    Effort::of_micro(micro, grid, choice, problem)
+    let (sources, taps) = (problem.input.slices(), extent(problem.kernel[0] * problem.kernel[1]));
+    let unroll = unroll(sources, choice.tile);
+    let steps = taps * extent(padded(sources, choice.tile)) / (layers.max(1) * unroll);
+    let terms4 = u64::from(steps * unroll);
+    let bytes = 16 * problem.precision.storage().bytes() as u64 / 4;
+    let covers = u64::from(pixels * x + 4 * slices * y);
+    Effort {
+        groups: effort::groups(grid, choice.work_group),
+        invocations: choice.work_group.iter().product(),
+        // Few of a step's operands are kept at once.
+        registers: 23 + 4 * pixels * slices + unroll * (4 * pixels + 16 * slices) / 5,
+        local_bytes: if layers > 1 { 16 * partials(choice) } else { 0 },
+        steps,
+        ahead: false,
+        barriers: 0,
+        multiplies: u64::from(16 * pixels * slices) * terms4,
+        loads: u64::from(pixels + 4 * slices) * terms4,
+        staged: 0,
+        // All layers add up at once.
+        added: 0,
+        reads: bytes * u64::from(taps * extent(sources)) * covers,
+        traffic: effort::traffic(problem),
+    }
 }
 
 /// Rejects a work-group of another depth than the tile's layers, and parts that local memory cannot

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
-use crate::ops::effort::{Effort, Micro};
+use crate::ops::effort::Effort;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
@@ -180,23 +180,11 @@ impl Op for Conv2dOp {
     }
 
     fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort> {
-        let problem = &self.0;
-        // A shallow input has a kernel of its own, and groups have only one.
-        if problem.groups > 1 || problem.input.slices() == 1 {
-            return None;
+        match choice.variant {
+            "tiled" => tiled::effort(choice, &self.0, limits),
+            "split" => Some(split::effort(choice, &self.0, self.grid(choice.variant, choice.tile))),
+            _ => None,
         }
-        let grid = self.grid(choice.variant, choice.tile);
-        let ([pixels, _, slices], [x, y, z]) = (choice.tile, choice.work_group);
-        let terms4 = extent(problem.kernel[0] * problem.kernel[1] * problem.input.slices());
-        Some(match choice.variant {
-            "tiled" => return tiled::effort(choice, problem, limits),
-            "split" => split::effort(choice, problem, grid),
-            _ => {
-                let (tile, across) = ([pixels, slices], [x * y, z]);
-                let micro = Micro { tile, across, terms4, own4: terms4, unroll: 1, layers: 1, phase: 0 };
-                Effort::of_micro(micro, grid, choice, problem)
-            }
-        })
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::emit::{Operand, Value};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::effort::{Effort, Micro};
+use crate::ops::effort::Effort;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
@@ -99,16 +99,11 @@ impl Op for PointwiseOp {
     }
 
     fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort> {
-        let ([pixels, slices, _], [x, y, z]) = (choice.tile, choice.work_group);
-        let grid = self.grid(choice.variant, choice.tile);
-        let terms4 = extent(self.0.input.slices());
-        let own = |tile, across| Micro { tile, across, terms4, own4: terms4, unroll: 1, layers: 1, phase: 0 };
-        Some(match choice.variant {
-            "tiled" => return tiled::effort(choice, &self.0, limits),
-            "split" => split::effort(choice, &self.0, grid),
-            "micro" => Effort::of_micro(own([pixels, slices], [x, y]), grid, choice, &self.0),
-            _ => Effort::of_micro(own([1, 1], [x * y, z]), grid, choice, &self.0),
-        })
+        match choice.variant {
+            "tiled" => tiled::effort(choice, &self.0, limits),
+            "split" => Some(split::effort(choice, &self.0, self.grid(choice.variant, choice.tile))),
+            _ => None,
+        }
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
