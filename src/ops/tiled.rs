@@ -13,7 +13,7 @@ use super::spec::{extent, reject};
 use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::error::Result;
-use crate::limits::{Family, Limits};
+use crate::limits::Limits;
 
 /// Terms that are multiplied without a loop.
 const STEP: u32 = 8;
@@ -68,12 +68,6 @@ impl Extents {
             sources: extent(sources),
         }
     }
-}
-
-/// Whether staging in local memory may pay: mobile GPUs and drivers that run on a CPU keep it where
-/// they keep everything.
-pub(super) const fn first(limits: &Limits) -> bool {
-    !matches!(limits.family, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
 }
 
 /// The (variant, tile) pairs for a product of these extents: no more layers than steps.

@@ -125,11 +125,7 @@ impl Op for Conv2dOp {
         }
         let splits = split::space(&SPLIT_TILES, problem.input.slices());
         let tiled = tiled::space(Extents::of(&self.0));
-        let parts = match (split::first(limits), tiled::first(limits)) {
-            (true, _) => [splits, tiled, direct],
-            (false, true) => [tiled, direct, splits],
-            (false, false) => [direct, splits, tiled],
-        };
+        let parts = if split::first(limits) { [splits, tiled, direct] } else { [direct, splits, tiled] };
         space.extend(parts.concat());
         let winograd = winograd::space(problem);
         if winograd::untuned(problem, "winograd2", limits) { [winograd, space] } else { [space, winograd] }

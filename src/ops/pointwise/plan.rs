@@ -54,11 +54,7 @@ impl Op for PointwiseOp {
         let large = micro(&[[4, 2], [4, 1], [2, 2], [8, 1], [8, 2], [4, 4]]);
         let splits = split::space(&SPLIT_TILES, self.0.input.slices());
         let tiled = tiled::space(Extents::of(&self.0));
-        let parts = match (split::first(limits), tiled::first(limits)) {
-            (true, _) => [splits, tiled, large],
-            (false, true) => [tiled, large, splits],
-            (false, false) => [large, splits, tiled],
-        };
+        let parts = if split::first(limits) { [splits, tiled, large] } else { [large, splits, tiled] };
         let mut space = parts.concat();
         // For a few pixels and channels, as in a network's last layer.
         space.extend(split::space(&[[1, 1]], self.0.input.slices()));
