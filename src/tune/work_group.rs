@@ -122,8 +122,12 @@ pub(crate) fn untuned_of(
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
-        // A matrix unit is kept busy by fewer of them.
-        let invocations = if variant.starts_with("matrix") { 4 * invocations } else { invocations };
+        // A matrix unit is kept busy by fewer of them, one of warp groups by a work-group per multiprocessor.
+        let invocations = match variant {
+            "wgmma" | "wgmma_tf32" => 512 * invocations / work_group.iter().product::<u32>().max(1) as u64,
+            _ if variant.starts_with("matrix") => 4 * invocations,
+            _ => invocations,
+        };
         if invocations >= enough {
             return Ok(choice);
         }

@@ -131,7 +131,7 @@ pub(crate) fn widest() -> Limits {
     let mut limits = Limits::opencl();
     limits.native_half = true;
     limits.local_memory = 49152;
-    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90 });
+    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90, warp_groups: true });
     limits
 }
 

@@ -84,7 +84,8 @@ impl Staging {
 /// The precision in which `variant` multiplies on a matrix unit, if it does.
 pub(super) fn multiplies(variant: &str) -> Option<Precision> {
     match variant {
-        "matrix" | "matrix_ptx" => Some(Precision::F16Storage),
+        "matrix" | "matrix_ptx" | "wgmma" => Some(Precision::F16Storage),
+        "wgmma_tf32" => Some(Precision::Tf32),
         _ => None,
     }
 }
