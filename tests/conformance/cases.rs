@@ -460,6 +460,12 @@ impl Table {
             self.gemm_row(extents, plain, false, false, Precision::F16Storage, Tiles);
             self.gemm_row(extents, factors, false, true, Precision::F16Storage, Variants);
         }
+        // More rows, columns and steps than the largest tiles of the matrix kernels have at once.
+        self.gemm_row([1, 140, 264, 320], plain, false, false, Precision::F16Storage, Tiles);
+        let tf32 = Precision::Tf32;
+        self.gemm_row([1, 270, 140, 160], plain, false, false, tf32, Tiles);
+        self.gemm_row([2, 37, 68, 44], factors, false, true, tf32, Variants);
+        self.gemm_row([2, 5, 12, 4], Gemm { ldc: Some(20), ..plain }, true, true, tf32, Variants);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.gemm_row([2, 9, 12, 8], plain, false, true, precision, Tiles);
             self.gemm_row([1, 9, 7, 5], plain, false, true, precision, Tiles);

@@ -129,7 +129,13 @@ fn the_small_table_leaves_no_kernel_out() {
     let missed: Vec<_> = full.difference(&small).collect();
     assert!(missed.is_empty(), "{missed:?}");
     // Images and matrix instructions are among them.
-    for kernel in ["conv2d_direct image2d f16", "gemm_image2d c4 f32", "gemm_matrix_ptx c4 f16s"] {
+    for kernel in [
+        "conv2d_direct image2d f16",
+        "gemm_image2d c4 f32",
+        "gemm_matrix_ptx c4 f16s",
+        "gemm_wgmma c4 f16s",
+        "gemm_wgmma_tf32 c4 tf32",
+    ] {
         assert!(small.contains(kernel), "no {kernel} in {small:?}");
     }
 }

@@ -70,6 +70,79 @@ fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
     Problem::Gemm(GemmOp::new(m, n, k, 1, &options, false, false, Precision::F32).expect("a valid op"))
 }
 
+/// A product for a kernel that uses a matrix unit.
+fn for_unit([m, n, k]: [usize; 3], precision: Precision) -> Problem {
+    let scaled = Gemm { alpha: Bits(-0.5), ..Gemm::default() };
+    Problem::Gemm(GemmOp::new(m, n, k, 1, &scaled, false, false, precision).expect("a valid op"))
+}
+
+/// Mistakes in the kernels that use matrix units, for devices that have them.
+#[expect(clippy::type_complexity, reason = "table rows, named by the struct they become")]
+fn mistakes_with_units() -> Vec<(&'static str, Problem, &'static str, [u32; 3], &'static str, &'static str)> {
+    let halves = || for_unit([9, 16, 192], Precision::F16Storage);
+    let floats = || for_unit([9, 16, 96], Precision::Tf32);
+    let beyond = "to_row < m && to4 < n4";
+    vec![
+        ("a quarter of a step", halves(), "wgmma", [1, 1, 1], "MULTIPLY(a_now + 6ul, b_now + 384ul);", ""),
+        ("chunks where they came from", halves(), "wgmma", [1, 1, 1], "(chunk ^ line % 8u)", "chunk"),
+        (
+            "rows of the first warp",
+            for_unit([70, 16, 64], Precision::F16Storage),
+            "wgmma",
+            [2, 2, 1],
+            "row + 16u * warp",
+            "row",
+        ),
+        ("a row beyond the last", halves(), "wgmma", [1, 1, 1], beyond, "to4 < n4"),
+        ("a forgotten factor", halves(), "wgmma", [4, 2, 1], "(alpha)", "(1.0f)"),
+        (
+            "a step too early",
+            for_unit([9, 16, 640], Precision::F16Storage),
+            "wgmma",
+            [4, 2, 1],
+            "b_now = DESCRIBE_B(base + now",
+            "b_now = DESCRIBE_B(base + next",
+        ),
+        (
+            "terms of the step's first half",
+            floats(),
+            "wgmma_tf32",
+            [1, 1, 1],
+            "b_high[now / 4u + 4u * COLUMNS]",
+            "b_high[now / 4u]",
+        ),
+        (
+            "chunks where they came from",
+            floats(),
+            "wgmma_tf32",
+            [1, 1, 1],
+            "(a_chunk ^ a_line % 8u)",
+            "a_chunk",
+        ),
+        ("a row beyond the last", floats(), "wgmma_tf32", [1, 1, 1], beyond, "to4 < n4"),
+        ("a step not multiplied", floats(), "wgmma_tf32", [2, 4, 1], "first4 = 0u;", "first4 = STEP / 4u;"),
+        ("a row beyond the last", halves(), "matrix_ptx", [2, 2, 1], beyond, "to4 < n4"),
+        (
+            "columns of the first warp",
+            for_unit([9, 64, 64], Precision::F16Storage),
+            "matrix_ptx",
+            [2, 2, 1],
+            "2u * TILE_X * x + i",
+            "i",
+        ),
+        ("a forgotten factor", halves(), "matrix_ptx", [4, 4, 1], "(alpha)", "(1.0f)"),
+        (
+            "a row beyond the last",
+            halves(),
+            "matrix",
+            [1, 2, 1],
+            "to_row < params.m && to4 < params.n4",
+            "to4 < params.n4",
+        ),
+        ("a forgotten factor", halves(), "matrix", [4, 4, 1], "(params.alpha)", "(1.0f)"),
+    ]
+}
+
 fn mistakes() -> Vec<Mistake> {
     let same = Conv2d { padding: Padding::Same, ..Default::default() };
     let dilated = Conv2d { dilation: [1, 2], ..same };
@@ -168,7 +241,7 @@ fn mistakes() -> Vec<Mistake> {
             "column + 0u + dst_w * slice",
         ),
     ];
-    let rows = rows.into_iter().map(|row| (Layout::C4, row));
+    let rows = rows.into_iter().chain(mistakes_with_units()).map(|row| (Layout::C4, row));
     let rows = rows.chain(images.into_iter().map(|row| (Layout::Image2d, row)));
     rows.map(|(layout, (what, problem, variant, tile, from, to))| Mistake {
         what,
@@ -191,6 +264,12 @@ fn a_wrong_kernel_is_refused() {
         for Mistake { what, problem, variant, tile, layout, from, to } in mistakes() {
             if layout == Layout::Image2d && info.limits.max_image.is_none() {
                 println!("{info}: {what}: no images");
+                continue;
+            }
+            let for_unit = variant.starts_with("matrix") || variant.starts_with("wgmma");
+            let offered = problem.op().space(&info.limits);
+            if for_unit && !offered.contains(&(variant, tile)) {
+                println!("{info}: {what}: no {variant}");
                 continue;
             }
             let operands = problem.operands();

@@ -164,7 +164,10 @@ fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program>> {
     }
 }
 
-fn build_log(program: &Owned<Program>, device: cl3::device::cl_device_id) -> std::result::Result<String, i32> {
+fn build_log(
+    program: &Owned<Program>,
+    device: cl3::device::cl_device_id,
+) -> std::result::Result<String, i32> {
     let log = cl3::program::get_program_build_data(program.raw(), device, CL_PROGRAM_BUILD_LOG);
     log.map(|bytes| String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ']).to_owned())
 }

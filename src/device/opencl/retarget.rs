@@ -32,7 +32,8 @@ pub(super) fn is_needed(text: &str) -> bool {
 pub(super) fn retarget(label: &str, binary: &[u8]) -> Result<String> {
     let ptx = String::from_utf8_lossy(binary);
     let ptx = ptx.trim_end_matches('\0');
-    let wrong = |found: String, wanted: &str| Error::input(format!("program binary of {label}"), found, wanted);
+    let wrong =
+        |found: String, wanted: &str| Error::input(format!("program binary of {label}"), found, wanted);
     let Some((before, after)) = ptx.split_once(FOUND) else {
         let begin: String = ptx.chars().take(60).collect();
         return Err(wrong(format!("{begin:?}"), "PTX for sm_90"));
@@ -98,12 +99,10 @@ mod tests {
 
     #[test]
     fn comments_of_the_architecture_become_instructions() {
-        let ptx = b".version 9.0\n.target sm_90, texmode_independent\n// kept\n/*sm_90a wgmma.fence; */ ret;\0";
+        let ptx =
+            b".version 9.0\n.target sm_90, texmode_independent\n// kept\n/*sm_90a wgmma.fence; */ ret;\0";
         let text = retarget("k", ptx).expect("PTX for sm_90");
-        assert_eq!(
-            text,
-            ".version 9.0\n.target sm_90a, texmode_independent\n// kept\nwgmma.fence;  ret;\0"
-        );
+        assert_eq!(text, ".version 9.0\n.target sm_90a, texmode_independent\n// kept\nwgmma.fence;  ret;\0");
     }
 
     #[test]
