@@ -135,18 +135,25 @@ pub(crate) fn widest() -> Limits {
     limits
 }
 
-/// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, or an op.
+/// Whether `variant` of `op` is among what `DIPTYCH_CONFORMANCE` asks for by its beginning.
+pub(crate) fn is_asked_for(op: &str, variant: &str) -> bool {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let rest = asked.strip_prefix(op).and_then(|rest| rest.strip_prefix('_'));
+    rest.is_none_or(|wanted| variant.starts_with(wanted))
+}
+
+/// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, an op, or variants.
 pub(crate) fn table() -> Vec<Case> {
     let full = full_table();
-    if std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|value| value == "small") {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    if asked == "small" {
         return small_table();
     }
-    match std::env::var("DIPTYCH_CONFORMANCE") {
-        Ok(op) if full.iter().any(|case| case.problem.op().name() == op) => {
-            full.into_iter().filter(|case| case.problem.op().name() == op).collect()
-        }
-        _ => full,
+    let op = asked.split('_').next().unwrap_or_default();
+    if full.iter().any(|case| case.problem.op().name() == op) {
+        return full.into_iter().filter(|case| case.problem.op().name() == op).collect();
     }
+    full
 }
 
 /// Every case.

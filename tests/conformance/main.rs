@@ -9,6 +9,7 @@
 //! | `DIPTYCH_REQUIRE_DEVICES=1` | a missing device fails instead of being skipped |
 //! | `DIPTYCH_CONFORMANCE=small` | a fifth of the table, and what it takes to meet every kernel in every precision |
 //! | `DIPTYCH_CONFORMANCE=gemm` | the rows of one op |
+//! | `DIPTYCH_CONFORMANCE=gemm_wgmma` | of these, and of the planted mistakes, the kernels whose name begins so |
 
 mod cases;
 mod cpu;
@@ -91,7 +92,8 @@ fn run_case(device: &dyn Device, case: &Case, tally: &mut Tally) {
     let operands = case.problem.operands();
     let expected = case.problem.expected(&operands);
     for choice in case.choices(limits) {
-        if case.problem.op().fits(&choice, limits).is_err() {
+        let asked_for = cases::is_asked_for(case.problem.op().name(), choice.variant);
+        if !asked_for || case.problem.op().fits(&choice, limits).is_err() {
             continue;
         }
         tally.runs += 1;
