@@ -189,11 +189,10 @@ impl Op for GemmOp {
             }
         }
         let direct = variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile)));
-        let mut space = Vec::new();
-        for (variant, tiles) in [("wgmma", &wgmma::TILES[..]), ("wgmma_tf32", &wgmma::TF32_TILES[..])] {
-            if self.wgmma_obstacle(variant, limits).is_none() {
-                space.extend(tiles.iter().map(|&tile| (variant, tile)));
-            }
+        let (mut space, mut last) = (self.wgmma_tiles(limits), Vec::new());
+        if !self.thin_tiles().is_empty() {
+            // Most of the rows that a warp group multiplies would not be there.
+            std::mem::swap(&mut space, &mut last);
         }
         for (variant, tiles) in [("matrix", &matrix::TILES[..]), ("matrix_ptx", &matrix::PTX_TILES[..])] {
             if self.matrix_obstacle(variant, limits).is_none() {
@@ -205,6 +204,7 @@ impl Op for GemmOp {
             (true, true) => space.extend(staged.chain(direct)),
             (true, false) => space.extend(direct.chain(staged)),
         }
+        space.extend(last);
         space
     }
 

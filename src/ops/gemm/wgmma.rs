@@ -5,10 +5,8 @@
 //! invocations take 64 rows each (`wgmma`) or 64 columns each (`wgmma_tf32`); it is `128 x` their
 //! number.
 //!
-//! | on an H200, tile | `wgmma` is the fastest |
-//! |---|---|
-//! | `4x2` | where it keeps all multiprocessors busy: n = 2048 and more |
-//! | `2x2`, `2x1`, `1x1` | for products smaller by 2, 4 and 8 |
+//! On an H200 `wgmma` is the fastest with tile 4x2 where that is a work-group for each multiprocessor,
+//! from n = 2048 on, and with 1x1 at n = 1024 and 512.
 //!
 //! NVIDIA's OpenCL says that a work-group may have 48 KiB of local memory, but takes kernels of up to
 //! what the multiprocessor has (227 KiB of 228, *CUDA C++ Programming Guide*, compute capability 9.0);
@@ -29,7 +27,7 @@ const SIDE: u32 = 64;
 const LINE: u32 = 128;
 
 /// What `wgmma` computes per work-group, in 64 columns and 64 rows, the default first.
-pub(super) const TILES: [[u32; 3]; 6] = [[4, 2, 1], [2, 2, 1], [2, 1, 1], [1, 1, 1], [1, 2, 1], [4, 1, 1]];
+pub(super) const TILES: [[u32; 3]; 6] = [[4, 2, 1], [2, 2, 1], [1, 1, 1], [2, 1, 1], [1, 2, 1], [4, 1, 1]];
 
 /// What `wgmma_tf32` computes per work-group.
 pub(super) const TF32_TILES: [[u32; 3]; 4] = [[2, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
@@ -56,6 +54,14 @@ pub(super) fn grid(variant: &str, tile: [u32; 3], n: u32, m: u32) -> [u32; 2] {
 }
 
 impl GemmOp {
+    /// The kernels and tiles that serve, if any.
+    pub(super) fn wgmma_tiles(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+        let halves = TILES.iter().map(|&tile| ("wgmma", tile));
+        let floats = TF32_TILES.iter().map(|&tile| ("wgmma_tf32", tile));
+        let serve = |(variant, _): &(&str, _)| self.wgmma_obstacle(variant, limits).is_none();
+        halves.chain(floats).filter(serve).collect()
+    }
+
     /// Why the device or the operands have no use for `variant`, if so.
     pub(super) fn wgmma_obstacle(&self, variant: &str, limits: &Limits) -> Option<String> {
         let multiplies = super::matrix::multiplies(variant).unwrap_or_default();
