@@ -122,14 +122,15 @@ pub(crate) fn untuned_of(
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
-        // A matrix unit is kept busy by fewer of them: those of an H200 by 128 work-groups of two warp
-        // groups, or 64 of one.
+        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous; those
+        // of an H200 by 128 work-groups of two warp groups, or 64 of one.
         let invocations = match variant {
             "wgmma" | "wgmma_tf32" => {
                 let size: u64 = work_group.iter().map(|&extent| u64::from(extent)).product();
                 invocations * 131_072 / (size * size).max(1)
             }
-            _ if variant.starts_with("matrix") => 4 * invocations,
+            "matrix_ptx" => 4 * invocations,
+            "matrix" | "matrix_split_ptx" => 2 * invocations,
             _ => invocations,
         };
         if invocations >= enough {

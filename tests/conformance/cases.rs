@@ -67,6 +67,11 @@ impl Case {
                 choices.extend(made_for.into_iter().take(groups.len()));
             }
         }
+        // Where matrix units may round, only the kernels that do: the others are those of f32.
+        let (op, precision) = (self.problem.op(), self.problem.precision());
+        let another =
+            |choice: &Choice| op.plan(choice, limits).is_ok_and(|launch| launch.spec.precision != precision);
+        choices.retain(|choice| !another(choice));
         // The same kernels with their feature maps in images, where they can have them.
         let images = choices.iter().flat_map(|choice| {
             let layouts = self.problem.op().layouts(choice.variant).iter();
@@ -469,10 +474,15 @@ impl Table {
         }
         // More rows, columns and steps than the largest tiles of the matrix kernels have at once.
         self.gemm_row([1, 140, 264, 320], plain, false, false, Precision::F16Storage, Tiles);
-        let tf32 = Precision::Tf32;
-        self.gemm_row([1, 270, 140, 160], plain, false, false, tf32, Tiles);
-        self.gemm_row([2, 37, 68, 44], factors, false, true, tf32, Variants);
-        self.gemm_row([2, 5, 12, 4], Gemm { ldc: Some(20), ..plain }, true, true, tf32, Variants);
+        self.gemm_row([1, 270, 140, 160], plain, false, false, Precision::Tf32, Tiles);
+        for precision in [Precision::Tf32, Precision::SplitF16] {
+            for extents in [[1, 40, 48, 40], [2, 130, 136, 104], [1, 17, 8, 16], [3, 7, 12, 4]] {
+                self.gemm_row(extents, plain, false, false, precision, Tiles);
+                self.gemm_row(extents, factors, false, true, precision, Variants);
+            }
+            self.gemm_row([2, 9, 16, 8], wide, true, false, precision, Groups);
+            self.gemm_row([1, 260, 268, 1028], plain, false, true, precision, Variants);
+        }
         for precision in [Precision::F16Storage, Precision::F16] {
             self.gemm_row([2, 9, 12, 8], plain, false, true, precision, Tiles);
             self.gemm_row([1, 9, 7, 5], plain, false, true, precision, Tiles);

@@ -80,13 +80,73 @@ fn for_unit([m, n, k]: [usize; 3], precision: Precision) -> Problem {
     Problem::Gemm(GemmOp::new(m, n, k, 1, &scaled, false, false, precision).expect("a valid op"))
 }
 
-/// Mistakes in the kernels that use matrix units, for devices that have them.
-#[expect(clippy::type_complexity, reason = "table rows, named by the struct they become")]
-fn mistakes_with_units() -> Vec<(&'static str, Problem, &'static str, [u32; 3], &'static str, &'static str)> {
+/// Mistakes in kernels for matrix units: each runs where its kernel does.
+fn mistakes_on_matrix_units() -> Vec<Mistake> {
+    let of = |precision| {
+        let op = GemmOp::new(33, 40, 136, 1, &Gemm::default(), false, false, precision);
+        Problem::Gemm(op.expect("a valid op"))
+    };
+    let (halves, split) = (of(Precision::F16Storage), of(Precision::SplitF16));
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
+        ("the last step not multiplied", halves, "matrix", [2, 2, 1], "done4 <= ", "done4 < "),
+        (
+            "columns of another matrix",
+            halves,
+            "matrix",
+            [2, 2, 1],
+            "a0_1_0, b0_1_0, sum1_1",
+            "a0_1_0, b0_0_0, sum1_1",
+        ),
+        (
+            "the last step not copied",
+            halves,
+            "matrix_ptx",
+            [4, 2, 1],
+            "term < k; term",
+            "term + STEP < k; term",
+        ),
+        (
+            "a small product left out",
+            split,
+            "matrix",
+            [2, 2, 1],
+            "coopMultiplyAdd(a0_1_1, b0_1_0, low1_1)",
+            "low1_1",
+        ),
+        ("the small sums left out", split, "matrix", [2, 2, 1], "low0_1 * (1.0 / 2048.0)", "low0_1 * 0.0"),
+        ("a rest of another size", split, "matrix", [2, 2, 1], "- high) * 2048.0", "- high) * 1024.0"),
+        ("the last step not multiplied", split, "matrix_split_ptx", [4, 2, 1], "done4 <= ", "done4 < "),
+        (
+            "the rest left out",
+            split,
+            "matrix_split_ptx",
+            [4, 2, 1],
+            "rest = (value - rest)",
+            "rest = (value - value)",
+        ),
+        ("a small sum left out", split, "matrix_split_ptx", [4, 2, 1], "+ low1_2.xy *", "+ 0.0f *"),
+        ("a store of another row", split, "matrix_split_ptx", [4, 2, 1], "lane / 4u + 8u", "lane / 4u"),
+    ];
+    let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile,
+        layout: Layout::C4,
+        from,
+        to,
+    });
+    rows.collect()
+}
+
+/// Mistakes in kernels for warp groups, and at the edges of those for matrix units.
+fn mistakes_of_warp_groups() -> Vec<Mistake> {
     let halves = || for_unit([9, 16, 192], Precision::F16Storage);
     let floats = || for_unit([9, 16, 96], Precision::Tf32);
     let beyond = "to_row < m && to4 < n4";
-    vec![
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
         ("a quarter of a step", halves(), "wgmma", [1, 1, 1], "MULTIPLY(a_now + 6ul, b_now + 384ul);", ""),
         ("chunks where they came from", halves(), "wgmma", [1, 1, 1], "(chunk ^ line % 8u)", "chunk"),
         (
@@ -144,7 +204,17 @@ fn mistakes_with_units() -> Vec<(&'static str, Problem, &'static str, [u32; 3], 
             "to4 < params.n4",
         ),
         ("a forgotten factor", halves(), "matrix", [4, 4, 1], "(params.alpha)", "(1.0f)"),
-    ]
+    ];
+    let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile,
+        layout: Layout::C4,
+        from,
+        to,
+    });
+    rows.collect()
 }
 
 fn mistakes() -> Vec<Mistake> {
@@ -259,7 +329,7 @@ fn mistakes() -> Vec<Mistake> {
             "column + 0u + dst_w * slice",
         ),
     ];
-    let rows = rows.into_iter().chain(mistakes_with_units()).map(|row| (Layout::C4, row));
+    let rows = rows.into_iter().map(|row| (Layout::C4, row));
     let rows = rows.chain(images.into_iter().map(|row| (Layout::Image2d, row)));
     rows.map(|(layout, (what, problem, variant, tile, from, to))| Mistake {
         what,
@@ -279,7 +349,9 @@ fn a_wrong_kernel_is_refused() {
     for device in crate::devices() {
         let info = device.info();
         let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
-        for Mistake { what, problem, variant, tile, layout, from, to } in mistakes() {
+        for Mistake { what, problem, variant, tile, layout, from, to } in
+            mistakes().into_iter().chain(mistakes_on_matrix_units()).chain(mistakes_of_warp_groups())
+        {
             if layout == Layout::Image2d && info.limits.max_image.is_none() {
                 println!("{info}: {what}: no images");
                 continue;
@@ -287,16 +359,16 @@ fn a_wrong_kernel_is_refused() {
             if !crate::cases::is_asked_for(problem.op().name(), variant) {
                 continue;
             }
-            let for_unit = variant.starts_with("matrix") || variant.starts_with("wgmma");
-            let offered = problem.op().space(&info.limits);
-            if for_unit && !offered.contains(&(variant, tile)) {
-                println!("{info}: {what}: no {variant}");
-                continue;
-            }
             let operands = problem.operands();
             let expected = problem.expected(&operands);
             let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
             let choice = choice.with_layout(layout);
+            if (variant.starts_with("matrix") || variant.starts_with("wgmma"))
+                && let Err(error) = problem.op().fits(&choice, &info.limits)
+            {
+                println!("{info}: {what}: {error}");
+                continue;
+            }
             let check = |mutate: &dyn Fn(&mut KernelSource)| {
                 gpu::check(device.as_ref(), &problem, &operands, &expected, &choice, mutate)
             };

@@ -21,7 +21,7 @@ const fn has_local_memory(family: Family) -> bool {
 
 /// Whether all operands of `variant` are buffers of vec4s.
 fn reads_vec4s(variant: &str) -> bool {
-    matches!(variant, "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx") || wgmma::is(variant)
+    matches!(variant, "vec4" | "tiled" | "thin") || matrix::is_matrix(variant) || wgmma::is(variant)
 }
 
 impl GemmOp {
@@ -194,7 +194,7 @@ impl Op for GemmOp {
             // Most of the rows that a warp group multiplies would not be there.
             std::mem::swap(&mut space, &mut last);
         }
-        for (variant, tiles) in [("matrix", &matrix::TILES[..]), ("matrix_ptx", &matrix::PTX_TILES[..])] {
+        for (variant, tiles) in matrix::tiles(self.precision) {
             if self.matrix_obstacle(variant, limits).is_none() {
                 space.extend(tiles.iter().map(|&tile| (variant, tile)));
             }
@@ -217,8 +217,7 @@ impl Op for GemmOp {
             return [x, y, splits * extent(self.batch)];
         }
         let (column, row, wave) = match variant {
-            "matrix" => (16, 16, matrix::WAVE),
-            "matrix_ptx" => (8, 16, matrix::WAVE),
+            variant if matrix::is_matrix(variant) => (matrix::unit_columns(variant), 16, matrix::WAVE),
             _ => (4, 1, 1),
         };
         let tiles = [extent(self.n).div_ceil(column * columns), extent(self.m).div_ceil(row * rows)];
@@ -229,8 +228,8 @@ impl Op for GemmOp {
         match variant {
             "tiled" => tiled::work_groups(tile),
             "thin" => thin::work_groups(tile),
-            "matrix" | "matrix_ptx" => matrix::work_groups(variant, tile),
-            _ if wgmma::is(variant) => vec![wgmma::work_group(variant, tile)],
+            variant if matrix::is_matrix(variant) => matrix::work_groups(variant, tile, self.precision),
+            variant if wgmma::is(variant) => vec![wgmma::work_group(variant, tile)],
             _ => Vec::new(),
         }
     }
@@ -242,7 +241,7 @@ impl Op for GemmOp {
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let obstacle = match choice.variant {
             "vec4" | "tiled" | "thin" => self.vec4_obstacle(),
-            "matrix" | "matrix_ptx" => self.matrix_obstacle(choice.variant, limits),
+            variant if matrix::is_matrix(variant) => self.matrix_obstacle(variant, limits),
             variant if wgmma::is(variant) => self.wgmma_obstacle(variant, limits),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
             _ => self.scalar_obstacle(limits),
@@ -255,7 +254,7 @@ impl Op for GemmOp {
         let obstacle = match choice.variant {
             "tiled" => self.tiled_obstacle(choice, limits),
             "thin" => self.thin_obstacle(choice, limits),
-            "matrix" | "matrix_ptx" => self.matrix_choice_obstacle(choice, limits),
+            variant if matrix::is_matrix(variant) => self.matrix_choice_obstacle(choice, limits),
             variant if wgmma::is(variant) => self.wgmma_choice_obstacle(choice),
             _ => None,
         };
@@ -273,15 +272,15 @@ impl Op for GemmOp {
         match choice.variant {
             "tiled" => constants.extend(self.tiled_constants(choice)),
             "thin" => constants.extend(self.thin_constants(choice)),
-            "matrix" | "matrix_ptx" => constants.extend(self.matrix_constants(choice, limits)),
+            variant if matrix::is_matrix(variant) => {
+                constants.extend(self.matrix_constants(choice, limits));
+            }
             variant if wgmma::is(variant) => constants.extend(self.wgmma_constants(choice)),
             _ => {}
         }
         let interface = spec::interface(self.bindings(choice.variant), &params);
-        let precision = match matrix::multiplies(choice.variant) {
-            Some(precision) => precision,
-            None => self.precision.without_matrix_units(),
-        };
+        let on_matrix_unit = matrix::is_matrix(choice.variant) || wgmma::is(choice.variant);
+        let precision = if on_matrix_unit { self.precision } else { self.precision.without_matrix_units() };
         let mut kernel = spec::kernel(OP, choice, constants, precision, self.epilogue, interface);
         kernel.native_half |= choice.variant == "matrix";
         Ok(Launch {

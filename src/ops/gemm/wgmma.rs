@@ -13,6 +13,7 @@
 //! [`MatrixUnit::Ptx`]'s `warp_groups` says that the driver was seen to take one of [`WARP_GROUP_MEMORY`].
 
 use super::GemmOp;
+use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::limits::{Limits, MatrixUnit, WARP_GROUP_MEMORY};
 use crate::ops::plan::Choice;
@@ -64,7 +65,7 @@ impl GemmOp {
 
     /// Why the device or the operands have no use for `variant`, if so.
     pub(super) fn wgmma_obstacle(&self, variant: &str, limits: &Limits) -> Option<String> {
-        let multiplies = super::matrix::multiplies(variant).unwrap_or_default();
+        let multiplies = if variant == "wgmma" { Precision::F16Storage } else { Precision::Tf32 };
         if self.precision != multiplies {
             return Some(format!("it computes in {multiplies}, the precision is {}", self.precision));
         }
@@ -129,7 +130,6 @@ impl GemmOp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Precision;
 
     fn constant(op: &GemmOp, variant: &'static str, tile: [u32; 3], name: &str) -> u32 {
         let choice = Choice::new(variant, tile, work_group(variant, tile));
