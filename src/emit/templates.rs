@@ -37,6 +37,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("convert", "unpack"),
     pair!("convert", "unpack_parts"),
     pair!("depthwise", "direct"),
+    pair!("depthwise", "local"),
     pair!("depthwise", "micro"),
     pair!("depthwise", "multiplier"),
     pair!("depthwise", "rows"),

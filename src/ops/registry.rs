@@ -85,6 +85,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::pair("micro"),
             VariantEntry::pair("rows"),
             VariantEntry::pair("direct"),
+            VariantEntry::pair("local"),
             VariantEntry::pair("multiplier"),
         ],
         examples: depthwise_examples,

@@ -352,6 +352,9 @@ impl Table {
             self.depthwise_row([1, 5, 5, 5], [1, 3, 3], options, true, F32, Variants);
         }
         self.depthwise_row([2, 7, 9, 10], [1, 3, 3], same, true, F32, Groups);
+        // Several work-groups of each size along both axes.
+        let steps = Depthwise { stride: [2, 1], dilation: [1, 2], ..same };
+        self.depthwise_row([2, 37, 41, 6], [1, 3, 3], steps, false, F32, Groups);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.depthwise_row([1, 7, 6, 5], [1, 3, 3], same, true, precision, Tiles);
             self.depthwise_row([1, 7, 6, 5], [2, 3, 3], same, true, precision, Tiles);

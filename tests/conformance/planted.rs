@@ -266,6 +266,8 @@ fn mistakes() -> Vec<Mistake> {
         ("a pixel beyond the plane", pointwise(plain), "micro", [4, 2, 1], "pixel + 1u < @plane", "true"),
         ("nothing written", pointwise(plain), "micro", [4, 2, 1], "n >= @batch", "n < @batch"),
         ("a forgotten stride", depthwise(1, 2), "rows", [2, 1, 1], "gid.y * STRIDE_H", "gid.y"),
+        ("no lower border staged", depthwise(1, 1), "local", [1, 2, 1], "y < @src_h + @before_h", "true"),
+        ("a stride not staged", depthwise(1, 2), "local", [2, 2, 1], "TILE_Y * STRIDE_H)", "TILE_Y)"),
         (
             "a wrong channel under a multiplier",
             depthwise(3, 1),
