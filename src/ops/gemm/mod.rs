@@ -17,6 +17,7 @@ mod oracle;
 mod plan;
 mod thin;
 mod tiled;
+mod wgmma;
 mod wide;
 
 pub use oracle::oracle;
