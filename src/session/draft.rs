@@ -1,6 +1,7 @@
 //! A run before anything is allocated or compiled: which kernels, on which values, in which form.
 
 use super::SessionOptions;
+use super::constants::Constant;
 use super::picks::{ChangeTimes, Picks, picks, recorded};
 use super::siblings::{Siblings, siblings};
 use crate::device::DeviceInfo;
@@ -15,10 +16,10 @@ use crate::ops::convert::ConvertOp;
 use crate::ops::{Choice, Launch, Op};
 use crate::plan::Lifetime;
 use crate::shape::Shape;
+use crate::tune;
 use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
 use crate::tuner::problem_of;
-use half::f16;
 use std::collections::HashMap;
 
 /// How a value is stored on the device. A value may be stored in several ways at once.
@@ -69,11 +70,8 @@ pub(super) struct StoredValue {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source {
     Stored(Stored),
-    /// Bytes of the constants' buffer.
-    Constant {
-        offset: u64,
-        bytes: u64,
-    },
+    /// A constant, by its place in [`Draft::constants`].
+    Constant(usize),
 }
 
 #[derive(Debug)]
@@ -125,14 +123,7 @@ pub(super) struct Draft<'a> {
     pub(super) steps: Vec<Step>,
     /// Steps that run once, when the session is built.
     pub(super) setup: Vec<Step>,
-    pub(super) constants: Vec<u8>,
-}
-
-fn bytes_of(data: &[f32], dtype: DType) -> Vec<u8> {
-    match dtype {
-        DType::F32 => bytemuck::cast_slice(data).to_vec(),
-        DType::F16 => data.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
-    }
+    pub(super) constants: Vec<Constant>,
 }
 
 impl<'a> Draft<'a> {
@@ -235,21 +226,15 @@ impl<'a> Draft<'a> {
         let target = self.stored.len() - 1;
         let step = self.convert(format!("{name} (B to image2d)"), &op, rows, target)?;
         match rows {
-            Source::Constant { .. } => self.setup.push(step),
+            Source::Constant(_) => self.setup.push(step),
             Source::Stored(_) => self.steps.push(step),
         }
         Ok(target)
     }
 
-    fn constant(&mut self, bytes: &[u8]) -> Source {
-        let alignment = self.limits.binding_alignment.max(256);
-        let offset = (self.constants.len() as u64).next_multiple_of(alignment);
-        self.constants.resize(offset as usize, 0);
-        self.constants.extend_from_slice(bytes);
-        // Whole vec4s, so that a kernel may bind the range as such.
-        let length = (bytes.len() as u64).next_multiple_of(16);
-        self.constants.resize((offset + length) as usize, 0);
-        Source::Constant { offset, bytes: length }
+    fn constant(&mut self, constant: Constant) -> Source {
+        self.constants.push(constant);
+        Source::Constant(self.constants.len() - 1)
     }
 
     /// The problem of a node and the choice for it, with where that came from.
@@ -335,8 +320,8 @@ impl<'a> Draft<'a> {
                 let tensor = tensor.as_ref().ok_or_else(|| {
                     Error::Internal(format!("node {:?} has no {}", node.name(), operand.name()))
                 })?;
-                let packed = op.pack(&choice, operand, &tensor.to_nhwc())?;
-                Ok(self.constant(&bytes_of(&packed, binding.element.dtype())))
+                let (node, tensor, dtype) = (node.name().to_owned(), tensor.clone(), binding.element.dtype());
+                Ok(self.constant(Constant { node, problem: tunable, choice, operand, tensor, dtype }))
             };
             let source = match operand {
                 // A kernel for inputs of few channels reads NHWC rows.
@@ -347,7 +332,7 @@ impl<'a> Draft<'a> {
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,
                 Operand::Slope => pack(&node.extras.slope)?,
-                Operand::B => self.right(node, &problem, op, &choice, binding.element)?,
+                Operand::B => self.right(node, &problem, tunable, &choice, binding.element)?,
                 Operand::Residual => match node.extras.residual {
                     Some(residual) => Source::Stored(self.read(residual, form)?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),
@@ -369,14 +354,15 @@ impl<'a> Draft<'a> {
         &mut self,
         node: &Node,
         problem: &Problem,
-        op: &dyn Op,
+        tunable: tune::Problem,
         choice: &Choice,
         element: Element,
     ) -> Result<Source> {
         let rows = match (&node.weights, node.right) {
             (Some(tensor), _) => {
-                let packed = op.pack(choice, Operand::B, &tensor.to_nhwc())?;
-                self.constant(&bytes_of(&packed, element.dtype()))
+                let (node, tensor, dtype) = (node.name().to_owned(), tensor.clone(), element.dtype());
+                let (problem, choice, operand) = (tunable, *choice, Operand::B);
+                self.constant(Constant { node, problem, choice, operand, tensor, dtype })
             }
             (None, Some(value)) => Source::Stored(self.read(value, Form::Rows)?),
             (None, None) => return Err(Error::Internal("a product without B".to_owned())),

@@ -1,6 +1,7 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
+mod constants;
 mod cpu;
 mod device;
 mod draft;
