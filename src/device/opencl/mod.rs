@@ -9,10 +9,12 @@
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
 //! | `command_buffer` | a recording as one command, where the device offers it |
+//! | `staging` | pinned host memory, and the queues of copies that overlap other work |
 //! | `run` | inputs, a recording and outputs with one wait: the latency path |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
-//! events. Every call that enqueues more than one command holds a lock, so that threads which
+//! events. Only the copies of a run that was started and is waited for later, as in a stream, go through
+//! queues of their own, to overlap with the work on another run. Every call that enqueues more than one command holds a lock, so that threads which
 //! share a device do not mix their commands.
 //!
 //! Kernel text is trusted: OpenCL C has pointers, and nothing here or in a driver keeps a kernel
@@ -28,6 +30,7 @@ mod order;
 mod query;
 mod record;
 mod run;
+mod staging;
 
 pub(crate) use compile::RawPipeline;
 pub(crate) use memory::{RawBuffer, RawImage};
@@ -81,6 +84,8 @@ struct Inner {
     command_buffers: Option<command_buffer::Functions>,
     /// Compiled kernels on disk.
     cache: Mutex<Option<KernelCache>>,
+    /// Memory for the copies of runs, where that is worth it.
+    staging: Option<staging::Staging>,
     /// Profiles its commands; made when first used. A queue that profiles is slower.
     timing: Mutex<Option<Owned<Queue>>>,
     queue: Owned<Queue>,
@@ -199,11 +204,12 @@ impl OpenClDevice {
             info,
             runtime,
             address_bits: query::address_bits(id.id())?,
-            id,
             order: Order::default(),
             programs: Mutex::default(),
             cache: Mutex::new(KernelCache::standard()),
             timing: Mutex::default(),
+            staging: staging::Staging::of(&id, own_queue),
+            id,
             queue,
             own_queue,
             context,
@@ -326,7 +332,21 @@ impl Device for OpenClDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        run::run(&self.inner, writes, recording, reads)
+        let mut read = Vec::new();
+        run::run(&self.inner, writes, recording, reads, &mut |bytes| {
+            read = bytes.iter().map(|bytes| bytes.to_vec()).collect();
+        })?;
+        Ok(read)
+    }
+
+    fn run_and_see(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+        see: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<()> {
+        run::run(&self.inner, writes, recording, reads, see)
     }
 
     fn start(
@@ -335,7 +355,7 @@ impl Device for OpenClDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Box<dyn Pending>> {
-        Ok(Box::new(run::start(&self.inner, writes, recording, reads)?))
+        run::start(&self.inner, writes, recording, reads)
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

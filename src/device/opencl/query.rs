@@ -88,9 +88,14 @@ pub(super) fn best(filter: Option<&str>) -> Result<(Device, DeviceInfo)> {
     Err(Error::NoDevice { backend: "OpenCL".to_owned(), tried })
 }
 
+/// Whether the device has memory that is not the host's.
+pub(super) fn own_memory(device: &Device) -> bool {
+    !device.host_unified_memory().unwrap_or(true)
+}
+
 fn rank(device: &Device) -> u8 {
     let kind = device.dev_type().unwrap_or(0);
-    let own_memory = u8::from(!device.host_unified_memory().unwrap_or(true));
+    let own_memory = u8::from(own_memory(device));
     if kind & CL_DEVICE_TYPE_GPU != 0 {
         4 + own_memory
     } else if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 {

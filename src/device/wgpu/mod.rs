@@ -186,6 +186,16 @@ impl Device for WgpuDevice {
         self.land(self.launch_run(writes, recording, reads)?)
     }
 
+    fn run_and_see(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+        see: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<()> {
+        self.land_and_see(self.launch_run(writes, recording, reads)?, see)
+    }
+
     fn start(
         &self,
         writes: &[(&Slice, &[u8])],
