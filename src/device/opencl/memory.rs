@@ -189,12 +189,6 @@ impl<'a> Range<'a> {
         self.bytes
     }
 
-    /// The part of it that begins `offset` bytes in.
-    pub(super) fn from(&self, offset: usize) -> Range<'a> {
-        let offset = offset.min(self.bytes);
-        Range { memory: self.memory, offset: self.offset + offset, bytes: self.bytes - offset }
-    }
-
     /// Memory to read it into.
     pub(super) fn host_copy(&self) -> Vec<u8> {
         vec![0; self.bytes]

@@ -9,9 +9,6 @@ use crate::device::{Pending, Recording, Slice};
 use crate::error::Result;
 use std::sync::Arc;
 
-/// What is copied to pinned memory before the device begins to copy it on.
-const PIECE: usize = 2 << 20;
-
 /// How the end of a run is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -23,16 +20,14 @@ enum End {
 }
 
 /// Enqueues a run; gives the event of its last command, where that is how it ends and it reads
-/// anything. Inputs go through `pinned` where there is such memory, of as many bytes as they have.
+/// anything.
 ///
 /// # Safety
-/// The bytes of `writes` or those of `pinned`, and `outputs`, stay where they are, and nobody uses the
-/// latter two, until the event, or the queue where there is none, has completed. That holds for an
-/// error as well.
+/// The bytes of `writes` and `outputs` stay where they are, and nobody uses the latter, until the
+/// event, or the queue where there is none, has completed. That holds for an error as well.
 unsafe fn enqueue(
     inner: &Inner,
     writes: &[(Range<'_>, &[u8])],
-    mut pinned: Option<&mut [u8]>,
     recording: &Recording,
     reads: &[Range<'_>],
     outputs: &mut [&mut [u8]],
@@ -43,21 +38,8 @@ unsafe fn enqueue(
     // Held through a read that waits as well: nobody's commands come between those of a run.
     let _order = inner.order.enter()?;
     for (range, bytes) in writes {
-        let Some(mut staged) = pinned.as_mut().and_then(|pinned| pinned.split_off_mut(..bytes.len())) else {
-            // SAFETY: promised by the caller. Test: `saxpy_runs`.
-            unsafe { range.write(lane, bytes, false) }?;
-            continue;
-        };
-        for (index, piece) in bytes.chunks(PIECE).enumerate() {
-            let Some(to) = staged.split_off_mut(..piece.len()) else { continue };
-            copy(to, piece);
-            // SAFETY: promised by the caller. Test: `runs_through_pinned_memory_are_the_same`.
-            unsafe { range.from(index * PIECE).write(lane, to, false) }?;
-            if piece.len() == PIECE {
-                // The device copies this piece while the host copies the next.
-                lane.flush()?;
-            }
-        }
+        // SAFETY: promised by the caller. Test: `saxpy_runs`.
+        unsafe { range.write(lane, bytes, false) }?;
     }
     record::enqueue(inner, recording)?;
     for (index, (range, output)) in reads.iter().zip(outputs).enumerate() {
@@ -120,40 +102,50 @@ pub(super) fn run(
     reads: &[&Slice],
     see: &mut dyn FnMut(&[&[u8]]),
 ) -> Result<()> {
-    let (to, from) = ranges(inner, writes, reads)?;
-    let (read_places, read_bytes) = places(from.iter().map(Range::len));
-    let written = to.iter().map(|(_, bytes)| bytes.len()).sum();
-    let mut pinned = match &inner.staging {
-        Some(staging) => Some([staging.pin(inner, written)?, staging.pin(inner, read_bytes)?]),
-        None => None,
+    let (mut to, from) = ranges(inner, writes, reads)?;
+    let (up_places, up_bytes) = places(to.iter().map(|(_, bytes)| bytes.len()));
+    let (down_places, down_bytes) = places(from.iter().map(Range::len));
+    let Some(staging) = &inner.staging else {
+        let mut read = vec![0; down_bytes];
+        // SAFETY: `writes` are borrowed until this function returns.
+        unsafe { wait_for(inner, &to, recording, &from, &mut parts_mut(&mut read, &down_places)) }?;
+        see(&parts(&read, &down_places));
+        return Ok(());
     };
-    let mut copies = match &pinned {
-        Some(_) => Vec::new(),
-        None => vec![0; read_bytes],
-    };
-    {
-        let drain = Drain::new(inner.lane());
-        let (up, block) = match &mut pinned {
-            Some([up, down]) => (Some(up.bytes_mut(written)), down.bytes_mut(read_bytes)),
-            None => (None, copies.as_mut_slice()),
-        };
-        let mut outputs = parts_mut(block, &read_places);
-        // SAFETY: what is written is borrowed until this function returns, or pinned, and what is read
-        // outlasts `drain`, which waits for the commands on every way out but that on which a read has
-        // waited.
-        unsafe { enqueue(inner, &to, up, recording, &from, &mut outputs, End::Read) }?;
-        if from.is_empty() {
-            inner.lane().finish()?;
-        }
-        drain.done();
+    let (mut up, mut down) = (staging.pin(inner, up_bytes)?, staging.pin(inner, down_bytes)?);
+    for ((_, bytes), part) in to.iter().zip(parts_mut(up.bytes_mut(up_bytes), &up_places)) {
+        copy(part, bytes);
     }
-    match (&inner.staging, pinned) {
-        (Some(staging), Some([up, down])) => {
-            see(&parts(down.bytes(read_bytes), &read_places));
-            staging.keep([up, down], []);
-        }
-        _ => see(&parts(&copies, &read_places)),
+    for ((_, bytes), part) in to.iter_mut().zip(parts(up.bytes(up_bytes), &up_places)) {
+        *bytes = part;
     }
+    let mut outputs = parts_mut(down.bytes_mut(down_bytes), &down_places);
+    // SAFETY: `up` lives on. Test: `runs_through_pinned_memory_are_the_same`.
+    unsafe { wait_for(inner, &to, recording, &from, &mut outputs) }?;
+    see(&parts(down.bytes(down_bytes), &down_places));
+    staging.keep([up, down], []);
+    Ok(())
+}
+
+/// Enqueues a run and waits for it.
+///
+/// # Safety
+/// The bytes of `writes` stay where they are until this function returns.
+unsafe fn wait_for(
+    inner: &Inner,
+    writes: &[(Range<'_>, &[u8])],
+    recording: &Recording,
+    reads: &[Range<'_>],
+    outputs: &mut [&mut [u8]],
+) -> Result<()> {
+    let drain = Drain::new(inner.lane());
+    // SAFETY: what is written is the caller's promise; both it and what is read outlast `drain`, which
+    // waits for the commands on every way out but that on which a read has waited.
+    unsafe { enqueue(inner, writes, recording, reads, outputs, End::Read) }?;
+    if reads.is_empty() {
+        inner.lane().finish()?;
+    }
+    drain.done();
     Ok(())
 }
 
@@ -195,7 +187,7 @@ pub(super) fn start(
         let mut parts = parts_mut(&mut outputs, &places);
         // SAFETY: after an error `drain` waits, and both outlast it. Otherwise `Started` owns them,
         // whose buffers do not move with it, and waits before it lets go of them.
-        let last = unsafe { enqueue(inner, &to, None, recording, &from, &mut parts, End::Event) }?;
+        let last = unsafe { enqueue(inner, &to, recording, &from, &mut parts, End::Event) }?;
         drain.done();
         last
     };
