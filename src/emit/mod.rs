@@ -6,7 +6,7 @@
 
 pub mod dialect;
 pub mod epilogue;
-mod halves;
+pub(crate) mod halves;
 pub mod interface;
 
 #[cfg(feature = "wgpu")]

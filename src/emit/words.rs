@@ -87,7 +87,10 @@ impl Words {
         let packed = !self.spec.native_half;
         Ok(match (self.dialect, self.element(name)) {
             (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}]"),
-            (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) if narrow => {
+                format!("load_half4({name}, {index})")
+            }
             (Dialect::Wgsl, Some(Element::Vec4(DType::F32))) => format!("{acc4}({name}[{index}])"),
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if packed => {
                 format!("unpack_half4({name}[{index}])")

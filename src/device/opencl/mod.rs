@@ -7,6 +7,7 @@
 //! | `query` | which devices there are, and their limits |
 //! | `memory` | buffers and images, copies, mapping |
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
+//! | `half` | half arithmetic on drivers that do not list it, tried once |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
 //! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `staging` | pinned host memory, and the queues of copies that overlap other work |
@@ -24,6 +25,7 @@ mod arguments;
 mod call;
 mod command_buffer;
 mod compile;
+mod half;
 mod loader;
 mod memory;
 mod order;
@@ -82,6 +84,8 @@ struct Inner {
     programs: Mutex<HashMap<String, Arc<Owned<Program>>>>,
     /// `cl_khr_command_buffer`, where it is offered.
     command_buffers: Option<command_buffer::Functions>,
+    /// Whether a driver that does not list half arithmetic has it, once that was tried.
+    halves: std::sync::OnceLock<std::result::Result<(), String>>,
     /// Compiled kernels on disk.
     cache: Mutex<Option<KernelCache>>,
     /// Memory for the copies of runs, where that is worth it.
@@ -206,6 +210,7 @@ impl OpenClDevice {
             address_bits: query::address_bits(id.id())?,
             order: Order::default(),
             programs: Mutex::default(),
+            halves: std::sync::OnceLock::new(),
             cache: Mutex::new(KernelCache::standard()),
             timing: Mutex::default(),
             staging: staging::Staging::of(&id, own_queue),

@@ -62,6 +62,8 @@ struct Inner {
     limits: ::wgpu::Limits,
     /// Whether shaders get wgpu's bounds checks and loop bounds.
     checked_shaders: bool,
+    /// Whether work-group memory is zeroed.
+    zeroed_memory: bool,
     /// Compiled kernels, by their text.
     pipelines: Mutex<HashMap<pipeline::Key, RawPipeline>>,
     /// Compiled kernels on disk.

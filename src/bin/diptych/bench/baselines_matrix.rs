@@ -9,10 +9,9 @@ use super::subject::Target;
 use anyhow::{Result, ensure};
 use diptych::device::{Buffer, Device, Dispatch, Pipeline, Resource, family};
 use diptych::emit::{Access, Interface, Operand, Param, ParamType, Scalar};
-use diptych::limits::MatrixUnit;
 use diptych::tune::clock::Clock;
 use diptych::tune::quirks::Policy;
-use diptych::{Limits, Memory};
+use diptych::{Limits, MatrixUnit, Memory};
 
 /// Invocations: so many work-groups that the last ones, which do not fill a large GPU, do not count.
 const INVOCATIONS: u32 = 1 << 20;
