@@ -1,12 +1,12 @@
 //! The 1x1 convolution: `[n h w, c] x [c, oc]`.
 
-use super::blocks::cut_product;
+use super::blocks::cut_panels;
 use super::check_len;
-use super::product::{Factors, Matrix, multiply};
+use super::panels::{Panels, Rows};
 use super::tail::Tail;
+use super::tile::for_each_tile;
 use crate::error::Result;
 use crate::ops::pointwise::PointwiseOp;
-use rayon::prelude::*;
 
 /// A 1x1 convolution with its constants, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -47,8 +47,7 @@ pub(super) struct RowProduct {
     rows: usize,
     depth: usize,
     columns: usize,
-    /// `depth x columns`: the order in which the product reads them without repacking.
-    weights: Vec<f32>,
+    panels: Panels,
     tail: Tail,
 }
 
@@ -63,27 +62,34 @@ impl RowProduct {
         tail: Tail,
     ) -> Result<Self> {
         check_len(op, "weights", weights.len(), depth * columns)?;
-        let mut transposed = vec![0.0; weights.len()];
-        transpose(weights, depth, &mut transposed);
-        Ok(RowProduct { op, rows, depth, columns, weights: transposed, tail })
+        let panels = Panels::new(depth, columns, weights, tail.bounds().map(|(bias, _)| bias));
+        Ok(RowProduct { op, rows, depth, columns, panels, tail })
     }
 
     pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        let RowProduct { op, rows, depth, columns, ref weights, ref tail } = *self;
+        let RowProduct { op, rows, depth, columns, ref panels, ref tail } = *self;
         check_len(op, "src", src.len(), rows * depth)?;
         check_len(op, "dst", dst.len(), rows * columns)?;
         tail.check_residual(residual, rows * columns)?;
 
-        let cut = cut_product(1, rows, depth + columns);
-        dst.par_chunks_mut(cut.rows * columns).enumerate().try_for_each(|(index, dst)| {
-            let (first, rows) = (index * cut.rows, dst.len() / columns);
-            let src = src.get(first * depth..).unwrap_or_default();
-            let lhs = Matrix { data: src, strides: [depth, 1] };
-            let rhs = Matrix { data: weights, strides: [columns, 1] };
-            multiply([rows, columns, depth], dst, columns, lhs, rhs, Factors::PLAIN, cut.parallelism)?;
-            tail.apply(dst, columns, residual.and_then(|residual| residual.get(first * columns..)));
-            Ok(())
-        })
+        let cut = cut_panels(rows, depth, columns, panels.width());
+        for_each_tile(dst, columns, cut, |[row, column], mut tile| {
+            let rows = Rows {
+                src: src.get(row * depth..).unwrap_or_default(),
+                first: 0,
+                lines: 1,
+                line_stride: 0,
+                per_line: tile.rows(),
+                row_stride: depth,
+                taps: &[0],
+                values: depth,
+            };
+            let residual = residual.and_then(|residual| residual.get(row * columns + column..));
+            let part = column..columns.min(column + cut.columns);
+            panels.multiply(rows, part, &mut tile, 0, tail.finish(residual, columns));
+            tail.apply_after(&mut tile, column, residual, columns);
+        });
+        Ok(())
     }
 }
 
