@@ -37,6 +37,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("convert", "unpack"),
     pair!("convert", "unpack_parts"),
     pair!("depthwise", "direct"),
+    pair!("depthwise", "local"),
     pair!("depthwise", "micro"),
     pair!("depthwise", "multiplier"),
     pair!("depthwise", "rows"),
@@ -58,6 +59,7 @@ const SOLOS: &[Template] = &[
     solo!(cl, "convert", "unpack_image2d"),
     solo!(cl, "gemm", "image2d"),
     solo!(cl, "gemm", "matrix_ptx"),
+    solo!(cl, "gemm", "matrix_split_ptx"),
     solo!(wgsl, "gemm", "matrix"),
 ];
 
