@@ -8,6 +8,7 @@
 //! | `memory` | buffers and images, copies, mapping |
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
 //! | `half` | half arithmetic on drivers that do not list it, tried once |
+//! | `retarget` | instructions that only one architecture has |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
 //! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `staging` | pinned host memory, and the queues of copies that overlap other work |
@@ -31,6 +32,7 @@ mod memory;
 mod order;
 mod query;
 mod record;
+mod retarget;
 mod run;
 mod staging;
 
@@ -49,6 +51,7 @@ use crate::device::{
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
+use crate::limits::{self, MatrixUnit};
 use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
@@ -202,7 +205,7 @@ impl OpenClDevice {
         own_queue: bool,
     ) -> Result<Self> {
         let runtime = loader::load()?.runtime;
-        let inner = Inner {
+        let mut inner = Inner {
             command_buffers: command_buffer::Functions::of(runtime, &id),
             facts: family::facts(info.limits.family, &info.name),
             info,
@@ -219,6 +222,10 @@ impl OpenClDevice {
             own_queue,
             context,
         };
+        if let Some(MatrixUnit::Ptx { capability: 90, .. }) = inner.info.limits.matrix_unit {
+            let warp_groups = compile::takes_warp_groups(&inner, limits::WARP_GROUP_MEMORY);
+            inner.info.limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90, warp_groups });
+        }
         tracing::debug!("opened {}", inner.info);
         Ok(OpenClDevice { inner: Arc::new(inner) })
     }
