@@ -9,6 +9,7 @@
 //! | pointwise | the matrix product `[n h w, c] x [c, oc]` |
 //! | conv2d | windows gathered into rows, then one matrix product per group; a 1x1 window is a pointwise, one input channel per group a depthwise |
 //! | depthwise | vectors of channels, four pixels at a time |
+//! | separable | rows of the depthwise convolution, and their matrix product while a core's cache holds them |
 //! | gemm | the matrix product, with transposition, leading dimensions, `alpha` and `beta` |
 //!
 //! Work is cut into blocks of rows that fit a core's cache, run by rayon's current pool; the bias,
@@ -18,6 +19,7 @@ mod conv2d;
 mod depthwise;
 mod gemm;
 mod pointwise;
+mod separable;
 
 mod blocks;
 mod product;
@@ -27,6 +29,7 @@ pub use conv2d::Conv2dKernel;
 pub use depthwise::DepthwiseKernel;
 pub use gemm::GemmKernel;
 pub use pointwise::PointwiseKernel;
+pub use separable::{SeparableConstants, SeparableKernel};
 
 use crate::error::{Error, Result};
 

@@ -6,6 +6,7 @@ use super::product::{Factors, Matrix, multiply};
 use super::tail::Tail;
 use crate::error::Result;
 use crate::ops::pointwise::PointwiseOp;
+use gemm::Parallelism;
 use rayon::prelude::*;
 
 /// A 1x1 convolution with its constants, to run on the CPU as often as wanted.
@@ -69,21 +70,40 @@ impl RowProduct {
     }
 
     pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        let RowProduct { op, rows, depth, columns, ref weights, ref tail } = *self;
+        let RowProduct { op, rows, depth, columns, .. } = *self;
         check_len(op, "src", src.len(), rows * depth)?;
-        check_len(op, "dst", dst.len(), rows * columns)?;
-        tail.check_residual(residual, rows * columns)?;
+        self.check(residual, dst)?;
 
         let cut = cut_product(1, rows, depth + columns);
         dst.par_chunks_mut(cut.rows * columns).enumerate().try_for_each(|(index, dst)| {
-            let (first, rows) = (index * cut.rows, dst.len() / columns);
+            let first = index * cut.rows;
             let src = src.get(first * depth..).unwrap_or_default();
-            let lhs = Matrix { data: src, strides: [depth, 1] };
-            let rhs = Matrix { data: weights, strides: [columns, 1] };
-            multiply([rows, columns, depth], dst, columns, lhs, rhs, Factors::PLAIN, cut.parallelism)?;
-            tail.apply(dst, columns, residual.and_then(|residual| residual.get(first * columns..)));
-            Ok(())
+            self.block(first, src, residual, dst, cut.parallelism)
         })
+    }
+
+    /// Refuses a residual or a destination of another length than the shapes say.
+    pub(super) fn check(&self, residual: Option<&[f32]>, dst: &[f32]) -> Result<()> {
+        check_len(self.op, "dst", dst.len(), self.rows * self.columns)?;
+        self.tail.check_residual(residual, self.rows * self.columns)
+    }
+
+    /// The rows from row `first` on, as many as `dst` holds, of which `src` is the left operand.
+    pub(super) fn block(
+        &self,
+        first: usize,
+        src: &[f32],
+        residual: Option<&[f32]>,
+        dst: &mut [f32],
+        parallelism: Parallelism,
+    ) -> Result<()> {
+        let RowProduct { depth, columns, ref weights, ref tail, .. } = *self;
+        let rows = dst.len() / columns;
+        let lhs = Matrix { data: src, strides: [depth, 1] };
+        let rhs = Matrix { data: weights, strides: [columns, 1] };
+        multiply([rows, columns, depth], dst, columns, lhs, rhs, Factors::PLAIN, parallelism)?;
+        tail.apply(dst, columns, residual.and_then(|residual| residual.get(first * columns..)));
+        Ok(())
     }
 }
 

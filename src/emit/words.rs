@@ -262,6 +262,18 @@ impl Words {
         Ok(steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value)))
     }
 
+    /// The statements on the accumulator variable `x` of a window's sum, which is multiplied next.
+    pub(crate) fn between(&self, x: &str, slice: &str) -> Result<Vec<String>, String> {
+        let Some(between) = &self.spec.between else {
+            return Err(format!("{} has no sum before its last", self.spec.op));
+        };
+        let bias = match between.bias {
+            true => self.load4(Operand::WindowBias.name(), slice, "", "")?,
+            false => String::new(),
+        };
+        Ok(between.statements(x, &bias, "", "", &|value| self.constant4(value)))
+    }
+
     /// The named constants, one a line, last the work-group's extents where `template` names them.
     pub(crate) fn constants(&self, template: &str) -> String {
         let [x, y, z] = self.spec.work_group;

@@ -4,6 +4,7 @@
 mod cpu;
 mod device;
 mod draft;
+pub(crate) mod fusing;
 mod offload;
 mod picks;
 mod profile;
@@ -11,7 +12,9 @@ mod resources;
 pub(crate) mod siblings;
 mod stages;
 mod stream;
+mod units;
 
+pub use fusing::Fusing;
 pub use profile::{NodeTime, Profile};
 pub use stages::StageTimes;
 pub use stream::Stream;
@@ -91,6 +94,8 @@ pub struct SessionOptions {
     pub tuning: Tuning,
     /// How a kernel is picked among those that can run a node.
     pub pick: Picking,
+    /// Whether a depthwise convolution and the 1x1 convolution behind it run as one kernel.
+    pub fuse: Fusing,
     /// Kernels chosen by hand, by node name; the others are picked.
     pub choices: BTreeMap<String, Choice>,
 }
@@ -157,7 +162,7 @@ impl Session {
                 .collect()
         };
         let runner = match &context.engine {
-            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &picks::on_cpu(graph, &options)?)?),
+            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {

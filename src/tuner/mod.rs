@@ -38,6 +38,7 @@ pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
         crate::graph::Problem::Conv2d(op) => Problem::Conv2d(op),
         crate::graph::Problem::Depthwise(op) => Problem::Depthwise(op),
         crate::graph::Problem::Pointwise(op) => Problem::Pointwise(op),
+        crate::graph::Problem::Separable(op) => Problem::Separable(op),
         // Matrices are stored as f32 in a graph whatever the convolutions use.
         crate::graph::Problem::Gemm(op) => {
             Problem::Gemm(crate::ops::gemm::GemmOp { precision: Precision::F32, ..op })

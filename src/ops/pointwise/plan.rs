@@ -140,13 +140,7 @@ impl Op for PointwiseOp {
                 let sources = problem.input.slices();
                 if choice.variant == "split" {
                     let slices = problem.output.slices();
-                    let mut out = vec![0.0; split::padded(sources, choice.tile) * slices * 16];
-                    for (o, row) in data.chunks_exact(inputs).enumerate() {
-                        for (k, &weight) in row.iter().enumerate() {
-                            out[4 * slices * k + o] = weight;
-                        }
-                    }
-                    return Ok(out);
+                    return Ok(spec::pack_rows(data, inputs, slices, split::padded(sources, choice.tile)));
                 }
                 let mut out = vec![0.0; slices * sources * 16];
                 for (o, row) in data.chunks_exact(inputs).enumerate() {
