@@ -1,7 +1,7 @@
 //! A matrix product on the best device of this machine: `cargo run --release --example hello_gemm`.
 //!
 //! Options: the size n (default 1024), the backend (auto, wgpu, opencl, cpu), and the precision (f32;
-//! f16s: operands stored in f16, sums in f32; f16).
+//! tf32 and splitf16: f32 that matrix units may round; f16s: operands stored in f16, sums in f32; f16).
 
 use diptych::emit::Operand;
 use diptych::ops::gemm::GemmOp;
@@ -15,9 +15,11 @@ fn main() -> anyhow::Result<()> {
     let context = Context::new(backend)?;
     let precision = match arguments.next().as_deref() {
         None | Some("f32") => Precision::F32,
+        Some("tf32") => Precision::Tf32,
+        Some("splitf16") => Precision::SplitF16,
         Some("f16s") => Precision::F16Storage,
         Some("f16") => Precision::F16,
-        Some(other) => anyhow::bail!("precision {other:?}, wanted f32, f16s or f16"),
+        Some(other) => anyhow::bail!("precision {other:?}, wanted f32, tf32, splitf16, f16s or f16"),
     };
     println!("{}", context.info());
 

@@ -65,16 +65,37 @@ impl fmt::Display for DType {
 
 /// What feature maps and weights are stored as, and what products are summed in.
 ///
-/// | precision | storage | products and sums | needs |
-/// |---|---|---|---|
-/// | `F32` | f32 | f32 | nothing |
-/// | `F16Storage` | f16 | f32 | nothing: halves are packed in pairs where the device has no f16 |
-/// | `F16` | f16 | f16 | native half arithmetic |
+/// | precision | storage | products | sums | needs |
+/// |---|---|---|---|---|
+/// | `F32` | f32 | f32 | f32 | nothing |
+/// | `Tf32` | f32 | of tf32, where there are matrix units, else f32 | f32 | nothing |
+/// | `SplitF16` | f32 | three of f16, where there are matrix units, else f32 | f32 | nothing |
+/// | `F16Storage` | f16 | f32 | f32 | nothing: halves are packed in pairs where the device has no f16 |
+/// | `F16` | f16 | f16 | f16 | native half arithmetic |
+///
+/// `Tf32` and `SplitF16` are permissions: products of f32 matrices *may* be computed less precisely,
+/// on units that multiply small matrices, and every kernel of `F32` is allowed as well. So they run
+/// on any device and for any op, never less precisely than said and, where nothing is gained, as
+/// precisely as `F32`. `F32` itself never uses such a unit. The label of a kernel says what it computes
+/// in: `gemm_tiled_f32` may serve a product in `Tf32`, `gemm_matrix_ptx_tf32` never one in `F32`.
+///
+/// With `Tf32` each operand keeps its range and loses all but ten bits of its mantissa: it is off by less than
+/// `2^-10` of itself, a product by less than `2^-9`. With `SplitF16` an operand `x` is the sum of the half
+/// `h` nearest to it and the half nearest to the rest, `l = 2^-11 f16(2^11 (x - h))`, which is off by
+/// at most `2^-23 abs(x)`, or `2^-36` if `abs(x) < 2^-14`; the product of two `l` is left out, so a
+/// product is off by at most `2^-21` of itself, eight times as much as in f32 (Ootomo and Yokota,
+/// *Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+/// performance*, 2022). Halves end at 65504: where a row of A or a column of B holds a value of 65520 or
+/// more, all results of that row or column are NaN if a matrix unit computes them, never a wrong number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
     /// f32 storage and arithmetic.
     #[default]
     F32,
+    /// f32 storage; matrix units may round the operands to ten bits of mantissa.
+    Tf32,
+    /// f32 storage; matrix units may multiply each operand as the sum of two halves.
+    SplitF16,
     /// f16 storage, f32 arithmetic.
     F16Storage,
     /// f16 storage and arithmetic.
@@ -82,10 +103,14 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Every precision.
+    pub const ALL: [Precision; 5] =
+        [Precision::F32, Precision::Tf32, Precision::SplitF16, Precision::F16Storage, Precision::F16];
+
     /// What feature maps and packed weights are stored as.
     pub const fn storage(self) -> DType {
         match self {
-            Precision::F32 => DType::F32,
+            Precision::F32 | Precision::Tf32 | Precision::SplitF16 => DType::F32,
             Precision::F16Storage | Precision::F16 => DType::F16,
         }
     }
@@ -93,8 +118,27 @@ impl Precision {
     /// What products are summed in.
     pub const fn accumulator(self) -> DType {
         match self {
-            Precision::F32 | Precision::F16Storage => DType::F32,
+            Precision::F32 | Precision::Tf32 | Precision::SplitF16 | Precision::F16Storage => DType::F32,
             Precision::F16 => DType::F16,
+        }
+    }
+
+    /// What a kernel that uses no matrix unit computes in where this precision is asked for.
+    #[must_use]
+    pub const fn without_matrix_units(self) -> Self {
+        match self {
+            Precision::Tf32 | Precision::SplitF16 => Precision::F32,
+            Precision::F32 | Precision::F16Storage | Precision::F16 => self,
+        }
+    }
+
+    /// What matrix products in a graph compute in where this precision is asked for: their operands
+    /// are stored in f32.
+    #[must_use]
+    pub(crate) const fn of_rows(self) -> Self {
+        match self {
+            Precision::F16Storage | Precision::F16 => Precision::F32,
+            Precision::F32 | Precision::Tf32 | Precision::SplitF16 => self,
         }
     }
 }
@@ -103,6 +147,8 @@ impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::SplitF16 => "splitf16",
             Precision::F16Storage => "f16s",
             Precision::F16 => "f16",
         })

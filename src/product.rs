@@ -86,7 +86,7 @@ impl MatrixProduct {
     /// column, and are wanted exactly where `op.epilogue` says so.
     ///
     /// # Errors
-    /// If the precision is not f32 and the context is the CPU, `bias` or `slope` do not fit the epilogue, no kernel serves
+    /// If the precision stores halves and the context is the CPU, `bias` or `slope` do not fit the epilogue, no kernel serves
     /// the product on this device, or the API has no host-visible memory that kernels can use.
     pub fn new(
         context: &Context,
@@ -109,7 +109,7 @@ impl MatrixProduct {
         }
         operands.push(Operand::C);
         let Some(device) = context.device() else {
-            if op.precision != Precision::F32 {
+            if op.precision.storage() != DType::F32 {
                 return Err(Error::unsupported(
                     format!("a matrix product in {} on the CPU", op.precision),
                     "the CPU stores and computes in f32",
@@ -309,7 +309,7 @@ fn upload(device: &dyn Device, data: &[f32]) -> Result<Resource> {
 
 /// The image of a row-major B, and the recording that fills it from the buffer.
 fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recording, Resource)> {
-    if op.precision != Precision::F32 {
+    if op.precision.storage() != DType::F32 {
         return Err(Error::unsupported(
             format!("gemm image2d in {}", op.precision),
             "the image is made from rows of f32",

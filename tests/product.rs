@@ -4,8 +4,8 @@ use diptych::emit::Operand;
 use diptych::ops::gemm::{GemmOp, oracle};
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Backend, Bits, Context, Conv2d, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding, Pointwise,
-    Precision, ProductOptions, Shape,
+    Activation, Backend, Bits, Context, Conv2d, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding,
+    Pointwise, Precision, ProductOptions, Shape,
 };
 
 fn contexts() -> Vec<Context> {
@@ -74,6 +74,48 @@ fn a_product_with_leading_dimensions_and_beta_is_right_in_both_memories() {
             Err(error @ diptych::Error::Unsupported { .. }) => println!("{}: {error}", context.info()),
             Err(error) => panic!("{}: {error}", context.info()),
         }
+    }
+}
+
+/// A product of `precision` with `a` in one place of A, and how far each result is from the oracle in
+/// units of the tolerance.
+fn errors(context: &Context, precision: Precision, a_17: f32) -> (String, Vec<f64>) {
+    let op = GemmOp::new(64, 96, 48, 1, &Gemm::default(), false, false, precision).expect("extents");
+    let product = MatrixProduct::new(context, op, None, None, ProductOptions::default()).expect("a product");
+    let (mut a, b) = (pattern(op.elements_a(), 1), pattern(op.elements_b(), 2));
+    a[17] = a_17;
+    product.write(Operand::A, |data| data.copy_from_slice(&a)).expect("A");
+    product.write(Operand::B, |data| data.copy_from_slice(&b)).expect("B");
+    product.run().expect("a run");
+    let wanted = oracle(&op, &a, &b, None, None, None, None);
+    let tolerance = |index| wanted.tolerance(index, Activation::None, 0.0, precision, None);
+    let found = product.read(Operand::C, |found| found.to_vec()).expect("C");
+    let off = |(index, &found): (usize, &f32)| (f64::from(found) - wanted.value[index]) / tolerance(index);
+    (product.kernel().to_owned(), found.iter().enumerate().map(off).collect())
+}
+
+#[test]
+fn a_product_that_may_use_matrix_units_runs_everywhere_and_says_what_it_computes_in() {
+    for context in contexts() {
+        let units = context.device().and_then(|device| device.info().limits.matrix_unit);
+        for precision in [Precision::F32, Precision::Tf32, Precision::SplitF16] {
+            let (kernel, errors) = errors(&context, precision, 0.5);
+            println!("{}: {precision} by {kernel}", context.info());
+            assert!(errors.iter().all(|error| error.abs() <= 1.0), "{} {kernel}", context.info());
+            let exact = kernel.contains("_f32");
+            let rounded = kernel.contains(&format!("_{precision}"));
+            assert!(exact || (units.is_some() && rounded), "{} {precision}: {kernel}", context.info());
+        }
+    }
+}
+
+#[test]
+fn a_value_beyond_the_range_of_halves_never_gives_a_wrong_number() {
+    for context in contexts() {
+        let (kernel, errors) = errors(&context, Precision::SplitF16, 1e5);
+        let of_its_row = |error: &f64| error.abs() <= 1.0 || (error.is_nan() && !kernel.contains("_f32"));
+        assert!(errors[..96].iter().all(of_its_row), "{} {kernel}: {errors:?}", context.info());
+        assert!(errors[96..].iter().all(|error| error.abs() <= 1.0), "{} {kernel}", context.info());
     }
 }
 

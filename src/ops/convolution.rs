@@ -104,7 +104,8 @@ impl Convolution {
             before: [rows.before, columns.before],
             groups,
             epilogue,
-            precision,
+            // No convolution has a kernel for matrix units.
+            precision: precision.without_matrix_units(),
         })
     }
 

@@ -20,7 +20,16 @@
 //! Matrix instructions, which multiply stored f16 and sum in f32, add the running sum and a block of
 //! products at once: they align them to the largest and cut off what lies below (Fasi, Higham,
 //! Mikaitis and Pranesh, *Numerical behavior of NVIDIA tensor cores*, 2021). Each addend loses at most
-//! one ULP of the largest, so with blocks of eight or more the running sum counts as `n / 8` terms.
+//! one ULP of the largest, so with blocks of eight or more the running sum counts as `n / 8` terms; with
+//! tf32 operands, in blocks of four or more, as `n / 4`.
+//!
+//! **Rounded operands.** Those of [`Precision::Tf32`], rounded or cut to ten bits, are off by less than
+//! `2^-10` each: `gamma(2, 2^-10) * magnitude`. Of [`Precision::SplitF16`], `x = h + l + e`: the rest
+//! `x - h` is exact and at most `v16 abs(x)`, and `e` is its rounding, at most `v16^2 abs(x)`. The product
+//! of two `l`, at most `v16^2` of the whole, is left out. Together, to the second order, a product is off
+//! by `gamma(3, v16^2)` of itself. The `2 n` products of an `h` and an `l` are summed by themselves, with
+//! `gamma(2 n + 2 n / 8 + 2, v)` of at most `2 v16` times the magnitude, and join the sum in one more
+//! operation. Operands are taken to be zero or no less than `2^-14`.
 //!
 //! **The activation itself**, with the larger of the two specifications' allowances (WGSL,
 //! *Floating Point Accuracy*; OpenCL C 3.0, *Relative Error as ULPs*, full profile):
@@ -77,9 +86,18 @@ impl Reference {
             DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
         };
 
-        let stored = gamma(2, store);
-        let blocks = if precision == Precision::F16Storage { self.terms.div_ceil(8) } else { 0 };
-        let relative = stored + (1.0 + stored) * gamma(self.terms + blocks + 2, unit);
+        let half = 2.0 * DType::F16.unit_roundoff();
+        // What the rounding of operands does to a product, and how often a matrix unit cuts a sum off.
+        let (rounded, blocks) = match precision {
+            Precision::F32 | Precision::F16 => (gamma(2, store), 0),
+            Precision::F16Storage => (gamma(2, store), self.terms.div_ceil(8)),
+            Precision::Tf32 => (gamma(2, half), self.terms.div_ceil(4)),
+            Precision::SplitF16 => {
+                let small = 2 * self.terms + self.terms.div_ceil(4);
+                (gamma(3, half * half) + 2.0 * half * gamma(small + 2, unit), self.terms.div_ceil(8) + 1)
+            }
+        };
+        let relative = rounded + (1.0 + rounded) * gamma(self.terms + blocks + 2, unit);
         let carried = self.carried.get(index).copied().unwrap_or_default();
         let rounding = (magnitude + carried) * relative + (2 * self.terms + 8) as f64 * tiny;
         let sum_error = rounding + carried;
@@ -257,9 +275,70 @@ mod tests {
         let tolerance = |precision| reference.tolerance(0, Activation::Relu6, 0.0, precision, None);
         assert!(error(f32_sum) <= tolerance(Precision::F16Storage));
         assert!(error(f16_sum) <= tolerance(Precision::F16));
-        assert!(tolerance(Precision::F32) < tolerance(Precision::F16Storage));
+        assert!(tolerance(Precision::F32) < tolerance(Precision::SplitF16));
+        assert!(tolerance(Precision::SplitF16) < tolerance(Precision::Tf32));
+        assert!(tolerance(Precision::Tf32) < tolerance(Precision::F16Storage));
         assert!(tolerance(Precision::F16Storage) < tolerance(Precision::F16));
         assert!(error(f32_sum) > tolerance(Precision::F32));
+    }
+
+    /// Cut to ten bits of mantissa.
+    fn tf32(value: f32) -> f32 {
+        f32::from_bits(value.to_bits() & !0x1fff)
+    }
+
+    /// `value` as a half and 2048 times the rest of it as a half.
+    fn split(value: f32) -> [f32; 2] {
+        let half = |value: f32| half::f16::from_f32(value).to_f32();
+        [half(value), half(2048.0 * (value - half(value)))]
+    }
+
+    fn dot(x: &[f32], w: &[f32]) -> f32 {
+        x.iter().zip(w).map(|(x, w)| x * w).sum()
+    }
+
+    /// The sum of three products of halves.
+    fn split_dot(x: &[f32], w: &[f32]) -> f32 {
+        let parts = |values: &[f32], part: usize| values.iter().map(|&v| split(v)[part]).collect::<Vec<_>>();
+        let [(x_high, x_low), (w_high, w_low)] = [x, w].map(|values| (parts(values, 0), parts(values, 1)));
+        dot(&x_high, &w_high) + (dot(&x_high, &w_low) + dot(&x_low, &w_high)) / 2048.0
+    }
+
+    #[test]
+    fn operands_for_matrix_units_stay_within_their_bounds_and_need_them() {
+        for (len, scale) in [(1, 1.0), (7, 1e3), (64, 1e-3), (1000, 1.0)] {
+            let mut beyond = [0, 0];
+            for seed in 0..50 {
+                let x: Vec<f32> = noise(seed, len).iter().map(|x| scale * (x + 0.1 * x.signum())).collect();
+                let w: Vec<f32> = noise(seed + 900, len).iter().map(|w| w + 0.1 * w.signum()).collect();
+                let reference = exact(&x, &w, 0.0, Activation::None, 0.0, 0.0);
+                let tolerance = |precision| reference.tolerance(0, Activation::None, 0.0, precision, None);
+                let error = |sum: f32| (f64::from(sum) - reference.value[0]).abs();
+                let cut = |values: &[f32]| values.iter().map(|&value| tf32(value)).collect::<Vec<_>>();
+                let [rough, fine] = [dot(&cut(&x), &cut(&w)), split_dot(&x, &w)];
+                assert!(error(rough) <= tolerance(Precision::Tf32), "tf32, {len} terms, seed {seed}");
+                assert!(error(fine) <= tolerance(Precision::SplitF16), "split, {len} terms, seed {seed}");
+                // What is left out matters: a half alone, or a rounded one, is caught.
+                let halves = |values: &[f32]| values.iter().map(|&v| split(v)[0]).collect::<Vec<_>>();
+                beyond[0] += usize::from(error(rough) > tolerance(Precision::SplitF16));
+                beyond[1] +=
+                    usize::from(error(dot(&halves(&x), &halves(&w))) > tolerance(Precision::SplitF16));
+            }
+            assert!(len > 64 || beyond.iter().all(|&count| count > 30), "{len} terms: {beyond:?}");
+        }
+    }
+
+    #[test]
+    fn a_split_value_is_off_by_a_share_of_2_to_the_minus_23_or_by_2_to_the_minus_36() {
+        for (index, noise) in noise(11, 20_000).into_iter().enumerate() {
+            let value = noise * f32::powi(2.0, 16 - (index % 40) as i32) * (1.0 - f32::EPSILON);
+            let [high, low] = split(value).map(f64::from);
+            let error = (high + low / 2048.0 - f64::from(value)).abs();
+            let bound = (f64::from(value.abs()) / f64::from(1 << 23)).max(f64::powi(2.0, -36));
+            assert!(value.abs() >= 65520.0 || error <= bound, "{value}: {error} > {bound}");
+        }
+        let [high, low] = split(65520.0);
+        assert!((high + low / 2048.0).is_nan(), "{high} and {low}");
     }
 
     #[test]

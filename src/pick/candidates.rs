@@ -59,7 +59,10 @@ fn candidate(
         layout: if maps == Layout::C4 { layout(op.name(), variant.name) } else { maps },
     };
     match first_launch(op, variant, maps, limits) {
-        Ok(launch) => Candidate { kernel, tensors: ends(&launch, precision), obstacle: None },
+        Ok(launch) => {
+            let kernel = KernelPlace { precision: launch.spec.precision, ..kernel };
+            Candidate { kernel, tensors: ends(&launch, precision), obstacle: None }
+        }
         Err(reason) => Candidate { kernel, tensors: [precision.storage(); 2], obstacle: Some(reason) },
     }
 }

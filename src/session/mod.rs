@@ -85,8 +85,8 @@ pub enum Picking {
 /// How a session runs its network.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
-    /// Storage and arithmetic of the convolutions on a GPU. The CPU backend computes in f32, and
-    /// so do matrix products in a graph.
+    /// Storage and arithmetic on a GPU. The CPU backend computes in f32; matrix products in a graph
+    /// store f32 in every precision.
     pub precision: Precision,
     /// Where work-groups come from, where the record has nothing.
     pub work_group: WorkGroup,
@@ -167,7 +167,7 @@ impl Session {
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
-                    let mut tuner = tuner.precision(options.precision).budget(*budget);
+                    let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
                     if let Some(journal) = journal_of(database)? {
                         tuner = tuner.journal(journal);
                     }

@@ -94,8 +94,11 @@ pub(super) fn picks(
 fn candidates(graph: &Graph, unit: &Unit<'_>, storage: Precision, limits: &Limits) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     let precisions = [Precision::F32, Precision::F16Storage, Precision::F16];
-    // The session's own first: of equal grades the first counts.
-    let same = |precision: &Precision| *precision != storage && precision.storage() == storage.storage();
+    // The session's own first: of equal grades the first counts. What may use matrix units has the
+    // kernels of f32 among its own.
+    let alone = storage.without_matrix_units() != storage;
+    let same =
+        |precision: &Precision| !alone && *precision != storage && precision.storage() == storage.storage();
     for precision in [storage].into_iter().chain(precisions.into_iter().filter(same)) {
         let problem = problem_of(&unit.problem(graph, precision)?);
         if problem.op().precision() != precision && precision != storage {

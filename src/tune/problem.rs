@@ -11,7 +11,7 @@
 use crate::cpu::{
     Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel, SeparableConstants, SeparableKernel,
 };
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Bits, Epilogue, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -292,7 +292,7 @@ impl Expectation {
         let values = problem.on_cpu(operands)?;
         let places = problem.places();
         if let Problem::Convert(_) = problem {
-            let store = if problem.precision() == Precision::F32 { 0.0 } else { 1e-3 };
+            let store = if problem.precision().storage() == DType::F32 { 0.0 } else { 1e-3 };
             let exact = |[place, stored]: [usize; 2]| {
                 let value = values.get(place).copied().unwrap_or_default();
                 (stored, value, store * f64::from(value.abs()))

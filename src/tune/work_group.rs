@@ -104,7 +104,13 @@ pub(crate) fn untuned_of(
     limits: &Limits,
 ) -> Result<Choice> {
     // A depthwise window is short: its loads are in flight together, and few invocations suffice.
-    let enough = enough_invocations(limits) / if op.name() == "depthwise" { 4 } else { 1 };
+    // Work-groups of `separable` that share pixels sum the windows again: better few and large.
+    let share = match op.name() {
+        "depthwise" => 4,
+        "separable" => 2,
+        _ => 1,
+    };
+    let enough = enough_invocations(limits) / share;
     let mut best: Option<(u64, Choice)> = None;
     let mut refused = Vec::new();
     for (variant, tile) in op.space(limits).into_iter().filter(|(variant, _)| wanted(variant)) {

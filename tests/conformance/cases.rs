@@ -58,7 +58,8 @@ impl Case {
             let op = self.problem.op();
             let made_for = made_for(op, variant, tile, limits);
             // Many tiles with long texts: each case meets the first and every third.
-            if matches!(variant, "tiled" | "staged") && !first && !(index + self.name.len()).is_multiple_of(3) {
+            if matches!(variant, "tiled" | "staged") && !first && !(index + self.name.len()).is_multiple_of(3)
+            {
                 continue;
             }
             if made_for.is_empty() {

@@ -109,9 +109,10 @@ impl Problem {
         let canaries = |len: usize| vec![f32::from_ne_bytes(CANARY); len];
         let given = operands.get(&binding.operand);
         Ok(match (self, binding.operand) {
-            (_, Operand::Weights | Operand::Bias | Operand::Slope | Operand::Window | Operand::WindowBias) => {
-                self.op().pack(choice, binding.operand, given.expect("a constant of the op"))?
-            }
+            (
+                _,
+                Operand::Weights | Operand::Bias | Operand::Slope | Operand::Window | Operand::WindowBias,
+            ) => self.op().pack(choice, binding.operand, given.expect("a constant of the op"))?,
             (Problem::Convert(op), Operand::Dst) => canaries(op.to.elements(&op.shape)),
             (Problem::Convert(_), _) => given.expect("a source").clone(),
             // With beta 0 nothing may be read, so all of it is NaN.

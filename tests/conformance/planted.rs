@@ -119,7 +119,7 @@ fn mistakes() -> Vec<Mistake> {
         ("a subtracted bias", pointwise(plain), "direct", [1, 1, 1], "+ bias[", "- bias["),
         ("a pixel beyond the plane", pointwise(plain), "micro", [4, 2, 1], "pixel + 1u < @plane", "true"),
         ("nothing written", pointwise(plain), "micro", [4, 2, 1], "n >= @batch", "n < @batch"),
-        ("no check of the upper border", separable(1), "staged", [2, 1, 1], "on0 && inside1", "inside1"),
+        ("no check of the last row", separable(1), "staged", [2, 1, 1], "on3 && inside1", "inside1"),
         ("a row of another output", separable(2), "staged", [2, 1, 1], "(v2_1, k0_1,", "(v1_1, k0_1,"),
         ("a forgotten activation", separable(1), "staged", [1, 1, 1], "mid0 = max(", "mid0 = min("),
         ("an input slice of another chunk", separable(1), "staged", [1, 1, 1], "first + own", "own"),

@@ -10,7 +10,7 @@ use diptych::ops::separable::{SeparableInputs, SeparableOp};
 use diptych::ops::{
     Convolution, Inputs, Op, Reference, conv2d, convert, depthwise, gemm, pointwise, separable,
 };
-use diptych::{Activation, Epilogue, Layout, Precision, Shape};
+use diptych::{Activation, DType, Epilogue, Layout, Precision, Shape};
 use std::collections::BTreeMap;
 
 /// An op of concrete shapes.
@@ -50,7 +50,7 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
 /// Values in [-1, 1) of full f32 precision, or exact in f16 where the problem stores halves.
 fn values(precision: Precision, seed: u64, len: usize) -> Vec<f32> {
     let mut values = noise(seed, len);
-    if precision == Precision::F32 {
+    if precision.storage() == DType::F32 {
         let fine = noise(seed + 77, len);
         values.iter_mut().zip(fine).for_each(|(value, fine)| *value += fine / 1024.0);
     }

@@ -80,6 +80,8 @@ enum Language {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PrecisionName {
     F32,
+    Tf32,
+    Splitf16,
     F16s,
     F16,
 }
@@ -94,6 +96,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 fn emit(arguments: &Arguments) -> Result<String> {
     let precision = match arguments.precision {
         PrecisionName::F32 => Precision::F32,
+        PrecisionName::Tf32 => Precision::Tf32,
+        PrecisionName::Splitf16 => Precision::SplitF16,
         PrecisionName::F16s => Precision::F16Storage,
         PrecisionName::F16 => Precision::F16,
     };

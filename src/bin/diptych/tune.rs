@@ -99,6 +99,10 @@ impl LayoutName {
 pub(crate) enum PrecisionName {
     /// f32 storage and arithmetic.
     F32,
+    /// f32 storage; matrix units may round matrices to ten bits of mantissa.
+    Tf32,
+    /// f32 storage; matrix units may multiply matrices as sums of two halves.
+    Splitf16,
     /// f16 storage, f32 arithmetic.
     F16s,
     /// f16 storage and arithmetic.
@@ -109,6 +113,8 @@ impl PrecisionName {
     pub(crate) fn precision(self) -> Precision {
         match self {
             PrecisionName::F32 => Precision::F32,
+            PrecisionName::Tf32 => Precision::Tf32,
+            PrecisionName::Splitf16 => Precision::SplitF16,
             PrecisionName::F16s => Precision::F16Storage,
             PrecisionName::F16 => Precision::F16,
         }

@@ -48,6 +48,7 @@ impl ConvertOp {
                 "two layouts that differ, at least one of them c4 or image2d",
             ));
         }
+        let precision = precision.without_matrix_units();
         Ok(ConvertOp { shape, from, to, precision, parts: [0; MOST_PARTS] })
     }
 

@@ -81,6 +81,14 @@ impl Staging {
     }
 }
 
+/// The precision in which `variant` multiplies on a matrix unit, if it does.
+pub(super) fn multiplies(variant: &str) -> Option<Precision> {
+    match variant {
+        "matrix" | "matrix_ptx" => Some(Precision::F16Storage),
+        _ => None,
+    }
+}
+
 /// The work-groups that suit the matrix kernels, the default first: on an H200 `matrix` is fastest
 /// with eight waves of its largest tile.
 pub(super) fn work_groups(variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
@@ -96,11 +104,9 @@ pub(super) fn work_groups(variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]
 impl GemmOp {
     /// Why the device or the operands have no use for `variant`, if so.
     pub(super) fn matrix_obstacle(&self, variant: &str, limits: &Limits) -> Option<String> {
-        if self.precision != Precision::F16Storage {
-            return Some(format!(
-                "it multiplies halves and sums in f32, the precision is {}",
-                self.precision
-            ));
+        let multiplies = multiplies(variant).unwrap_or_default();
+        if self.precision != multiplies {
+            return Some(format!("it computes in {multiplies}, the precision is {}", self.precision));
         }
         match (variant, limits.matrix_unit) {
             ("matrix", Some(MatrixUnit::Cooperative { subgroup: WAVE })) => {}

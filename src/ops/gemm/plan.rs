@@ -260,7 +260,11 @@ impl Op for GemmOp {
             _ => {}
         }
         let interface = spec::interface(self.bindings(choice.variant), &params);
-        let mut kernel = spec::kernel(OP, choice, constants, self.precision, self.epilogue, interface);
+        let precision = match matrix::multiplies(choice.variant) {
+            Some(precision) => precision,
+            None => self.precision.without_matrix_units(),
+        };
+        let mut kernel = spec::kernel(OP, choice, constants, precision, self.epilogue, interface);
         kernel.native_half |= choice.variant == "matrix";
         Ok(Launch {
             spec: kernel,

@@ -45,8 +45,7 @@ impl Op for SeparableOp {
     /// one below the other; the tile's second extent is slices, its third the layers that share the
     /// sum over the input channels, and the work-group must be as deep.
     ///
-    /// An untuned session takes the first entry that fills the device: without layers as long as
-    /// there are outputs enough.
+    /// An untuned session takes the first entry that fills the device: as few layers as do.
     fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
         let problem = &self.depthwise;
         let span = |rows: u32| {
@@ -56,9 +55,9 @@ impl Op for SeparableOp {
             return Vec::new();
         }
         let tiles = TILES.into_iter().filter(|[rows, _]| span(*rows) <= MAX_ROWS);
-        let layers = LAYERS.into_iter().filter(|&layers| layers as usize <= self.pointwise.input.slices());
-        let tiles: Vec<[u32; 2]> = tiles.collect();
-        layers.flat_map(|layers| tiles.iter().map(move |&[x, y]| ("staged", [x, y, layers]))).collect()
+        let slices = self.pointwise.input.slices();
+        let layers = || LAYERS.into_iter().filter(|&layers| layers as usize <= slices);
+        tiles.flat_map(|[x, y]| layers().map(move |layers| ("staged", [x, y, layers]))).collect()
     }
 
     fn grid(&self, _variant: &'static str, tile: [u32; 3]) -> [u32; 3] {

@@ -78,8 +78,8 @@ pub(super) struct Network<'m> {
 /// of a network of thirty layers.
 fn tolerance(precision: Precision) -> f64 {
     match precision {
-        Precision::F32 => 1e-3,
-        Precision::F16Storage | Precision::F16 => 5e-2,
+        Precision::F32 | Precision::SplitF16 => 1e-3,
+        Precision::Tf32 | Precision::F16Storage | Precision::F16 => 5e-2,
     }
 }
 
