@@ -32,6 +32,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "direct"),
     pair!("conv2d", "shallow"),
     pair!("conv2d", "split"),
+    pair!("conv2d", "tiled"),
     pair!("convert", "pack"),
     pair!("convert", "unpack"),
     pair!("convert", "unpack_parts"),
@@ -46,6 +47,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("pointwise", "direct"),
     pair!("pointwise", "micro"),
     pair!("pointwise", "split"),
+    pair!("pointwise", "tiled"),
     pair!("separable", "staged"),
 ];
 
@@ -61,7 +63,13 @@ const SOLOS: &[Template] = &[
 ];
 
 /// Pieces that kernels include under the name `shared/<piece>`.
-const SHARED: &[[Template; 2]] = &[pair!("shared", "add_splits"), pair!("shared", "multiply")];
+const SHARED: &[[Template; 2]] = &[
+    pair!("shared", "add_splits"),
+    pair!("shared", "multiply"),
+    pair!("shared", "store_pixels"),
+    pair!("shared", "tile_loop"),
+    pair!("shared", "tile_place"),
+];
 
 fn find(op: &str, variant: &str, dialect: Dialect) -> Option<&'static str> {
     PAIRS

@@ -18,6 +18,7 @@ mod problem;
 mod registry;
 mod spec;
 mod split;
+mod tiled;
 mod tolerance;
 
 pub use convolution::{Convolution, Inputs};

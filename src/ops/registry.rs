@@ -59,7 +59,12 @@ pub struct OpEntry {
 static ALL: &[OpEntry] = &[
     OpEntry {
         name: "conv2d",
-        variants: &[VariantEntry::pair("direct"), VariantEntry::pair("split"), VariantEntry::pair("shallow")],
+        variants: &[
+            VariantEntry::pair("direct"),
+            VariantEntry::pair("tiled"),
+            VariantEntry::pair("split"),
+            VariantEntry::pair("shallow"),
+        ],
         examples: conv2d_examples,
     },
     OpEntry {
@@ -100,7 +105,12 @@ static ALL: &[OpEntry] = &[
     },
     OpEntry {
         name: "pointwise",
-        variants: &[VariantEntry::pair("micro"), VariantEntry::pair("split"), VariantEntry::pair("direct")],
+        variants: &[
+            VariantEntry::pair("micro"),
+            VariantEntry::pair("tiled"),
+            VariantEntry::pair("split"),
+            VariantEntry::pair("direct"),
+        ],
         examples: pointwise_examples,
     },
     OpEntry { name: "separable", variants: &[VariantEntry::pair("staged")], examples: separable_examples },

@@ -23,7 +23,7 @@ enum Kernel {
     Conv2d(Conv2dKernel),
     Depthwise(DepthwiseKernel),
     Pointwise(PointwiseKernel),
-    Separable(SeparableKernel),
+    Separable(Box<SeparableKernel>),
     Gemm(GemmKernel),
 }
 
@@ -82,7 +82,7 @@ fn kernel(graph: &Graph, unit: &Unit<'_>) -> Result<(Kernel, u64)> {
             let window_bias = elements(&first.extras.bias);
             let (window, window_bias) = (&*window, window_bias.as_deref());
             let constants = SeparableConstants { window, window_bias, weights: &weights, bias, slope };
-            Kernel::Separable(SeparableKernel::new(op, constants)?)
+            Kernel::Separable(Box::new(SeparableKernel::new(op, constants)?))
         }
         Problem::Gemm(op) => Kernel::Gemm(GemmKernel::new(op, bias, slope)?),
     };

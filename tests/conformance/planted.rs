@@ -55,10 +55,14 @@ fn depthwise(multiplier: usize, stride: usize) -> Problem {
 }
 
 fn pointwise(activation: Activation) -> Problem {
+    pointwise_of(18, activation)
+}
+
+fn pointwise_of(inputs: usize, activation: Activation) -> Problem {
     let options = Pointwise { activation };
     let op = PointwiseOp::new(
-        Shape::nhwc(1, 3, 7, 18),
-        Shape::nhwc(13, 1, 1, 18),
+        Shape::nhwc(1, 3, 7, inputs),
+        Shape::nhwc(13, 1, 1, inputs),
         &options,
         true,
         false,
@@ -107,11 +111,25 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("a store beyond the row", conv2d(same), "direct", [4, 1, 1], "column + 3u < @dst_w", "true"),
         ("a store beyond the last slice", conv2d(same), "direct", [1, 1, 2], "slice + 1u < @dst_c4", "true"),
+        ("a window of one row", conv2d(same), "tiled", [2, 8, 1], " * DILATION_H;", " * 0u;"),
+        ("an outside not zero", conv2d(same), "tiled", [2, 4, 2], "if (!inside0)", "if (false)"),
+        ("the first image for all", conv2d_of(2, same), "tiled", [2, 8, 1], " / area)", " * 0u)"),
         ("a window around the row's end", conv2d(same), "split", [4, 1, 1], "if (!inside2)", "if (false)"),
         ("a layer not added", conv2d(same), "split", [2, 2, 2], "q < SPLITS", "q < 1u"),
         ("no check of the left border", stem(), "shallow", [1, 1, 1], "off1 || outside0", "off1"),
         ("no check of the last row", stem(), "shallow", [2, 1, 2], "off2 || outside1", "outside1"),
         ("no check of the lower border", depthwise(1, 1), "micro", [1, 2, 1], "on3 && inside1", "inside1"),
+        ("the last channels not multiplied", pointwise(plain), "tiled", [1, 4, 1], "done4 <= ", "done4 < "),
+        (
+            "the last channels twice",
+            pointwise_of(20, plain),
+            "tiled",
+            [2, 4, 2],
+            "last4) {",
+            "last4 + 64u) {",
+        ),
+        ("a pixel beyond the last", pointwise(plain), "tiled", [1, 4, 1], "pixel3 < pixels", "true"),
+        ("a slice beyond the last", pointwise(plain), "tiled", [2, 8, 1], "1u * WG_X < @dst_c4", "0u < 1u"),
         ("a pixel of another column", pointwise(plain), "split", [6, 1, 2], "t % TILE_X", "t / TILE_X"),
         ("exchanged lanes", pointwise(plain), "micro", [4, 2, 1], "(x0.x)", "(x0.y)"),
         ("a wrong activation", pointwise(Activation::Relu6), "micro", [4, 2, 1], "6.0f", "5.0f"),

@@ -2,8 +2,8 @@
 //!
 //! Weights are packed as `[slice][kh][kw][input slice][lane][4]`: for each output slice and tap,
 //! and each of the input slices that its channels' groups touch, four vec4s over the output
-//! channels, one for each input lane. Products across groups have weight zero. `split` and `shallow`
-//! have their own: [`pack_split`], [`pack_shallow`].
+//! channels, one for each input lane. Products across groups have weight zero. `split`, `tiled` and `shallow`
+//! have their own: [`pack_rows`], [`pack_shallow`].
 
 use super::Conv2dOp;
 use crate::dtype::{DType, Precision};
@@ -16,6 +16,7 @@ use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
 use crate::ops::split;
+use crate::ops::tiled::{self, Extents};
 
 const OP: &str = "conv2d";
 
@@ -50,12 +51,12 @@ fn split_slices(problem: &Convolution, choice: &Choice) -> usize {
     split::padded(problem.input.slices(), choice.tile)
 }
 
-/// The weights of `split`: `[kh][kw][input slice][lane][slice][4]`, with slices of zeros up to a
-/// whole number of the kernel's steps.
-fn pack_split(problem: &Convolution, choice: &Choice, data: &[f32]) -> Vec<f32> {
+/// The weights of `split` and `tiled`: `[kh][kw][input slice][lane][slice][4]`, with slices of zeros
+/// up to `sources`.
+fn pack_rows(problem: &Convolution, sources: usize, data: &[f32]) -> Vec<f32> {
     let (inputs, slices) = (problem.input.c, problem.output.slices());
     let taps = problem.kernel[0] * problem.kernel[1];
-    let rows = 4 * split_slices(problem, choice);
+    let rows = 4 * sources;
     let mut out = vec![0.0; taps * rows * slices * 4];
     for (o, window) in data.chunks_exact(taps * inputs).enumerate() {
         for (tap, row) in window.chunks_exact(inputs).enumerate() {
@@ -103,7 +104,8 @@ impl Op for Conv2dOp {
     /// `direct` covers width x height x slices, its tile being pixels of a row and slices; `shallow`
     /// the same for inputs of up to four channels, its grid tiles of a plane x slices. `split` covers
     /// pixels x slices x (layers * batch), its tile being pixels, slices and the layers that share
-    /// the sum; the work-group must be as deep.
+    /// the sum; the work-group must be as deep. `tiled` covers slices x pixels of all images x layers,
+    /// its tile being the same.
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
         let problem = &self.0;
         let mut tiles = vec![[4, 1, 1], [2, 1, 1], [1, 1, 1]];
@@ -126,13 +128,20 @@ impl Op for Conv2dOp {
             return space;
         }
         let splits = split::space(&SPLIT_TILES, problem.input.slices());
-        space.extend(if split::first(limits) { [splits, direct] } else { [direct, splits] }.concat());
+        let tiled = tiled::space(Extents::of(&self.0));
+        let parts = match (split::first(limits), tiled::first(limits)) {
+            (true, _) => [splits, tiled, direct],
+            (false, true) => [tiled, direct, splits],
+            (false, false) => [direct, splits, tiled],
+        };
+        space.extend(parts.concat());
         space
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
         let output = self.0.output;
         match variant {
+            "tiled" => return tiled::grid(tile, Extents::of(&self.0)),
             "split" => {
                 return [
                     extent(output.w * output.h).div_ceil(tile[0]),
@@ -158,7 +167,11 @@ impl Op for Conv2dOp {
     }
 
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
+        match variant {
+            "split" => split::work_groups(tile[2]),
+            "tiled" => tiled::work_groups(tile, Extents::of(&self.0)),
+            _ => Vec::new(),
+        }
     }
 
     fn dst_depth(&self) -> u32 {
@@ -169,10 +182,11 @@ impl Op for Conv2dOp {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
         spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
-        if choice.variant == "split" {
-            split::check(OP, choice, self.0.precision, limits)?;
+        match choice.variant {
+            "split" => split::check(OP, choice, self.0.precision, limits),
+            "tiled" => tiled::check(OP, choice, Extents::of(&self.0), self.0.precision, limits),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
@@ -203,6 +217,11 @@ impl Op for Conv2dOp {
                 constants.extend(split::constants(problem.input.slices(), choice));
                 params.retain(|(name, _)| *name != "dst_tiles" && *name != "src_slices");
                 params.push(("src_slices", unsigned(split_slices(problem, choice))));
+            }
+            "tiled" => {
+                let extents = Extents::of(problem);
+                constants.extend(tiled::constants(choice, extents, problem.precision, true, limits));
+                params.retain(|(name, _)| !matches!(*name, "dst_tiles" | "src_slices" | "src_c4"));
             }
             "shallow" => {
                 constants.push(("CHANNELS", Value::U32(extent(problem.input.c))));
@@ -242,7 +261,8 @@ impl Op for Conv2dOp {
                 spec::expect_len(OP, operand, data, problem.output.c * kernel_h * kernel_w * inputs)?;
                 let taps = kernel_h * kernel_w;
                 match choice.variant {
-                    "split" => return Ok(pack_split(problem, choice, data)),
+                    "split" => return Ok(pack_rows(problem, split_slices(problem, choice), data)),
+                    "tiled" => return Ok(pack_rows(problem, problem.input.slices(), data)),
                     "shallow" => return Ok(pack_shallow(problem, slices, data)),
                     _ => {}
                 }

@@ -1,8 +1,8 @@
 //! The kernels of `pointwise`.
 //!
 //! Weights are packed as `[slice][input slice][lane][4]`: four vec4s over the output channels, one
-//! for each input lane. For `split` they are the rows of a matrix, `[input slice][lane][slice][4]`,
-//! with rows of zeros up to a whole number of the kernel's steps.
+//! for each input lane. For `split` and `tiled` they are the rows of a matrix,
+//! `[input slice][lane][slice][4]`, for `split` with rows of zeros up to a whole number of its steps.
 
 use super::PointwiseOp;
 use crate::dtype::Precision;
@@ -14,6 +14,7 @@ use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
 use crate::ops::split;
+use crate::ops::tiled::{self, Extents};
 
 const OP: &str = "pointwise";
 
@@ -42,6 +43,7 @@ impl Op for PointwiseOp {
     /// `direct` covers width x height x slices; `micro` covers pixels x slices x batch, its tile
     /// being pixels and slices. `split` covers pixels x slices x (layers * batch): its tile's third
     /// extent is the number of layers that share the sum, and the work-group must be as deep.
+    /// `tiled` covers slices x pixels of all images x layers, its tile being the same.
     ///
     /// An untuned session takes the first entry that fills the device, so the order says what is
     /// worth most.
@@ -50,7 +52,12 @@ impl Op for PointwiseOp {
             |tiles: &[[u32; 2]]| -> Vec<_> { tiles.iter().map(|&[x, y]| ("micro", [x, y, 1])).collect() };
         let large = micro(&[[4, 2], [4, 1], [2, 2], [8, 1], [8, 2], [4, 4]]);
         let splits = split::space(&SPLIT_TILES, self.0.input.slices());
-        let parts = if split::first(limits) { [splits, large] } else { [large, splits] };
+        let tiled = tiled::space(Extents::of(&self.0));
+        let parts = match (split::first(limits), tiled::first(limits)) {
+            (true, _) => [splits, tiled, large],
+            (false, true) => [tiled, large, splits],
+            (false, false) => [large, splits, tiled],
+        };
         let mut space = parts.concat();
         // For a few pixels and channels, as in a network's last layer.
         space.extend(split::space(&[[1, 1]], self.0.input.slices()));
@@ -64,6 +71,7 @@ impl Op for PointwiseOp {
         let slices = extent(output.slices());
         match variant {
             "direct" => [extent(output.w), extent(output.h), slices * extent(output.n)],
+            "tiled" => tiled::grid(tile, Extents::of(&self.0)),
             // A split's work-group is as deep as its tile; `micro` has depth 1.
             _ => [
                 extent(output.w * output.h).div_ceil(tile[0]),
@@ -78,7 +86,11 @@ impl Op for PointwiseOp {
     }
 
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        if variant == "split" { split::work_groups(tile[2]) } else { Vec::new() }
+        match variant {
+            "split" => split::work_groups(tile[2]),
+            "tiled" => tiled::work_groups(tile, Extents::of(&self.0)),
+            _ => Vec::new(),
+        }
     }
 
     fn dst_depth(&self) -> u32 {
@@ -89,10 +101,11 @@ impl Op for PointwiseOp {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
         spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
-        if choice.variant == "split" {
-            split::check(OP, choice, self.0.precision, limits)?;
+        match choice.variant {
+            "split" => split::check(OP, choice, self.0.precision, limits),
+            "tiled" => tiled::check(OP, choice, Extents::of(&self.0), self.0.precision, limits),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
@@ -112,6 +125,9 @@ impl Op for PointwiseOp {
                 let plane = [("plane", unsigned(problem.output.w * problem.output.h))];
                 let tile = match choice.variant {
                     "split" => split::constants(problem.input.slices(), choice),
+                    "tiled" => {
+                        tiled::constants(choice, Extents::of(problem), problem.precision, false, limits)
+                    }
                     _ => vec![("TILE_X", Value::U32(choice.tile[0])), ("TILE_Y", Value::U32(choice.tile[1]))],
                 };
                 (plane.into_iter().chain(slices).collect(), tile)
@@ -128,7 +144,8 @@ impl Op for PointwiseOp {
     fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {
         let problem = &self.0;
         // Whole tiles of slices, so that the kernel reads zeros beyond the last.
-        let slices = problem.output.slices().next_multiple_of(choice.tile[1].max(1) as usize);
+        let tile = if choice.variant == "tiled" { choice.tile[0] } else { choice.tile[1] };
+        let slices = problem.output.slices().next_multiple_of(tile.max(1) as usize);
         match operand {
             Operand::Bias | Operand::Slope => {
                 spec::expect_len(OP, operand, data, problem.output.c)?;
@@ -138,9 +155,13 @@ impl Op for PointwiseOp {
                 let inputs = problem.input.c;
                 spec::expect_len(OP, operand, data, problem.output.c * inputs)?;
                 let sources = problem.input.slices();
-                if choice.variant == "split" {
+                if matches!(choice.variant, "split" | "tiled") {
                     let slices = problem.output.slices();
-                    return Ok(spec::pack_rows(data, inputs, slices, split::padded(sources, choice.tile)));
+                    let rows = match choice.variant {
+                        "split" => split::padded(sources, choice.tile),
+                        _ => sources,
+                    };
+                    return Ok(spec::pack_rows(data, inputs, slices, rows));
                 }
                 let mut out = vec![0.0; slices * sources * 16];
                 for (o, row) in data.chunks_exact(inputs).enumerate() {
