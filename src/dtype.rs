@@ -82,11 +82,13 @@ impl fmt::Display for DType {
 /// With `Tf32` each operand keeps its range and loses all but ten bits of its mantissa: it is off by less than
 /// `2^-10` of itself, a product by less than `2^-9`. With `SplitF16` an operand `x` is the sum of the half
 /// `h` nearest to it and the half nearest to the rest, `l = 2^-11 f16(2^11 (x - h))`, which is off by
-/// at most `2^-23 abs(x)`, or `2^-36` if `abs(x) < 2^-14`; the product of two `l` is left out, so a
+/// at most `2^-23 abs(x)`, or `2^-24` if `abs(x) < 2^-14`; the product of two `l` is left out, so a
 /// product is off by at most `2^-21` of itself, eight times as much as in f32 (Ootomo and Yokota,
 /// *Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
-/// performance*, 2022). Halves end at 65504: where a row of A or a column of B holds a value of 65520 or
-/// more, all results of that row or column are NaN if a matrix unit computes them, never a wrong number.
+/// performance*, 2022). Matrix units cut sums off where f32 arithmetic rounds them, which the bound of
+/// [`crate::ops::Reference::tolerance`] allows for. Halves end at 65504: an operand of 65520 or more makes each sum that it
+/// is part of infinite or NaN where a matrix unit computes it. An activation that is bounded makes a finite
+/// number of that, so operands of such a size want `F32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
     /// f32 storage and arithmetic.

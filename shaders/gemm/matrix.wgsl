@@ -1,15 +1,30 @@
-//# C = f(alpha * A * B + beta * C) with f16 operands and f32 sums, by cooperative matrices: a work-group
-//# stages STEP terms of its rows of A and columns of B, twice over: while one side is multiplied, the
-//# next terms travel through registers into the other. A wave of 32 invocations sums TILE_Y by TILE_X
-//# matrices of 16 by 16 and passes them through local memory to its invocations, which finish four
-//# columns each. Rows and columns beyond the edge are computed from the last one and not stored; terms
-//# beyond it are zero. Solo: OpenCL C has no cooperative matrices.
+//# C = f(alpha * A * B + beta * C) with f32 sums, by cooperative matrices of halves: a work-group stages STEP
+//# terms of its rows of A and columns of B; while they are multiplied, the next terms travel into registers.
+//# A wave of 32 invocations sums TILE_Y by TILE_X matrices of 16 by 16 and passes them through local memory
+//# to its invocations, which finish four columns each. Of operands in f32 (PARTS is 2) it stages the nearest
+//# halves and, LOW further on, 2048 times what they leave; a product is then the sum of three, the two small
+//# ones summed by themselves. Rows and columns beyond the edge are computed from the last one and not stored;
+//# terms beyond it are zero. Solo: OpenCL C has no cooperative matrices.
+//# One buffer for a step, not two: NVIDIA's Vulkan has 50 kB of local memory for all work-groups of a
+//# multiprocessor, and a second work-group there is worth more than a barrier less.
 enable wgpu_cooperative_matrix;
 ${constants}
 
 ${interface}
 var<workgroup> staged: array<vec4<f16>, STAGED>;
 var<workgroup> passed: array<vec4<f32>, PASSED>;
+
+//% set operand4 = "vec4<f32>" if PARTS == 2 else "vec4<f16>"
+fn put(at: u32, value: ${operand4}) {
+    //% if PARTS == 2
+    // Rounded by its bits: a compiler may take a conversion to f16 and back for nothing.
+    let high: vec4<f32> = bitcast<vec4<f32>>((bitcast<vec4<u32>>(value) + 0x1000u) & vec4<u32>(0xffffe000u));
+    staged[at] = vec4<f16>(high);
+    staged[at + LOW] = vec4<f16>((value - high) * 2048.0);
+    //% else
+    staged[at] = value;
+    //% endif
+}
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -24,16 +39,21 @@ fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     let a_term${l}: u32 = (lid + ${l}u * THREADS) % (STEP / 4u);
     let a_from${l}: u32 = params.a_batch4 * group.z + params.lda4 * min(row + a_row${l}, params.m - 1u);
     let a_to${l}: u32 = A_ROW * a_row${l} + a_term${l};
+    var a_next${l}: ${operand4};
     //% endfor
     //% for l in range(LOADS_B)
     let b_term${l}: u32 = (lid + ${l}u * THREADS) / COLUMNS4;
     let b_column${l}: u32 = (lid + ${l}u * THREADS) % COLUMNS4;
     let b_from${l}: u32 = params.b_batch4 * group.z + min(column4 + b_column${l}, params.n4 - 1u);
     let b_to${l}: u32 = B_FIRST + B_ROW * b_term${l} + b_column${l};
+    var b_next${l}: ${operand4};
     //% endfor
     //% for r in range(tile[1])
     //% for c in range(tile[0])
     var sum${r}_${c}: coop_mat16x16<f32, C> = coop_mat16x16<f32, C>();
+    //% if PARTS == 2
+    var low${r}_${c}: coop_mat16x16<f32, C> = coop_mat16x16<f32, C>();
+    //% endif
     //% endfor
     //% endfor
     //% macro fetch(ahead4)
@@ -45,57 +65,55 @@ fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     //% endfor
     //% for l in range(LOADS_A) if RAGGED
     if (a_term${l} + ${ahead4} >= params.k4) {
-        a_next${l} = vec4<f16>();
+        a_next${l} = ${operand4}();
     }
     //% endfor
     //% for l in range(LOADS_B) if RAGGED
     if (b_term${l} + 4u * ${ahead4} >= 4u * params.k4) {
-        b_next${l} = vec4<f16>();
+        b_next${l} = ${operand4}();
     }
     //% endfor
     //% endmacro
-    //% macro stage(to)
+    //% macro stage()
     //% for l in range(LOADS_A)
-    staged[a_to${l} + ${to}] = a_next${l};
+    put(a_to${l}, a_next${l});
     //% endfor
     //% for l in range(LOADS_B)
-    staged[b_to${l} + ${to}] = b_next${l};
+    put(b_to${l}, b_next${l});
     //% endfor
-    //% endmacro
-    //% for l in range(LOADS_A)
-    var a_next${l}: vec4<f16>;
-    //% endfor
-    //% for l in range(LOADS_B)
-    var b_next${l}: vec4<f16>;
-    //% endfor
-    ${fetch("0u") | trim}
-    ${stage("0u") | trim}
     ${barrier};
+    //% endmacro
+    ${fetch("0u") | trim}
+    ${stage() | trim}
+    let a_at: u32 = 16u * TILE_Y * A_ROW * y;
+    let b_at: u32 = B_FIRST + 4u * TILE_X * x;
     let terms4: u32 = STEP / 4u * ((params.k4 + STEP / 4u - 1u) / (STEP / 4u));
-    var side: u32 = 0u;
     for (var done4: u32 = STEP / 4u; done4 <= terms4; done4 += STEP / 4u) {
         let ahead4: u32 = min(done4, terms4 - STEP / 4u);
         ${fetch("ahead4") | trim | indent(4)}
-        let a_at: u32 = side + 16u * TILE_Y * A_ROW * y;
-        let b_at: u32 = side + B_FIRST + 4u * TILE_X * x;
         //% for t in range(STEP // 16)
         //% for r in range(tile[1])
-        let a${t}_${r}: coop_mat16x16<f16, A> = coopLoadT<coop_mat16x16<f16, A>>(&staged[a_at + ${4 * t}u + ${16 * r}u * A_ROW], A_ROW);
+        //% for p in range(PARTS)
+        let a${t}_${r}_${p}: coop_mat16x16<f16, A> = coopLoadT<coop_mat16x16<f16, A>>(&staged[a_at + ${4 * t}u + ${16 * r}u * A_ROW + ${p}u * LOW], A_ROW);
+        //% endfor
         //% endfor
         //% for c in range(tile[0])
-        let b${t}_${c}: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&staged[b_at + ${16 * t}u * B_ROW + ${4 * c}u], B_ROW);
+        //% for p in range(PARTS)
+        let b${t}_${c}_${p}: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&staged[b_at + ${16 * t}u * B_ROW + ${4 * c}u + ${p}u * LOW], B_ROW);
+        //% endfor
+        //% for sum, p, q in [("low", 0, 1), ("low", 1, 0), ("sum", 0, 0)] if sum == "sum" or PARTS == 2
         //% for r in range(tile[1])
-        sum${r}_${c} = coopMultiplyAdd(a${t}_${r}, b${t}_${c}, sum${r}_${c});
+        ${sum}${r}_${c} = coopMultiplyAdd(a${t}_${r}_${p}, b${t}_${c}_${q}, ${sum}${r}_${c});
         //% endfor
         //% endfor
         //% endfor
-        side = SIDE - side;
-        ${stage("side") | trim | indent(4)}
+        //% endfor
         ${barrier};
+        ${stage() | trim | indent(4)}
     }
     //% for r in range(tile[1])
     //% for c in range(tile[0])
-    coopStoreT(sum${r}_${c}, &passed[64u * wave], 4u);
+    coopStoreT(${"sum" ~ r ~ "_" ~ c}${" + low" ~ r ~ "_" ~ c ~ " * (1.0 / 2048.0)" if PARTS == 2 else ""}, &passed[64u * wave], 4u);
     ${barrier};
     for (var i: u32 = lane; i < 64u; i += 32u) {
         let to_row: u32 = row + 16u * (TILE_Y * y + ${r}u) + i / 4u;

@@ -1,5 +1,6 @@
 //! How work is cut into blocks, and the scratch memory of a worker.
 
+use super::tile;
 use gemm::Parallelism;
 use std::cell::RefCell;
 
@@ -34,6 +35,28 @@ pub(super) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cu
     let cached = CACHED_VALUES / row_values.max(1);
     let block = share.min(cached).max(LEAST_ROWS).min(rows.div_ceil(workers)).max(1);
     Cut { rows: block, parallelism: Parallelism::None }
+}
+
+/// Cuts a product of `rows x depth` with packed panels of `width` columns, `columns` in all, into
+/// tiles.
+pub(super) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
+    /// Multiply-adds below which handing a tile to another worker does not pay.
+    const LEAST_WORK: usize = 2 << 20;
+    /// Fewest rows that reading all the panels pays for.
+    const LEAST_ROWS: usize = 32;
+    let workers = rayon::current_num_threads().max(1);
+    let most = if workers == 1 { 1 } else { workers * BLOCKS_PER_WORKER };
+    let tiles = (rows * depth * columns / LEAST_WORK).clamp(1, most);
+    // Each block of rows reads all panels, each part of the columns all rows: where both are cut, the
+    // traffic is least with tiles that are square.
+    let square = ((tiles * rows) as f64 / columns as f64).sqrt() as usize;
+    let blocks = if rows / LEAST_ROWS >= tiles { tiles } else { square.clamp(1, tiles) };
+    let parts = tiles.div_ceil(blocks);
+    let cached = (CACHED_VALUES / (depth + columns.div_ceil(parts)).max(1)).max(LEAST_ROWS);
+    tile::Cut {
+        rows: rows.div_ceil(blocks).min(cached).max(1),
+        columns: columns.div_ceil(parts).next_multiple_of(width.max(1)),
+    }
 }
 
 /// Rows of a block of which each costs `row_work` operations and is independent of the others.

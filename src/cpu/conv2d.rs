@@ -1,11 +1,12 @@
-//! The 2D convolution: windows gathered into rows, then one matrix product per group.
+//! The 2D convolution: a product of each group's weights with the windows, read where they lie.
 
-use super::blocks::{cut_product, with_scratch};
+use super::blocks::{cut_panels, with_scratch};
 use super::check_len;
 use super::depthwise::Channelwise;
+use super::panels::{Panels, Rows};
 use super::pointwise::{RowProduct, transpose};
-use super::product::{Factors, Matrix, multiply};
 use super::tail::Tail;
+use super::tile::for_each_tile;
 use crate::error::Result;
 use crate::ops::Convolution;
 use crate::ops::conv2d::Conv2dOp;
@@ -49,17 +50,13 @@ impl Conv2dKernel {
                 tail,
             )?)));
         }
-        let mut transposed = vec![0.0; weights.len()];
         if conv.group_inputs() == 1 {
             // `oc kh kw` to `kh kw oc`.
+            let mut transposed = vec![0.0; weights.len()];
             transpose(weights, depth, &mut transposed);
             return Ok(Conv2dKernel(Form::Channels(Channelwise::new("conv2d", conv, transposed, tail))));
         }
-        let group = depth * conv.group_outputs();
-        for (weights, transposed) in weights.chunks_exact(group).zip(transposed.chunks_exact_mut(group)) {
-            transpose(weights, depth, transposed);
-        }
-        Ok(Conv2dKernel(Form::Windows(Windows { conv, depth, weights: transposed, tail })))
+        Ok(Conv2dKernel(Form::Windows(Windows::new(conv, weights, tail))))
     }
 
     /// Reads `src` and `residual` and writes `dst`, all NHWC.
@@ -76,81 +73,131 @@ impl Conv2dKernel {
 }
 
 /// The general convolution.
+///
+/// The rows of the input that a block of output lines reads are copied between zeros where windows
+/// hang over; then neighbouring windows of a line are a fixed step apart, and their values, tap after
+/// tap, at fixed distances from a window's first.
 #[derive(Debug, Clone)]
 struct Windows {
     conv: Convolution,
-    /// Values of one window of one group: `kh * kw * group_inputs`.
-    depth: usize,
-    /// Per group, `depth x group_outputs`.
-    weights: Vec<f32>,
+    /// Rows and columns that the windows span, zeros included.
+    span: [usize; 2],
+    padded: bool,
+    /// Distance from a window's first value to each run of neighbouring values, and their number.
+    taps: Vec<usize>,
+    values: usize,
+    /// One for each group.
+    panels: Vec<Panels>,
     tail: Tail,
 }
 
 impl Windows {
+    fn new(conv: Convolution, weights: &[f32], tail: Tail) -> Self {
+        let Convolution { input, output, kernel, stride, dilation, before, groups, .. } = conv;
+        let (inputs, outputs) = (conv.group_inputs(), conv.group_outputs());
+        let span = |axis: usize, outputs: usize| {
+            (outputs - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        };
+        let span = [span(0, output.h), span(1, output.w)];
+        let padded = before != [0, 0] || span[0] > input.h || span[1] > input.w;
+        let row_values = if padded { span[1] } else { input.w } * input.c;
+        // Neighbouring taps of an ungrouped convolution are one run of memory.
+        let together = groups == 1 && dilation[1] == 1;
+        let runs = if together { 1 } else { kernel[1] };
+        let tap = |a, b| a * dilation[0] * row_values + b * dilation[1] * input.c;
+        let taps = (0..kernel[0]).flat_map(|a| (0..runs).map(move |b| tap(a, b))).collect();
+        let depth = kernel[0] * kernel[1] * inputs;
+        let bias = tail.bounds().map(|(bias, _)| bias);
+        let panels = weights.chunks_exact(depth * outputs).enumerate().map(|(group, weights)| {
+            let bias = bias.and_then(|bias| bias.get(group * outputs..(group + 1) * outputs));
+            Panels::new(depth, outputs, weights, bias)
+        });
+        let panels = panels.collect();
+        let values = if together { kernel[1] * inputs } else { inputs };
+        Windows { conv, span, padded, taps, values, panels, tail }
+    }
+
     fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        let Convolution { input, output, groups, .. } = self.conv;
+        let Convolution { input, output, .. } = self.conv;
         check_len("conv2d", "src", src.len(), input.elements())?;
         check_len("conv2d", "dst", dst.len(), output.elements())?;
         self.tail.check_residual(residual, output.elements())?;
 
-        let (depth, columns, outputs) = (self.depth, output.c, self.conv.group_outputs());
-        let rows = output.n * output.h * output.w;
-        let cut = cut_product(1, rows, depth + columns);
-        dst.par_chunks_mut(cut.rows * columns).enumerate().try_for_each(|(index, dst)| {
-            let first = index * cut.rows;
-            let rows = dst.len() / columns;
-            with_scratch(rows * depth, |windows| {
-                for group in 0..groups {
-                    for (row, window) in windows.chunks_exact_mut(depth).enumerate() {
-                        self.gather(src, first + row, group, window);
-                    }
-                    let weights = self.weights.get(group * depth * outputs..).unwrap_or_default();
-                    multiply(
-                        [rows, outputs, depth],
-                        dst.get_mut(group * outputs..).unwrap_or_default(),
-                        columns,
-                        Matrix { data: windows, strides: [depth, 1] },
-                        Matrix { data: weights, strides: [outputs, 1] },
-                        Factors::PLAIN,
-                        cut.parallelism,
-                    )?;
-                }
-                Ok(())
-            })?;
-            self.tail.apply(dst, columns, residual.and_then(|residual| residual.get(first * columns..)));
-            Ok(())
-        })
+        let (input, output) = (input.elements() / input.n, output.elements() / output.n);
+        dst.par_chunks_mut(output).zip(src.par_chunks(input)).enumerate().for_each(|(n, (dst, src))| {
+            let residual = residual.and_then(|residual| residual.get(n * output..));
+            self.image(src, residual, dst);
+        });
+        Ok(())
     }
 
-    /// Copies the window of output pixel `pixel` (counted over batch, rows and columns), zeros
-    /// outside the input.
-    fn gather(&self, src: &[f32], pixel: usize, group: usize, window: &mut [f32]) {
-        let Convolution { input, output, kernel, dilation, .. } = self.conv;
-        let inputs = self.conv.group_inputs();
-        let (n, i, j) = (pixel / (output.h * output.w), pixel / output.w % output.h, pixel % output.w);
-        let row_values = input.w * input.c;
-        for (a, taps) in window.chunks_exact_mut(kernel[1] * inputs).enumerate() {
-            let Some(row) = self.conv.source(0, i, a) else {
-                taps.fill(0.0);
-                continue;
-            };
-            let row = (n * input.h + row) * row_values;
-            let row = src.get(row..row + row_values).unwrap_or_default();
-            // Neighbouring taps of an ungrouped convolution are one run of memory.
-            let ends = (self.conv.source(1, j, 0), self.conv.source(1, j, kernel[1] - 1));
-            if let (1, 1, (Some(start), Some(_))) = (self.conv.groups, dilation[1], ends)
-                && let Some(run) = row.get(start * inputs..start * inputs + taps.len())
-            {
-                taps.copy_from_slice(run);
-                continue;
-            }
-            for (b, tap) in taps.chunks_exact_mut(inputs).enumerate() {
-                let start = self.conv.source(1, j, b).map(|column| column * input.c + group * inputs);
-                match start.and_then(|start| row.get(start..start + inputs)) {
-                    Some(values) => tap.copy_from_slice(values),
-                    None => tap.fill(0.0),
-                }
-            }
+    fn image(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) {
+        let Convolution { output, groups, .. } = self.conv;
+        let (columns, outputs) = (output.c, self.conv.group_outputs());
+        let depth = self.taps.len() * self.values;
+        let width = self.panels.first().map_or(1, Panels::width);
+        let mut cut = cut_panels(output.h * output.w, depth, outputs, width);
+        // Whole lines; whole rows of all groups.
+        cut.rows = cut.rows.div_ceil(output.w) * output.w;
+        if groups > 1 {
+            cut.columns = columns;
         }
+        for_each_tile(dst, columns, cut, |[row, column], mut tile| {
+            let residual = residual.and_then(|residual| residual.get(row * columns + column..));
+            let finish = self.tail.finish(residual, columns);
+            let part = column.min(outputs)..outputs.min(column + cut.columns);
+            self.with_rows(src, row / output.w, tile.rows() / output.w, |rows| {
+                for (group, panels) in self.panels.iter().enumerate() {
+                    let rows = Rows { first: rows.first + group * self.conv.group_inputs(), ..rows };
+                    panels.multiply(rows, part.clone(), &mut tile, group * outputs, finish);
+                }
+            });
+            self.tail.apply_after(&mut tile, column, residual, columns);
+        });
+    }
+
+    /// The windows of the first lines that `src` holds, its rows of `row_values` values.
+    fn rows<'a>(&'a self, src: &'a [f32], lines: usize, row_values: usize) -> Rows<'a> {
+        let Convolution { input, output, stride, .. } = self.conv;
+        Rows {
+            src,
+            first: 0,
+            lines,
+            line_stride: stride[0] * row_values,
+            per_line: output.w,
+            row_stride: stride[1] * input.c,
+            taps: &self.taps,
+            values: self.values,
+        }
+    }
+
+    /// Lends `work` the windows of `lines` output lines, `line` the first.
+    fn with_rows(&self, src: &[f32], line: usize, lines: usize, work: impl FnOnce(Rows<'_>)) {
+        let Convolution { input, kernel, stride, dilation, before, .. } = self.conv;
+        let row_values = input.w * input.c;
+        if !self.padded {
+            let src = src.get(line * stride[0] * row_values..).unwrap_or_default();
+            return work(self.rows(src, lines, row_values));
+        }
+        let padded_values = self.span[1] * input.c;
+        let height = (lines - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1;
+        let left = (before[1] * input.c).min(padded_values);
+        let kept = row_values.min(padded_values - left);
+        with_scratch(height * padded_values, |scratch| {
+            for (a, row) in scratch.chunks_exact_mut(padded_values).enumerate() {
+                let source = (line * stride[0] + a).checked_sub(before[0]).filter(|&row| row < input.h);
+                let source = source.and_then(|row| src.get(row * row_values..row * row_values + kept));
+                let Some(source) = source else {
+                    row.fill(0.0);
+                    continue;
+                };
+                let (before, rest) = row.split_at_mut(left);
+                let (inside, after) = rest.split_at_mut(kept);
+                before.fill(0.0);
+                inside.copy_from_slice(source);
+                after.fill(0.0);
+            }
+            work(self.rows(scratch, lines, padded_values));
+        });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::blocks::independent_rows;
 use super::check_len;
-use super::tail::Tail;
+use super::tail::{Tail, bounded};
 use crate::error::Result;
 use crate::ops::Convolution;
 use crate::ops::depthwise::DepthwiseOp;
@@ -96,7 +96,7 @@ impl Channelwise {
 
     /// What the tail does to a sum, where sums are finished before they leave their registers.
     fn finish(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
-        self.tail.bounds().filter(|_| self.conv.output.c == self.conv.input.c)
+        self.tail.bounds().filter(|_| !self.tail.has_residual() && self.conv.output.c == self.conv.input.c)
     }
 
     /// The taps of axis 0 or 1 that lie inside the input for output `out`: they are consecutive.
@@ -308,15 +308,6 @@ impl Window<'_> {
                 }
             }
         }
-    }
-}
-
-/// `sum` within `bounds`, if there are any. What a NaN becomes, the instruction set says.
-#[inline(always)]
-fn bounded<S: Simd>(simd: S, sum: S::f32s, bounds: Option<[f32; 2]>) -> S::f32s {
-    match bounds {
-        Some([low, high]) => simd.min_f32s(simd.max_f32s(sum, simd.splat_f32s(low)), simd.splat_f32s(high)),
-        None => sum,
     }
 }
 

@@ -6,14 +6,15 @@
 //!
 //! | op | how |
 //! |---|---|
-//! | pointwise | the matrix product `[n h w, c] x [c, oc]` |
-//! | conv2d | windows gathered into rows, then one matrix product per group; a 1x1 window is a pointwise, one input channel per group a depthwise |
+//! | pointwise | the matrix product `[n h w, c] x [c, oc]`, the weights packed once |
+//! | conv2d | the same over the windows where they lie, between rows padded with zeros; one input channel per group is a depthwise |
 //! | depthwise | vectors of channels, four pixels at a time |
 //! | separable | rows of the depthwise convolution, and their matrix product while a core's cache holds them |
 //! | gemm | the matrix product, with transposition, leading dimensions, `alpha` and `beta` |
 //!
-//! Work is cut into blocks of rows that fit a core's cache, run by rayon's current pool; the bias,
-//! activation and residual are applied to a block while it is there.
+//! Work is cut into blocks of rows that fit a core's cache, run by rayon's current pool; bias,
+//! activation and residual are applied before the sums leave their registers, or while the block is
+//! in that cache.
 
 mod conv2d;
 mod depthwise;
@@ -22,8 +23,10 @@ mod pointwise;
 mod separable;
 
 mod blocks;
+mod panels;
 mod product;
 mod tail;
+mod tile;
 
 pub use conv2d::Conv2dKernel;
 pub use depthwise::DepthwiseKernel;

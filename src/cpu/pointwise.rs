@@ -1,13 +1,12 @@
 //! The 1x1 convolution: `[n h w, c] x [c, oc]`.
 
-use super::blocks::cut_product;
+use super::blocks::cut_panels;
 use super::check_len;
-use super::product::{Factors, Matrix, multiply};
+use super::panels::{Panels, Rows};
 use super::tail::Tail;
+use super::tile::{Tile, for_each_tile};
 use crate::error::Result;
 use crate::ops::pointwise::PointwiseOp;
-use gemm::Parallelism;
-use rayon::prelude::*;
 
 /// A 1x1 convolution with its constants, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -48,8 +47,7 @@ pub(super) struct RowProduct {
     rows: usize,
     depth: usize,
     columns: usize,
-    /// `depth x columns`: the order in which the product reads them without repacking.
-    weights: Vec<f32>,
+    panels: Panels,
     tail: Tail,
 }
 
@@ -64,22 +62,21 @@ impl RowProduct {
         tail: Tail,
     ) -> Result<Self> {
         check_len(op, "weights", weights.len(), depth * columns)?;
-        let mut transposed = vec![0.0; weights.len()];
-        transpose(weights, depth, &mut transposed);
-        Ok(RowProduct { op, rows, depth, columns, weights: transposed, tail })
+        let panels = Panels::new(depth, columns, weights, tail.bounds().map(|(bias, _)| bias));
+        Ok(RowProduct { op, rows, depth, columns, panels, tail })
     }
 
     pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        let RowProduct { op, rows, depth, columns, .. } = *self;
+        let RowProduct { op, rows, depth, columns, ref panels, .. } = *self;
         check_len(op, "src", src.len(), rows * depth)?;
         self.check(residual, dst)?;
 
-        let cut = cut_product(1, rows, depth + columns);
-        dst.par_chunks_mut(cut.rows * columns).enumerate().try_for_each(|(index, dst)| {
-            let first = index * cut.rows;
-            let src = src.get(first * depth..).unwrap_or_default();
-            self.block(first, src, residual, dst, cut.parallelism)
-        })
+        let cut = cut_panels(rows, depth, columns, panels.width());
+        for_each_tile(dst, columns, cut, |[row, column], mut tile| {
+            let src = src.get(row * depth..).unwrap_or_default();
+            self.multiply(src, [row, column], cut.columns, residual, &mut tile);
+        });
+        Ok(())
     }
 
     /// Refuses a residual or a destination of another length than the shapes say.
@@ -88,22 +85,36 @@ impl RowProduct {
         self.tail.check_residual(residual, self.rows * self.columns)
     }
 
-    /// The rows from row `first` on, as many as `dst` holds, of which `src` is the left operand.
-    pub(super) fn block(
+    /// The columns that a tile of whole rows has.
+    pub(super) fn all_columns(&self) -> usize {
+        self.columns.next_multiple_of(self.panels.width().max(1))
+    }
+
+    /// The tile of `width` columns whose first row and column are given; `src` begins with its first
+    /// row, `residual` with the first of all.
+    pub(super) fn multiply(
         &self,
-        first: usize,
         src: &[f32],
+        [row, column]: [usize; 2],
+        width: usize,
         residual: Option<&[f32]>,
-        dst: &mut [f32],
-        parallelism: Parallelism,
-    ) -> Result<()> {
-        let RowProduct { depth, columns, ref weights, ref tail, .. } = *self;
-        let rows = dst.len() / columns;
-        let lhs = Matrix { data: src, strides: [depth, 1] };
-        let rhs = Matrix { data: weights, strides: [columns, 1] };
-        multiply([rows, columns, depth], dst, columns, lhs, rhs, Factors::PLAIN, parallelism)?;
-        tail.apply(dst, columns, residual.and_then(|residual| residual.get(first * columns..)));
-        Ok(())
+        tile: &mut Tile<'_>,
+    ) {
+        let RowProduct { depth, columns, ref panels, ref tail, .. } = *self;
+        let rows = Rows {
+            src,
+            first: 0,
+            lines: 1,
+            line_stride: 0,
+            per_line: tile.rows(),
+            row_stride: depth,
+            taps: &[0],
+            values: depth,
+        };
+        let residual = residual.and_then(|residual| residual.get(row * columns + column..));
+        let part = column..columns.min(column + width);
+        panels.multiply(rows, part, tile, 0, tail.finish(residual, columns));
+        tail.apply_after(tile, column, residual, columns);
     }
 }
 

@@ -18,10 +18,6 @@ pub(super) struct Factors {
     pub(super) beta: f32,
 }
 
-impl Factors {
-    pub(super) const PLAIN: Factors = Factors { alpha: 1.0, beta: 0.0 };
-}
-
 /// Extents `m`, `n` and `k` of a product.
 pub(super) type Extents = [usize; 3];
 
@@ -101,8 +97,9 @@ mod tests {
     fn a_matrix_beyond_its_slice_is_refused() {
         let short = Matrix { data: &[0.0; 5], strides: [3, 1] };
         let whole = Matrix { data: &[0.0; 6], strides: [2, 1] };
+        let factors = Factors { alpha: 1.0, beta: 0.0 };
         let product = |lhs, rhs, dst: &mut [f32], stride| {
-            multiply([2, 2, 3], dst, stride, lhs, rhs, Factors::PLAIN, Parallelism::None)
+            multiply([2, 2, 3], dst, stride, lhs, rhs, factors, Parallelism::None)
         };
         assert!(product(short, whole, &mut [0.0; 4], 2).is_err());
         let lhs = Matrix { data: &[1.0; 6], strides: [3, 1] };

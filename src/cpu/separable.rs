@@ -1,14 +1,13 @@
 //! A depthwise and a 1x1 convolution as one: what lies between them stays in a core's cache.
 
-use super::blocks::{cut_product, with_scratch};
+use super::blocks::{cut_panels, with_scratch};
 use super::check_len;
 use super::depthwise::Channelwise;
 use super::pointwise::RowProduct;
 use super::tail::Tail;
+use super::tile::{Cut, for_each_tile};
 use crate::error::Result;
 use crate::ops::separable::SeparableOp;
-use gemm::Parallelism;
-use rayon::prelude::*;
 
 /// The constants of a [`SeparableKernel`].
 #[derive(Debug, Clone, Copy)]
@@ -60,22 +59,16 @@ impl SeparableKernel {
         self.window.check(src)?;
         self.product.check(residual, dst)?;
         let pixels = between.n * between.h * between.w;
-        let cut = cut_product(1, pixels, between.c + output.c);
-        if !matches!(cut.parallelism, Parallelism::None) {
-            // So few pixels that all workers share one product.
-            return with_scratch(between.elements(), |between| {
-                self.window.run(src, None, between)?;
-                self.product.run(between, residual, dst)
+        let columns = self.product.all_columns();
+        // Tiles of whole rows of the output, so that each window is summed once.
+        let cut = cut_panels(pixels, between.c, output.c, columns);
+        let cut = Cut { rows: cut.rows.next_multiple_of(output.w), columns };
+        for_each_tile(dst, output.c, cut, |[row, column], mut tile| {
+            with_scratch(tile.rows() * between.c, |between| {
+                self.window.rows(row / output.w, src, None, between);
+                self.product.multiply(between, [row, column], columns, residual, &mut tile);
             });
-        }
-        let rows = cut.rows.div_ceil(output.w);
-        dst.par_chunks_mut(rows * output.w * output.c).enumerate().try_for_each(|(index, dst)| {
-            let first = index * rows;
-            let values = dst.len() / output.c * between.c;
-            with_scratch(values, |between| {
-                self.window.rows(first, src, None, between);
-                self.product.block(first * output.w, between, residual, dst, Parallelism::None)
-            })
-        })
+        });
+        Ok(())
     }
 }

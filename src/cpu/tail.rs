@@ -1,6 +1,8 @@
 //! Bias, activation and residual, applied to a block of rows while it is in cache.
 
 use super::check_len;
+use super::panels::Finish;
+use super::tile::Tile;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
 use pulp::{Arch, Simd, WithSimd};
@@ -66,7 +68,7 @@ impl Tail {
     }
 
     /// The bias, and the bounds that the activation comes down to, for a kernel that finishes its
-    /// sums in registers; none where the activation is more than bounds, or there is a residual.
+    /// sums in registers; none where the activation is more than bounds.
     pub(super) fn bounds(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
         let bounds = match self.activation {
             Activation::None => None,
@@ -74,15 +76,57 @@ impl Tail {
             Activation::Relu6 => Some([0.0, 6.0]),
             _ => return None,
         };
-        (!self.residual).then_some((&self.bias, bounds))
+        Some((&self.bias, bounds))
+    }
+
+    /// Whether there is a residual.
+    pub(super) fn has_residual(&self) -> bool {
+        self.residual
     }
 
     /// Finishes the rows of `block`, `stride` apart; only the first columns of each are touched.
     /// `residual` is laid out as `block`.
     pub(super) fn apply(&self, block: &mut [f32], stride: usize, residual: Option<&[f32]>) {
         if self.changes || residual.is_some() {
-            self.arch.dispatch(Apply { tail: self, block, stride, residual });
+            self.arch.dispatch(Apply { tail: self, block, stride, column: 0, residual });
         }
+    }
+
+    /// What a kernel that began its sums with the bias does to them in registers; nothing where
+    /// [`Tail::apply_after`] does it. `residual` holds the tile's first element first, its rows
+    /// `stride` apart.
+    pub(super) fn finish<'a>(&self, residual: Option<&'a [f32]>, stride: usize) -> Finish<'a> {
+        match self.bounds() {
+            Some((_, bounds)) => Finish { bounds, residual, stride },
+            None => Finish { bounds: None, residual: None, stride },
+        }
+    }
+
+    /// Finishes a tile whose first column is `column` where that was more than registers allow.
+    pub(super) fn apply_after(
+        &self,
+        tile: &mut Tile<'_>,
+        column: usize,
+        residual: Option<&[f32]>,
+        stride: usize,
+    ) {
+        if self.bounds().is_some() {
+            return;
+        }
+        for row in 0..tile.rows() {
+            let block = tile.row(row);
+            let residual = residual.map(|all| all.get(row * stride..).unwrap_or_default());
+            self.arch.dispatch(Apply { tail: self, stride: block.len(), block, column, residual });
+        }
+    }
+}
+
+/// `sum` within `bounds`, if there are any. What a NaN becomes, the instruction set says.
+#[inline(always)]
+pub(super) fn bounded<S: Simd>(simd: S, sum: S::f32s, bounds: Option<[f32; 2]>) -> S::f32s {
+    match bounds {
+        Some([low, high]) => simd.min_f32s(simd.max_f32s(sum, simd.splat_f32s(low)), simd.splat_f32s(high)),
+        None => sum,
     }
 }
 
@@ -90,6 +134,8 @@ struct Apply<'a> {
     tail: &'a Tail,
     block: &'a mut [f32],
     stride: usize,
+    /// The column of the block's first value.
+    column: usize,
     residual: Option<&'a [f32]>,
 }
 
@@ -117,18 +163,20 @@ impl WithSimd for Apply<'_> {
 impl Apply<'_> {
     #[inline(always)]
     fn rows(self, activation: impl Fn(f32, f32) -> f32) {
-        let Apply { tail, block, stride, residual } = self;
+        let Apply { tail, block, stride, column, residual } = self;
+        let bias = tail.bias.get(column..).unwrap_or_default();
+        let slope = tail.slope.get(column..).unwrap_or_default();
         match residual {
             None => {
                 for row in block.chunks_mut(stride) {
-                    for ((y, &bias), &slope) in row.iter_mut().zip(&tail.bias).zip(&tail.slope) {
+                    for ((y, &bias), &slope) in row.iter_mut().zip(bias).zip(slope) {
                         *y = activation(*y + bias, slope);
                     }
                 }
             }
             Some(residual) => {
                 for (row, residual) in block.chunks_mut(stride).zip(residual.chunks(stride)) {
-                    let constants = tail.bias.iter().zip(&tail.slope);
+                    let constants = bias.iter().zip(slope);
                     for ((y, (&bias, &slope)), &residual) in row.iter_mut().zip(constants).zip(residual) {
                         *y = activation(*y + bias, slope) + residual;
                     }

@@ -59,6 +59,7 @@ const SOLOS: &[Template] = &[
     solo!(cl, "convert", "unpack_image2d"),
     solo!(cl, "gemm", "image2d"),
     solo!(cl, "gemm", "matrix_ptx"),
+    solo!(cl, "gemm", "matrix_split_ptx"),
     solo!(wgsl, "gemm", "matrix"),
 ];
 

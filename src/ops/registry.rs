@@ -100,6 +100,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::image("image2d"),
             VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
             VariantEntry::solo("matrix_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
+            VariantEntry::solo("matrix_split_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
         ],
         examples: gemm_examples,
     },

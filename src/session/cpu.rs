@@ -215,18 +215,26 @@ impl CpuSession {
 }
 
 impl Network {
-    fn run(&self, inputs: &[Cow<'_, [f32]>], mut clock: impl FnMut(Duration)) -> Result<Vec<Vec<f32>>> {
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        for step in &self.steps {
-            let start = Instant::now();
-            // The plan never lets a step write a buffer that it reads.
-            let mut target = std::mem::take(&mut buffers[step.buffer]);
-            let result = step.run(inputs, &buffers, &mut target[..step.elements]);
-            buffers[step.buffer] = target;
-            result.map_err(|error| error.at_node(&step.name))?;
-            clock(start.elapsed());
-        }
-        Ok(self.outputs.iter().map(|place| place.read(inputs, &buffers).to_vec()).collect())
+    /// Runs the nodes on a worker of rayon's current pool, so that handing out parts of a node wakes
+    /// nobody but the other workers.
+    fn run(
+        &self,
+        inputs: &[Cow<'_, [f32]>],
+        mut clock: impl FnMut(Duration) + Send,
+    ) -> Result<Vec<Vec<f32>>> {
+        rayon::scope(|_| {
+            let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+            for step in &self.steps {
+                let start = Instant::now();
+                // The plan never lets a step write a buffer that it reads.
+                let mut target = std::mem::take(&mut buffers[step.buffer]);
+                let result = step.run(inputs, &buffers, &mut target[..step.elements]);
+                buffers[step.buffer] = target;
+                result.map_err(|error| error.at_node(&step.name))?;
+                clock(start.elapsed());
+            }
+            Ok(self.outputs.iter().map(|place| place.read(inputs, &buffers).to_vec()).collect())
+        })
     }
 }
 

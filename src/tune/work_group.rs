@@ -128,8 +128,12 @@ pub(crate) fn untuned_of(
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
-        // A matrix unit is kept busy by fewer of them.
-        let invocations = if variant.starts_with("matrix") { 4 * invocations } else { invocations };
+        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous.
+        let invocations = match variant {
+            "matrix_ptx" => 4 * invocations,
+            "matrix" | "matrix_split_ptx" => 2 * invocations,
+            _ => invocations,
+        };
         if invocations >= enough {
             return Ok(choice);
         }

@@ -69,6 +69,11 @@ impl Case {
                 choices.extend(made_for.into_iter().take(groups.len()));
             }
         }
+        // Where matrix units may round, only the kernels that do: the others are those of f32.
+        let (op, precision) = (self.problem.op(), self.problem.precision());
+        let another =
+            |choice: &Choice| op.plan(choice, limits).is_ok_and(|launch| launch.spec.precision != precision);
+        choices.retain(|choice| !another(choice));
         // The same kernels with their feature maps in images, where they can have them.
         let images = choices.iter().flat_map(|choice| {
             let layouts = self.problem.op().layouts(choice.variant).iter();
@@ -529,6 +534,14 @@ impl Table {
         for extents in [[1, 40, 48, 40], [2, 130, 136, 104], [1, 17, 8, 16]] {
             self.gemm_row(extents, plain, false, false, Precision::F16Storage, Tiles);
             self.gemm_row(extents, factors, false, true, Precision::F16Storage, Variants);
+        }
+        for precision in [Precision::Tf32, Precision::SplitF16] {
+            for extents in [[1, 40, 48, 40], [2, 130, 136, 104], [1, 17, 8, 16], [3, 7, 12, 4]] {
+                self.gemm_row(extents, plain, false, false, precision, Tiles);
+                self.gemm_row(extents, factors, false, true, precision, Variants);
+            }
+            self.gemm_row([2, 9, 16, 8], wide, true, false, precision, Groups);
+            self.gemm_row([1, 260, 268, 1028], plain, false, true, precision, Variants);
         }
         for precision in [Precision::F16Storage, Precision::F16] {
             self.gemm_row([2, 9, 12, 8], plain, false, true, precision, Tiles);

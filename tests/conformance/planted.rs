@@ -89,6 +89,66 @@ fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
     Problem::Gemm(GemmOp::new(m, n, k, 1, &options, false, false, Precision::F32).expect("a valid op"))
 }
 
+/// Mistakes in kernels for matrix units: each runs where its kernel does.
+fn mistakes_on_matrix_units() -> Vec<Mistake> {
+    let of = |precision| {
+        let op = GemmOp::new(33, 40, 136, 1, &Gemm::default(), false, false, precision);
+        Problem::Gemm(op.expect("a valid op"))
+    };
+    let (halves, split) = (of(Precision::F16Storage), of(Precision::SplitF16));
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
+        ("the last step not multiplied", halves, "matrix", [2, 2, 1], "done4 <= ", "done4 < "),
+        (
+            "columns of another matrix",
+            halves,
+            "matrix",
+            [2, 2, 1],
+            "a0_1_0, b0_1_0, sum1_1",
+            "a0_1_0, b0_0_0, sum1_1",
+        ),
+        (
+            "the last step not copied",
+            halves,
+            "matrix_ptx",
+            [4, 2, 1],
+            "term < k; term",
+            "term + STEP < k; term",
+        ),
+        (
+            "a small product left out",
+            split,
+            "matrix",
+            [2, 2, 1],
+            "coopMultiplyAdd(a0_1_1, b0_1_0, low1_1)",
+            "low1_1",
+        ),
+        ("the small sums left out", split, "matrix", [2, 2, 1], "low0_1 * (1.0 / 2048.0)", "low0_1 * 0.0"),
+        ("a rest of another size", split, "matrix", [2, 2, 1], "- high) * 2048.0", "- high) * 1024.0"),
+        ("the last step not multiplied", split, "matrix_split_ptx", [4, 2, 1], "done4 <= ", "done4 < "),
+        (
+            "the rest left out",
+            split,
+            "matrix_split_ptx",
+            [4, 2, 1],
+            "rest = (value - rest)",
+            "rest = (value - value)",
+        ),
+        ("a small sum left out", split, "matrix_split_ptx", [4, 2, 1], "+ low1_2.xy *", "+ 0.0f *"),
+        ("a store of another row", split, "matrix_split_ptx", [4, 2, 1], "lane / 4u + 8u", "lane / 4u"),
+    ];
+    let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile,
+        layout: Layout::C4,
+        from,
+        to,
+    });
+    rows.collect()
+}
+
 fn mistakes() -> Vec<Mistake> {
     let same = Conv2d { padding: Padding::Same, ..Default::default() };
     let dilated = Conv2d { dilation: [1, 2], ..same };
@@ -228,7 +288,9 @@ fn a_wrong_kernel_is_refused() {
     for device in crate::devices() {
         let info = device.info();
         let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
-        for Mistake { what, problem, variant, tile, layout, from, to } in mistakes() {
+        for Mistake { what, problem, variant, tile, layout, from, to } in
+            mistakes().into_iter().chain(mistakes_on_matrix_units())
+        {
             if layout == Layout::Image2d && info.limits.max_image.is_none() {
                 println!("{info}: {what}: no images");
                 continue;
@@ -237,6 +299,12 @@ fn a_wrong_kernel_is_refused() {
             let expected = problem.expected(&operands);
             let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
             let choice = choice.with_layout(layout);
+            if variant.starts_with("matrix")
+                && let Err(error) = problem.op().fits(&choice, &info.limits)
+            {
+                println!("{info}: {what}: {error}");
+                continue;
+            }
             let check = |mutate: &dyn Fn(&mut KernelSource)| {
                 gpu::check(device.as_ref(), &problem, &operands, &expected, &choice, mutate)
             };

@@ -60,7 +60,7 @@ impl GemmOp {
 
     fn bindings(&self, variant: &str) -> Vec<Binding> {
         let storage = self.precision.storage();
-        let whole = matches!(variant, "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx");
+        let whole = matches!(variant, "vec4" | "tiled" | "thin") || matrix::is_matrix(variant);
         let element = if whole { Element::Vec4(storage) } else { Element::Scalar(storage) };
         let right = if variant == "image2d" { Element::Image2d(storage) } else { element };
         let channel = Element::Vec4(DType::F32);
@@ -88,7 +88,7 @@ impl GemmOp {
         let factors = [("alpha", Scalar::F32(self.alpha.0)), ("beta", Scalar::F32(self.beta.0))];
         let extents = [("m", unsigned(self.m)), ("batch", unsigned(self.batch))];
         let own: Vec<(&'static str, Scalar)> = match variant {
-            "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx" => [
+            "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx" | "matrix_split_ptx" => [
                 ("n4", self.n / 4),
                 ("k4", self.k / 4),
                 ("lda4", self.lda / 4),
@@ -185,7 +185,7 @@ impl Op for GemmOp {
         }
         let direct = variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile)));
         let mut space = Vec::new();
-        for (variant, tiles) in [("matrix", &matrix::TILES[..]), ("matrix_ptx", &matrix::PTX_TILES[..])] {
+        for (variant, tiles) in matrix::tiles(self.precision) {
             if self.matrix_obstacle(variant, limits).is_none() {
                 space.extend(tiles.iter().map(|&tile| (variant, tile)));
             }
@@ -203,8 +203,7 @@ impl Op for GemmOp {
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
         let [columns, rows, splits] = tile;
         let (column, row, wave) = match variant {
-            "matrix" => (16, 16, matrix::WAVE),
-            "matrix_ptx" => (8, 16, matrix::WAVE),
+            variant if matrix::is_matrix(variant) => (matrix::unit_columns(variant), 16, matrix::WAVE),
             _ => (4, 1, 1),
         };
         let tiles = [extent(self.n).div_ceil(column * columns), extent(self.m).div_ceil(row * rows)];
@@ -215,7 +214,7 @@ impl Op for GemmOp {
         match variant {
             "tiled" => tiled::work_groups(tile),
             "thin" => thin::work_groups(tile),
-            "matrix" | "matrix_ptx" => matrix::work_groups(variant, tile),
+            variant if matrix::is_matrix(variant) => matrix::work_groups(variant, tile, self.precision),
             _ => Vec::new(),
         }
     }
@@ -227,7 +226,7 @@ impl Op for GemmOp {
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let obstacle = match choice.variant {
             "vec4" | "tiled" | "thin" => self.vec4_obstacle(),
-            "matrix" | "matrix_ptx" => self.matrix_obstacle(choice.variant, limits),
+            variant if matrix::is_matrix(variant) => self.matrix_obstacle(variant, limits),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
             _ => self.scalar_obstacle(limits),
         };
@@ -239,7 +238,7 @@ impl Op for GemmOp {
         let obstacle = match choice.variant {
             "tiled" => self.tiled_obstacle(choice, limits),
             "thin" => self.thin_obstacle(choice, limits),
-            "matrix" | "matrix_ptx" => self.matrix_choice_obstacle(choice, limits),
+            variant if matrix::is_matrix(variant) => self.matrix_choice_obstacle(choice, limits),
             _ => None,
         };
         obstacle.map_or(Ok(()), |reason| spec::reject(OP, choice, reason))
@@ -256,14 +255,14 @@ impl Op for GemmOp {
         match choice.variant {
             "tiled" => constants.extend(self.tiled_constants(choice)),
             "thin" => constants.extend(self.thin_constants(choice)),
-            "matrix" | "matrix_ptx" => constants.extend(self.matrix_constants(choice, limits)),
+            variant if matrix::is_matrix(variant) => {
+                constants.extend(self.matrix_constants(choice, limits));
+            }
             _ => {}
         }
         let interface = spec::interface(self.bindings(choice.variant), &params);
-        let precision = match matrix::multiplies(choice.variant) {
-            Some(precision) => precision,
-            None => self.precision.without_matrix_units(),
-        };
+        let on_matrix_unit = matrix::is_matrix(choice.variant);
+        let precision = if on_matrix_unit { self.precision } else { self.precision.without_matrix_units() };
         let mut kernel = spec::kernel(OP, choice, constants, precision, self.epilogue, interface);
         kernel.native_half |= choice.variant == "matrix";
         Ok(Launch {
