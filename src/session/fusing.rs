@@ -1,8 +1,21 @@
 //! A depthwise convolution and the 1x1 convolution that alone reads it, as one kernel.
 //!
-//! Fused, a network's step has one dispatch less, and what lies between the two never goes through
-//! memory; but work-groups that share pixels compute it again, each for its own output channels. So
-//! it is a matter of measured time: see [`Fusing::Rule`].
+//! Fused, a network has one dispatch less, and what lies between the two never goes through memory;
+//! but work-groups that share pixels compute it again, each for its own output channels. So it is a
+//! matter of measured time.
+//!
+//! **What a dispatch costs.** A kernel that is timed by itself is charged for its start and end, 5 to
+//! 7 us on an NVIDIA H200, most of which a network's next dispatch overlaps. The times of two nodes
+//! have that twice and the block's once: compared as they are, three blocks of an earlier kernel won
+//! 7 us of device time through OpenCL, and the network took 9 us longer host to host. So the pair is
+//! credited with a dispatch: the shortest time that the record has on a node of the network, which has
+//! little else in it, and at most `MOST_OF_A_DISPATCH`.
+//!
+//! **Unmeasured** blocks run as two nodes, on every device. Of MobileNetV1's blocks on the H200, timed
+//! kernel by kernel, those of up to 128 channels took up to a third less than their nodes, those of 256
+//! about as long, those of 512 and more longer; with a dispatch taken off, one block of thirteen gained
+//! 1 us through OpenCL and none through Vulkan. lavapipe and PoCL, which run a work-group's invocations
+//! one after the other, are slower with any. On other GPUs nothing was measured.
 
 use super::picks::recorded;
 use super::{Picking, SessionOptions};
@@ -17,15 +30,22 @@ use crate::ops::pointwise::PointwiseOp;
 use crate::ops::separable::SeparableOp;
 use crate::tune::db::Source;
 use crate::tune::key::DeviceKey;
-use crate::tune::work_group::{WorkGroup, untuned};
+use crate::tune::work_group::untuned;
+use crate::tuner::{layout_of, problem_of};
 use std::time::Duration;
+
+/// What a dispatch may be taken to cost at most when it is timed by itself.
+const MOST_OF_A_DISPATCH: Duration = Duration::from_micros(10);
+
+/// Input channels up to which a block may be faster as one kernel.
+const MOST_CHANNELS: usize = 128;
 
 /// Whether a session runs a depthwise convolution and the 1x1 convolution that alone reads its output
 /// as one kernel ([`crate::ops::separable`]). A node that has a choice by hand stays by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fusing {
-    /// Where that is faster: by the record's times, if it has exact verdicts on the block and on both
-    /// of its nodes, else by what was measured on like devices.
+    /// Where the record's times say that it is faster: it then has exact verdicts on the block and on
+    /// both of its nodes. Nowhere else: nothing that was measured so far speaks for it.
     #[default]
     Rule,
     /// Wherever a kernel can.
@@ -103,6 +123,7 @@ pub(super) fn on_device<'a>(
     limits: &Limits,
 ) -> Result<Vec<Fused<'a>>> {
     let mut fused = Vec::new();
+    let shortest = shortest(graph, options, device, limits)?;
     for block in candidates(graph, options)? {
         let op = block.problem(graph, options.precision)?;
         if untuned(&op, options.work_group, limits).is_err() {
@@ -111,7 +132,7 @@ pub(super) fn on_device<'a>(
         let why = match options.fuse {
             Fusing::Always => Some("as asked".to_owned()),
             Fusing::Never => None,
-            Fusing::Rule => faster(&op, options, device, limits),
+            Fusing::Rule => faster(&op, shortest, options, device, limits),
         };
         fused.extend(why.map(|why| Fused { block, why }));
     }
@@ -135,7 +156,17 @@ fn candidates<'a>(graph: &'a Graph, options: &SessionOptions) -> Result<Vec<Bloc
 }
 
 /// Why the block is expected to be faster as one kernel, if it is.
-fn faster(op: &SeparableOp, options: &SessionOptions, device: &DeviceKey, limits: &Limits) -> Option<String> {
+fn faster(
+    op: &SeparableOp,
+    shortest: Duration,
+    options: &SessionOptions,
+    device: &DeviceKey,
+    limits: &Limits,
+) -> Option<String> {
+    // A preference grades kernels of single nodes.
+    if matches!(options.pick, Picking::Preference(_)) {
+        return None;
+    }
     let measured = options.pick == Picking::Measured;
     let layouts = if measured { &[Layout::C4, Layout::Image2d][..] } else { &[Layout::C4] };
     let time = |op: &dyn Op| -> Option<Duration> {
@@ -146,26 +177,33 @@ fn faster(op: &SeparableOp, options: &SessionOptions, device: &DeviceKey, limits
     let microseconds = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e6);
     match (time(op), time(&first), time(&second)) {
         (Some(one), Some(first), Some(second)) => {
-            let [one, first, second] = [one, first, second].map(|time| (time, microseconds(time)));
-            let why = format!("measured, {} us against {} + {}", one.1, first.1, second.1);
-            (one.0 < first.0 + second.0).then_some(why)
+            let why = [one, first, second].map(microseconds);
+            let why = format!("measured, {} us against {} + {}", why[0], why[1], why[2]);
+            (one + shortest < first + second).then_some(why)
         }
         (Some(one), ..) if measured => Some(format!("measured, {} us, its nodes not", microseconds(one))),
-        // A preference grades kernels of single nodes, and a given work-group is none of the rule's.
-        _ if options.pick != Picking::Rule || options.work_group != WorkGroup::Table => None,
-        _ => worthwhile(op, limits).then(|| "rule".to_owned()),
+        _ => None,
     }
 }
 
-/// Input channels up to which an NVIDIA GPU is faster with one kernel. Measured on an H200, through
-/// both APIs, on the blocks of MobileNetV1 at 257 x 257: a block of 32 channels gains a third of its
-/// time, one of 512 loses a quarter, because its many output channels are spread over work-groups
-/// that each sum the windows again.
-const MOST_CHANNELS: usize = 128;
+/// The shortest time on record of a node of `graph`.
+fn shortest(
+    graph: &Graph,
+    options: &SessionOptions,
+    device: &DeviceKey,
+    limits: &Limits,
+) -> Result<Duration> {
+    let mut shortest = MOST_OF_A_DISPATCH;
+    for node in graph.nodes() {
+        let problem = problem_of(&graph.problem(node, options.precision)?);
+        let known = recorded(options, device, problem.op(), layout_of(problem.op()), limits);
+        shortest = known.and_then(|known| known.time).map_or(shortest, |time| time.min(shortest));
+    }
+    Ok(shortest)
+}
 
-/// The rule for blocks that were not measured. Only where some were: lavapipe and PoCL, which run a
-/// work-group's invocations one after the other, are slower with any; on Mali, Adreno and others
-/// nothing was measured, and the two nodes stay two.
-fn worthwhile(op: &SeparableOp, limits: &Limits) -> bool {
-    limits.family == Family::Nvidia && op.depthwise().input.c <= MOST_CHANNELS
+/// Whether it may pay to tune a block as one kernel on a device that nobody said anything about: see
+/// the top of this module.
+pub(crate) fn worth_tuning(op: &SeparableOp, limits: &Limits) -> bool {
+    limits.family != Family::CpuDriver && op.depthwise().input.c <= MOST_CHANNELS
 }

@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Op};
 use crate::session::Fusing;
-use crate::session::fusing::blocks;
+use crate::session::fusing::{blocks, worth_tuning};
 use crate::session::siblings::siblings;
 use crate::tune::Problem;
 use crate::tune::db::NEAR;
@@ -86,13 +86,12 @@ impl Tuner {
             self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
         }
         let limits = self.device.info().limits.clone();
-        let fuses = match self.fuse {
-            Fusing::Never => false,
-            Fusing::Always => true,
-            Fusing::Rule => limits.family != Family::CpuDriver,
-        };
-        for block in blocks(graph, &|_| !fuses)? {
-            let problem = Shaped::Separable(block.problem(graph, self.precision)?);
+        for block in blocks(graph, &|_| self.fuse == Fusing::Never)? {
+            let op = block.problem(graph, self.precision)?;
+            if self.fuse == Fusing::Rule && !worth_tuning(&op, &limits) {
+                continue;
+            }
+            let problem = Shaped::Separable(op);
             // A window that no kernel serves stays by itself.
             if untuned_in(problem_of(&problem).op(), WorkGroup::Table, Layout::C4, &limits).is_ok() {
                 self.line_up(&block.name, problem_of(&problem));

@@ -195,7 +195,8 @@ impl Tuner {
     }
 
     /// Which separable blocks are tuned as one kernel beside their two nodes, so that sessions can
-    /// compare: by rule all of a GPU's, none of a driver's that runs kernels on a CPU.
+    /// compare: by rule those of up to 128 channels on a GPU, and none on a driver that runs kernels on a
+    /// CPU.
     #[must_use]
     pub fn fuse(mut self, fuse: Fusing) -> Self {
         self.fuse = fuse;

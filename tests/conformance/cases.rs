@@ -426,9 +426,9 @@ impl Table {
         }
         for [c, oc] in CHANNELS {
             let breadth = if c < 100 { Tiles } else { Variants };
-            self.separable_row([1, 3, 5, c, oc], ([3, 3], same), none, false, F32, breadth);
+            self.separable_row([1, 3, 5, c, oc], ([3, 3], same), relu6, false, F32, breadth);
         }
-        self.separable_row([1, 5, 4, 130, 70], ([3, 3], same), none, true, F32, Tiles);
+        self.separable_row([1, 5, 4, 130, 70], ([3, 3], same), relu6, false, F32, Tiles);
         let explicit = Padding::Explicit { top: 1, bottom: 2, left: 3, right: 0 };
         let windows = [
             ([3, 3], [2, 2], [1, 1], Padding::Same),

@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
 /// What `--fuse` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FuseName {
-    /// Where it is faster: by the times in --db, or else by what was measured on like devices.
+    /// Where the times in --db say that it is faster.
     Rule,
     /// Wherever a kernel can.
     Always,
