@@ -15,13 +15,13 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Bits, Epilogue, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::conv2d::Conv2dOp;
+use crate::ops::conv2d::{Conv2dOp, winograd_reference};
 use crate::ops::convert::{self, ConvertOp};
 use crate::ops::depthwise::DepthwiseOp;
 use crate::ops::gemm::GemmOp;
 use crate::ops::pointwise::PointwiseOp;
 use crate::ops::separable::SeparableOp;
-use crate::ops::{Convolution, Op, Reference};
+use crate::ops::{Convolution, Inputs, Op, Reference};
 use crate::shape::Shape;
 use crate::tune::bench::Check;
 use std::collections::BTreeMap;
@@ -257,10 +257,11 @@ pub(super) struct Expectation {
 }
 
 impl Expectation {
+    /// Of a kernel that sums the op's own terms.
     pub(super) fn new(problem: &Problem, operands: &Operands) -> Result<Self> {
         match problem {
             Problem::Separable(op) => Self::of_separable(op, operands),
-            _ => Self::carrying(problem, operands, Vec::new()),
+            _ => Expectation::of(problem, operands, None, &[]),
         }
     }
 
@@ -282,13 +283,23 @@ impl Expectation {
         let plain = Convolution { epilogue: Epilogue::default(), ..*op.pointwise() };
         let carried = Problem::Pointwise(PointwiseOp(plain)).on_cpu(&offs)?;
         // Itself computed in f32: a thousandth more covers its own rounding.
-        let carried = carried.into_iter().map(|off| 1.001 * f64::from(off)).collect();
-        Self::carrying(&Problem::Pointwise(PointwiseOp(*op.pointwise())), &second, carried)
+        let carried: Vec<f64> = carried.into_iter().map(|off| 1.001 * f64::from(off)).collect();
+        Expectation::of(&Problem::Pointwise(PointwiseOp(*op.pointwise())), &second, None, &carried)
     }
 
-    /// As [`Expectation::new`], of sums whose terms are off by so much in all that each sum is by
-    /// `carried`.
-    fn carrying(problem: &Problem, operands: &Operands, carried: Vec<f64>) -> Result<Self> {
+    /// Of a kernel that sums other terms, as a Winograd convolution does; `None` if `variant` does not.
+    pub(super) fn of_variant(problem: &Problem, operands: &Operands, variant: &str) -> Result<Option<Self>> {
+        let Problem::Conv2d(op) = problem else { return Ok(None) };
+        let get = |operand| operands.get(&operand).map(Vec::as_slice);
+        let (Some(src), Some(weights)) = (get(Operand::Src), get(Operand::Weights)) else { return Ok(None) };
+        let inputs = Inputs { src, weights, bias: get(Operand::Bias), slope: None, residual: None };
+        let own = winograd_reference(op, variant, &inputs, &Reference::default());
+        own.map(|own| Expectation::of(problem, operands, Some(&own), &[])).transpose()
+    }
+
+    /// `own` are the sums of a kernel that sums other terms, `carried` is by how much each sum is off
+    /// because its terms are.
+    fn of(problem: &Problem, operands: &Operands, own: Option<&Reference>, carried: &[f64]) -> Result<Self> {
         let values = problem.on_cpu(operands)?;
         let places = problem.places();
         if let Problem::Convert(_) = problem {
@@ -317,18 +328,31 @@ impl Expectation {
             reference.magnitude = vec![1.001 * f64::from(magnitude)];
             reference.carried = carried.get(place).copied().into_iter().collect();
             let residual = residuals.and_then(|residuals| residuals.get(place)).copied();
-            let bound = |precision| reference.tolerance(0, epilogue.activation, slope, precision, residual);
-            let mut tolerance = bound(problem.precision());
+            let bound = |reference: &Reference, precision| {
+                reference.tolerance(0, epilogue.activation, slope, precision, residual)
+            };
+            let of_the_cpu = bound(&reference, Precision::F32);
+            let kernel = match own {
+                Some(own) => Reference {
+                    value: reference.value.clone(),
+                    magnitude: own.magnitude.get(place).copied().into_iter().collect(),
+                    terms: own.terms,
+                    ..Default::default()
+                },
+                None => reference.clone(),
+            };
+            let mut tolerance = bound(&kernel, problem.precision());
             if !tolerance.is_finite() {
                 // Beyond a thousand f16 terms no order of summation is safe in the worst case; the
                 // usual error grows with the root of the terms (Higham and Mary, *A New Approach
                 // to Probabilistic Rounding Error Analysis*, 2019, with lambda 6).
                 let unit = 2.0 * problem.precision().accumulator().unit_roundoff();
-                let usual = 6.0 * (reference.terms as f64).sqrt() * unit * reference.magnitude[0];
-                let usual = usual + reference.carried.first().copied().unwrap_or_default();
-                tolerance = epilogue.activation.lipschitz(slope) * usual + bound(Precision::F16Storage);
+                let usual = 6.0 * (kernel.terms as f64).sqrt() * unit * kernel.magnitude[0];
+                let usual = usual + kernel.carried.first().copied().unwrap_or_default();
+                tolerance =
+                    epilogue.activation.lipschitz(slope) * usual + bound(&kernel, Precision::F16Storage);
             }
-            elements.push((stored, value, tolerance + bound(Precision::F32)));
+            elements.push((stored, value, tolerance + of_the_cpu));
         }
         Ok(Expectation { elements })
     }

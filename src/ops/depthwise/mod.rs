@@ -9,6 +9,7 @@
 //!
 //! `M` is the channel multiplier. Zeros lie outside the input.
 
+mod local;
 mod oracle;
 mod plan;
 
@@ -19,6 +20,8 @@ use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
+
+const OP: &str = "depthwise";
 
 /// Options of a depthwise 2D convolution. The channel multiplier is the ratio of the weights'
 /// channels to the input's.

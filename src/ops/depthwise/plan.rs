@@ -2,7 +2,7 @@
 //!
 //! Weights are packed as `[slice][kh][kw][4]` over the output channels.
 
-use super::DepthwiseOp;
+use super::{DepthwiseOp, OP, local};
 use crate::dtype::Precision;
 use crate::emit::{Operand, Scalar, Value};
 use crate::error::Result;
@@ -11,8 +11,6 @@ use crate::limits::Limits;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
-
-const OP: &str = "depthwise";
 
 /// The most input columns that `rows` and `micro` keep in registers.
 const MAX_COLUMNS: usize = 16;
@@ -39,7 +37,7 @@ impl Op for DepthwiseOp {
 
     /// `multiplier` serves channel multipliers above 1; the others serve 1. `micro` covers the
     /// tiles of a plane x slices, its tile being columns and rows; the others cover width x height x
-    /// slices, the tile of `rows` being pixels of a row.
+    /// slices, the tile of `rows` being pixels of a row, that of `local` columns and rows.
     fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
         if self.multiplier() > 1 {
             return vec![("multiplier", [1, 1, 1])];
@@ -48,14 +46,14 @@ impl Op for DepthwiseOp {
         let span = |axis: usize, outputs: usize| {
             (outputs - 1) * problem.stride[axis] + (problem.kernel[axis] - 1) * problem.dilation[axis] + 1
         };
-        let mut space = Vec::new();
-        for [columns, rows] in [[1, 2], [2, 2], [2, 1], [1, 4], [1, 1]] {
-            // Because the window is unrolled, and its weights and a row of the input are registers.
-            let weights = problem.kernel[0] * problem.kernel[1];
-            if weights <= MAX_WEIGHTS && span(1, columns) <= MAX_COLUMNS && span(0, rows) <= MAX_COLUMNS {
-                space.push(("micro", [extent(columns), extent(rows), 1]));
-            }
-        }
+        // Because the window is unrolled, and its weights and a row of the input are registers.
+        let weights = problem.kernel[0] * problem.kernel[1];
+        let in_registers = |&[columns, rows]: &[usize; 2]| {
+            weights <= MAX_WEIGHTS && span(1, columns) <= MAX_COLUMNS && span(0, rows) <= MAX_COLUMNS
+        };
+        let tile = |[columns, rows]: [usize; 2]| [extent(columns), extent(rows), 1];
+        let micro = [[1, 2], [2, 2], [2, 1], [1, 4], [1, 1]].into_iter().filter(in_registers);
+        let mut space: Vec<_> = micro.map(|micro| ("micro", tile(micro))).collect();
         if problem.dilation == [1, 1] {
             for pixels in [2, 4, 1] {
                 // Because each column is a register and the window is unrolled along the row.
@@ -65,6 +63,9 @@ impl Op for DepthwiseOp {
             }
         }
         space.push(("direct", [1, 1, 1]));
+        // Last: it pays where caches are poor, and that a measurement says.
+        let staged = local::TILES.into_iter().filter(in_registers);
+        space.extend(staged.map(|staged| ("local", tile(staged))));
         space
     }
 
@@ -74,7 +75,12 @@ impl Op for DepthwiseOp {
             let tiles = extent(output.w).div_ceil(tile[0]) * extent(output.h).div_ceil(tile[1]);
             return [tiles, extent(output.slices()) * extent(output.n), 1];
         }
-        [extent(output.w).div_ceil(tile[0]), extent(output.h), extent(output.slices()) * extent(output.n)]
+        let slices = extent(output.slices()) * extent(output.n);
+        [extent(output.w).div_ceil(tile[0]), extent(output.h).div_ceil(tile[1]), slices]
+    }
+
+    fn work_groups(&self, variant: &'static str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        if variant == "local" { local::work_groups() } else { Vec::new() }
     }
 
     fn layouts(&self, variant: &'static str) -> &'static [Layout] {
@@ -88,7 +94,8 @@ impl Op for DepthwiseOp {
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
         spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
-        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)
+        spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
+        if choice.variant == "local" { local::check(&self.0, choice, limits) } else { Ok(()) }
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
@@ -114,6 +121,9 @@ impl Op for DepthwiseOp {
             params.push(("tiles_w", Scalar::U32(extent(problem.output.w).div_ceil(choice.tile[0]))));
             constants.push(("TILE_X", Value::U32(choice.tile[0])));
             constants.push(("TILE_Y", Value::U32(choice.tile[1])));
+        }
+        if choice.variant == "local" {
+            constants.extend(local::constants(problem, choice));
         }
         if choice.variant == "rows" {
             constants.push(("TILE_X", Value::U32(choice.tile[0])));
