@@ -183,7 +183,10 @@ mod tests {
             let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
             (choice.variant, choice.tile)
         };
-        assert_eq!(on(Family::CpuDriver), ("micro", [4, 2, 1]));
+        assert_eq!(on(Family::CpuDriver), ("micro", [8, 2, 1]));
+        let pocl = Limits { family: Family::CpuDriver, ..Limits::opencl() };
+        let choice = untuned(&op, WorkGroup::Table, &pocl).expect("a choice");
+        assert_eq!((choice.variant, choice.tile), ("micro", [4, 2, 1]));
         // 27 x 256 tiles of three pixels by one slice, each sum in 16 parts: 110592 invocations.
         assert_eq!(on(Family::Nvidia), ("split", [3, 1, 16]));
     }
