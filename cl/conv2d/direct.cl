@@ -1,6 +1,6 @@
 //# y[n,i,j,o] = f(sum_{a,b,k} x[n, i*s+a*d-p, j*s+b*d-p, k] * w[o,a,b,k]): tile[0] pixels of a row
-//# by tile[2] slices of output channels per invocation. Of grouped channels an invocation reads the
-//# slices that its four output channels' groups touch; the weights of the others are zero.
+//# by tile[2] slices of output channels per invocation. Groups are whole slices of channels, and an
+//# invocation reads the slices of its own.
 ${constants}
 
 __kernel void conv2d_direct(
@@ -16,7 +16,7 @@ __kernel void conv2d_direct(
     }
     const uint src_plane = src_w * src_h;
     //% if GROUPED
-    const uint first = 4u * slice / group_outputs * group_inputs / 4u;
+    const uint first = 4u * slice / group_outputs * src_slices;
     //% else
     const uint first = 0u;
     //% endif

@@ -1,6 +1,6 @@
 //# y[n,i,j,o] = f(sum_{a,b,k} x[n, i*s+a*d-p, j*s+b*d-p, k] * w[o,a,b,k]): tile[0] pixels of a row
-//# by tile[2] slices of output channels per invocation. Of grouped channels an invocation reads the
-//# slices that its four output channels' groups touch; the weights of the others are zero.
+//# by tile[2] slices of output channels per invocation. Groups are whole slices of channels, and an
+//# invocation reads the slices of its own.
 ${constants}
 
 ${interface}
@@ -15,7 +15,7 @@ fn conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
     }
     let src_plane: u32 = params.src_w * params.src_h;
     //% if GROUPED
-    let first: u32 = 4u * slice / params.group_outputs * params.group_inputs / 4u;
+    let first: u32 = 4u * slice / params.group_outputs * params.src_slices;
     //% else
     let first: u32 = 0u;
     //% endif

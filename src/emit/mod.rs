@@ -14,6 +14,7 @@ mod constants;
 mod templates;
 #[cfg(test)]
 mod tests;
+pub(crate) mod winograd;
 mod words;
 
 pub use constants::Value;

@@ -30,9 +30,12 @@ macro_rules! solo {
 /// Pairs that say the same in both languages.
 const PAIRS: &[[Template; 2]] = &[
     pair!("conv2d", "direct"),
+    pair!("conv2d", "grouped"),
     pair!("conv2d", "shallow"),
     pair!("conv2d", "split"),
     pair!("conv2d", "tiled"),
+    pair!("conv2d", "winograd2"),
+    pair!("conv2d", "winograd4"),
     pair!("convert", "pack"),
     pair!("convert", "unpack"),
     pair!("convert", "unpack_parts"),
@@ -70,6 +73,8 @@ const SHARED: &[[Template; 2]] = &[
     pair!("shared", "store_pixels"),
     pair!("shared", "tile_loop"),
     pair!("shared", "tile_place"),
+    pair!("shared", "winograd"),
+    pair!("shared", "winograd_output"),
 ];
 
 fn find(op: &str, variant: &str, dialect: Dialect) -> Option<&'static str> {
@@ -136,6 +141,10 @@ fn teach(env: &mut Environment<'_>, words: &Arc<Words>) {
     env.add_function("splat", move |x: String| w.splat(&x));
     let w = Arc::clone(words);
     env.add_function("fma4", move |a: String, b: String, c: String| w.fma4(&a, &b, &c));
+    let w = Arc::clone(words);
+    env.add_function("transform", move |which: String, results: usize, row: usize, prefix: String| {
+        w.transform(&which, results, row, &prefix).map_err(word)
+    });
     let w = Arc::clone(words);
     env.add_function("epilogue", move |x: String, slice: String, index: String, extra: Kwargs| {
         let (column, row) = image_place(&extra)?;

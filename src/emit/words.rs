@@ -11,13 +11,14 @@
 //! | `set_lane("local", "i", "l", "v")` | `local[i][l] = v;` | `((__local float*)local)[4u * (i) + l] = v;` |
 //! | `store4("dst", "i", "v")` | `dst[i] = v;` | `dst[i] = v;` |
 //! | `fma4("a", "b", "c")` | `fma(a, b, c)` | `mad(a, b, c)` |
+//! | `transform("input", 2, 0, "d")` | `d0 - d2` | `d0 - d2` |
 //! | `${barrier}` | `workgroupBarrier()` | `barrier(CLK_LOCAL_MEM_FENCE)` |
 //! | `param("alpha")` | `params.alpha` | `alpha` |
 //!
 //! Loads convert from the storage type to the accumulator's, stores convert back. For an image
 //! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index.
 
-use super::{Access, Dialect, Element, KernelSpec, Operand};
+use super::{Access, Dialect, Element, KernelSpec, Operand, winograd};
 use crate::dtype::{DType, Precision};
 
 /// The vocabulary for one spec in one language.
@@ -231,6 +232,18 @@ impl Words {
             Dialect::Wgsl => "workgroupBarrier()",
             Dialect::OpenClC => "barrier(CLK_LOCAL_MEM_FENCE)",
         }
+    }
+
+    /// A sum with the factors of a Winograd transform: see [`winograd::sum`].
+    pub(crate) fn transform(
+        &self,
+        which: &str,
+        results: usize,
+        row: usize,
+        prefix: &str,
+    ) -> Result<String, String> {
+        let suffix = if self.accumulator() == DType::F16 { "h" } else { "f" };
+        winograd::sum(which, results, row, prefix, suffix)
     }
 
     /// Zero as the accumulator's scalar type.

@@ -103,6 +103,12 @@ pub trait Op: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether a session that measured nothing may run `variant` for speed's sake. Any kernel may be
+    /// asked for by name, and tuned.
+    fn untuned(&self, _variant: &str, _limits: &Limits) -> bool {
+        true
+    }
+
     /// The layouts that the feature maps of a variant may have, C4 first. Whether a device can run
     /// one is [`Op::fits`]'s answer.
     fn layouts(&self, _variant: &'static str) -> &'static [Layout] {

@@ -48,6 +48,8 @@ pub struct OpBench {
     layout: Layout,
     operands: Operands,
     expected: Expectation,
+    /// Of kernels that sum other terms than the op's own, by variant.
+    variants: HashMap<&'static str, Option<Expectation>>,
     clock: Clock,
     calibrated: bool,
     policy: Policy,
@@ -109,6 +111,7 @@ impl OpBench {
             device,
             operands,
             expected,
+            variants: HashMap::new(),
             clock,
             calibrated: false,
             policy,
@@ -174,6 +177,19 @@ impl OpBench {
         let key = prepared.arguments.iter().find(|key| is_output(key.operand));
         key.and_then(|key| Some((self.resources.get(key)?.first()?.clone(), key.dtype)))
             .ok_or_else(|| Error::Internal("a kernel without a destination".to_owned()))
+    }
+
+    /// Works out once what is expected of `variant`.
+    fn expect(&mut self, variant: &'static str) -> Result<()> {
+        if !self.variants.contains_key(variant) {
+            let own = Expectation::of_variant(&self.problem, &self.operands, variant)?;
+            self.variants.insert(variant, own);
+        }
+        Ok(())
+    }
+
+    fn expected(&self, choice: &Choice) -> &Expectation {
+        self.variants.get(choice.variant).and_then(Option::as_ref).unwrap_or(&self.expected)
     }
 
     /// Finds the clock's resolution with a kernel that was found correct.
@@ -257,6 +273,7 @@ impl Bench for OpBench {
     }
 
     fn check(&mut self, choice: &Choice) -> Result<Check> {
+        self.expect(choice.variant)?;
         let prepared = self.prepared(choice)?;
         let recording = self.record(prepared, 0, 1)?;
         let (target, dtype) = self.target(prepared)?;
@@ -268,12 +285,14 @@ impl Bench for OpBench {
         let slice = match &target {
             Resource::Buffer(slice) => slice,
             Resource::Image(_) => {
-                return Ok(self.expected.compare(&self.run_on_image(prepared, &target, &before, dtype)?));
+                return Ok(self
+                    .expected(choice)
+                    .compare(&self.run_on_image(prepared, &target, &before, dtype)?));
             }
         };
         let before = encode(&before, dtype);
         let read = self.device.run(&[(slice, &before)], &recording, &[slice])?;
-        Ok(self.expected.compare(&decode(read.first().map_or(&[], Vec::as_slice), dtype)))
+        Ok(self.expected(choice).compare(&decode(read.first().map_or(&[], Vec::as_slice), dtype)))
     }
 
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {

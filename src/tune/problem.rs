@@ -13,12 +13,12 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Bits, Epilogue, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::conv2d::Conv2dOp;
+use crate::ops::conv2d::{Conv2dOp, winograd_reference};
 use crate::ops::convert::{self, ConvertOp};
 use crate::ops::depthwise::DepthwiseOp;
 use crate::ops::gemm::GemmOp;
 use crate::ops::pointwise::PointwiseOp;
-use crate::ops::{Convolution, Op, Reference};
+use crate::ops::{Convolution, Inputs, Op, Reference};
 use crate::tune::bench::Check;
 use std::collections::BTreeMap;
 
@@ -228,7 +228,22 @@ pub(super) struct Expectation {
 }
 
 impl Expectation {
+    /// Of a kernel that sums the op's own terms.
     pub(super) fn new(problem: &Problem, operands: &Operands) -> Result<Self> {
+        Expectation::of(problem, operands, None)
+    }
+
+    /// Of a kernel that sums other terms, as a Winograd convolution does; `None` if `variant` does not.
+    pub(super) fn of_variant(problem: &Problem, operands: &Operands, variant: &str) -> Result<Option<Self>> {
+        let Problem::Conv2d(op) = problem else { return Ok(None) };
+        let get = |operand| operands.get(&operand).map(Vec::as_slice);
+        let (Some(src), Some(weights)) = (get(Operand::Src), get(Operand::Weights)) else { return Ok(None) };
+        let inputs = Inputs { src, weights, bias: get(Operand::Bias), slope: None, residual: None };
+        let own = winograd_reference(op, variant, &inputs, &Reference::default());
+        own.map(|own| Expectation::of(problem, operands, Some(&own))).transpose()
+    }
+
+    fn of(problem: &Problem, operands: &Operands, own: Option<&Reference>) -> Result<Self> {
         let values = problem.on_cpu(operands)?;
         let places = problem.places();
         if let Problem::Convert(_) = problem {
@@ -256,17 +271,29 @@ impl Expectation {
             // Itself summed in f32: a thousandth more covers its own rounding.
             reference.magnitude = vec![1.001 * f64::from(magnitude)];
             let residual = residuals.and_then(|residuals| residuals.get(place)).copied();
-            let bound = |precision| reference.tolerance(0, epilogue.activation, slope, precision, residual);
-            let mut tolerance = bound(problem.precision());
+            let bound = |reference: &Reference, precision| {
+                reference.tolerance(0, epilogue.activation, slope, precision, residual)
+            };
+            let of_the_cpu = bound(&reference, Precision::F32);
+            let kernel = match own {
+                Some(own) => Reference {
+                    value: reference.value.clone(),
+                    magnitude: own.magnitude.get(place).copied().into_iter().collect(),
+                    terms: own.terms,
+                },
+                None => reference.clone(),
+            };
+            let mut tolerance = bound(&kernel, problem.precision());
             if !tolerance.is_finite() {
                 // Beyond a thousand f16 terms no order of summation is safe in the worst case; the
                 // usual error grows with the root of the terms (Higham and Mary, *A New Approach
                 // to Probabilistic Rounding Error Analysis*, 2019, with lambda 6).
                 let unit = 2.0 * problem.precision().accumulator().unit_roundoff();
-                let usual = 6.0 * (reference.terms as f64).sqrt() * unit * reference.magnitude[0];
-                tolerance = epilogue.activation.lipschitz(slope) * usual + bound(Precision::F16Storage);
+                let usual = 6.0 * (kernel.terms as f64).sqrt() * unit * kernel.magnitude[0];
+                tolerance =
+                    epilogue.activation.lipschitz(slope) * usual + bound(&kernel, Precision::F16Storage);
             }
-            elements.push((stored, value, tolerance + bound(Precision::F32)));
+            elements.push((stored, value, tolerance + of_the_cpu));
         }
         Ok(Expectation { elements })
     }

@@ -92,7 +92,7 @@ pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Ch
 /// # Errors
 /// Those of [`untuned`].
 pub fn untuned_in(op: &dyn Op, work_group: WorkGroup, layout: Layout, limits: &Limits) -> Result<Choice> {
-    untuned_of(op, &|_| true, work_group, layout, limits)
+    untuned_of(op, &|variant| op.untuned(variant, limits), work_group, layout, limits)
 }
 
 /// As [`untuned_in`], of the variants that `wanted` names.
@@ -126,6 +126,11 @@ pub(crate) fn untuned_of(
         let invocations = match variant {
             "matrix_ptx" => 4 * invocations,
             "matrix" | "matrix_split_ptx" => 2 * invocations,
+            // Each does the work of several; its stacks are not in the grid.
+            "winograd2" | "winograd4" => {
+                let groups = (0..3).map(|axis| op.grid(variant, tile)[axis].div_ceil(work_group[axis]));
+                3 * groups.chain(work_group).map(u64::from).product::<u64>()
+            }
             _ => invocations,
         };
         if invocations >= enough {
@@ -149,9 +154,10 @@ pub(crate) fn untuned_of(
 mod tests {
     use super::*;
     use crate::dtype::Precision;
+    use crate::ops::conv2d::{Conv2d, Conv2dOp};
     use crate::ops::gemm::GemmOp;
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
-    use crate::shape::Shape;
+    use crate::shape::{Padding, Shape};
 
     fn node_27() -> PointwiseOp {
         let (input, weights) = (Shape::nhwc(1, 9, 9, 1024), Shape::nhwc(1024, 1, 1, 1024));
@@ -203,6 +209,27 @@ mod tests {
         assert_eq!(on(Family::Nvidia, 1024), ("tiled", [2, 8, 4], [8, 8, 4]));
         assert_eq!(on(Family::Nvidia, 512), ("tiled", [1, 4, 4], [8, 8, 4]));
         assert_eq!(on(Family::CpuDriver, 512), ("vec4", [1, 8, 1], [8, 8, 1]));
+    }
+
+    #[test]
+    fn a_large_gpu_filters_by_winograd_in_work_groups_that_fill_it() {
+        let on = |family, [n, side, c]: [usize; 3], precision| {
+            let limits = Limits { family, local_memory: 49152, ..Limits::webgpu() };
+            let options = Conv2d { padding: Padding::Same, ..Default::default() };
+            let (input, weights) = (Shape::nhwc(n, side, side, c), Shape::nhwc(c, 3, 3, c));
+            let op = Conv2dOp::new(input, weights, &options, true, false, precision).expect("a convolution");
+            let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
+            (choice.variant, choice.tile, choice.work_group)
+        };
+        let nvidia = |shape| on(Family::Nvidia, shape, Precision::F32);
+        assert_eq!(nvidia([8, 112, 64]), ("winograd2", [8, 2, 2], [4, 4, 16]));
+        assert_eq!(nvidia([1, 56, 64]), ("winograd2", [4, 2, 2], [4, 4, 16]));
+        assert_eq!(nvidia([1, 28, 128]), ("winograd2", [4, 2, 2], [4, 2, 32]));
+        assert_eq!(nvidia([1, 14, 256]), ("winograd2", [4, 2, 2], [2, 2, 64]));
+        assert_eq!(nvidia([1, 7, 512]), ("winograd2", [4, 1, 2], [2, 2, 64]));
+        // Few channels, sums in f16, and devices that were not measured.
+        assert_ne!(nvidia([1, 56, 32]).0, "winograd2");
+        assert_ne!(on(Family::CpuDriver, [1, 56, 64], Precision::F32).0, "winograd2");
     }
 
     #[test]

@@ -273,7 +273,18 @@ impl Table {
                 self.conv2d_row(input, [10, kernel[0], kernel[1]], options, false, F32, breadth);
             }
         }
-        for (groups, c, oc) in [(2, 6, 10), (3, 9, 3), (4, 8, 8), (5, 5, 15), (7, 7, 7), (2, 34, 26)] {
+        for (groups, c, oc) in [
+            (2, 6, 10),
+            (3, 9, 3),
+            (4, 8, 8),
+            (5, 5, 15),
+            (7, 7, 7),
+            (2, 34, 26),
+            (2, 8, 12),
+            (3, 9, 24),
+            (2, 16, 16),
+            (3, 12, 12),
+        ] {
             let options = Conv2d { groups, ..same };
             self.conv2d_row([1, 5, 6, c], [oc, 3, 3], options, false, F32, Tiles);
         }
@@ -282,8 +293,23 @@ impl Table {
             self.conv2d_row([1, 5, 5, 3], [6, 3, 3], options, true, F32, Variants);
         }
         self.conv2d_row([2, 7, 9, 5], [13, 3, 3], same, true, F32, Groups);
+        // Tiles of 2x2 and 4x4 outputs that hang over, borders on each side alone, many work-groups.
+        for (input, oc, padding) in [
+            ([2, 13, 10, 6], 9, Padding::Valid),
+            ([1, 3, 3, 9], 6, Padding::Valid),
+            ([1, 6, 11, 8], 20, Padding::Explicit { top: 2, bottom: 0, left: 0, right: 3 }),
+            ([3, 10, 23, 19], 35, Padding::Same),
+        ] {
+            let options = Conv2d { padding, activation: Activation::Relu6, ..Default::default() };
+            self.conv2d_row(input, [oc, 3, 3], options, true, F32, Tiles);
+            self.conv2d_row(input, [oc, 3, 3], options, false, Precision::F16Storage, Groups);
+        }
         let halves = [Precision::F16Storage, Precision::F16];
         for precision in halves {
+            let grouped = Conv2d { groups: 2, stride: [2, 1], ..same };
+            for (c, oc) in [(6, 10), (8, 6), (10, 8)] {
+                self.conv2d_row([2, 7, 6, c], [oc, 3, 3], grouped, true, precision, Tiles);
+            }
             self.conv2d_row([1, 7, 6, 5], [9, 3, 3], same, true, precision, Tiles);
             self.conv2d_row([1, 7, 6, 3], [9, 3, 3], same, true, precision, Tiles);
         }

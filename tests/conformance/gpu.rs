@@ -224,6 +224,8 @@ pub(crate) fn check(
     let outcome = run(device, problem, operands, choice, mutate);
     let (target, read) = outcome.map_err(|error| error.to_string())?;
     let stored = target.values(&read)?;
+    let own = problem.expected_of(choice.variant, operands, expected);
+    let expected = own.as_ref().unwrap_or(expected);
     let Expected::Near(reference) = expected else {
         return match (problem, target.element) {
             // An image was read back through C4.

@@ -17,8 +17,11 @@ mod planted;
 mod problem;
 
 use cases::{Breadth, Case};
-use diptych::Layout;
 use diptych::device::Device;
+use diptych::emit::Operand;
+use diptych::ops::conv2d::Conv2dOp;
+use diptych::{Conv2d, Layout, Padding, Precision, Shape};
+use problem::Problem;
 use std::time::Instant;
 
 /// The devices of this machine; a missing one is printed, or fails if devices are required.
@@ -100,6 +103,46 @@ fn run_case(device: &dyn Device, case: &Case, tally: &mut Tally) {
             tally.failures.push(format!("{} [{choice}]: {failure}", case.name));
         }
     }
+}
+
+#[test]
+fn an_infinity_stays_in_its_group() {
+    let mut failures = Vec::new();
+    for device in devices() {
+        let limits = &device.info().limits;
+        // Groups of 4, 3, 6 and 2 inputs and 8, 5, 8 and 6 outputs; the middle one of three is infinite.
+        for (inputs, outputs) in [(4, 8), (3, 5), (6, 8), (4, 6), (2, 6)] {
+            let options = Conv2d { groups: 3, padding: Padding::Same, ..Default::default() };
+            let (input, weights) = (Shape::nhwc(1, 5, 4, 3 * inputs), Shape::nhwc(3 * outputs, 3, 3, inputs));
+            let op = Conv2dOp::new(input, weights, &options, true, false, Precision::F32);
+            let name = format!("3 groups of {inputs} and {outputs} channels");
+            let problem = Problem::Conv2d(op.expect("a valid op"));
+            let mut operands = problem.operands();
+            let src = operands.get_mut(&Operand::Src).expect("an input");
+            for pixel in src.chunks_exact_mut(3 * inputs) {
+                pixel[inputs..2 * inputs].fill(f32::INFINITY);
+            }
+            let expected = problem.expected(&operands);
+            let case = Case { name, problem, breadth: Breadth::Tiles };
+            let mut kernels = 0;
+            for choice in case.choices(limits) {
+                if problem.op().fits(&choice, limits).is_ok() {
+                    kernels += 1;
+                    let outcome = gpu::check(&*device, &problem, &operands, &expected, &choice, &|_| {});
+                    failures
+                        .extend(outcome.err().map(|failure| format!("{} [{choice}]: {failure}", case.name)));
+                }
+            }
+            assert!(kernels >= 3, "{}: {kernels} kernels", case.name);
+            let diptych::ops::Reference { value, .. } = match &expected {
+                problem::Expected::Near(reference) => reference.clone(),
+                problem::Expected::Exact(_) => unreachable!("a sum"),
+            };
+            let infinite = value.iter().filter(|value| !value.is_finite()).count();
+            assert_eq!(3 * infinite, value.len(), "the oracle keeps the groups apart");
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]

@@ -38,6 +38,14 @@ fn conv2d_of(batch: usize, options: Conv2d) -> Problem {
     Problem::Conv2d(op.expect("a valid op"))
 }
 
+/// Two groups of three input channels each.
+fn grouped(outputs: usize) -> Problem {
+    let options = Conv2d { groups: 2, padding: Padding::Same, ..Default::default() };
+    let (input, weights) = (Shape::nhwc(1, 5, 6, 6), Shape::nhwc(outputs, 3, 3, 3));
+    let op = Conv2dOp::new(input, weights, &options, true, false, Precision::F32);
+    Problem::Conv2d(op.expect("a valid op"))
+}
+
 /// An input of three channels, padded on all sides.
 fn stem() -> Problem {
     let options = Conv2d { stride: [2, 1], padding: Padding::Same, ..Default::default() };
@@ -161,6 +169,28 @@ fn mistakes() -> Vec<Mistake> {
         ("the first image for all", conv2d_of(2, same), "tiled", [2, 8, 1], " / area)", " * 0u)"),
         ("a window around the row's end", conv2d(same), "split", [4, 1, 1], "if (!inside2)", "if (false)"),
         ("a layer not added", conv2d(same), "split", [2, 2, 2], "q < SPLITS", "q < 1u"),
+        ("a neighbour's group", grouped(10), "grouped", [2, 1, 1], "4u * slice + 1u", "4u * slice + 0u"),
+        (
+            "an input too few of a group",
+            grouped(16),
+            "grouped",
+            [4, 1, 2],
+            "k < @group_inputs",
+            "k + 1u < @group_inputs",
+        ),
+        ("a factor of the wrong sign", conv2d(same), "winograd2", [4, 2, 2], "= -t1 + t2", "= t1 + t2"),
+        ("a tap row beyond the input", conv2d(same), "winograd2", [2, 2, 2], "src_y0 + 3u < @src_h", "true"),
+        ("a stack not added", conv2d(same), "winograd2", [4, 2, 1], "other < WG_Z", "other < POSITIONS"),
+        (
+            "a patch around the row's end",
+            conv2d(same),
+            "winograd4",
+            [4, 2, 1],
+            "src_x0 < @src_w &&",
+            "src_x0 <= @src_w &&",
+        ),
+        ("a small factor forgotten", conv2d(same), "winograd4", [2, 2, 1], "8.0f * m3_3", "7.9f * m3_3"),
+        ("a pixel beyond the row", conv2d(same), "winograd4", [4, 1, 1], "&& column + 3u < @dst_w", ""),
         ("no check of the left border", stem(), "shallow", [1, 1, 1], "off1 || outside0", "off1"),
         ("no check of the last row", stem(), "shallow", [2, 1, 2], "off2 || outside1", "outside1"),
         ("no check of the lower border", depthwise(1, 1), "micro", [1, 2, 1], "on3 && inside1", "inside1"),

@@ -7,12 +7,17 @@
 //! | `bias`, `slope` | `oc` | |
 //! | `y`, `r` | `n oh ow oc` | C4 on the device |
 //!
-//! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`.
+//! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`. Groups do not touch: an
+//! infinity or NaN in one is not seen in another.
 
+mod grouped;
 mod oracle;
 mod plan;
+mod winograd;
+mod winograd_bound;
 
 pub use oracle::oracle;
+pub use winograd_bound::winograd_reference;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

@@ -1,11 +1,11 @@
 //! The kernels of `conv2d`.
 //!
 //! Weights are packed as `[slice][kh][kw][input slice][lane][4]`: for each output slice and tap,
-//! and each of the input slices that its channels' groups touch, four vec4s over the output
-//! channels, one for each input lane. Products across groups have weight zero. `split`, `tiled` and `shallow`
-//! have their own: [`pack_rows`], [`pack_shallow`].
+//! and each of the input slices of its group, four vec4s over the output channels, one for each input
+//! lane. `split`, `tiled` and `shallow` have their own: [`pack_rows`], [`pack_shallow`]; `grouped`,
+//! `winograd2` and `winograd4` too: [`grouped`], [`winograd`].
 
-use super::Conv2dOp;
+use super::{Conv2dOp, grouped, winograd};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand, Scalar, Value};
 use crate::error::Result;
@@ -20,21 +20,10 @@ use crate::ops::tiled::{self, Extents};
 
 const OP: &str = "conv2d";
 
-/// First input slice that output slice `slice` reads.
-fn first_slice(problem: &Convolution, slice: usize) -> usize {
-    4 * slice / problem.group_outputs() * problem.group_inputs() / 4
-}
-
-/// Input slices that every output slice reads: the most that any needs.
+/// Input slices that every output slice reads: those of a group, which are whole ones if there are
+/// several.
 fn source_slices(problem: &Convolution) -> usize {
-    (0..problem.output.slices())
-        .map(|slice| {
-            let last_output = (4 * slice + 3).min(problem.output.c - 1);
-            let last_input = (last_output / problem.group_outputs() + 1) * problem.group_inputs() - 1;
-            last_input / 4 + 1 - first_slice(problem, slice)
-        })
-        .max()
-        .unwrap_or(0)
+    problem.group_inputs().div_ceil(4)
 }
 
 /// Pixels and slices per invocation of `split`, the most useful first.
@@ -122,6 +111,12 @@ impl Op for Conv2dOp {
                 }
             }
         }
+        if problem.groups > 1 && grouped::shares(problem, 2) {
+            tiles.extend([[4, 1, 2], [2, 1, 2], [1, 1, 2]]);
+        }
+        if problem.groups > 1 && !grouped::whole_slices(problem) {
+            return grouped::space(problem);
+        }
         let direct: Vec<_> = tiles.into_iter().map(|tile| ("direct", tile)).collect();
         if problem.groups > 1 || problem.input.slices() == 1 {
             space.extend(direct);
@@ -135,11 +130,16 @@ impl Op for Conv2dOp {
             (false, false) => [direct, splits, tiled],
         };
         space.extend(parts.concat());
-        space
+        let winograd = winograd::space(problem);
+        if winograd::untuned(problem, "winograd2", limits) { [winograd, space] } else { [space, winograd] }
+            .concat()
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
         let output = self.0.output;
+        if let Some(results) = winograd::results(variant) {
+            return winograd::grid(&self.0, results, tile);
+        }
         match variant {
             "tiled" => return tiled::grid(tile, Extents::of(&self.0)),
             "split" => {
@@ -167,11 +167,18 @@ impl Op for Conv2dOp {
     }
 
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        if let Some(results) = winograd::results(variant) {
+            return winograd::work_groups(&self.0, results, tile);
+        }
         match variant {
             "split" => split::work_groups(tile[2]),
             "tiled" => tiled::work_groups(tile, Extents::of(&self.0)),
             _ => Vec::new(),
         }
+    }
+
+    fn untuned(&self, variant: &str, limits: &Limits) -> bool {
+        winograd::untuned(&self.0, variant, limits)
     }
 
     fn dst_depth(&self) -> u32 {
@@ -181,10 +188,16 @@ impl Op for Conv2dOp {
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let grid = self.grid(choice.variant, choice.tile.map(|extent| extent.max(1)));
         spec::check_maps(OP, choice, self.layouts(choice.variant), &self.0, limits)?;
+        if choice.variant == "direct" && self.0.groups > 1 && !grouped::whole_slices(&self.0) {
+            let (inputs, outputs) = (self.0.group_inputs(), self.0.group_outputs());
+            let found = format!("groups of {inputs} input and {outputs} output channels");
+            return spec::reject(OP, choice, format!("{found}, direct needs multiples of 4"));
+        }
         spec::check_choice(OP, choice, &self.space(limits), grid, self.0.precision, limits)?;
         match choice.variant {
             "split" => split::check(OP, choice, self.0.precision, limits),
             "tiled" => tiled::check(OP, choice, Extents::of(&self.0), self.0.precision, limits),
+            "winograd2" | "winograd4" => winograd::check(OP, choice, self.0.precision, limits),
             _ => Ok(()),
         }
     }
@@ -232,7 +245,18 @@ impl Op for Conv2dOp {
                 // NHWC rows in f32, as a network's inputs are.
                 bindings[0].element = Element::Scalar(DType::F32);
             }
+            "grouped" => {
+                constants.extend(grouped::constants(problem, choice.tile));
+                params.retain(|(name, _)| *name != "src_slices");
+                params.push(("dst_c", unsigned(problem.output.c)));
+            }
+            "winograd2" | "winograd4" => {
+                let results = winograd::results(choice.variant).unwrap_or_default();
+                constants = winograd::constants(results, choice);
+                params = winograd::params(problem, results, choice.tile);
+            }
             _ => {
+                params.retain(|(name, _)| *name != "group_inputs");
                 constants.push(("GROUPED", Value::U32(u32::from(grouped))));
                 constants.push(("TILE_X", Value::U32(choice.tile[0])));
                 constants.push(("TILE_Z", Value::U32(choice.tile[2])));
@@ -257,24 +281,24 @@ impl Op for Conv2dOp {
             }
             Operand::Weights => {
                 let [kernel_h, kernel_w] = problem.kernel;
-                let (inputs, outputs) = (problem.group_inputs(), problem.group_outputs());
+                let inputs = problem.group_inputs();
                 spec::expect_len(OP, operand, data, problem.output.c * kernel_h * kernel_w * inputs)?;
                 let taps = kernel_h * kernel_w;
                 match choice.variant {
                     "split" => return Ok(pack_rows(problem, split_slices(problem, choice), data)),
                     "tiled" => return Ok(pack_rows(problem, problem.input.slices(), data)),
                     "shallow" => return Ok(pack_shallow(problem, slices, data)),
+                    "grouped" => return Ok(grouped::pack(problem, slices, data)),
+                    "winograd2" => return Ok(winograd::pack(problem, 2, choice.tile, data)),
+                    "winograd4" => return Ok(winograd::pack(problem, 4, choice.tile, data)),
                     _ => {}
                 }
                 let sources = source_slices(problem);
                 let mut out = vec![0.0; slices * taps * sources * 16];
                 for o in 0..problem.output.c {
-                    let (slice, first) = (o / 4, 4 * first_slice(problem, o / 4));
                     for tap in 0..taps {
                         for k in 0..inputs {
-                            // The input channel, counted from the first slice that is read.
-                            let channel = o / outputs * inputs + k - first;
-                            let vec4 = ((slice * taps + tap) * sources + channel / 4) * 4 + channel % 4;
+                            let vec4 = ((o / 4 * taps + tap) * sources + k / 4) * 4 + k % 4;
                             out[4 * vec4 + o % 4] = data[(o * taps + tap) * inputs + k];
                         }
                     }
