@@ -12,6 +12,7 @@ pub mod gemm;
 pub mod pointwise;
 
 mod convolution;
+mod effort;
 mod plan;
 mod problem;
 mod registry;
@@ -21,6 +22,7 @@ mod tiled;
 mod tolerance;
 
 pub use convolution::{Convolution, Inputs};
+pub use effort::Effort;
 pub use plan::{Choice, Launch, Op, Reference};
 pub(crate) use problem::EXTENTS;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Inner, Owner, WgpuDevice};
 use crate::device::DeviceInfo;
 use crate::device::cache::KernelCache;
-use crate::device::family::family;
+use crate::device::family::{facts, family};
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
@@ -206,13 +206,14 @@ const fn api_name(backend: wgpu::Backend) -> &'static str {
 
 fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> DeviceInfo {
     let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
+    let family = family(&adapter.name, adapter.vendor, is_cpu);
     DeviceInfo {
         api: api_name(adapter.backend),
         name: adapter.name.clone(),
         driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().to_owned(),
         limits: Limits {
             dialect: Dialect::Wgsl,
-            family: family(&adapter.name, adapter.vendor, is_cpu),
+            family,
             max_invocations: limits.max_compute_invocations_per_workgroup,
             max_work_group: [
                 limits.max_compute_workgroup_size_x,
@@ -226,7 +227,7 @@ fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &w
             native_half: features.contains(wgpu::Features::SHADER_F16),
             max_image: None,
             matrix_unit: None,
-            compute_units: None,
+            compute_units: facts(family, &adapter.name).compute_units,
         },
         is_cpu,
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

@@ -10,6 +10,7 @@ use crate::emit::{Dialect, Operand, Value};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
+use crate::ops::effort::Effort;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
@@ -61,11 +62,7 @@ impl Op for PointwiseOp {
         };
         let splits = split::space(&SPLIT_TILES, self.0.input.slices());
         let tiled = tiled::space(Extents::of(&self.0));
-        let parts = match (split::first(limits), tiled::first(limits)) {
-            (true, _) => [splits, tiled, large],
-            (false, true) => [tiled, large, splits],
-            (false, false) => [large, splits, tiled],
-        };
+        let parts = if split::first(limits) { [splits, tiled, large] } else { [large, splits, tiled] };
         let mut space = parts.concat();
         // For a few pixels and channels, as in a network's last layer.
         space.extend(split::space(&[[1, 1]], self.0.input.slices()));
@@ -103,6 +100,14 @@ impl Op for PointwiseOp {
 
     fn dst_depth(&self) -> u32 {
         extent(self.0.output.slices())
+    }
+
+    fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort> {
+        match choice.variant {
+            "tiled" => tiled::effort(choice, &self.0, limits),
+            "split" => Some(split::effort(choice, &self.0, self.grid(choice.variant, choice.tile))),
+            _ => None,
+        }
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
