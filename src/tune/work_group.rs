@@ -140,8 +140,13 @@ fn filling(
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
-        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous.
+        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous; those
+        // of an H200 by 128 work-groups of two warp groups, or 64 of one.
         let invocations = match variant {
+            "wgmma" | "wgmma_tf32" => {
+                let size: u64 = work_group.iter().map(|&extent| u64::from(extent)).product();
+                invocations * 131_072 / (size * size).max(1)
+            }
             "matrix_ptx" => 4 * invocations,
             "matrix" | "matrix_split_ptx" => 2 * invocations,
             // Each does the work of several; its stacks are not in the grid.
@@ -276,6 +281,33 @@ mod tests {
         assert_eq!(on(Family::Nvidia, 1024), ("tiled", [2, 8, 4], [8, 8, 4]));
         assert_eq!(on(Family::Nvidia, 512), ("tiled", [1, 4, 4], [8, 8, 4]));
         assert_eq!(on(Family::CpuDriver, 512), ("vec4", [1, 8, 1], [8, 8, 1]));
+    }
+
+    #[test]
+    fn warp_groups_multiply_in_smaller_tiles_the_fewer_there_are_and_not_a_few_rows() {
+        use crate::limits::MatrixUnit;
+        let limits = Limits {
+            family: Family::Nvidia,
+            matrix_unit: Some(MatrixUnit::Ptx { capability: 90, warp_groups: true }),
+            ..Limits::opencl()
+        };
+        let on = |m, n, precision| {
+            let op = GemmOp { precision, ..GemmOp::packed(m, n, n) };
+            let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
+            (choice.variant, choice.tile, choice.work_group)
+        };
+        let halves = |n| on(n, n, Precision::F16Storage);
+        assert_eq!(halves(4096), ("wgmma", [4, 2, 1], [128, 2, 1]));
+        assert_eq!(halves(2048), ("wgmma", [4, 2, 1], [128, 2, 1]));
+        assert_eq!(halves(1536), ("wgmma", [2, 2, 1], [128, 2, 1]));
+        assert_eq!(halves(1024), ("wgmma", [1, 1, 1], [128, 1, 1]));
+        assert_eq!(halves(512), ("wgmma", [1, 1, 1], [128, 1, 1]));
+        let tf32 = |n| on(n, n, Precision::Tf32);
+        assert_eq!(tf32(2048), ("wgmma_tf32", [2, 4, 1], [128, 2, 1]));
+        assert_eq!(tf32(1024), ("wgmma_tf32", [1, 2, 1], [128, 1, 1]));
+        assert_eq!(tf32(512), ("wgmma_tf32", [1, 1, 1], [128, 1, 1]));
+        assert_ne!(on(8, 4096, Precision::F16Storage).0, "wgmma");
+        assert_eq!(on(512, 512, Precision::F32).0, "tiled");
     }
 
     #[test]
