@@ -64,6 +64,8 @@ const SOLOS: &[Template] = &[
     solo!(cl, "gemm", "image2d"),
     solo!(cl, "gemm", "matrix_ptx"),
     solo!(cl, "gemm", "matrix_split_ptx"),
+    solo!(cl, "gemm", "wgmma"),
+    solo!(cl, "gemm", "wgmma_tf32"),
     solo!(wgsl, "gemm", "matrix"),
 ];
 

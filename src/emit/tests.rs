@@ -29,7 +29,7 @@ fn limits(dialect: Dialect) -> Limits {
     limits.local_memory = 49152;
     limits.matrix_unit = Some(match dialect {
         Dialect::Wgsl => MatrixUnit::Cooperative { subgroup: 32 },
-        Dialect::OpenClC => MatrixUnit::Ptx { capability: 90 },
+        Dialect::OpenClC => MatrixUnit::Ptx { capability: 90, warp_groups: true },
     });
     limits
 }

@@ -18,8 +18,28 @@
 //! Loads convert from the storage type to the accumulator's, stores convert back. For an image
 //! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index.
 
+mod between;
+
 use super::{Access, Dialect, Element, KernelSpec, Operand, winograd};
 use crate::dtype::{DType, Precision};
+
+/// OpenCL C: four halves at once.
+///
+/// A pointer to halves promises two bytes of alignment, and `vloada_half4`, which promises eight, is
+/// four loads of two bytes all the same where it matters: NVIDIA's compiler (driver 580) makes them.
+/// A vector's bytes may be looked at through any pointer; with lanes as wide as a half, compilers see
+/// through the pointer to the register.
+const HALVES: &str = "\
+static float4 load_half4(__global const half* src, const uint index) {
+    const ushort4 bits = ((__global const ushort4*)src)[index];
+    return vload_half4(0, (const half*)&bits);
+}
+static void store_half4(const float4 value, __global half* dst, const uint index) {
+    ushort4 bits;
+    vstore_half4_rte(value, 0, (half*)&bits);
+    ((__global ushort4*)dst)[index] = bits;
+}
+";
 
 /// The vocabulary for one spec in one language.
 #[derive(Debug, Clone)]
@@ -97,7 +117,7 @@ impl Words {
                 format!("convert_half4({name}[{index}])")
             }
             (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
-                format!("vload_half4({index}, {name})")
+                format!("load_half4({name}, {index})")
             }
             (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
                 let read = if narrow { "read_imageh" } else { "read_imagef" };
@@ -175,7 +195,7 @@ impl Words {
                 format!("{name}[{index}] = pack_half4({value});")
             }
             (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
-                format!("vstore_half4_rte({value}, {index}, {name});")
+                format!("store_half4({value}, {name}, {index});")
             }
             (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
                 let write = if narrow { "write_imageh" } else { "write_imagef" };
@@ -275,18 +295,6 @@ impl Words {
         Ok(steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value)))
     }
 
-    /// The statements on the accumulator variable `x` of a window's sum, which is multiplied next.
-    pub(crate) fn between(&self, x: &str, slice: &str) -> Result<Vec<String>, String> {
-        let Some(between) = &self.spec.between else {
-            return Err(format!("{} has no sum before its last", self.spec.op));
-        };
-        let bias = match between.bias {
-            true => self.load4(Operand::WindowBias.name(), slice, "", "")?,
-            false => String::new(),
-        };
-        Ok(between.statements(x, &bias, "", "", &|value| self.constant4(value)))
-    }
-
     /// The named constants, one a line, last the work-group's extents where `template` names them.
     pub(crate) fn constants(&self, template: &str) -> String {
         let [x, y, z] = self.spec.work_group;
@@ -313,13 +321,20 @@ impl Words {
                     .any(|binding| binding.element == Element::Scalar(DType::F16)))
     }
 
-    /// What must stand before everything else: language extensions.
+    /// What must stand before everything else: language extensions, and functions of OpenCL C.
     pub(crate) fn enables(&self) -> &'static str {
         match (self.dialect, self.native_half()) {
             (Dialect::Wgsl, true) => "enable f16;\n",
             (Dialect::OpenClC, true) => "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n",
+            (Dialect::OpenClC, false) if self.packs_halves() => HALVES,
             (_, false) => "",
         }
+    }
+
+    /// Whether vec4s of halves are arguments of a kernel that computes in f32.
+    fn packs_halves(&self) -> bool {
+        let bindings = &self.spec.interface.bindings;
+        bindings.iter().any(|binding| binding.element == Element::Vec4(DType::F16))
     }
 
     fn buffer_type(&self, element: Element) -> Result<&'static str, String> {

@@ -1,5 +1,6 @@
 //! What every op offers to sessions, tests, benches and the tuner.
 
+use super::effort::Effort;
 use crate::dtype::Precision;
 use crate::emit::{KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
@@ -121,6 +122,11 @@ pub trait Op: fmt::Debug + Send + Sync {
     /// Slices of four output channels (columns, for a matrix): what the work-group tables are
     /// indexed by.
     fn dst_depth(&self) -> u32;
+
+    /// What `choice` asks of a device, as if it fitted; `None` where nobody counted.
+    fn effort(&self, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        None
+    }
 
     /// Whether `choice` can run on a device with these limits.
     ///

@@ -105,6 +105,8 @@ static ALL: &[OpEntry] = &[
             VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
             VariantEntry::solo("matrix_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
             VariantEntry::solo("matrix_split_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
+            VariantEntry::solo("wgmma", Dialect::OpenClC, "WGSL has no inline assembly"),
+            VariantEntry::solo("wgmma_tf32", Dialect::OpenClC, "WGSL has no inline assembly"),
         ],
         examples: gemm_examples,
     },

@@ -7,6 +7,7 @@
 //! operand set that is that large by itself exists once. Sixteen sets of a tiny problem still fit a
 //! cache; there every candidate profits alike.
 
+mod chain;
 mod images;
 mod operands;
 mod turns;
@@ -81,6 +82,8 @@ struct Prepared {
     arguments: Vec<Key>,
     /// The last recording and its number of runs.
     recording: Option<(u32, Recording)>,
+    /// The last chains, and the number of runs of the short one.
+    chains: Option<(usize, [Recording; 2])>,
 }
 
 impl OpBench {
@@ -268,7 +271,8 @@ impl Bench for OpBench {
         let bindings = &launch.spec.interface.bindings;
         let arguments =
             bindings.iter().map(|binding| self.resources(choice, binding)).collect::<Result<_>>()?;
-        self.prepared.insert(*choice, Prepared { pipeline, launch, arguments, recording: None });
+        self.prepared
+            .insert(*choice, Prepared { pipeline, launch, arguments, recording: None, chains: None });
         Ok(())
     }
 

@@ -138,22 +138,29 @@ pub(crate) fn widest() -> Limits {
     let mut limits = Limits::opencl();
     limits.native_half = true;
     limits.local_memory = 49152;
-    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90 });
+    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90, warp_groups: true });
     limits
 }
 
-/// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, or an op.
+/// Whether `variant` of `op` is among what `DIPTYCH_CONFORMANCE` asks for by its beginning.
+pub(crate) fn is_asked_for(op: &str, variant: &str) -> bool {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let rest = asked.strip_prefix(op).and_then(|rest| rest.strip_prefix('_'));
+    rest.is_none_or(|wanted| variant.starts_with(wanted))
+}
+
+/// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, an op, or variants.
 pub(crate) fn table() -> Vec<Case> {
     let full = full_table();
-    if std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|value| value == "small") {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    if asked == "small" {
         return small_table();
     }
-    match std::env::var("DIPTYCH_CONFORMANCE") {
-        Ok(op) if full.iter().any(|case| case.problem.op().name() == op) => {
-            full.into_iter().filter(|case| case.problem.op().name() == op).collect()
-        }
-        _ => full,
+    let op = asked.split('_').next().unwrap_or_default();
+    if full.iter().any(|case| case.problem.op().name() == op) {
+        return full.into_iter().filter(|case| case.problem.op().name() == op).collect();
     }
+    full
 }
 
 /// Every case.
@@ -564,6 +571,9 @@ impl Table {
             self.gemm_row(extents, plain, false, false, Precision::F16Storage, Tiles);
             self.gemm_row(extents, factors, false, true, Precision::F16Storage, Variants);
         }
+        // More rows, columns and steps than the largest tiles of the matrix kernels have at once.
+        self.gemm_row([1, 140, 264, 320], plain, false, false, Precision::F16Storage, Tiles);
+        self.gemm_row([1, 270, 140, 160], plain, false, false, Precision::Tf32, Tiles);
         for precision in [Precision::Tf32, Precision::SplitF16] {
             for extents in [[1, 40, 48, 40], [2, 130, 136, 104], [1, 17, 8, 16], [3, 7, 12, 4]] {
                 self.gemm_row(extents, plain, false, false, precision, Tiles);

@@ -97,6 +97,12 @@ fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
     Problem::Gemm(GemmOp::new(m, n, k, 1, &options, false, false, Precision::F32).expect("a valid op"))
 }
 
+/// A product for a kernel that uses a matrix unit.
+fn for_unit([m, n, k]: [usize; 3], precision: Precision) -> Problem {
+    let scaled = Gemm { alpha: Bits(-0.5), ..Gemm::default() };
+    Problem::Gemm(GemmOp::new(m, n, k, 1, &scaled, false, false, precision).expect("a valid op"))
+}
+
 /// Mistakes in kernels for matrix units: each runs where its kernel does.
 fn mistakes_on_matrix_units() -> Vec<Mistake> {
     let of = |precision| {
@@ -144,6 +150,83 @@ fn mistakes_on_matrix_units() -> Vec<Mistake> {
         ),
         ("a small sum left out", split, "matrix_split_ptx", [4, 2, 1], "+ low1_2.xy *", "+ 0.0f *"),
         ("a store of another row", split, "matrix_split_ptx", [4, 2, 1], "lane / 4u + 8u", "lane / 4u"),
+    ];
+    let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile,
+        layout: Layout::C4,
+        from,
+        to,
+    });
+    rows.collect()
+}
+
+/// Mistakes in kernels for warp groups, and at the edges of those for matrix units.
+fn mistakes_of_warp_groups() -> Vec<Mistake> {
+    let halves = || for_unit([9, 16, 192], Precision::F16Storage);
+    let floats = || for_unit([9, 16, 96], Precision::Tf32);
+    let beyond = "to_row < m && to4 < n4";
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
+        ("a quarter of a step", halves(), "wgmma", [1, 1, 1], "MULTIPLY(a_now + 6ul, b_now + 384ul);", ""),
+        ("chunks where they came from", halves(), "wgmma", [1, 1, 1], "(chunk ^ line % 8u)", "chunk"),
+        (
+            "rows of the first warp",
+            for_unit([70, 16, 64], Precision::F16Storage),
+            "wgmma",
+            [2, 2, 1],
+            "row + 16u * warp",
+            "row",
+        ),
+        ("a row beyond the last", halves(), "wgmma", [1, 1, 1], beyond, "to4 < n4"),
+        ("a forgotten factor", halves(), "wgmma", [4, 2, 1], "(alpha)", "(1.0f)"),
+        (
+            "a step too early",
+            for_unit([9, 16, 640], Precision::F16Storage),
+            "wgmma",
+            [4, 2, 1],
+            "b_now = DESCRIBE_B(base + now",
+            "b_now = DESCRIBE_B(base + next",
+        ),
+        (
+            "terms of the step's first half",
+            floats(),
+            "wgmma_tf32",
+            [1, 1, 1],
+            "b_high[now / 4u + 4u * COLUMNS]",
+            "b_high[now / 4u]",
+        ),
+        (
+            "chunks where they came from",
+            floats(),
+            "wgmma_tf32",
+            [1, 1, 1],
+            "(a_chunk ^ a_line % 8u)",
+            "a_chunk",
+        ),
+        ("a row beyond the last", floats(), "wgmma_tf32", [1, 1, 1], beyond, "to4 < n4"),
+        ("a step not multiplied", floats(), "wgmma_tf32", [2, 4, 1], "first4 = 0u;", "first4 = STEP / 4u;"),
+        ("a row beyond the last", halves(), "matrix_ptx", [2, 2, 1], beyond, "to4 < n4"),
+        (
+            "columns of the first warp",
+            for_unit([9, 64, 64], Precision::F16Storage),
+            "matrix_ptx",
+            [2, 2, 1],
+            "2u * TILE_X * x + i",
+            "i",
+        ),
+        ("a forgotten factor", halves(), "matrix_ptx", [4, 4, 1], "(alpha)", "(1.0f)"),
+        (
+            "a row beyond the last",
+            halves(),
+            "matrix",
+            [1, 2, 1],
+            "to_row < params.m && to4 < params.n4",
+            "to4 < params.n4",
+        ),
+        ("a forgotten factor", halves(), "matrix", [4, 4, 1], "(params.alpha)", "(1.0f)"),
     ];
     let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {
         what,
@@ -321,17 +404,20 @@ fn a_wrong_kernel_is_refused() {
         let info = device.info();
         let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
         for Mistake { what, problem, variant, tile, layout, from, to } in
-            mistakes().into_iter().chain(mistakes_on_matrix_units())
+            mistakes().into_iter().chain(mistakes_on_matrix_units()).chain(mistakes_of_warp_groups())
         {
             if layout == Layout::Image2d && info.limits.max_image.is_none() {
                 println!("{info}: {what}: no images");
+                continue;
+            }
+            if !crate::cases::is_asked_for(problem.op().name(), variant) {
                 continue;
             }
             let operands = problem.operands();
             let expected = problem.expected(&operands);
             let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
             let choice = choice.with_layout(layout);
-            if variant.starts_with("matrix")
+            if (variant.starts_with("matrix") || variant.starts_with("wgmma"))
                 && let Err(error) = problem.op().fits(&choice, &info.limits)
             {
                 println!("{info}: {what}: {error}");

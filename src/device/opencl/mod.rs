@@ -7,6 +7,7 @@
 //! | `query` | which devices there are, and their limits |
 //! | `memory` | buffers and images, copies, mapping |
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
+//! | `retarget` | instructions that only one architecture has |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
 //! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `run` | inputs, a recording and outputs with one wait: the latency path |
@@ -27,6 +28,7 @@ mod memory;
 mod order;
 mod query;
 mod record;
+mod retarget;
 mod run;
 
 pub(crate) use compile::RawPipeline;
@@ -44,6 +46,7 @@ use crate::device::{
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
+use crate::limits::{self, MatrixUnit};
 use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
@@ -193,7 +196,7 @@ impl OpenClDevice {
         own_queue: bool,
     ) -> Result<Self> {
         let runtime = loader::load()?.runtime;
-        let inner = Inner {
+        let mut inner = Inner {
             command_buffers: command_buffer::Functions::of(runtime, &id),
             facts: family::facts(info.limits.family, &info.name),
             info,
@@ -208,6 +211,10 @@ impl OpenClDevice {
             own_queue,
             context,
         };
+        if let Some(MatrixUnit::Ptx { capability: 90, .. }) = inner.info.limits.matrix_unit {
+            let warp_groups = compile::takes_warp_groups(&inner, limits::WARP_GROUP_MEMORY);
+            inner.info.limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90, warp_groups });
+        }
         tracing::debug!("opened {}", inner.info);
         Ok(OpenClDevice { inner: Arc::new(inner) })
     }

@@ -170,7 +170,7 @@ pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
         max_image,
         matrix_unit: ptx_capability(device, &extensions)
             .filter(|&capability| capability >= 80)
-            .map(|capability| MatrixUnit::Ptx { capability }),
+            .map(|capability| MatrixUnit::Ptx { capability, warp_groups: false }),
         compute_units: Some(value(device.max_compute_units())?),
     };
     let driver = format!("{platform} {}", text(device.driver_version())?);

@@ -16,6 +16,7 @@ mod oracle;
 mod plan;
 mod thin;
 mod tiled;
+mod wgmma;
 
 pub use oracle::oracle;
 

@@ -63,7 +63,7 @@ pub struct Row {
     pub suite: String,
     /// What was run: the op, its precision and the problem, as the tuner's record words it.
     pub case: String,
-    /// `device` (one run, device time), `host` (host to host), `node` (device time of one node),
+    /// `device` (one run, device time), `chain` (one of many runs that wait for each other), `host` (host to host), `node` (device time of one node),
     /// `process` (from the start of a process to its first result), `wall` (one of many launches, host
     /// clock).
     pub metric: String,
