@@ -18,6 +18,8 @@
 //! Loads convert from the storage type to the accumulator's, stores convert back. For an image
 //! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index.
 
+mod between;
+
 use super::{Access, Dialect, Element, KernelSpec, Operand, halves, winograd};
 use crate::dtype::{DType, Precision};
 

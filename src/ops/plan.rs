@@ -71,6 +71,9 @@ pub struct Reference {
     /// For each result a bound on the size of what was summed: the sum of the absolute values of
     /// all terms, bias included, before the activation.
     pub magnitude: Vec<f64>,
+    /// For each result a bound on the error that its terms bring along, where they were computed
+    /// themselves; empty where they were given.
+    pub carried: Vec<f64>,
     /// The number of terms summed.
     pub terms: usize,
 }

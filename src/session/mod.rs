@@ -5,6 +5,7 @@ mod constants;
 mod cpu;
 mod device;
 mod draft;
+pub(crate) mod fusing;
 mod offload;
 mod picks;
 mod profile;
@@ -12,7 +13,9 @@ mod resources;
 pub(crate) mod siblings;
 mod stages;
 mod stream;
+mod units;
 
+pub use fusing::Fusing;
 pub use profile::{NodeTime, Profile};
 pub use stages::StageTimes;
 pub use stream::Stream;
@@ -92,6 +95,8 @@ pub struct SessionOptions {
     pub tuning: Tuning,
     /// How a kernel is picked among those that can run a node.
     pub pick: Picking,
+    /// Whether a depthwise convolution and the 1x1 convolution behind it run as one kernel.
+    pub fuse: Fusing,
     /// Kernels chosen by hand, by node name; the others are picked.
     pub choices: BTreeMap<String, Choice>,
 }
@@ -158,12 +163,12 @@ impl Session {
                 .collect()
         };
         let runner = match &context.engine {
-            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &picks::on_cpu(graph, &options)?)?),
+            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
-                    let mut tuner = tuner.precision(options.precision).budget(*budget);
+                    let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
                     if let Some(journal) = journal_of(database)? {
                         tuner = tuner.journal(journal);
                     }
