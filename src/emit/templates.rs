@@ -52,6 +52,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("pointwise", "micro"),
     pair!("pointwise", "split"),
     pair!("pointwise", "tiled"),
+    pair!("separable", "staged"),
 ];
 
 /// Kernels that only one language can say.
@@ -145,6 +146,8 @@ fn teach(env: &mut Environment<'_>, words: &Arc<Words>) {
     env.add_function("splat", move |x: String| w.splat(&x));
     let w = Arc::clone(words);
     env.add_function("fma4", move |a: String, b: String, c: String| w.fma4(&a, &b, &c));
+    let w = Arc::clone(words);
+    env.add_function("between", move |x: String, slice: String| w.between(&x, &slice).map_err(word));
     let w = Arc::clone(words);
     env.add_function("transform", move |which: String, results: usize, row: usize, prefix: String| {
         w.transform(&which, results, row, &prefix).map_err(word)

@@ -18,26 +18,10 @@
 //! Loads convert from the storage type to the accumulator's, stores convert back. For an image
 //! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index.
 
-use super::{Access, Dialect, Element, KernelSpec, Operand, winograd};
-use crate::dtype::{DType, Precision};
+mod between;
 
-/// OpenCL C: four halves at once.
-///
-/// A pointer to halves promises two bytes of alignment, and `vloada_half4`, which promises eight, is
-/// four loads of two bytes all the same where it matters: NVIDIA's compiler (driver 580) makes them.
-/// A vector's bytes may be looked at through any pointer; with lanes as wide as a half, compilers see
-/// through the pointer to the register.
-const HALVES: &str = "\
-static float4 load_half4(__global const half* src, const uint index) {
-    const ushort4 bits = ((__global const ushort4*)src)[index];
-    return vload_half4(0, (const half*)&bits);
-}
-static void store_half4(const float4 value, __global half* dst, const uint index) {
-    ushort4 bits;
-    vstore_half4_rte(value, 0, (half*)&bits);
-    ((__global ushort4*)dst)[index] = bits;
-}
-";
+use super::{Access, Dialect, Element, KernelSpec, Operand, halves, winograd};
+use crate::dtype::{DType, Precision};
 
 /// The vocabulary for one spec in one language.
 #[derive(Debug, Clone)]
@@ -105,7 +89,10 @@ impl Words {
         let packed = !self.spec.native_half;
         Ok(match (self.dialect, self.element(name)) {
             (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}]"),
-            (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) if narrow => {
+                format!("load_half4({name}, {index})")
+            }
             (Dialect::Wgsl, Some(Element::Vec4(DType::F32))) => format!("{acc4}({name}[{index}])"),
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if packed => {
                 format!("unpack_half4({name}[{index}])")
@@ -323,8 +310,8 @@ impl Words {
     pub(crate) fn enables(&self) -> &'static str {
         match (self.dialect, self.native_half()) {
             (Dialect::Wgsl, true) => "enable f16;\n",
-            (Dialect::OpenClC, true) => "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n",
-            (Dialect::OpenClC, false) if self.packs_halves() => HALVES,
+            (Dialect::OpenClC, true) => halves::ARITHMETIC,
+            (Dialect::OpenClC, false) if self.packs_halves() => halves::STORAGE,
             (_, false) => "",
         }
     }

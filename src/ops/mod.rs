@@ -10,6 +10,7 @@ pub mod convert;
 pub mod depthwise;
 pub mod gemm;
 pub mod pointwise;
+pub mod separable;
 
 mod convolution;
 mod effort;

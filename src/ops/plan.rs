@@ -71,6 +71,9 @@ pub struct Reference {
     /// For each result a bound on the size of what was summed: the sum of the absolute values of
     /// all terms, bias included, before the activation.
     pub magnitude: Vec<f64>,
+    /// For each result a bound on the error that its terms bring along, where they were computed
+    /// themselves; empty where they were given.
+    pub carried: Vec<f64>,
     /// The number of terms summed.
     pub terms: usize,
 }
@@ -105,7 +108,8 @@ pub trait Op: fmt::Debug + Send + Sync {
     }
 
     /// How long `choice` takes, for kernels of which it can be estimated, in a unit of the op's own:
-    /// an untuned node takes the least, among them.
+    /// an untuned node takes the least, among them. Matrix products say it, whose kernels were measured
+    /// against each other; an op that says it is not asked for its [`Op::effort`].
     fn estimate(&self, _choice: &Choice, _limits: &Limits) -> Option<f64> {
         None
     }
@@ -126,7 +130,8 @@ pub trait Op: fmt::Debug + Send + Sync {
     /// indexed by.
     fn dst_depth(&self) -> u32;
 
-    /// What `choice` asks of a device, as if it fitted; `None` where nobody counted.
+    /// What `choice` asks of a device, as if it fitted; `None` where nobody counted. Convolutions say it,
+    /// and one model of devices makes times of it.
     fn effort(&self, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
         None
     }

@@ -97,12 +97,14 @@ fn estimated(op: &dyn Op, wanted: &dyn Fn(&str) -> bool, layout: Layout, limits:
     best.map(|(_, choice)| choice)
 }
 
-/// What an untuned node runs: by the op's own estimate if it has one, or else the first
-/// (variant, tile) of its space that leaves the device enough
-/// invocations, or else the one with the most; with the table's or the given work-group.
+/// What an untuned node runs, with the table's or the given work-group: the first (variant, tile) of
+/// its space that leaves the device enough invocations, or else the one with the most.
 ///
-/// Where the times of a device's kernels can be estimated ([`super::occupancy`]), one whose estimate
-/// is shorter by more than a tenth takes its place, with any of the work-groups that it is made for.
+/// With the table's work-groups, times come first where they can be estimated, each op's in one way. Of
+/// a matrix product's kernels the one with the least [`Op::estimate`] runs. Of a convolution's, on a
+/// device whose times follow from its [`Op::effort`] ([`super::occupancy`]), one that is estimated to be
+/// shorter by more than a tenth takes the place of the first, with any of the work-groups that it is
+/// made for.
 ///
 /// # Errors
 /// If no kernel can run; the error lists every candidate with its reason.
@@ -147,7 +149,13 @@ fn filling(
     limits: &Limits,
 ) -> Result<Choice> {
     // A depthwise window is short: its loads are in flight together, and few invocations suffice.
-    let enough = enough_invocations(limits) / if op.name() == "depthwise" { 4 } else { 1 };
+    // Work-groups of `separable` that share pixels sum the windows again: better few and large.
+    let share = match op.name() {
+        "depthwise" => 4,
+        "separable" => 2,
+        _ => 1,
+    };
+    let enough = enough_invocations(limits) / share;
     let mut best: Option<(u64, Choice)> = None;
     let mut refused = Vec::new();
     for (variant, tile) in op.space(limits).into_iter().filter(|(variant, _)| wanted(variant)) {
@@ -258,7 +266,10 @@ mod tests {
             let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
             (choice.variant, choice.tile)
         };
-        assert_eq!(on(Family::CpuDriver), ("micro", [4, 2, 1]));
+        assert_eq!(on(Family::CpuDriver), ("micro", [8, 2, 1]));
+        let pocl = Limits { family: Family::CpuDriver, ..Limits::opencl() };
+        let choice = untuned(&op, WorkGroup::Table, &pocl).expect("a choice");
+        assert_eq!((choice.variant, choice.tile), ("micro", [4, 2, 1]));
         // 27 x 256 tiles of three pixels by one slice, each sum in 16 parts: 110592 invocations.
         assert_eq!(on(Family::Nvidia), ("split", [3, 1, 16]));
     }

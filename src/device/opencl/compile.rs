@@ -1,7 +1,7 @@
 //! From source text to a kernel that is known to take the arguments it should.
 
 use super::call::{Kernel, Owned, Program, check, failure};
-use super::{Inner, arguments, lock, retarget};
+use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
 use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result, numbered};
@@ -50,8 +50,17 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
 }
 
 /// Compiles `source`, or takes the program compiled from the same text before, and holds the
-/// kernel against the interface and the work-group of `source`.
+/// kernel against the interface and the work-group of `source`. A driver that is only believed to
+/// compute with halves shows it first.
 pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+    if half::doubtful(inner, source) {
+        half::check(inner)?;
+    }
+    compile_unasked(inner, source)
+}
+
+/// [`compile`], whatever the driver is believed to do.
+pub(super) fn compile_unasked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
     let wrong =
         |found: String, wanted: String| Err(Error::input(format!("kernel {}", source.label), found, wanted));
     if source.dialect != Dialect::OpenClC {

@@ -20,6 +20,9 @@ const CHECKED_VARIABLE: &str = "DIPTYCH_CHECKED_SHADERS";
 /// wgpu's own variable for checks of dispatches whose grid lies in a buffer.
 const INDIRECT_VARIABLE: &str = "WGPU_VALIDATION_INDIRECT_CALL";
 
+/// `1` has work-group memory zeroed before a kernel runs, as WebGPU demands.
+const ZEROED_VARIABLE: &str = "DIPTYCH_ZEROED_MEMORY";
+
 impl WgpuDevice {
     /// Opens the best adapter: discrete before integrated before virtual before CPU, Vulkan first
     /// where a GPU has several APIs.
@@ -121,6 +124,7 @@ impl WgpuDevice {
             features,
             limits,
             checked_shaders: std::env::var(CHECKED_VARIABLE).is_ok_and(|value| value == "1"),
+            zeroed_memory: std::env::var(ZEROED_VARIABLE).is_ok_and(|value| value == "1"),
             pipelines: Mutex::new(HashMap::new()),
             cache: Mutex::new(KernelCache::standard()),
             staging: Mutex::new(Vec::new()),

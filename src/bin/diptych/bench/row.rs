@@ -153,6 +153,11 @@ impl Row {
         key
     }
 
+    /// Whether operands are stored as halves.
+    pub fn is_of_halves(&self) -> bool {
+        matches!(self.precision.as_str(), "f16s" | "f16")
+    }
+
     /// Sets what follows from the samples.
     pub fn summarise(&mut self) {
         // A tenth of a nanosecond: what more there is, is noise, and takes room.
