@@ -64,6 +64,7 @@ const SOLOS: &[Template] = &[
     solo!(cl, "gemm", "matrix_ptx"),
     solo!(cl, "gemm", "matrix_split_ptx"),
     solo!(wgsl, "gemm", "matrix"),
+    solo!(wgsl, "gemm", "subgroup"),
 ];
 
 /// Pieces that kernels include under the name `shared/<piece>`.

@@ -142,6 +142,24 @@ fn mistakes_on_matrix_units() -> Vec<Mistake> {
     rows.collect()
 }
 
+/// Mistakes in the kernel that shuffles: each runs where subgroups are offered.
+fn mistakes_in_subgroups() -> Vec<Mistake> {
+    let problem = || gemm([9, 268, 68], Gemm::default());
+    let rows = [
+        ("terms of another lane", [1, 8, 1], "(own1, other)", "(own1, lane)"),
+        ("the last terms of a step dropped", [1, 4, 1], "other < terms4;", "other + 1u < terms4;"),
+        ("the first terms for every lane", [1, 8, 1], "done4 + lane,", "done4,"),
+        ("columns of another group", [2, 8, 1], "column4 + 1u * WG_X, params.n4", "column4, params.n4"),
+        ("a row beyond the last", [1, 4, 1], "row + 3u < @m", "true"),
+        ("a column beyond the last", [1, 4, 1], "(column4 + 0u * WG_X < @n4)", "(true)"),
+    ];
+    let mistake = |(what, tile, from, to)| {
+        let (problem, layout) = (problem(), Layout::C4);
+        Mistake { what, problem, variant: "subgroup", tile, layout, from, to }
+    };
+    rows.map(mistake).into()
+}
+
 fn mistakes() -> Vec<Mistake> {
     let same = Conv2d { padding: Padding::Same, ..Default::default() };
     let dilated = Conv2d { dilation: [1, 2], ..same };
@@ -299,7 +317,7 @@ fn a_wrong_kernel_is_refused() {
         let info = device.info();
         let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
         for Mistake { what, problem, variant, tile, layout, from, to } in
-            mistakes().into_iter().chain(mistakes_on_matrix_units())
+            mistakes().into_iter().chain(mistakes_on_matrix_units()).chain(mistakes_in_subgroups())
         {
             if layout == Layout::Image2d && info.limits.max_image.is_none() {
                 println!("{info}: {what}: no images");
@@ -309,7 +327,7 @@ fn a_wrong_kernel_is_refused() {
             let expected = problem.expected(&operands);
             let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
             let choice = choice.with_layout(layout);
-            if variant.starts_with("matrix")
+            if (variant.starts_with("matrix") || variant == "subgroup")
                 && let Err(error) = problem.op().fits(&choice, &info.limits)
             {
                 println!("{info}: {what}: {error}");

@@ -14,6 +14,7 @@
 mod matrix;
 mod oracle;
 mod plan;
+mod subgroup;
 mod thin;
 mod tiled;
 

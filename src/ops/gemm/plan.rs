@@ -1,7 +1,7 @@
 //! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::{GemmOp, matrix, thin, tiled};
+use super::{GemmOp, matrix, subgroup, thin, tiled};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::error::Result;
@@ -60,7 +60,7 @@ impl GemmOp {
 
     fn bindings(&self, variant: &str) -> Vec<Binding> {
         let storage = self.precision.storage();
-        let whole = matches!(variant, "vec4" | "tiled" | "thin") || matrix::is_matrix(variant);
+        let whole = matches!(variant, "vec4" | "tiled" | "thin" | "subgroup") || matrix::is_matrix(variant);
         let element = if whole { Element::Vec4(storage) } else { Element::Scalar(storage) };
         let right = if variant == "image2d" { Element::Image2d(storage) } else { element };
         let channel = Element::Vec4(DType::F32);
@@ -88,7 +88,7 @@ impl GemmOp {
         let factors = [("alpha", Scalar::F32(self.alpha.0)), ("beta", Scalar::F32(self.beta.0))];
         let extents = [("m", unsigned(self.m)), ("batch", unsigned(self.batch))];
         let own: Vec<(&'static str, Scalar)> = match variant {
-            "vec4" | "tiled" | "thin" | "matrix" | "matrix_ptx" | "matrix_split_ptx" => [
+            "vec4" | "tiled" | "thin" | "subgroup" | "matrix" | "matrix_ptx" | "matrix_split_ptx" => [
                 ("n4", self.n / 4),
                 ("k4", self.k / 4),
                 ("lda4", self.lda / 4),
@@ -195,6 +195,9 @@ impl Op for GemmOp {
             (true, true) => space.extend(staged.chain(direct)),
             (true, false) => space.extend(direct.chain(staged)),
         }
+        if self.subgroup_obstacle(limits).is_none() {
+            space.extend(subgroup::TILES.map(|tile| ("subgroup", tile)));
+        }
         space
     }
 
@@ -214,9 +217,15 @@ impl Op for GemmOp {
         match variant {
             "tiled" => tiled::work_groups(tile),
             "thin" => thin::work_groups(tile),
+            "subgroup" => subgroup::WORK_GROUPS.to_vec(),
             variant if matrix::is_matrix(variant) => matrix::work_groups(variant, tile, self.precision),
             _ => Vec::new(),
         }
+    }
+
+    /// `subgroup` runs where it was measured or asked for.
+    fn untuned(&self, variant: &str, _limits: &Limits) -> bool {
+        variant != "subgroup"
     }
 
     fn dst_depth(&self) -> u32 {
@@ -226,6 +235,7 @@ impl Op for GemmOp {
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let obstacle = match choice.variant {
             "vec4" | "tiled" | "thin" => self.vec4_obstacle(),
+            "subgroup" => self.subgroup_obstacle(limits),
             variant if matrix::is_matrix(variant) => self.matrix_obstacle(variant, limits),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
             _ => self.scalar_obstacle(limits),
@@ -238,6 +248,7 @@ impl Op for GemmOp {
         let obstacle = match choice.variant {
             "tiled" => self.tiled_obstacle(choice, limits),
             "thin" => self.thin_obstacle(choice, limits),
+            "subgroup" => subgroup::choice_obstacle(choice),
             variant if matrix::is_matrix(variant) => self.matrix_choice_obstacle(choice, limits),
             _ => None,
         };
