@@ -4,10 +4,12 @@ use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::ops::Op;
 use crate::ops::conv2d::{Conv2d, Conv2dOp};
 use crate::ops::depthwise::{Depthwise, DepthwiseOp};
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
+use crate::ops::separable::SeparableOp;
 use crate::shape::Shape;
 
 /// A feature map (or matrix) in a graph: an input or the output of a node.
@@ -293,6 +295,7 @@ impl Graph {
             Problem::Conv2d(Conv2dOp(problem))
             | Problem::Depthwise(DepthwiseOp(problem))
             | Problem::Pointwise(PointwiseOp(problem)) => problem.output,
+            Problem::Separable(op) => op.pointwise().output,
             Problem::Gemm(problem) => Shape::matrix(problem.batch, problem.m, problem.n),
         };
         for (what, tensor) in [("bias", &node.extras.bias), ("slope", &node.extras.slope)] {
@@ -448,6 +451,8 @@ pub(crate) enum Problem {
     Conv2d(Conv2dOp),
     Depthwise(DepthwiseOp),
     Pointwise(PointwiseOp),
+    /// Two nodes that run as one.
+    Separable(SeparableOp),
     Gemm(GemmOp),
 }
 
@@ -457,6 +462,7 @@ impl Problem {
             Problem::Conv2d(Conv2dOp(problem))
             | Problem::Depthwise(DepthwiseOp(problem))
             | Problem::Pointwise(PointwiseOp(problem)) => problem.flops(),
+            Problem::Separable(op) => op.flops(),
             Problem::Gemm(problem) => 2 * (problem.batch * problem.m * problem.n * problem.k) as u64,
         }
     }

@@ -56,7 +56,9 @@ pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{NodeTime, Picking, Port, Profile, Session, SessionOptions, StageTimes, Stream, Tuning};
+pub use session::{
+    Fusing, NodeTime, Picking, Port, Profile, Session, SessionOptions, StageTimes, Stream, Tuning,
+};
 pub use shape::{Axis, Padding, Shape, Window};
 pub use tune::work_group::WorkGroup;
 pub use tuner::{Comparison, ProblemReport, Report, SharedDatabase, Tuner, TunerProgress};

@@ -69,8 +69,14 @@ pub enum MatrixUnit {
     Ptx {
         /// Ten times the compute capability, at least 80.
         capability: u32,
+        /// The driver takes Hopper's instructions of warp groups (`wgmma`), and a work-group's 192 KiB of
+        /// local memory with them. An OpenCL device is asked when it is opened; until then it is `false`.
+        warp_groups: bool,
     },
 }
+
+/// Bytes of local memory of a kernel for warp groups that has a multiprocessor for itself.
+pub(crate) const WARP_GROUP_MEMORY: u32 = 192 << 10;
 
 /// What one device allows a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -53,6 +53,21 @@ fn pointwise(shape: [usize; 4], outputs: usize, precision: Precision) -> Problem
 }
 
 #[test]
+fn a_run_in_a_chain_takes_time_and_leaves_the_result() {
+    for device in devices() {
+        let problem = pointwise([1, 9, 9, 64], 64, Precision::F32);
+        let mut bench = OpBench::new(std::sync::Arc::clone(&device), problem).expect("a bench");
+        let choice = bench.default_choice().expect("a choice");
+        assert!(bench.chained(&choice, 4).is_err(), "it is not compiled");
+        bench.prepare(&choice).expect("it compiles");
+        // A busy machine may take longer for the short chain once, not always.
+        let times: Vec<Duration> = (0..9).map(|_| bench.chained(&choice, 16).expect("a time")).collect();
+        assert!(times.iter().any(|time| !time.is_zero()), "{times:?}");
+        assert_eq!(bench.check(&choice).expect("a check"), Check::Correct);
+    }
+}
+
+#[test]
 fn a_small_op_is_tuned_from_end_to_end_within_its_budget() {
     for device in devices() {
         let problem = pointwise([1, 9, 9, 64], 64, Precision::F32);

@@ -62,24 +62,36 @@ impl Channelwise {
     }
 
     pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        let Convolution { input, output, kernel, .. } = self.conv;
-        check_len(self.op, "src", src.len(), input.elements())?;
+        let Convolution { output, kernel, .. } = self.conv;
+        self.check(src)?;
         check_len(self.op, "dst", dst.len(), output.elements())?;
         self.tail.check_residual(residual, output.elements())?;
 
         let row_values = output.w * output.c;
         let block = independent_rows(output.n * output.h, row_values * kernel[0] * kernel[1]);
-        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
-            for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
-                let row = index * block + row;
-                self.arch.dispatch(Row { of: self, src, n: row / output.h, i: row % output.h, dst });
-                if self.finish().is_none() {
-                    let residual = residual.and_then(|residual| residual.get(row * row_values..));
-                    self.tail.apply(dst, output.c, residual);
-                }
-            }
-        });
+        dst.par_chunks_mut(block * row_values)
+            .enumerate()
+            .for_each(|(index, dst)| self.rows(index * block, src, residual, dst));
         Ok(())
+    }
+
+    /// Refuses an input of another length than the shapes say.
+    pub(super) fn check(&self, src: &[f32]) -> Result<()> {
+        check_len(self.op, "src", src.len(), self.conv.input.elements())
+    }
+
+    /// Output rows from row `first` of all images on, as many as `dst` holds.
+    pub(super) fn rows(&self, first: usize, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) {
+        let output = self.conv.output;
+        let row_values = output.w * output.c;
+        for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
+            let row = first + row;
+            self.arch.dispatch(Row { of: self, src, n: row / output.h, i: row % output.h, dst });
+            if self.finish().is_none() {
+                let residual = residual.and_then(|residual| residual.get(row * row_values..));
+                self.tail.apply(dst, output.c, residual);
+            }
+        }
     }
 
     /// What the tail does to a sum, where sums are finished before they leave their registers.

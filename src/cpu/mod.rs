@@ -9,6 +9,7 @@
 //! | pointwise | the matrix product `[n h w, c] x [c, oc]`, the weights packed once |
 //! | conv2d | the same over the windows where they lie, between rows padded with zeros; one input channel per group is a depthwise |
 //! | depthwise | vectors of channels, four pixels at a time |
+//! | separable | rows of the depthwise convolution, and their matrix product while a core's cache holds them |
 //! | gemm | the matrix product, with transposition, leading dimensions, `alpha` and `beta` |
 //!
 //! Work is cut into blocks of rows that fit a core's cache, run by rayon's current pool; bias,
@@ -19,6 +20,7 @@ mod conv2d;
 mod depthwise;
 mod gemm;
 mod pointwise;
+mod separable;
 
 mod blocks;
 mod panels;
@@ -30,6 +32,7 @@ pub use conv2d::Conv2dKernel;
 pub use depthwise::DepthwiseKernel;
 pub use gemm::GemmKernel;
 pub use pointwise::PointwiseKernel;
+pub use separable::{SeparableConstants, SeparableKernel};
 
 use crate::error::{Error, Result};
 

@@ -4,7 +4,7 @@ use super::blocks::cut_panels;
 use super::check_len;
 use super::panels::{Panels, Rows};
 use super::tail::Tail;
-use super::tile::for_each_tile;
+use super::tile::{Tile, for_each_tile};
 use crate::error::Result;
 use crate::ops::pointwise::PointwiseOp;
 
@@ -67,29 +67,54 @@ impl RowProduct {
     }
 
     pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        let RowProduct { op, rows, depth, columns, ref panels, ref tail } = *self;
+        let RowProduct { op, rows, depth, columns, ref panels, .. } = *self;
         check_len(op, "src", src.len(), rows * depth)?;
-        check_len(op, "dst", dst.len(), rows * columns)?;
-        tail.check_residual(residual, rows * columns)?;
+        self.check(residual, dst)?;
 
         let cut = cut_panels(rows, depth, columns, panels.width());
         for_each_tile(dst, columns, cut, |[row, column], mut tile| {
-            let rows = Rows {
-                src: src.get(row * depth..).unwrap_or_default(),
-                first: 0,
-                lines: 1,
-                line_stride: 0,
-                per_line: tile.rows(),
-                row_stride: depth,
-                taps: &[0],
-                values: depth,
-            };
-            let residual = residual.and_then(|residual| residual.get(row * columns + column..));
-            let part = column..columns.min(column + cut.columns);
-            panels.multiply(rows, part, &mut tile, 0, tail.finish(residual, columns));
-            tail.apply_after(&mut tile, column, residual, columns);
+            let src = src.get(row * depth..).unwrap_or_default();
+            self.multiply(src, [row, column], cut.columns, residual, &mut tile);
         });
         Ok(())
+    }
+
+    /// Refuses a residual or a destination of another length than the shapes say.
+    pub(super) fn check(&self, residual: Option<&[f32]>, dst: &[f32]) -> Result<()> {
+        check_len(self.op, "dst", dst.len(), self.rows * self.columns)?;
+        self.tail.check_residual(residual, self.rows * self.columns)
+    }
+
+    /// The columns that a tile of whole rows has.
+    pub(super) fn all_columns(&self) -> usize {
+        self.columns.next_multiple_of(self.panels.width().max(1))
+    }
+
+    /// The tile of `width` columns whose first row and column are given; `src` begins with its first
+    /// row, `residual` with the first of all.
+    pub(super) fn multiply(
+        &self,
+        src: &[f32],
+        [row, column]: [usize; 2],
+        width: usize,
+        residual: Option<&[f32]>,
+        tile: &mut Tile<'_>,
+    ) {
+        let RowProduct { depth, columns, ref panels, ref tail, .. } = *self;
+        let rows = Rows {
+            src,
+            first: 0,
+            lines: 1,
+            line_stride: 0,
+            per_line: tile.rows(),
+            row_stride: depth,
+            taps: &[0],
+            values: depth,
+        };
+        let residual = residual.and_then(|residual| residual.get(row * columns + column..));
+        let part = column..columns.min(column + width);
+        panels.multiply(rows, part, tile, 0, tail.finish(residual, columns));
+        tail.apply_after(tile, column, residual, columns);
     }
 }
 

@@ -118,6 +118,17 @@ impl Facts {
     }
 }
 
+/// Multiprocessors of some NVIDIA models, from their data sheets; longer names first.
+const MULTIPROCESSORS: [(&str, u32); 7] = [
+    ("H200", 132),
+    ("H100 PCIe", 114),
+    ("H100", 132),
+    ("A100", 108),
+    ("L40", 142),
+    ("V100", 80),
+    ("RTX 4090", 128),
+];
+
 /// What is known about the device called `name`, of family `family`.
 pub fn facts(family: Family, name: &str) -> Facts {
     match family {
@@ -141,7 +152,10 @@ pub fn facts(family: Family, name: &str) -> Facts {
         },
         _ => Facts {
             family,
-            compute_units: None,
+            compute_units: MULTIPROCESSORS
+                .iter()
+                .find(|(part, _)| family == Family::Nvidia && name.contains(part))
+                .map(|(_, units)| *units),
             wave_size: None,
             max_waves: None,
             register_bytes: None,

@@ -1,6 +1,8 @@
 //! Talks to drivers. Knows kernel sources and buffers; knows no op.
 
 pub(crate) mod cache;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod copy;
 pub mod family;
 
 #[cfg(feature = "opencl")]
@@ -60,6 +62,16 @@ pub trait Pending: fmt::Debug + Send {
     /// # Errors
     /// If the driver fails.
     fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>>;
+
+    /// [`Pending::finish`], with what was read shown to `see` where it lies, instead of copied.
+    ///
+    /// # Errors
+    /// If the driver fails; then nothing is shown.
+    fn finish_and_see(self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+        let read = self.finish()?;
+        see(&read.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        Ok(())
+    }
 }
 
 /// A device that runs kernels.
@@ -139,6 +151,22 @@ pub trait Device: fmt::Debug + Send + Sync {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>>;
+
+    /// [`Device::run`], with what was read shown to `see` where it lies, instead of copied.
+    ///
+    /// # Errors
+    /// Those of [`Device::run`]; then nothing is shown.
+    fn run_and_see(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+        see: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<()> {
+        let read = self.run(writes, recording, reads)?;
+        see(&read.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        Ok(())
+    }
 
     /// [`Device::run`] up to the wait: what comes back is waited for when it is wanted. Several
     /// runs may be under way at once; they take place in the order they were started.

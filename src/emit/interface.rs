@@ -26,6 +26,10 @@ pub enum Operand {
     B,
     /// GEMM's result, read as well where `beta` is not zero.
     C,
+    /// Packed weights of the depthwise window that `separable` begins with.
+    Window,
+    /// One value per input channel, added to the window's sum.
+    WindowBias,
 }
 
 impl Operand {
@@ -33,6 +37,8 @@ impl Operand {
     pub const fn name(self) -> &'static str {
         match self {
             Operand::Src => "src",
+            Operand::Window => "window",
+            Operand::WindowBias => "window_bias",
             Operand::Weights => "weights",
             Operand::Bias => "bias",
             Operand::Slope => "slope",

@@ -6,6 +6,7 @@
 
 pub mod dialect;
 pub mod epilogue;
+pub(crate) mod halves;
 pub mod interface;
 
 #[cfg(feature = "wgpu")]
@@ -42,6 +43,8 @@ pub struct KernelSpec {
     pub precision: Precision,
     /// Buffers of vec4s of halves are typed as such in every precision, which needs native halves.
     pub native_half: bool,
+    /// What happens to a window's sum before it is multiplied, in the kernels of `separable`.
+    pub between: Option<Epilogue>,
     /// What happens to a sum before it is stored.
     pub epilogue: Epilogue,
     /// The kernel's arguments.
@@ -54,7 +57,10 @@ impl KernelSpec {
     pub fn label(&self) -> String {
         let [tx, ty, tz] = self.tile;
         let [x, y, z] = self.work_group;
-        let epilogue = self.epilogue.label();
+        let between = self.between.map(|between| between.label());
+        let parts = [between.unwrap_or_default(), self.epilogue.label()];
+        let epilogue =
+            parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("_then_");
         let separator = if epilogue.is_empty() { "" } else { "_" };
         let images = if self.maps_are_images() { "_image2d" } else { "" };
         format!(

@@ -52,6 +52,7 @@ const PAIRS: &[[Template; 2]] = &[
     pair!("pointwise", "micro"),
     pair!("pointwise", "split"),
     pair!("pointwise", "tiled"),
+    pair!("separable", "staged"),
 ];
 
 /// Kernels that only one language can say.
@@ -63,6 +64,8 @@ const SOLOS: &[Template] = &[
     solo!(cl, "gemm", "image2d"),
     solo!(cl, "gemm", "matrix_ptx"),
     solo!(cl, "gemm", "matrix_split_ptx"),
+    solo!(cl, "gemm", "wgmma"),
+    solo!(cl, "gemm", "wgmma_tf32"),
     solo!(wgsl, "gemm", "matrix"),
     solo!(wgsl, "gemm", "subgroup"),
 ];
@@ -142,6 +145,8 @@ fn teach(env: &mut Environment<'_>, words: &Arc<Words>) {
     env.add_function("splat", move |x: String| w.splat(&x));
     let w = Arc::clone(words);
     env.add_function("fma4", move |a: String, b: String, c: String| w.fma4(&a, &b, &c));
+    let w = Arc::clone(words);
+    env.add_function("between", move |x: String, slice: String| w.between(&x, &slice).map_err(word));
     let w = Arc::clone(words);
     env.add_function("transform", move |which: String, results: usize, row: usize, prefix: String| {
         w.transform(&which, results, row, &prefix).map_err(word)

@@ -18,7 +18,9 @@
 //! Loads convert from the storage type to the accumulator's, stores convert back. For an image
 //! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index.
 
-use super::{Access, Dialect, Element, KernelSpec, Operand, winograd};
+mod between;
+
+use super::{Access, Dialect, Element, KernelSpec, Operand, halves, winograd};
 use crate::dtype::{DType, Precision};
 
 /// The vocabulary for one spec in one language.
@@ -87,7 +89,10 @@ impl Words {
         let packed = !self.spec.native_half;
         Ok(match (self.dialect, self.element(name)) {
             (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}]"),
-            (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) if narrow => {
+                format!("load_half4({name}, {index})")
+            }
             (Dialect::Wgsl, Some(Element::Vec4(DType::F32))) => format!("{acc4}({name}[{index}])"),
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if packed => {
                 format!("unpack_half4({name}[{index}])")
@@ -97,7 +102,7 @@ impl Words {
                 format!("convert_half4({name}[{index}])")
             }
             (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
-                format!("vload_half4({index}, {name})")
+                format!("load_half4({name}, {index})")
             }
             (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
                 let read = if narrow { "read_imageh" } else { "read_imagef" };
@@ -175,7 +180,7 @@ impl Words {
                 format!("{name}[{index}] = pack_half4({value});")
             }
             (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
-                format!("vstore_half4_rte({value}, {index}, {name});")
+                format!("store_half4({value}, {name}, {index});")
             }
             (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
                 let write = if narrow { "write_imageh" } else { "write_imagef" };
@@ -301,13 +306,20 @@ impl Words {
                     .any(|binding| binding.element == Element::Scalar(DType::F16)))
     }
 
-    /// What must stand before everything else: language extensions.
+    /// What must stand before everything else: language extensions, and functions of OpenCL C.
     pub(crate) fn enables(&self) -> &'static str {
         match (self.dialect, self.native_half()) {
             (Dialect::Wgsl, true) => "enable f16;\n",
-            (Dialect::OpenClC, true) => "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n",
+            (Dialect::OpenClC, true) => halves::ARITHMETIC,
+            (Dialect::OpenClC, false) if self.packs_halves() => halves::STORAGE,
             (_, false) => "",
         }
+    }
+
+    /// Whether vec4s of halves are arguments of a kernel that computes in f32.
+    fn packs_halves(&self) -> bool {
+        let bindings = &self.spec.interface.bindings;
+        bindings.iter().any(|binding| binding.element == Element::Vec4(DType::F16))
     }
 
     fn buffer_type(&self, element: Element) -> Result<&'static str, String> {

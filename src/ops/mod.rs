@@ -10,8 +10,10 @@ pub mod convert;
 pub mod depthwise;
 pub mod gemm;
 pub mod pointwise;
+pub mod separable;
 
 mod convolution;
+mod effort;
 mod plan;
 mod problem;
 mod registry;
@@ -21,6 +23,7 @@ mod tiled;
 mod tolerance;
 
 pub use convolution::{Convolution, Inputs};
+pub use effort::Effort;
 pub use plan::{Choice, Launch, Op, Reference};
 pub(crate) use problem::EXTENTS;
 #[cfg(test)]

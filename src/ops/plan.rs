@@ -1,5 +1,6 @@
 //! What every op offers to sessions, tests, benches and the tuner.
 
+use super::effort::Effort;
 use crate::dtype::Precision;
 use crate::emit::{KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
@@ -70,6 +71,9 @@ pub struct Reference {
     /// For each result a bound on the size of what was summed: the sum of the absolute values of
     /// all terms, bias included, before the activation.
     pub magnitude: Vec<f64>,
+    /// For each result a bound on the error that its terms bring along, where they were computed
+    /// themselves; empty where they were given.
+    pub carried: Vec<f64>,
     /// The number of terms summed.
     pub terms: usize,
 }
@@ -118,6 +122,11 @@ pub trait Op: fmt::Debug + Send + Sync {
     /// Slices of four output channels (columns, for a matrix): what the work-group tables are
     /// indexed by.
     fn dst_depth(&self) -> u32;
+
+    /// What `choice` asks of a device, as if it fitted; `None` where nobody counted.
+    fn effort(&self, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        None
+    }
 
     /// Whether `choice` can run on a device with these limits.
     ///

@@ -6,6 +6,7 @@ use super::depthwise::{Depthwise, DepthwiseOp};
 use super::gemm::{Gemm, GemmOp};
 use super::plan::Op;
 use super::pointwise::{Pointwise, PointwiseOp};
+use super::separable::SeparableOp;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect};
 use crate::error::Result;
@@ -105,6 +106,8 @@ static ALL: &[OpEntry] = &[
             VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
             VariantEntry::solo("matrix_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
             VariantEntry::solo("matrix_split_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
+            VariantEntry::solo("wgmma", Dialect::OpenClC, "WGSL has no inline assembly"),
+            VariantEntry::solo("wgmma_tf32", Dialect::OpenClC, "WGSL has no inline assembly"),
         ],
         examples: gemm_examples,
     },
@@ -118,6 +121,7 @@ static ALL: &[OpEntry] = &[
         ],
         examples: pointwise_examples,
     },
+    OpEntry { name: "separable", variants: &[VariantEntry::pair("staged")], examples: separable_examples },
 ];
 
 /// Every op.
@@ -209,6 +213,20 @@ fn pointwise_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(PointwiseOp::new(input, weights, &relu6, true, false, precision)?),
         Box::new(PointwiseOp::new(input, weights, &Pointwise::default(), false, true, precision)?),
     ])
+}
+
+fn separable_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let (input, relu6) = (Shape::nhwc(1, 9, 11, 6), Activation::Relu6);
+    let same = Depthwise { padding: Padding::Same, activation: relu6, ..Default::default() };
+    let odd = Depthwise { stride: [2, 1], dilation: [1, 2], ..Default::default() };
+    let mut examples: Vec<Box<dyn Op>> = Vec::new();
+    for (window, activation, extras) in [(same, relu6, false), (odd, Activation::PRelu, true)] {
+        let first = DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &window, !extras, false, precision)?;
+        let (options, weights) = (Pointwise { activation }, Shape::nhwc(9, 1, 1, 6));
+        let second = PointwiseOp::new(first.0.output, weights, &options, true, extras, precision)?;
+        examples.push(Box::new(SeparableOp::new(first, second)?));
+    }
+    Ok(examples)
 }
 
 fn gemm_examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {

@@ -127,6 +127,7 @@ pub(super) fn kernel(
         work_group: choice.work_group,
         precision,
         native_half: precision == Precision::F16,
+        between: None,
         epilogue,
         interface,
     }
@@ -182,6 +183,29 @@ pub(super) fn check_choice(
 pub(super) fn pack_channels(data: &[f32], slices: usize) -> Vec<f32> {
     let mut out = data.to_vec();
     out.resize(4 * slices, 0.0);
+    out
+}
+
+/// The weights of windows of `taps` taps as `[slice][tap][4]`, zeros beyond the channels.
+pub(super) fn pack_window(data: &[f32], taps: usize, channels: usize) -> Vec<f32> {
+    let mut out = vec![0.0; channels.div_ceil(4) * taps * 4];
+    for (tap, row) in data.chunks_exact(channels).enumerate() {
+        for (c, &weight) in row.iter().enumerate() {
+            out[(c / 4 * taps + tap) * 4 + c % 4] = weight;
+        }
+    }
+    out
+}
+
+/// The weights `oc 1 1 c` of a 1x1 convolution as the rows of a matrix, `[input slice][lane][slice][4]`
+/// for `inputs` input slices, zeros beyond the channels.
+pub(super) fn pack_rows(data: &[f32], channels: usize, slices: usize, inputs: usize) -> Vec<f32> {
+    let mut out = vec![0.0; inputs * slices * 16];
+    for (o, row) in data.chunks_exact(channels).enumerate() {
+        for (k, &weight) in row.iter().enumerate() {
+            out[4 * slices * k + o] = weight;
+        }
+    }
     out
 }
 

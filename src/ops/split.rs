@@ -5,8 +5,10 @@
 //! step, so that as many loads are in flight. The layers then add their parts up in local memory,
 //! [`phase`] results at a time.
 
+use super::convolution::Convolution;
+use super::effort::{self, Effort};
 use super::plan::Choice;
-use super::spec::reject;
+use super::spec::{extent, reject};
 use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::error::Result;
@@ -83,6 +85,34 @@ pub(super) fn constants(slices: usize, choice: &Choice) -> Vec<(&'static str, Va
         constants.extend([("PHASE", phase(choice.tile)), ("PARTIALS", partials(choice))]);
     }
     constants.into_iter().map(|(name, value)| (name, Value::U32(value))).collect()
+}
+
+/// What the kernel asks of a device.
+pub(super) fn effort(choice: &Choice, problem: &Convolution, grid: [u32; 3]) -> Effort {
+    let ([pixels, slices, layers], [x, y, _]) = (choice.tile, choice.work_group);
+    let (sources, taps) = (problem.input.slices(), extent(problem.kernel[0] * problem.kernel[1]));
+    let unroll = unroll(sources, choice.tile);
+    let steps = taps * extent(padded(sources, choice.tile)) / (layers.max(1) * unroll);
+    let terms4 = u64::from(steps * unroll);
+    let bytes = 16 * problem.precision.storage().bytes() as u64 / 4;
+    let covers = u64::from(pixels * x + 4 * slices * y);
+    Effort {
+        groups: effort::groups(grid, choice.work_group),
+        invocations: choice.work_group.iter().product(),
+        // Few of a step's operands are kept at once.
+        registers: 23 + 4 * pixels * slices + unroll * (4 * pixels + 16 * slices) / 5,
+        local_bytes: if layers > 1 { 16 * partials(choice) } else { 0 },
+        steps,
+        ahead: false,
+        barriers: 0,
+        multiplies: u64::from(16 * pixels * slices) * terms4,
+        loads: u64::from(pixels + 4 * slices) * terms4,
+        staged: 0,
+        // All layers add up at once.
+        added: 0,
+        reads: bytes * u64::from(taps * extent(sources)) * covers,
+        traffic: effort::traffic(problem),
+    }
 }
 
 /// Rejects a work-group of another depth than the tile's layers, and parts that local memory cannot

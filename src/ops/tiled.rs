@@ -7,12 +7,13 @@
 //! terms so that few of them fall into different banks too; one of the weights is slices.
 
 use super::convolution::Convolution;
+use super::effort::{self, Effort};
 use super::plan::Choice;
 use super::spec::{extent, reject};
 use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::error::Result;
-use crate::limits::{Family, Limits};
+use crate::limits::Limits;
 
 /// Terms that are multiplied without a loop.
 const STEP: u32 = 8;
@@ -22,6 +23,9 @@ const LOADS: u32 = 8;
 
 /// The most invocations of a work-group: what drivers compile kernels for.
 const INVOCATIONS: u32 = 256;
+
+/// Work-groups that are offered for a tile.
+const SIZES: usize = 16;
 
 /// Slices, pixels and layers; the largest reuse first.
 const TILES: [[u32; 3]; 13] = [
@@ -66,12 +70,6 @@ impl Extents {
     }
 }
 
-/// Whether staging in local memory may pay: mobile GPUs and drivers that run on a CPU keep it where
-/// they keep everything.
-pub(super) const fn first(limits: &Limits) -> bool {
-    !matches!(limits.family, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
-}
-
 /// The (variant, tile) pairs for a product of these extents: no more layers than steps.
 pub(super) fn space(extents: Extents) -> Vec<(&'static str, [u32; 3])> {
     let serves = |tile: &&[u32; 3]| tile[2] == 1 || tile[2] * STEP <= 4 * extents.terms4;
@@ -108,7 +106,7 @@ pub(super) fn work_groups(tile: [u32; 3], extents: Extents) -> Vec<[u32; 3]> {
         }
     }
     sizes.sort_by_key(|&(cost, _)| cost);
-    sizes.into_iter().map(|(_, size)| size).collect()
+    sizes.into_iter().take(SIZES).map(|(_, size)| size).collect()
 }
 
 /// How a work-group stages; lengths are in vec4s.
@@ -176,6 +174,32 @@ pub(super) fn check(
         );
     }
     Ok(())
+}
+
+/// What the kernel asks of a device; `None` if it does not fit.
+pub(super) fn effort(choice: &Choice, problem: &Convolution, limits: &Limits) -> Option<Effort> {
+    let (extents, precision) = (Extents::of(problem), problem.precision);
+    let staging = Staging::of(choice, extents, precision, limits.local_memory)?;
+    let [columns, pixels, layers] = choice.tile;
+    let steps = (4 * extents.terms4).div_ceil(staging.depth * layers);
+    let (terms, loads) = (u64::from(steps * staging.depth), staging.loads[0] + staging.loads[1]);
+    let scalar = precision.storage().bytes() as u64;
+    let covers = u64::from(staging.rows) + 4 * u64::from(staging.b_row);
+    Some(Effort {
+        groups: effort::groups(grid(choice.tile, extents), choice.work_group),
+        invocations: choice.work_group.iter().product(),
+        registers: 40 + 4 * columns * pixels + 4 * loads + 2 * (4 * columns + pixels),
+        local_bytes: 16 * staging.staged,
+        steps,
+        ahead: true,
+        barriers: 3 - staging.sides,
+        multiplies: u64::from(4 * columns * pixels) * terms,
+        loads: u64::from(loads * steps),
+        staged: u64::from(4 * columns + pixels) * terms / 4,
+        added: u64::from(layers.ilog2() * columns * pixels),
+        reads: 4 * scalar * u64::from(extents.terms4) * covers,
+        traffic: effort::traffic(problem),
+    })
 }
 
 /// The constants of the kernel, which `choice` fits; for a `window`, those of its gathering too.

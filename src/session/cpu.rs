@@ -1,11 +1,17 @@
 //! A session on the CPU: the nodes in order, their feature maps in shared host buffers.
 
+use super::SessionOptions;
+use super::fusing;
 use super::offload::{Running, offload};
+use super::picks::on_cpu;
 use super::profile::{NodeTime, Profile};
-use crate::cpu::{Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel};
+use super::units::{Unit, units};
+use crate::cpu::{
+    Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel, SeparableConstants, SeparableKernel,
+};
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, Problem, Value};
+use crate::graph::{Graph, Problem, Value};
 use crate::host::HostTensor;
 use crate::plan::{Lifetime, plan};
 use std::borrow::Cow;
@@ -17,6 +23,7 @@ enum Kernel {
     Conv2d(Conv2dKernel),
     Depthwise(DepthwiseKernel),
     Pointwise(PointwiseKernel),
+    Separable(Box<SeparableKernel>),
     Gemm(GemmKernel),
 }
 
@@ -61,8 +68,8 @@ fn elements(tensor: &Option<HostTensor>) -> Option<Cow<'_, [f32]>> {
     tensor.as_ref().map(HostTensor::to_nhwc)
 }
 
-fn kernel(graph: &Graph, node: &Node) -> Result<(Kernel, u64)> {
-    let problem = graph.problem(node, Precision::F32)?;
+fn kernel(graph: &Graph, unit: &Unit<'_>) -> Result<(Kernel, u64)> {
+    let (problem, node, first) = (unit.problem(graph, Precision::F32)?, unit.node, unit.first());
     let (bias, slope) = (elements(&node.extras.bias), elements(&node.extras.slope));
     let (bias, slope) = (bias.as_deref(), slope.as_deref());
     let weights = elements(&node.weights).unwrap_or_default();
@@ -70,21 +77,27 @@ fn kernel(graph: &Graph, node: &Node) -> Result<(Kernel, u64)> {
         Problem::Conv2d(op) => Kernel::Conv2d(Conv2dKernel::new(op, &weights, bias, slope)?),
         Problem::Depthwise(op) => Kernel::Depthwise(DepthwiseKernel::new(op, &weights, bias, slope)?),
         Problem::Pointwise(op) => Kernel::Pointwise(PointwiseKernel::new(op, &weights, bias, slope)?),
+        Problem::Separable(op) => {
+            let window = elements(&first.weights).unwrap_or_default();
+            let window_bias = elements(&first.extras.bias);
+            let (window, window_bias) = (&*window, window_bias.as_deref());
+            let constants = SeparableConstants { window, window_bias, weights: &weights, bias, slope };
+            Kernel::Separable(Box::new(SeparableKernel::new(op, constants)?))
+        }
         Problem::Gemm(op) => Kernel::Gemm(GemmKernel::new(op, bias, slope)?),
     };
     Ok((kernel, problem.flops()))
 }
 
-/// From the node that writes a value to the last that reads it; outputs live to the end.
-fn lifetimes(graph: &Graph) -> Result<Vec<Lifetime>> {
-    let end = graph.nodes().len();
-    graph
-        .nodes()
+/// From the unit that writes a value to the last that reads it; outputs live to the end.
+fn lifetimes(graph: &Graph, units: &[Unit<'_>]) -> Result<Vec<Lifetime>> {
+    let end = units.len();
+    units
         .iter()
         .enumerate()
-        .map(|(step, node)| {
-            let value = node.output();
-            let readers = graph.nodes().iter().enumerate().skip(step);
+        .map(|(step, unit)| {
+            let value = unit.node.output();
+            let readers = units.iter().enumerate().skip(step);
             let last_reader = readers
                 .filter(|(_, reader)| reader.inputs().any(|input| input == value))
                 .map(|(reader, _)| reader)
@@ -96,23 +109,27 @@ fn lifetimes(graph: &Graph) -> Result<Vec<Lifetime>> {
 }
 
 impl CpuSession {
-    pub(super) fn new(graph: &Graph, sources: &[String]) -> Result<Self> {
-        let lifetimes = lifetimes(graph)?;
+    pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
+        let fused = fusing::on_cpu(graph, options)?;
+        let units = units(graph, &[], &fused);
+        let sources = on_cpu(graph, options, &units)?;
+        let lifetimes = lifetimes(graph, &units)?;
         let planned = plan(&lifetimes);
         let place = |value: Value| -> Result<Place> {
             if let Some(input) = graph.inputs().iter().position(|&input| input == value) {
                 return Ok(Place::Input(input));
             }
-            let writer = graph.nodes().iter().position(|node| node.output() == value);
+            let writer = units.iter().position(|unit| unit.node.output() == value);
             let writer =
                 writer.ok_or_else(|| Error::Internal(format!("nothing writes value {}", value.index())))?;
             Ok(Place::Buffer { buffer: planned.place[writer], elements: graph.shape(value)?.elements() })
         };
-        let mut steps = Vec::with_capacity(graph.nodes().len());
-        for (index, node) in graph.nodes().iter().enumerate() {
-            let (kernel, flops) = kernel(graph, node).map_err(|error| error.at_node(node.name()))?;
+        let mut steps = Vec::with_capacity(units.len());
+        for (index, unit) in units.iter().enumerate() {
+            let (kernel, flops) = kernel(graph, unit).map_err(|error| error.at_node(unit.name()))?;
+            let node = unit.node;
             steps.push(Step {
-                name: node.name().to_owned(),
+                name: unit.name().to_owned(),
                 source: sources.get(index).cloned().unwrap_or_default(),
                 constant: match &kernel {
                     Kernel::Gemm(_) => node.weights.clone(),
@@ -120,7 +137,7 @@ impl CpuSession {
                 },
                 kernel,
                 flops,
-                input: place(node.input)?,
+                input: place(unit.first().input)?,
                 right: node.right.map(place).transpose()?,
                 residual: node.extras.residual.map(place).transpose()?,
                 buffer: planned.place[index],
@@ -175,6 +192,7 @@ impl CpuSession {
                     Kernel::Conv2d(_) => "conv2d",
                     Kernel::Depthwise(_) => "depthwise",
                     Kernel::Pointwise(_) => "pointwise",
+                    Kernel::Separable(_) => "separable",
                     Kernel::Gemm(_) => "gemm",
                 };
                 NodeTime {
@@ -237,6 +255,7 @@ impl Step {
             Kernel::Conv2d(kernel) => kernel.run(src, residual, dst),
             Kernel::Depthwise(kernel) => kernel.run(src, residual, dst),
             Kernel::Pointwise(kernel) => kernel.run(src, residual, dst),
+            Kernel::Separable(kernel) => kernel.run(src, residual, dst),
             Kernel::Gemm(kernel) => {
                 let constant = elements(&self.constant);
                 let right = match (&constant, self.right) {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::shape::Shape;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Where an output lies on the device, and in what a run reads.
@@ -29,15 +30,35 @@ struct Output {
 pub(super) struct DeviceFlight(Box<dyn Pending>);
 
 /// The outputs' elements, from the buffers that a run has read.
-fn take_apart(outputs: &[Output], read: &[Vec<u8>]) -> Result<Vec<Vec<f32>>> {
+fn take_apart(outputs: &[Output], read: &[&[u8]]) -> Result<Vec<Arc<[f32]>>> {
     let part = |output: &Output| {
         let end = output.offset + output.slice.bytes as usize;
-        read.get(output.read)?.get(output.offset..end).map(bytemuck::pod_collect_to_vec)
+        let bytes = read.get(output.read)?.get(output.offset..end)?;
+        // Drivers map memory at whole vec4s; what is copied before it gets here may lie anywhere.
+        Some(match bytemuck::try_cast_slice(bytes) {
+            Ok(elements) => Arc::from(elements),
+            Err(_) => bytemuck::pod_collect_to_vec(bytes).into(),
+        })
     };
     outputs
         .iter()
         .map(|output| part(output).ok_or_else(|| Error::Internal(format!("a run did not read {output:?}"))))
         .collect()
+}
+
+/// [`take_apart`] of what `run` shows.
+fn taken(
+    outputs: &[Output],
+    run: impl FnOnce(&mut dyn FnMut(&[&[u8]])) -> Result<()>,
+) -> Result<Vec<Arc<[f32]>>> {
+    let mut taken = Ok(Vec::new());
+    run(&mut |read| taken = take_apart(outputs, read))?;
+    taken
+}
+
+/// [`take_apart`] of buffers that were copied.
+fn take_copies_apart(outputs: &[Output], read: &[Vec<u8>]) -> Result<Vec<Arc<[f32]>>> {
+    take_apart(outputs, &read.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 /// A network made ready to run on a GPU.
@@ -115,13 +136,16 @@ impl DeviceSession {
         self.inputs.iter().zip(inputs).map(|(slice, data)| (slice, bytemuck::cast_slice(data))).collect()
     }
 
-    pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+    pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         let reads: Vec<&Slice> = self.reads.iter().collect();
-        let read = self.engine.device()?.run(&self.writes(inputs), &self.recording, &reads)?;
-        take_apart(&self.outputs, &read)
+        let (device, writes) = (self.engine.device()?, self.writes(inputs));
+        taken(&self.outputs, |see| device.run_and_see(&writes, &self.recording, &reads, see))
     }
 
-    pub(super) fn run_in_stages(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<(Vec<Vec<f32>>, StageTimes)> {
+    pub(super) fn run_in_stages(
+        &mut self,
+        inputs: &[Cow<'_, [f32]>],
+    ) -> Result<(Vec<Arc<[f32]>>, StageTimes)> {
         let device = self.engine.device()?;
         let mut clock = Instant::now();
         let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed();
@@ -135,7 +159,7 @@ impl DeviceSession {
         let network = lap();
         let read: Vec<Vec<u8>> = self.reads.iter().map(|slice| device.read(slice)).collect::<Result<_>>()?;
         let download = lap();
-        Ok((take_apart(&self.outputs, &read)?, StageTimes { upload, network, download }))
+        Ok((take_copies_apart(&self.outputs, &read)?, StageTimes { upload, network, download }))
     }
 
     /// A run up to the wait.
@@ -145,17 +169,17 @@ impl DeviceSession {
     }
 
     /// The wait for a run of this session.
-    pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Vec<f32>>> {
-        take_apart(&self.outputs, &flight.0.finish()?)
+    pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Arc<[f32]>>> {
+        taken(&self.outputs, |see| flight.0.finish_and_see(see))
     }
 
-    pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+    pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         match &self.engine {
             #[cfg(feature = "wgpu")]
             Engine::Wgpu(device) => {
                 let reads: Vec<&Slice> = self.reads.iter().collect();
                 let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
-                take_apart(&self.outputs, &read)
+                take_copies_apart(&self.outputs, &read)
             }
             #[cfg(feature = "opencl")]
             Engine::OpenCl(device) => {
@@ -170,7 +194,7 @@ impl DeviceSession {
                     let writes: Vec<(&Slice, &[u8])> =
                         writes.iter().map(|(slice, bytes)| (slice, bytes.as_slice())).collect();
                     let read = device.run(&writes, &recording, &reads.iter().collect::<Vec<_>>())?;
-                    take_apart(&outputs, &read)
+                    take_copies_apart(&outputs, &read)
                 })?
                 .await
             }

@@ -1,13 +1,16 @@
 //! A run before anything is allocated or compiled: which kernels, on which values, in which form.
 
 use super::SessionOptions;
+use super::constants::Constant;
+use super::fusing;
 use super::picks::{ChangeTimes, Picks, picks, recorded};
 use super::siblings::{Siblings, siblings};
+use super::units::{Unit, units};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, Problem, Value};
+use crate::graph::{Graph, Problem, Value};
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -15,10 +18,10 @@ use crate::ops::convert::ConvertOp;
 use crate::ops::{Choice, Launch, Op};
 use crate::plan::Lifetime;
 use crate::shape::Shape;
+use crate::tune;
 use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
 use crate::tuner::problem_of;
-use half::f16;
 use std::collections::HashMap;
 
 /// How a value is stored on the device. A value may be stored in several ways at once.
@@ -69,11 +72,8 @@ pub(super) struct StoredValue {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source {
     Stored(Stored),
-    /// Bytes of the constants' buffer.
-    Constant {
-        offset: u64,
-        bytes: u64,
-    },
+    /// A constant, by its place in [`Draft::constants`].
+    Constant(usize),
 }
 
 #[derive(Debug)]
@@ -125,14 +125,7 @@ pub(super) struct Draft<'a> {
     pub(super) steps: Vec<Step>,
     /// Steps that run once, when the session is built.
     pub(super) setup: Vec<Step>,
-    pub(super) constants: Vec<u8>,
-}
-
-fn bytes_of(data: &[f32], dtype: DType) -> Vec<u8> {
-    match dtype {
-        DType::F32 => bytemuck::cast_slice(data).to_vec(),
-        DType::F16 => data.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
-    }
+    pub(super) constants: Vec<Constant>,
 }
 
 impl<'a> Draft<'a> {
@@ -148,18 +141,15 @@ impl<'a> Draft<'a> {
             draft.store(input, Form::Rows)?;
         }
         let groups = siblings(graph, &|name| options.choices.contains_key(name))?;
-        draft.picks = picks(graph, options, &groups, &draft.device, &draft.limits, changes)?;
-        for node in graph.nodes() {
-            let output = node.output();
-            let group = groups.iter().find(|group| group.nodes.iter().any(|node| node.output() == output));
-            match group {
-                None => draft.node(node).map_err(|error| error.at_node(node.name()))?,
-                // All of a group run in the first one's place: what they read is there already.
-                Some(group) if group.nodes[0].output() == output => {
-                    draft.siblings(group).map_err(|error| error.at_node(&group.merged.name))?;
-                }
-                Some(_) => {}
-            }
+        let fused = fusing::on_device(graph, options, &draft.device, &draft.limits)?;
+        let units = units(graph, &groups, &fused);
+        draft.picks = picks(graph, options, &units, &draft.device, &draft.limits, changes)?;
+        for unit in &units {
+            let drafted = match unit.group {
+                Some(group) => draft.siblings(unit, group),
+                None => draft.chosen(unit).and_then(|chosen| draft.step(unit, None, chosen)),
+            };
+            drafted.map_err(|error| error.at_node(unit.name()))?;
         }
         let ports = |draft: &mut Draft<'_>, values: &[Value]| -> Result<Vec<Part>> {
             values.iter().map(|&value| draft.port(value)).collect()
@@ -235,31 +225,33 @@ impl<'a> Draft<'a> {
         let target = self.stored.len() - 1;
         let step = self.convert(format!("{name} (B to image2d)"), &op, rows, target)?;
         match rows {
-            Source::Constant { .. } => self.setup.push(step),
+            Source::Constant(_) => self.setup.push(step),
             Source::Stored(_) => self.steps.push(step),
         }
         Ok(target)
     }
 
-    fn constant(&mut self, bytes: &[u8]) -> Source {
-        let alignment = self.limits.binding_alignment.max(256);
-        let offset = (self.constants.len() as u64).next_multiple_of(alignment);
-        self.constants.resize(offset as usize, 0);
-        self.constants.extend_from_slice(bytes);
-        // Whole vec4s, so that a kernel may bind the range as such.
-        let length = (bytes.len() as u64).next_multiple_of(16);
-        self.constants.resize((offset + length) as usize, 0);
-        Source::Constant { offset, bytes: length }
+    fn constant(&mut self, constant: Constant) -> Source {
+        self.constants.push(constant);
+        Source::Constant(self.constants.len() - 1)
     }
 
-    /// The problem of a node and the choice for it, with where that came from.
-    fn chosen(&self, node: &Node) -> Result<Chosen> {
-        let pick = self.picks.get(node.name());
+    /// The problem of a unit and the choice for it, with where that came from.
+    fn chosen(&self, unit: &Unit<'_>) -> Result<Chosen> {
+        let mut chosen = self.chosen_alone(unit)?;
+        if let Some(fused) = unit.fused {
+            chosen.from = format!("{}; fused: {}", chosen.from, fused.why);
+        }
+        Ok(chosen)
+    }
+
+    fn chosen_alone(&self, unit: &Unit<'_>) -> Result<Chosen> {
+        let pick = self.picks.get(unit.name());
         let precision = pick.map_or(self.options.precision, |pick| pick.precision);
-        let problem = self.graph.problem(node, precision)?;
+        let problem = unit.problem(self.graph, precision)?;
         let tunable = problem_of(&problem);
         let op = tunable.op();
-        if let Some(choice) = self.options.choices.get(node.name()) {
+        if let Some(choice) = self.options.choices.get(unit.name()) {
             op.fits(choice, &self.limits)?;
             return Ok(Chosen { problem, choice: *choice, from: "by hand".to_owned() });
         }
@@ -274,13 +266,8 @@ impl<'a> Draft<'a> {
         Ok(Chosen { problem, choice, from })
     }
 
-    fn node(&mut self, node: &Node) -> Result<()> {
-        let chosen = self.chosen(node)?;
-        self.step(node, None, chosen)
-    }
-
     /// Nodes that run as one: a step that computes all, and one that gives each its rows.
-    fn siblings(&mut self, group: &Siblings<'_>) -> Result<()> {
+    fn siblings(&mut self, unit: &Unit<'_>, group: &Siblings<'_>) -> Result<()> {
         let precision = self.options.precision;
         let shapes =
             group.nodes.iter().map(|node| self.graph.shape(node.output())).collect::<Result<Vec<_>>>()?;
@@ -293,8 +280,8 @@ impl<'a> Draft<'a> {
         };
         let map = own(Layout::C4.elements(&shape) * precision.storage().bytes(), false);
         let rows = own(4 * shape.elements(), true);
-        let chosen = self.chosen(&group.merged)?;
-        self.step(&group.merged, Some(map), chosen)?;
+        let chosen = self.chosen(unit)?;
+        self.step(unit, Some(map), chosen)?;
         let step = self.convert(format!("{} (rows)", group.merged.name), &op, Source::Stored(map), rows)?;
         self.steps.push(step);
         let mut offset = 0;
@@ -320,9 +307,10 @@ impl<'a> Draft<'a> {
         Part { stored, offset: 0, bytes: self.stored[stored].bytes }
     }
 
-    /// The step of `node`, which writes `dst`, or else the node's value. Conversions of what it reads
+    /// The step of `unit`, which writes `dst`, or else its node's value. Conversions of what it reads
     /// come before it.
-    fn step(&mut self, node: &Node, dst: Option<Stored>, chosen: Chosen) -> Result<()> {
+    fn step(&mut self, unit: &Unit<'_>, dst: Option<Stored>, chosen: Chosen) -> Result<()> {
+        let (node, first) = (unit.node, unit.first());
         let Chosen { problem, choice, from } = chosen;
         let form = Form::of(&problem, &choice);
         let tunable = problem_of(&problem);
@@ -333,21 +321,23 @@ impl<'a> Draft<'a> {
             let operand = binding.operand;
             let mut pack = |tensor: &Option<HostTensor>| -> Result<Source> {
                 let tensor = tensor.as_ref().ok_or_else(|| {
-                    Error::Internal(format!("node {:?} has no {}", node.name(), operand.name()))
+                    Error::Internal(format!("node {:?} has no {}", unit.name(), operand.name()))
                 })?;
-                let packed = op.pack(&choice, operand, &tensor.to_nhwc())?;
-                Ok(self.constant(&bytes_of(&packed, binding.element.dtype())))
+                let (node, tensor, dtype) = (unit.name().to_owned(), tensor.clone(), binding.element.dtype());
+                Ok(self.constant(Constant { node, problem: tunable, choice, operand, tensor, dtype }))
             };
             let source = match operand {
                 // A kernel for inputs of few channels reads NHWC rows.
                 Operand::Src if matches!(binding.element, Element::Scalar(_)) => {
-                    Source::Stored(self.read(node.input, Form::Rows)?)
+                    Source::Stored(self.read(first.input, Form::Rows)?)
                 }
-                Operand::Src | Operand::A => Source::Stored(self.read(node.input, form)?),
+                Operand::Src | Operand::A => Source::Stored(self.read(first.input, form)?),
+                Operand::Window => pack(&first.weights)?,
+                Operand::WindowBias => pack(&first.extras.bias)?,
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,
                 Operand::Slope => pack(&node.extras.slope)?,
-                Operand::B => self.right(node, &problem, op, &choice, binding.element)?,
+                Operand::B => self.right(unit, &problem, tunable, &choice, binding.element)?,
                 Operand::Residual => match node.extras.residual {
                     Some(residual) => Source::Stored(self.read(residual, form)?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),
@@ -359,7 +349,7 @@ impl<'a> Draft<'a> {
             };
             sources.push((operand, source));
         }
-        let (name, flops) = (node.name().to_owned(), op.flops());
+        let (name, flops) = (unit.name().to_owned(), op.flops());
         self.steps.push(Step { name, op: op.name(), flops, from, launch, sources });
         Ok(())
     }
@@ -367,16 +357,17 @@ impl<'a> Draft<'a> {
     /// The right operand of a product, as a buffer or an image.
     fn right(
         &mut self,
-        node: &Node,
+        unit: &Unit<'_>,
         problem: &Problem,
-        op: &dyn Op,
+        tunable: tune::Problem,
         choice: &Choice,
         element: Element,
     ) -> Result<Source> {
-        let rows = match (&node.weights, node.right) {
+        let rows = match (&unit.node.weights, unit.node.right) {
             (Some(tensor), _) => {
-                let packed = op.pack(choice, Operand::B, &tensor.to_nhwc())?;
-                self.constant(&bytes_of(&packed, element.dtype()))
+                let (node, tensor, dtype) = (unit.name().to_owned(), tensor.clone(), element.dtype());
+                let (problem, choice, operand) = (tunable, *choice, Operand::B);
+                self.constant(Constant { node, problem, choice, operand, tensor, dtype })
             }
             (None, Some(value)) => Source::Stored(self.read(value, Form::Rows)?),
             (None, None) => return Err(Error::Internal("a product without B".to_owned())),
@@ -385,7 +376,7 @@ impl<'a> Draft<'a> {
             return Ok(rows);
         };
         let matrices = if gemm.shared_b { 1 } else { gemm.batch };
-        Ok(Source::Stored(self.image(node.name(), matrices, gemm.k, gemm.n, rows)?))
+        Ok(Source::Stored(self.image(unit.name(), matrices, gemm.k, gemm.n, rows)?))
     }
 
     /// When each stored value is written first and used last.

@@ -1,9 +1,11 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
+mod constants;
 mod cpu;
 mod device;
 mod draft;
+pub(crate) mod fusing;
 mod offload;
 mod picks;
 mod profile;
@@ -11,7 +13,9 @@ mod resources;
 pub(crate) mod siblings;
 mod stages;
 mod stream;
+mod units;
 
+pub use fusing::Fusing;
 pub use profile::{NodeTime, Profile};
 pub use stages::StageTimes;
 pub use stream::Stream;
@@ -91,6 +95,8 @@ pub struct SessionOptions {
     pub tuning: Tuning,
     /// How a kernel is picked among those that can run a node.
     pub pick: Picking,
+    /// Whether a depthwise convolution and the 1x1 convolution behind it run as one kernel.
+    pub fuse: Fusing,
     /// Kernels chosen by hand, by node name; the others are picked.
     pub choices: BTreeMap<String, Choice>,
 }
@@ -157,12 +163,12 @@ impl Session {
                 .collect()
         };
         let runner = match &context.engine {
-            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &picks::on_cpu(graph, &options)?)?),
+            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
-                    let mut tuner = tuner.precision(options.precision).budget(*budget);
+                    let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
                     if let Some(journal) = journal_of(database)? {
                         tuner = tuner.journal(journal);
                     }
@@ -209,7 +215,7 @@ impl Session {
         let inputs = self.arrange(inputs)?;
         let outputs = match &mut self.runner {
             Runner::Device(session) => session.run(&inputs)?,
-            Runner::Cpu(session) => session.run(&inputs)?,
+            Runner::Cpu(session) => shared(session.run(&inputs)?),
         };
         self.wrap(outputs)
     }
@@ -223,7 +229,7 @@ impl Session {
         let inputs = self.arrange(inputs)?;
         let outputs = match &mut self.runner {
             Runner::Device(session) => session.run_async(&inputs).await?,
-            Runner::Cpu(session) => session.run_async(&inputs).await?,
+            Runner::Cpu(session) => shared(session.run_async(&inputs).await?),
         };
         self.wrap(outputs)
     }
@@ -274,7 +280,7 @@ impl Session {
     fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
         let outputs = match (&self.runner, flight) {
             (Runner::Device(session), Flight::Device(flight)) => session.finish(flight)?,
-            (_, Flight::Cpu(running)) => running.wait()?,
+            (_, Flight::Cpu(running)) => shared(running.wait()?),
             (Runner::Cpu(_), Flight::Device(_)) => {
                 return Err(Error::Internal("a frame of another session".to_owned()));
             }
@@ -357,9 +363,13 @@ impl Session {
         every(&self.inputs, found)
     }
 
-    fn wrap(&self, outputs: Vec<Vec<f32>>) -> Result<Vec<HostTensor>> {
+    fn wrap(&self, outputs: Vec<Arc<[f32]>>) -> Result<Vec<HostTensor>> {
         self.outputs.iter().zip(outputs).map(|(port, data)| HostTensor::new(port.shape, data)).collect()
     }
+}
+
+fn shared(outputs: Vec<Vec<f32>>) -> Vec<Arc<[f32]>> {
+    outputs.into_iter().map(Arc::from).collect()
 }
 
 /// The journal beside the record's file, if it has one: a candidate that takes the application with

@@ -1,12 +1,12 @@
 //! Which kernel runs each node, where that is more than the record or the rule: by preference, or
 //! by the measured times of the network as a whole.
 
-use super::siblings::Siblings;
+use super::units::Unit;
 use super::{Picking, SessionOptions};
 use crate::device::{Device, Dispatch, Memory, Resource};
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, NodeOp};
+use crate::graph::{Graph, NodeOp};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::convert::ConvertOp;
@@ -45,7 +45,7 @@ pub(super) struct Recorded {
     pub(super) choice: Choice,
     pub(super) from: Source,
     /// Its median time.
-    time: Option<Duration>,
+    pub(super) time: Option<Duration>,
 }
 
 /// What the record of the options has on a node whose feature maps are in `layout`.
@@ -66,37 +66,23 @@ pub(super) fn recorded(
     Some(Recorded { choice: found.choice, from: found.from, time })
 }
 
-/// A node as it runs: nodes that run as one are one. Its outputs may have to stay in buffers.
-struct Unit<'a> {
-    node: &'a Node,
-    merged: bool,
-}
-
-fn units<'a>(graph: &'a Graph, options: &SessionOptions, groups: &'a [Siblings<'a>]) -> Vec<Unit<'a>> {
-    let grouped =
-        |node: &Node| groups.iter().flat_map(|group| &group.nodes).any(|one| one.output == node.output);
-    let by_hand = |node: &Node| options.choices.contains_key(node.name());
-    let single = graph.nodes().iter().filter(|node| !grouped(node) && !by_hand(node));
-    let single = single.map(|node| Unit { node, merged: false });
-    single.chain(groups.iter().map(|group| Unit { node: &group.merged, merged: true })).collect()
-}
-
 /// The picks of a graph on a device; none with [`Picking::Rule`].
 pub(super) fn picks(
     graph: &Graph,
     options: &SessionOptions,
-    groups: &[Siblings<'_>],
+    units: &[Unit<'_>],
     device: &DeviceKey,
     limits: &Limits,
     changes: &ChangeTimes<'_>,
 ) -> Result<Picks> {
-    let units = units(graph, options, groups);
+    let by_hand = |unit: &Unit<'_>| options.choices.contains_key(unit.name());
+    let units: Vec<Unit<'_>> = units.iter().filter(|unit| !by_hand(unit)).copied().collect();
     match &options.pick {
         Picking::Rule => Ok(Picks::new()),
         Picking::Preference(places) => {
             let picks = units.iter().map(|unit| {
                 let pick = preferred(graph, options, unit, places, device, limits)?;
-                Ok((unit.node.name().to_owned(), pick))
+                Ok((unit.name().to_owned(), pick))
             });
             picks.collect()
         }
@@ -114,13 +100,13 @@ fn candidates(graph: &Graph, unit: &Unit<'_>, storage: Precision, limits: &Limit
     let same =
         |precision: &Precision| !alone && *precision != storage && precision.storage() == storage.storage();
     for precision in [storage].into_iter().chain(precisions.into_iter().filter(same)) {
-        let problem = problem_of(&graph.problem(unit.node, precision)?);
+        let problem = problem_of(&unit.problem(graph, precision)?);
         if problem.op().precision() != precision && precision != storage {
             continue;
         }
         candidates.extend(pick::on_device(problem.op(), problem.op().precision(), limits));
     }
-    if unit.merged {
+    if unit.merged() {
         for candidate in candidates.iter_mut().filter(|one| one.kernel.layout == Layout::Image2d) {
             let reason = "its outputs leave the network together, from a buffer";
             candidate.obstacle.get_or_insert_with(|| reason.to_owned());
@@ -130,8 +116,8 @@ fn candidates(graph: &Graph, unit: &Unit<'_>, storage: Precision, limits: &Limit
 }
 
 /// The layout of feature maps that a kernel's place means.
-fn maps(node: &Node, kernel: &KernelPlace) -> Layout {
-    match node.op() {
+fn maps(unit: &Unit<'_>, kernel: &KernelPlace) -> Layout {
+    match unit.node.op() {
         NodeOp::Gemm(_) => Layout::C4,
         _ => kernel.layout,
     }
@@ -151,13 +137,13 @@ fn preferred(
         NodeOp::Gemm(_) => Tensors::default(),
         _ => Tensors { input: stored, output: stored },
     };
-    let picked = Pick::Preference(places.to_vec()).pick(unit.node.name(), tensors, &candidates)?;
+    let picked = Pick::Preference(places.to_vec()).pick(unit.name(), tensors, &candidates)?;
     let precision = match unit.node.op() {
         NodeOp::Gemm(_) => options.precision,
         _ => picked.winner.precision,
     };
-    let problem = problem_of(&graph.problem(unit.node, precision)?);
-    let (op, layout) = (problem.op(), maps(unit.node, &picked.winner));
+    let problem = problem_of(&unit.problem(graph, precision)?);
+    let (op, layout) = (problem.op(), maps(unit, &picked.winner));
     let wanted = |variant: &str| variant == picked.winner.variant;
     let known = recorded(options, device, op, layout, limits).filter(|known| wanted(known.choice.variant));
     let choice = match known {
@@ -182,10 +168,10 @@ fn measured(
     }
     let mut found = Vec::with_capacity(units.len());
     for unit in units {
-        let problem = problem_of(&graph.problem(unit.node, options.precision)?);
+        let problem = problem_of(&unit.problem(graph, options.precision)?);
         let op = problem.op();
         let in_layout = |layout: Layout| {
-            let no_images = unit.merged || matches!(unit.node.op(), NodeOp::Gemm(_));
+            let no_images = unit.merged() || matches!(unit.node.op(), NodeOp::Gemm(_));
             if layout == Layout::Image2d && no_images {
                 return None;
             }
@@ -196,7 +182,7 @@ fn measured(
         if both.iter().all(Option::is_none) {
             // Tells every candidate, and that it was not measured.
             let candidates = candidates(graph, unit, options.precision, limits)?;
-            Pick::Measured(Vec::new()).pick(unit.node.name(), Tensors::default(), &candidates)?;
+            Pick::Measured(Vec::new()).pick(unit.name(), Tensors::default(), &candidates)?;
         }
         found.push(both);
     }
@@ -207,7 +193,7 @@ fn measured(
     let mut picks = Picks::new();
     for ((unit, both), layout) in units.iter().zip(&found).zip(layouts) {
         let Some((choice, time)) = both[layout] else {
-            return Err(Error::Internal(format!("{:?} was given a layout without a time", unit.node.name())));
+            return Err(Error::Internal(format!("{:?} was given a layout without a time", unit.name())));
         };
         let microseconds = |time: Duration| format!("{:.1} us", time.as_secs_f64() * 1e6);
         let mut from = format!("measured: {}", microseconds(time));
@@ -216,7 +202,7 @@ fn measured(
             let other = microseconds(other);
             from = format!("{from} in {here}; {other} in {there}, changes of layout not counted");
         }
-        picks.insert(unit.node.name().to_owned(), NodePick { choice, precision: options.precision, from });
+        picks.insert(unit.name().to_owned(), NodePick { choice, precision: options.precision, from });
     }
     Ok(picks)
 }
@@ -232,11 +218,11 @@ fn edges(
     let mut known: HashMap<Shape, [Duration; 2]> = HashMap::new();
     let mut edges = Vec::new();
     let maps = |unit: &Unit<'_>| !matches!(unit.node.op(), NodeOp::Gemm(_));
-    for (producer, unit) in units.iter().enumerate().filter(|(_, unit)| maps(unit) && !unit.merged) {
+    for (producer, unit) in units.iter().enumerate().filter(|(_, unit)| maps(unit) && !unit.merged()) {
         let value = unit.node.output();
         let readers = units.iter().enumerate().filter(|(_, unit)| maps(unit));
         let consumers: Vec<usize> = readers
-            .filter(|(_, unit)| unit.node.inputs().any(|input| input == value))
+            .filter(|(_, unit)| unit.inputs().any(|input| input == value))
             .map(|(reader, _)| reader)
             .collect();
         let open = |index: &usize| found[*index].iter().flatten().count() > 1 || found[*index][1].is_some();
@@ -295,14 +281,14 @@ pub(super) fn change_times(device: &dyn Device, shape: Shape, precision: Precisi
 ///
 /// # Errors
 /// If the preference has no place for the CPU, or times are asked for, which the CPU has none of.
-pub(super) fn on_cpu(graph: &Graph, options: &SessionOptions) -> Result<Vec<String>> {
-    let why = |node: &Node| match &options.pick {
+pub(super) fn on_cpu(graph: &Graph, options: &SessionOptions, units: &[Unit<'_>]) -> Result<Vec<String>> {
+    let alone = |unit: &Unit<'_>| match &options.pick {
         Picking::Rule => Ok("the only kernel".to_owned()),
         Picking::Preference(places) => {
-            let problem = problem_of(&graph.problem(node, Precision::F32)?);
+            let problem = problem_of(&unit.problem(graph, Precision::F32)?);
             let candidate = pick::on_cpu(problem.op());
             let picked =
-                Pick::Preference(places.clone()).pick(node.name(), Tensors::default(), &[candidate])?;
+                Pick::Preference(places.clone()).pick(unit.name(), Tensors::default(), &[candidate])?;
             let why = picked.ranking.first().map(|(_, verdict)| verdict.to_string()).unwrap_or_default();
             Ok(format!("preference: {why}"))
         }
@@ -310,5 +296,9 @@ pub(super) fn on_cpu(graph: &Graph, options: &SessionOptions) -> Result<Vec<Stri
             Err(Error::unsupported("Picking::Measured", "the CPU has one kernel for each op, and no record"))
         }
     };
-    graph.nodes().iter().map(why).collect()
+    let why = |unit: &Unit<'_>| {
+        let alone = alone(unit)?;
+        Ok(unit.fused.map_or(alone.clone(), |fused| format!("{alone}; fused: {}", fused.why)))
+    };
+    units.iter().map(why).collect()
 }

@@ -1,5 +1,6 @@
 //! What a draft becomes on a device: buffers, images and compiled kernels.
 
+use super::constants::pack;
 use super::draft::{Draft, Part, Source, Step, Stored};
 use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
 use crate::emit::KernelSource;
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 pub(super) struct Resources {
     stored: Vec<Resource>,
     constants: Option<Buffer>,
+    /// Offset and length of each constant in it.
+    places: Vec<(u64, u64)>,
     pub(super) planned_bytes: u64,
 }
 
@@ -52,15 +55,16 @@ pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resourc
         };
         stored.push(resource);
     }
-    let constants = match draft.constants.len() as u64 {
+    let packed = pack(&draft.constants, draft.limits.binding_alignment.max(256))?;
+    let constants = match packed.bytes.len() as u64 {
         0 => None,
         bytes => {
             let buffer = device.alloc(bytes, Memory::Device)?;
-            device.write(&buffer.slice(0, bytes)?, &draft.constants)?;
+            device.write(&buffer.slice(0, bytes)?, &packed.bytes)?;
             Some(buffer)
         }
     };
-    Ok(Resources { stored, constants, planned_bytes })
+    Ok(Resources { stored, constants, places: packed.places, planned_bytes })
 }
 
 /// Compiles the kernels of `steps`, several at a time, and gives them their arguments.
@@ -98,9 +102,10 @@ pub(super) fn dispatches(
 fn bound(source: &Source, resources: &Resources) -> Result<Resource> {
     match (source, &resources.constants) {
         (Source::Stored(stored), _) => Ok(resources.stored[*stored].clone()),
-        (Source::Constant { offset, bytes }, Some(constants)) => {
-            constants.slice(*offset, *bytes).map(Resource::Buffer)
+        (Source::Constant(constant), Some(constants)) => {
+            let (offset, bytes) = resources.places[*constant];
+            constants.slice(offset, bytes).map(Resource::Buffer)
         }
-        (Source::Constant { .. }, None) => Err(Error::Internal("a constant without a buffer".to_owned())),
+        (Source::Constant(_), None) => Err(Error::Internal("a constant without a buffer".to_owned())),
     }
 }

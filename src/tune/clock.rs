@@ -144,7 +144,7 @@ impl Clock {
     }
 }
 
-fn host_time(device: &dyn Device, recording: &Recording) -> Result<Duration> {
+pub(super) fn host_time(device: &dyn Device, recording: &Recording) -> Result<Duration> {
     device.wait()?;
     let start = Instant::now();
     device.submit(recording)?;

@@ -22,6 +22,7 @@ pub mod work_group;
 mod ahead;
 mod entry;
 mod explore;
+mod occupancy;
 mod op_bench;
 mod problem;
 mod random;

@@ -7,6 +7,8 @@
 //! operand set that is that large by itself exists once. Sixteen sets of a tiny problem still fit a
 //! cache; there every candidate profits alike.
 
+mod chain;
+mod check;
 mod images;
 mod operands;
 mod turns;
@@ -19,13 +21,12 @@ use super::problem::{Expectation, Operands, Problem};
 use super::quirks::{Policy, compilers};
 use super::work_group::{WorkGroup, table, untuned_in};
 use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, family};
-use crate::dtype::DType;
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Launch};
-use operands::{Key, decode, encode, is_output};
+use operands::Key;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,6 +82,8 @@ struct Prepared {
     arguments: Vec<Key>,
     /// The last recording and its number of runs.
     recording: Option<(u32, Recording)>,
+    /// The last chains, and the number of runs of the short one.
+    chains: Option<(usize, [Recording; 2])>,
 }
 
 impl OpBench {
@@ -172,26 +175,6 @@ impl OpBench {
         self.device.record(&self.dispatches(prepared, first, runs as usize)?)
     }
 
-    /// The destination of set 0 and the type of its elements.
-    fn target(&self, prepared: &Prepared) -> Result<(Resource, DType)> {
-        let key = prepared.arguments.iter().find(|key| is_output(key.operand));
-        key.and_then(|key| Some((self.resources.get(key)?.first()?.clone(), key.dtype)))
-            .ok_or_else(|| Error::Internal("a kernel without a destination".to_owned()))
-    }
-
-    /// Works out once what is expected of `variant`.
-    fn expect(&mut self, variant: &'static str) -> Result<()> {
-        if !self.variants.contains_key(variant) {
-            let own = Expectation::of_variant(&self.problem, &self.operands, variant)?;
-            self.variants.insert(variant, own);
-        }
-        Ok(())
-    }
-
-    fn expected(&self, choice: &Choice) -> &Expectation {
-        self.variants.get(choice.variant).and_then(Option::as_ref).unwrap_or(&self.expected)
-    }
-
     /// Finds the clock's resolution with a kernel that was found correct.
     fn calibrate(&mut self, choice: &Choice) -> Result<()> {
         self.calibrated = true;
@@ -268,31 +251,13 @@ impl Bench for OpBench {
         let bindings = &launch.spec.interface.bindings;
         let arguments =
             bindings.iter().map(|binding| self.resources(choice, binding)).collect::<Result<_>>()?;
-        self.prepared.insert(*choice, Prepared { pipeline, launch, arguments, recording: None });
+        self.prepared
+            .insert(*choice, Prepared { pipeline, launch, arguments, recording: None, chains: None });
         Ok(())
     }
 
     fn check(&mut self, choice: &Choice) -> Result<Check> {
-        self.expect(choice.variant)?;
-        let prepared = self.prepared(choice)?;
-        let recording = self.record(prepared, 0, 1)?;
-        let (target, dtype) = self.target(prepared)?;
-        let bindings = &prepared.launch.spec.interface.bindings;
-        let Some(binding) = bindings.iter().find(|binding| is_output(binding.operand)) else {
-            return Err(Error::Internal("a kernel without a destination".to_owned()));
-        };
-        let before = self.stored(choice, binding)?;
-        let slice = match &target {
-            Resource::Buffer(slice) => slice,
-            Resource::Image(_) => {
-                return Ok(self
-                    .expected(choice)
-                    .compare(&self.run_on_image(prepared, &target, &before, dtype)?));
-            }
-        };
-        let before = encode(&before, dtype);
-        let read = self.device.run(&[(slice, &before)], &recording, &[slice])?;
-        Ok(self.expected(choice).compare(&decode(read.first().map_or(&[], Vec::as_slice), dtype)))
+        self.checked(choice)
     }
 
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {

@@ -8,7 +8,9 @@
 //! the bound needs are the same product of the operands' absolute values, run by the same backend.
 //! Tests hold this against the f64 oracles.
 
-use crate::cpu::{Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel};
+use crate::cpu::{
+    Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel, SeparableConstants, SeparableKernel,
+};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Bits, Epilogue, Operand};
 use crate::error::{Error, Result};
@@ -18,7 +20,9 @@ use crate::ops::convert::{self, ConvertOp};
 use crate::ops::depthwise::DepthwiseOp;
 use crate::ops::gemm::GemmOp;
 use crate::ops::pointwise::PointwiseOp;
+use crate::ops::separable::SeparableOp;
 use crate::ops::{Convolution, Inputs, Op, Reference};
+use crate::shape::Shape;
 use crate::tune::bench::Check;
 use std::collections::BTreeMap;
 
@@ -31,6 +35,8 @@ pub enum Problem {
     Depthwise(DepthwiseOp),
     /// A 1x1 convolution.
     Pointwise(PointwiseOp),
+    /// A depthwise and a 1x1 convolution as one.
+    Separable(SeparableOp),
     /// A matrix product.
     Gemm(GemmOp),
     /// A change of layout between buffers.
@@ -56,18 +62,28 @@ impl Problem {
             Problem::Conv2d(op) => op,
             Problem::Depthwise(op) => op,
             Problem::Pointwise(op) => op,
+            Problem::Separable(op) => op,
             Problem::Gemm(op) => op,
             Problem::Convert(op) => op,
         }
     }
 
-    /// The window, of a convolution.
+    /// A convolution: what writes the result. The input of `separable` is its window's.
     pub(super) fn convolution(&self) -> Option<&Convolution> {
         match self {
             Problem::Conv2d(Conv2dOp(problem))
             | Problem::Depthwise(DepthwiseOp(problem))
             | Problem::Pointwise(PointwiseOp(problem)) => Some(problem),
+            Problem::Separable(op) => Some(op.pointwise()),
             Problem::Gemm(_) | Problem::Convert(_) => None,
+        }
+    }
+
+    /// The shape of the feature map that a convolution reads.
+    pub(super) fn source(&self) -> Option<Shape> {
+        match self {
+            Problem::Separable(op) => Some(op.depthwise().input),
+            _ => self.convolution().map(|conv| conv.input),
         }
     }
 
@@ -110,7 +126,12 @@ impl Problem {
             }
             (_, Some(conv)) => {
                 let taps = conv.kernel[0] * conv.kernel[1];
-                lengths.push((Operand::Src, conv.input.elements()));
+                lengths.push((Operand::Src, self.source().map_or(0, |shape| shape.elements())));
+                if let Problem::Separable(op) = self {
+                    let window = op.depthwise();
+                    lengths.push((Operand::Window, window.kernel[0] * window.kernel[1] * window.input.c));
+                    lengths.extend(window.epilogue.bias.then_some((Operand::WindowBias, window.input.c)));
+                }
                 lengths.push((Operand::Weights, conv.output.c * taps * conv.group_inputs()));
                 lengths.extend(conv.epilogue.residual.then_some((Operand::Residual, conv.output.elements())));
                 channels = conv.output.c;
@@ -124,7 +145,8 @@ impl Problem {
     }
 
     /// The same problem without activation and residual, all factors positive: its result on
-    /// absolute values is the magnitude of what is summed.
+    /// absolute values is the magnitude of what is summed. Of `separable` the second half, which
+    /// reads the first one's result.
     fn magnitudes(&self) -> Problem {
         let plain = |epilogue: Epilogue| Epilogue { bias: epilogue.bias, ..Epilogue::default() };
         let conv = |problem: &Convolution| Convolution { epilogue: plain(problem.epilogue), ..*problem };
@@ -132,6 +154,7 @@ impl Problem {
             Problem::Conv2d(op) => Problem::Conv2d(Conv2dOp(conv(&op.0))),
             Problem::Depthwise(op) => Problem::Depthwise(DepthwiseOp(conv(&op.0))),
             Problem::Pointwise(op) => Problem::Pointwise(PointwiseOp(conv(&op.0))),
+            Problem::Separable(op) => Problem::Pointwise(PointwiseOp(conv(op.pointwise()))),
             Problem::Gemm(op) => Problem::Gemm(GemmOp {
                 alpha: Bits(op.alpha.0.abs()),
                 beta: Bits(op.beta.0.abs()),
@@ -172,6 +195,12 @@ impl Problem {
                 residual,
                 &mut dst,
             )?,
+            Problem::Separable(op) => {
+                let (window, window_bias) = (need(Operand::Window)?, get(Operand::WindowBias));
+                let weights = need(Operand::Weights)?;
+                let constants = SeparableConstants { window, window_bias, weights, bias, slope };
+                SeparableKernel::new(op, constants)?.run(need(Operand::Src)?, residual, &mut dst)?;
+            }
             Problem::Gemm(op) => {
                 dst = need(Operand::C)?.to_vec();
                 GemmKernel::new(op, bias, slope)?.run(
@@ -230,7 +259,32 @@ pub(super) struct Expectation {
 impl Expectation {
     /// Of a kernel that sums the op's own terms.
     pub(super) fn new(problem: &Problem, operands: &Operands) -> Result<Self> {
-        Expectation::of(problem, operands, None)
+        match problem {
+            Problem::Separable(op) => Self::of_separable(op, operands),
+            _ => Expectation::of(problem, operands, None, &[]),
+        }
+    }
+
+    /// One half after the other: the second one's input is the first one's result, and brings along
+    /// by how far that may be off.
+    fn of_separable(op: &SeparableOp, operands: &Operands) -> Result<Self> {
+        let roles = [
+            (Operand::Src, Operand::Src),
+            (Operand::Window, Operand::Weights),
+            (Operand::WindowBias, Operand::Bias),
+        ];
+        let given = |(from, to): (Operand, Operand)| Some((to, operands.get(&from)?.clone()));
+        let first = Problem::Depthwise(DepthwiseOp(*op.depthwise()));
+        let between = Self::new(&first, &roles.into_iter().filter_map(given).collect())?;
+        let (mut second, mut offs) = (operands.clone(), operands.clone());
+        second.insert(Operand::Src, between.elements.iter().map(|(_, value, _)| *value).collect());
+        offs.insert(Operand::Src, between.elements.iter().map(|(_, _, off)| *off as f32).collect());
+        offs.insert(Operand::Weights, absolute(operands.get(&Operand::Weights).map_or(&[], Vec::as_slice)));
+        let plain = Convolution { epilogue: Epilogue::default(), ..*op.pointwise() };
+        let carried = Problem::Pointwise(PointwiseOp(plain)).on_cpu(&offs)?;
+        // Itself computed in f32: a thousandth more covers its own rounding.
+        let carried: Vec<f64> = carried.into_iter().map(|off| 1.001 * f64::from(off)).collect();
+        Expectation::of(&Problem::Pointwise(PointwiseOp(*op.pointwise())), &second, None, &carried)
     }
 
     /// Of a kernel that sums other terms, as a Winograd convolution does; `None` if `variant` does not.
@@ -240,10 +294,12 @@ impl Expectation {
         let (Some(src), Some(weights)) = (get(Operand::Src), get(Operand::Weights)) else { return Ok(None) };
         let inputs = Inputs { src, weights, bias: get(Operand::Bias), slope: None, residual: None };
         let own = winograd_reference(op, variant, &inputs, &Reference::default());
-        own.map(|own| Expectation::of(problem, operands, Some(&own))).transpose()
+        own.map(|own| Expectation::of(problem, operands, Some(&own), &[])).transpose()
     }
 
-    fn of(problem: &Problem, operands: &Operands, own: Option<&Reference>) -> Result<Self> {
+    /// `own` are the sums of a kernel that sums other terms, `carried` is by how much each sum is off
+    /// because its terms are.
+    fn of(problem: &Problem, operands: &Operands, own: Option<&Reference>, carried: &[f64]) -> Result<Self> {
         let values = problem.on_cpu(operands)?;
         let places = problem.places();
         if let Problem::Convert(_) = problem {
@@ -262,7 +318,7 @@ impl Expectation {
         });
         let residuals = operands.get(&Operand::Residual);
         let mut elements = Vec::with_capacity(places.len());
-        let mut reference = Reference { value: vec![0.0], magnitude: vec![0.0], terms: problem.terms() };
+        let mut reference = Reference { terms: problem.terms(), ..Default::default() };
         for [place, stored] in places {
             let (Some(&value), Some(&magnitude)) = (values.get(place), magnitudes.get(place)) else {
                 return Err(Error::Internal(format!("no element {place} of the expected result")));
@@ -270,6 +326,7 @@ impl Expectation {
             reference.value = vec![f64::from(value)];
             // Itself summed in f32: a thousandth more covers its own rounding.
             reference.magnitude = vec![1.001 * f64::from(magnitude)];
+            reference.carried = carried.get(place).copied().into_iter().collect();
             let residual = residuals.and_then(|residuals| residuals.get(place)).copied();
             let bound = |reference: &Reference, precision| {
                 reference.tolerance(0, epilogue.activation, slope, precision, residual)
@@ -280,6 +337,7 @@ impl Expectation {
                     value: reference.value.clone(),
                     magnitude: own.magnitude.get(place).copied().into_iter().collect(),
                     terms: own.terms,
+                    ..Default::default()
                 },
                 None => reference.clone(),
             };
@@ -290,6 +348,7 @@ impl Expectation {
                 // to Probabilistic Rounding Error Analysis*, 2019, with lambda 6).
                 let unit = 2.0 * problem.precision().accumulator().unit_roundoff();
                 let usual = 6.0 * (kernel.terms as f64).sqrt() * unit * kernel.magnitude[0];
+                let usual = usual + kernel.carried.first().copied().unwrap_or_default();
                 tolerance =
                     epilogue.activation.lipschitz(slope) * usual + bound(&kernel, Precision::F16Storage);
             }

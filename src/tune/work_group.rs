@@ -1,6 +1,6 @@
 //! From a table's work-group to one that a device can launch, and the choice of an untuned node.
 
-use super::tables;
+use super::{occupancy, tables};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
@@ -81,6 +81,9 @@ fn enough_invocations(limits: &Limits) -> u64 {
 /// What an untuned node runs: the first (variant, tile) of its space that leaves the device enough
 /// invocations, or else the one with the most; with the table's or the given work-group.
 ///
+/// Where the times of a device's kernels can be estimated ([`super::occupancy`]), one whose estimate
+/// is shorter by more than a tenth takes its place, with any of the work-groups that it is made for.
+///
 /// # Errors
 /// If no kernel can run; the error lists every candidate with its reason.
 pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Choice> {
@@ -103,8 +106,29 @@ pub(crate) fn untuned_of(
     layout: Layout,
     limits: &Limits,
 ) -> Result<Choice> {
+    let ruled = filling(op, wanted, work_group, layout, limits)?;
+    if work_group != WorkGroup::Table || !occupancy::knows(limits) {
+        return Ok(ruled);
+    }
+    Ok(quicker(op, &ruled, wanted, limits).unwrap_or(ruled))
+}
+
+/// The first that leaves the device enough invocations.
+fn filling(
+    op: &dyn Op,
+    wanted: &dyn Fn(&str) -> bool,
+    work_group: WorkGroup,
+    layout: Layout,
+    limits: &Limits,
+) -> Result<Choice> {
     // A depthwise window is short: its loads are in flight together, and few invocations suffice.
-    let enough = enough_invocations(limits) / if op.name() == "depthwise" { 4 } else { 1 };
+    // Work-groups of `separable` that share pixels sum the windows again: better few and large.
+    let share = match op.name() {
+        "depthwise" => 4,
+        "separable" => 2,
+        _ => 1,
+    };
+    let enough = enough_invocations(limits) / share;
     let mut best: Option<(u64, Choice)> = None;
     let mut refused = Vec::new();
     for (variant, tile) in op.space(limits).into_iter().filter(|(variant, _)| wanted(variant)) {
@@ -122,8 +146,13 @@ pub(crate) fn untuned_of(
             continue;
         }
         let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
-        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous.
+        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous; those
+        // of an H200 by 128 work-groups of two warp groups, or 64 of one.
         let invocations = match variant {
+            "wgmma" | "wgmma_tf32" => {
+                let size: u64 = work_group.iter().map(|&extent| u64::from(extent)).product();
+                invocations * 131_072 / (size * size).max(1)
+            }
             "matrix_ptx" => 4 * invocations,
             "matrix" | "matrix_split_ptx" => 2 * invocations,
             // Each does the work of several; its stacks are not in the grid.
@@ -148,6 +177,27 @@ pub(crate) fn untuned_of(
         };
         Error::unsupported(op.name(), reason)
     })
+}
+
+/// How much shorter an estimate must be to count: they are not better than that.
+const SHORTER: f64 = 0.9;
+
+/// The choice with the least estimate, if that is less than `ruled`'s.
+fn quicker(op: &dyn Op, ruled: &Choice, wanted: &dyn Fn(&str) -> bool, limits: &Limits) -> Option<Choice> {
+    let estimate = |choice: &Choice| Some(occupancy::clocks(&op.effort(choice, limits)?, limits));
+    let enough = SHORTER * estimate(ruled)?;
+    let mut ranked = Vec::new();
+    for (variant, tile) in op.space(limits) {
+        if !wanted(variant) || !op.layouts(variant).contains(&ruled.layout) {
+            continue;
+        }
+        for work_group in op.work_groups(variant, tile) {
+            let choice = Choice::new(variant, tile, work_group).with_layout(ruled.layout);
+            ranked.extend(estimate(&choice).filter(|&clocks| clocks < enough).map(|clocks| (clocks, choice)));
+        }
+    }
+    ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    ranked.into_iter().map(|(_, choice)| choice).find(|choice| op.fits(choice, limits).is_ok())
 }
 
 #[cfg(test)]
@@ -185,13 +235,44 @@ mod tests {
     fn a_large_gpu_splits_the_sums_of_a_small_map_and_a_cpu_driver_takes_large_tiles() {
         let op = node_27();
         let on = |family| {
-            let limits = Limits { family, ..Limits::webgpu() };
+            let limits = Limits { family, compute_units: Some(132), ..Limits::webgpu() };
             let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
             (choice.variant, choice.tile)
         };
-        assert_eq!(on(Family::CpuDriver), ("micro", [4, 2, 1]));
+        assert_eq!(on(Family::CpuDriver), ("micro", [8, 2, 1]));
+        let pocl = Limits { family: Family::CpuDriver, ..Limits::opencl() };
+        let choice = untuned(&op, WorkGroup::Table, &pocl).expect("a choice");
+        assert_eq!((choice.variant, choice.tile), ("micro", [4, 2, 1]));
         // 27 x 256 tiles of three pixels by one slice, each sum in 16 parts: 110592 invocations.
         assert_eq!(on(Family::Nvidia), ("split", [3, 1, 16]));
+    }
+
+    #[test]
+    fn estimates_take_a_staged_kernel_for_eight_images_and_leave_one_alone() {
+        let h200 = |base: Limits| Limits {
+            family: Family::Nvidia,
+            local_memory: 49152,
+            compute_units: Some(132),
+            ..base
+        };
+        let of = |base: &Limits, n, side, channels| {
+            let (input, weights) =
+                (Shape::nhwc(n, side, side, channels), Shape::nhwc(channels, 1, 1, channels));
+            let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, false, Precision::F32);
+            let choice = untuned(&op.expect("an op"), WorkGroup::Table, &h200(base.clone()));
+            choice.map(|choice| (choice.variant, choice.tile)).expect("a choice")
+        };
+        for base in [Limits::webgpu(), Limits::opencl()] {
+            assert_eq!(of(&base, 1, 9, 1024), ("split", [3, 1, 16]));
+            assert_eq!(of(&base, 1, 17, 512), ("split", [3, 1, 8]));
+            assert_eq!(of(&base, 8, 9, 1024).0, "tiled");
+        }
+        for (side, channels) in [(17, 512), (33, 256), (65, 128)] {
+            assert_eq!(of(&Limits::opencl(), 8, side, channels).0, "tiled", "{side} {channels}");
+        }
+        // Asked for a size, the rule is not asked.
+        let fixed = untuned(&node_27(), WorkGroup::Fixed([4, 4, 16]), &h200(Limits::webgpu()));
+        assert_eq!(fixed.expect("a choice").work_group, [4, 4, 16]);
     }
 
     #[test]
@@ -206,6 +287,33 @@ mod tests {
         assert_eq!(on(Family::Nvidia, 1024), ("tiled", [2, 8, 4], [8, 8, 4]));
         assert_eq!(on(Family::Nvidia, 512), ("tiled", [1, 4, 4], [8, 8, 4]));
         assert_eq!(on(Family::CpuDriver, 512), ("vec4", [1, 8, 1], [8, 8, 1]));
+    }
+
+    #[test]
+    fn warp_groups_multiply_in_smaller_tiles_the_fewer_there_are_and_not_a_few_rows() {
+        use crate::limits::MatrixUnit;
+        let limits = Limits {
+            family: Family::Nvidia,
+            matrix_unit: Some(MatrixUnit::Ptx { capability: 90, warp_groups: true }),
+            ..Limits::opencl()
+        };
+        let on = |m, n, precision| {
+            let op = GemmOp { precision, ..GemmOp::packed(m, n, n) };
+            let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
+            (choice.variant, choice.tile, choice.work_group)
+        };
+        let halves = |n| on(n, n, Precision::F16Storage);
+        assert_eq!(halves(4096), ("wgmma", [4, 2, 1], [128, 2, 1]));
+        assert_eq!(halves(2048), ("wgmma", [4, 2, 1], [128, 2, 1]));
+        assert_eq!(halves(1536), ("wgmma", [2, 2, 1], [128, 2, 1]));
+        assert_eq!(halves(1024), ("wgmma", [1, 1, 1], [128, 1, 1]));
+        assert_eq!(halves(512), ("wgmma", [1, 1, 1], [128, 1, 1]));
+        let tf32 = |n| on(n, n, Precision::Tf32);
+        assert_eq!(tf32(2048), ("wgmma_tf32", [2, 4, 1], [128, 2, 1]));
+        assert_eq!(tf32(1024), ("wgmma_tf32", [1, 2, 1], [128, 1, 1]));
+        assert_eq!(tf32(512), ("wgmma_tf32", [1, 1, 1], [128, 1, 1]));
+        assert_ne!(on(8, 4096, Precision::F16Storage).0, "wgmma");
+        assert_eq!(on(512, 512, Precision::F32).0, "tiled");
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use super::{SharedDatabase, Tuner, layout_of, problem_of};
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, Problem as Shaped};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Op};
+use crate::session::Fusing;
+use crate::session::fusing::{blocks, worth_tuning};
 use crate::session::siblings::siblings;
 use crate::tune::Problem;
 use crate::tune::db::NEAR;
@@ -67,7 +69,7 @@ impl Tuner {
         left * own / (own + after)
     }
 
-    /// Lines up the problems of `graph`'s nodes; equal ones are tuned once, and those that the
+    /// Lines up the problems of `graph`'s nodes, and of the blocks that may run as one; equal ones are tuned once, and those that the
     /// record has an exact verdict on are left out (see [`Tuner::retune`]).
     ///
     /// # Errors
@@ -82,6 +84,18 @@ impl Tuner {
             |node: &Node| groups.iter().flat_map(|group| &group.nodes).any(|one| one.output == node.output);
         for node in graph.nodes().iter().filter(|node| !merged(node)) {
             self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+        }
+        let limits = self.device.info().limits.clone();
+        for block in blocks(graph, &|_| self.fuse == Fusing::Never)? {
+            let op = block.problem(graph, self.precision)?;
+            if self.fuse == Fusing::Rule && !worth_tuning(&op, &limits) {
+                continue;
+            }
+            let problem = Shaped::Separable(op);
+            // A window that no kernel serves stays by itself.
+            if untuned_in(problem_of(&problem).op(), WorkGroup::Table, Layout::C4, &limits).is_ok() {
+                self.line_up(&block.name, problem_of(&problem));
+            }
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::ops::{Choice, Op};
+use crate::session::Fusing;
 use crate::tune::db::{Database, Row};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
@@ -38,6 +39,7 @@ pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
         crate::graph::Problem::Conv2d(op) => Problem::Conv2d(op),
         crate::graph::Problem::Depthwise(op) => Problem::Depthwise(op),
         crate::graph::Problem::Pointwise(op) => Problem::Pointwise(op),
+        crate::graph::Problem::Separable(op) => Problem::Separable(op),
         // Matrices are stored as f32 in a graph whatever the convolutions use.
         crate::graph::Problem::Gemm(op) => {
             Problem::Gemm(crate::ops::gemm::GemmOp { precision: op.precision.of_rows(), ..op })
@@ -82,6 +84,7 @@ pub struct Tuner {
     precision: Precision,
     /// Of feature maps, C4 among them.
     layouts: Vec<Layout>,
+    fuse: Fusing,
     seed: u64,
     retune: bool,
     jobs: VecDeque<Job>,
@@ -127,6 +130,7 @@ impl Tuner {
             search: Search::Fast,
             budget: None,
             precision: Precision::F32,
+            fuse: Fusing::Rule,
             seed: 0,
             retune: false,
             jobs: VecDeque::new(),
@@ -187,6 +191,15 @@ impl Tuner {
     #[must_use]
     pub fn layouts(mut self, layouts: &[Layout]) -> Self {
         self.layouts = layouts.to_vec();
+        self
+    }
+
+    /// Which separable blocks are tuned as one kernel beside their two nodes, so that sessions can
+    /// compare: by rule those of up to 128 channels on a GPU, and none on a driver that runs kernels on a
+    /// CPU.
+    #[must_use]
+    pub fn fuse(mut self, fuse: Fusing) -> Self {
+        self.fuse = fuse;
         self
     }
 

@@ -11,6 +11,7 @@ use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
     Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise,
@@ -57,7 +58,8 @@ impl Case {
             let op = self.problem.op();
             let made_for = made_for(op, variant, tile, limits);
             // Many tiles with long texts: each case meets the first and every third.
-            if variant == "tiled" && !first && !(index + self.name.len()).is_multiple_of(3) {
+            if matches!(variant, "tiled" | "staged") && !first && !(index + self.name.len()).is_multiple_of(3)
+            {
                 continue;
             }
             if made_for.is_empty() {
@@ -136,22 +138,29 @@ pub(crate) fn widest() -> Limits {
     let mut limits = Limits::opencl();
     limits.native_half = true;
     limits.local_memory = 49152;
-    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90 });
+    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90, warp_groups: true });
     limits
 }
 
-/// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, or an op.
+/// Whether `variant` of `op` is among what `DIPTYCH_CONFORMANCE` asks for by its beginning.
+pub(crate) fn is_asked_for(op: &str, variant: &str) -> bool {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let rest = asked.strip_prefix(op).and_then(|rest| rest.strip_prefix('_'));
+    rest.is_none_or(|wanted| variant.starts_with(wanted))
+}
+
+/// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, an op, or variants.
 pub(crate) fn table() -> Vec<Case> {
     let full = full_table();
-    if std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|value| value == "small") {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    if asked == "small" {
         return small_table();
     }
-    match std::env::var("DIPTYCH_CONFORMANCE") {
-        Ok(op) if full.iter().any(|case| case.problem.op().name() == op) => {
-            full.into_iter().filter(|case| case.problem.op().name() == op).collect()
-        }
-        _ => full,
+    let op = asked.split('_').next().unwrap_or_default();
+    if full.iter().any(|case| case.problem.op().name() == op) {
+        return full.into_iter().filter(|case| case.problem.op().name() == op).collect();
     }
+    full
 }
 
 /// Every case.
@@ -160,6 +169,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.conv2d();
     table.depthwise();
     table.pointwise();
+    table.separable();
     table.gemm();
     table.convert();
     table.0
@@ -416,6 +426,73 @@ impl Table {
         }
     }
 
+    fn separable_row(
+        &mut self,
+        [n, h, w, c, oc]: [usize; 5],
+        window: ([usize; 2], Depthwise),
+        activation: Activation,
+        residual: bool,
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let ([kh, kw], options) = window;
+        let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
+        // Both halves have a bias, but where the second one has slopes.
+        let bias = activation != Activation::PRelu;
+        let first = DepthwiseOp::new(input, weights, &options, bias, false, precision).expect("a valid row");
+        let weights = Shape::nhwc(oc, 1, 1, c);
+        let second = Pointwise { activation };
+        let second = PointwiseOp::new(first.0.output, weights, &second, true, residual, precision);
+        let op = SeparableOp::new(first, second.expect("a valid row")).expect("a valid row");
+        let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation: between } = options;
+        let name = format!(
+            "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {between:?} {activation:?} \
+             add={residual} {precision}"
+        );
+        self.push(name, Problem::Separable(op), breadth);
+    }
+
+    fn separable(&mut self) {
+        use Breadth::{Groups, Tiles, Variants};
+        const F32: Precision = Precision::F32;
+        let (none, relu6) = (Activation::None, Activation::Relu6);
+        let same = Depthwise { padding: Padding::Same, activation: relu6, ..Default::default() };
+        for [n, h, w] in EXTENTS {
+            self.separable_row([n, h, w, 6, 13], ([3, 3], same), relu6, false, F32, Tiles);
+        }
+        for [c, oc] in CHANNELS {
+            let breadth = if c < 100 { Tiles } else { Variants };
+            self.separable_row([1, 3, 5, c, oc], ([3, 3], same), relu6, false, F32, breadth);
+        }
+        self.separable_row([1, 5, 4, 130, 70], ([3, 3], same), relu6, false, F32, Tiles);
+        let explicit = Padding::Explicit { top: 1, bottom: 2, left: 3, right: 0 };
+        let windows = [
+            ([3, 3], [2, 2], [1, 1], Padding::Same),
+            ([5, 5], [1, 1], [1, 1], Padding::Same),
+            ([1, 2], [3, 3], [1, 1], Padding::Valid),
+            ([3, 2], [1, 2], [2, 3], explicit),
+            ([4, 5], [2, 1], [1, 1], explicit),
+        ];
+        for (kernel, stride, dilation, padding) in windows {
+            for [n, h, w, c, oc] in [[1, 9, 11, 3, 5], [2, 8, 13, 6, 9], [1, 17, 12, 9, 4]] {
+                let window = (kernel, Depthwise { stride, dilation, padding, ..same });
+                let breadth = if c == 3 { Tiles } else { Variants };
+                self.separable_row([n, h, w, c, oc], window, none, false, F32, breadth);
+            }
+        }
+        for activation in ACTIVATIONS {
+            // What lies between has no slopes per channel.
+            let between = if activation == Activation::PRelu { Activation::Relu } else { activation };
+            let window = ([3, 3], Depthwise { activation: between, ..same });
+            self.separable_row([1, 5, 5, 5, 6], window, activation, true, F32, Variants);
+        }
+        self.separable_row([2, 7, 9, 30, 21], ([3, 3], same), relu6, true, F32, Groups);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            self.separable_row([1, 7, 6, 5, 9], ([3, 3], same), none, true, precision, Tiles);
+            self.separable_row([1, 6, 7, 21, 9], ([3, 3], same), relu6, false, precision, Variants);
+        }
+    }
+
     fn gemm_row(
         &mut self,
         extents: [usize; 4],
@@ -494,6 +571,9 @@ impl Table {
             self.gemm_row(extents, plain, false, false, Precision::F16Storage, Tiles);
             self.gemm_row(extents, factors, false, true, Precision::F16Storage, Variants);
         }
+        // More rows, columns and steps than the largest tiles of the matrix kernels have at once.
+        self.gemm_row([1, 140, 264, 320], plain, false, false, Precision::F16Storage, Tiles);
+        self.gemm_row([1, 270, 140, 160], plain, false, false, Precision::Tf32, Tiles);
         for precision in [Precision::Tf32, Precision::SplitF16] {
             for extents in [[1, 40, 48, 40], [2, 130, 136, 104], [1, 17, 8, 16], [3, 7, 12, 4]] {
                 self.gemm_row(extents, plain, false, false, precision, Tiles);

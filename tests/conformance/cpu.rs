@@ -2,7 +2,9 @@
 
 use crate::cases;
 use crate::problem::{Operands, Problem};
-use diptych::cpu::{Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel};
+use diptych::cpu::{
+    Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel, SeparableConstants, SeparableKernel,
+};
 use diptych::emit::Operand;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::{Pointwise, Precision, Shape};
@@ -29,6 +31,12 @@ fn run(problem: &Problem, operands: &Operands) -> Result<Option<Vec<f32>>, Strin
             .and_then(|kernel| kernel.run(src(), residual, &mut dst)),
         Problem::Pointwise(op) => PointwiseKernel::new(op, need(Operand::Weights), bias, slope)
             .and_then(|kernel| kernel.run(src(), residual, &mut dst)),
+        Problem::Separable(op) => {
+            let (window, window_bias) = (need(Operand::Window), get(Operand::WindowBias));
+            let weights = need(Operand::Weights);
+            let constants = SeparableConstants { window, window_bias, weights, bias, slope };
+            SeparableKernel::new(op, constants).and_then(|kernel| kernel.run(src(), residual, &mut dst))
+        }
         Problem::Gemm(op) => {
             // Some rows beyond the end, which must stay as they are.
             let mut c = vec![f32::from_bits(CANARY); op.elements_c() + 2 * op.ldc];

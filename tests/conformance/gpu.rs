@@ -109,9 +109,10 @@ impl Problem {
         let canaries = |len: usize| vec![f32::from_ne_bytes(CANARY); len];
         let given = operands.get(&binding.operand);
         Ok(match (self, binding.operand) {
-            (_, Operand::Weights | Operand::Bias | Operand::Slope) => {
-                self.op().pack(choice, binding.operand, given.expect("a constant of the op"))?
-            }
+            (
+                _,
+                Operand::Weights | Operand::Bias | Operand::Slope | Operand::Window | Operand::WindowBias,
+            ) => self.op().pack(choice, binding.operand, given.expect("a constant of the op"))?,
             (Problem::Convert(op), Operand::Dst) => canaries(op.to.elements(&op.shape)),
             (Problem::Convert(_), _) => given.expect("a source").clone(),
             // With beta 0 nothing may be read, so all of it is NaN.
@@ -136,7 +137,7 @@ impl Problem {
             }
             (_, operand) => {
                 let conv = self.convolution().expect("a convolution");
-                let shape = if operand == Operand::Src { conv.input } else { conv.output };
+                let shape = if operand == Operand::Src { self.source() } else { conv.output };
                 to_c4(&shape, given.expect("a feature map"), BEYOND)
             }
         })
@@ -168,7 +169,7 @@ impl Problem {
             _ => {
                 let conv = self.convolution().expect("a convolution");
                 match operand {
-                    Operand::Src => (conv.input, operands.get(&operand).cloned()),
+                    Operand::Src => (self.source(), operands.get(&operand).cloned()),
                     Operand::Dst => (conv.output, Some(vec![f32::NAN; conv.output.elements()])),
                     _ => (conv.output, operands.get(&operand).cloned()),
                 }

@@ -9,6 +9,7 @@
 //! | `DIPTYCH_REQUIRE_DEVICES=1` | a missing device fails instead of being skipped |
 //! | `DIPTYCH_CONFORMANCE=small` | a fifth of the table, and what it takes to meet every kernel in every precision |
 //! | `DIPTYCH_CONFORMANCE=gemm` | the rows of one op |
+//! | `DIPTYCH_CONFORMANCE=gemm_wgmma` | of these, and of the planted mistakes, the kernels whose name begins so |
 
 mod cases;
 mod cpu;
@@ -96,7 +97,8 @@ fn run_case(device: &dyn Device, case: &Case, tally: &mut Tally) {
     let operands = case.problem.operands();
     let expected = case.problem.expected(&operands);
     for choice in case.choices(limits) {
-        if case.problem.op().fits(&choice, limits).is_err() {
+        let asked_for = cases::is_asked_for(case.problem.op().name(), choice.variant);
+        if !asked_for || case.problem.op().fits(&choice, limits).is_err() {
             continue;
         }
         tally.runs += 1;
@@ -215,7 +217,13 @@ fn the_small_table_leaves_no_kernel_out() {
     let missed: Vec<_> = full.difference(&small).collect();
     assert!(missed.is_empty(), "{missed:?}");
     // Images and matrix instructions are among them.
-    for kernel in ["conv2d_direct image2d f16", "gemm_image2d c4 f32", "gemm_matrix_ptx c4 f16s"] {
+    for kernel in [
+        "conv2d_direct image2d f16",
+        "gemm_image2d c4 f32",
+        "gemm_matrix_ptx c4 f16s",
+        "gemm_wgmma c4 f16s",
+        "gemm_wgmma_tf32 c4 tf32",
+    ] {
         assert!(small.contains(kernel), "no {kernel} in {small:?}");
     }
 }
@@ -230,7 +238,7 @@ fn the_table_is_large_and_varied() {
     assert_eq!(names.len(), full.len(), "two cases share a name");
     let count = |breadth| full.iter().filter(|case| case.breadth == breadth).count();
     println!("{} cases: {} tiles, {} groups", full.len(), count(Breadth::Tiles), count(Breadth::Groups));
-    for op in ["conv2d", "depthwise", "pointwise", "gemm", "convert"] {
+    for op in ["conv2d", "depthwise", "pointwise", "separable", "gemm", "convert"] {
         let rows = full.iter().filter(|case| case.problem.op().name() == op).count();
         assert!(rows >= 20, "{rows} cases of {op}");
     }

@@ -8,6 +8,7 @@ use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::separable::SeparableOp;
 use diptych::{Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape};
 
 /// A mistake in a kernel's text. `@` stands for the language's prefix of a parameter.
@@ -78,8 +79,28 @@ fn pointwise_of(inputs: usize, activation: Activation) -> Problem {
     Problem::Pointwise(op.expect("a valid op"))
 }
 
+fn separable(stride: usize) -> Problem {
+    let options = Depthwise {
+        stride: [stride, 1],
+        padding: Padding::Same,
+        activation: Activation::Relu,
+        ..Default::default()
+    };
+    let (input, weights) = (Shape::nhwc(1, 6, 7, 38), Shape::nhwc(1, 3, 3, 38));
+    let first = DepthwiseOp::new(input, weights, &options, true, false, Precision::F32).expect("a valid op");
+    let (options, weights) = (Pointwise::default(), Shape::nhwc(13, 1, 1, 38));
+    let second = PointwiseOp::new(first.0.output, weights, &options, true, false, Precision::F32);
+    Problem::Separable(SeparableOp::new(first, second.expect("a valid op")).expect("a pair"))
+}
+
 fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
     Problem::Gemm(GemmOp::new(m, n, k, 1, &options, false, false, Precision::F32).expect("a valid op"))
+}
+
+/// A product for a kernel that uses a matrix unit.
+fn for_unit([m, n, k]: [usize; 3], precision: Precision) -> Problem {
+    let scaled = Gemm { alpha: Bits(-0.5), ..Gemm::default() };
+    Problem::Gemm(GemmOp::new(m, n, k, 1, &scaled, false, false, precision).expect("a valid op"))
 }
 
 /// Mistakes in kernels for matrix units: each runs where its kernel does.
@@ -160,6 +181,83 @@ fn mistakes_in_subgroups() -> Vec<Mistake> {
     rows.map(mistake).into()
 }
 
+/// Mistakes in kernels for warp groups, and at the edges of those for matrix units.
+fn mistakes_of_warp_groups() -> Vec<Mistake> {
+    let halves = || for_unit([9, 16, 192], Precision::F16Storage);
+    let floats = || for_unit([9, 16, 96], Precision::Tf32);
+    let beyond = "to_row < m && to4 < n4";
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
+        ("a quarter of a step", halves(), "wgmma", [1, 1, 1], "MULTIPLY(a_now + 6ul, b_now + 384ul);", ""),
+        ("chunks where they came from", halves(), "wgmma", [1, 1, 1], "(chunk ^ line % 8u)", "chunk"),
+        (
+            "rows of the first warp",
+            for_unit([70, 16, 64], Precision::F16Storage),
+            "wgmma",
+            [2, 2, 1],
+            "row + 16u * warp",
+            "row",
+        ),
+        ("a row beyond the last", halves(), "wgmma", [1, 1, 1], beyond, "to4 < n4"),
+        ("a forgotten factor", halves(), "wgmma", [4, 2, 1], "(alpha)", "(1.0f)"),
+        (
+            "a step too early",
+            for_unit([9, 16, 640], Precision::F16Storage),
+            "wgmma",
+            [4, 2, 1],
+            "b_now = DESCRIBE_B(base + now",
+            "b_now = DESCRIBE_B(base + next",
+        ),
+        (
+            "terms of the step's first half",
+            floats(),
+            "wgmma_tf32",
+            [1, 1, 1],
+            "b_high[now / 4u + 4u * COLUMNS]",
+            "b_high[now / 4u]",
+        ),
+        (
+            "chunks where they came from",
+            floats(),
+            "wgmma_tf32",
+            [1, 1, 1],
+            "(a_chunk ^ a_line % 8u)",
+            "a_chunk",
+        ),
+        ("a row beyond the last", floats(), "wgmma_tf32", [1, 1, 1], beyond, "to4 < n4"),
+        ("a step not multiplied", floats(), "wgmma_tf32", [2, 4, 1], "first4 = 0u;", "first4 = STEP / 4u;"),
+        ("a row beyond the last", halves(), "matrix_ptx", [2, 2, 1], beyond, "to4 < n4"),
+        (
+            "columns of the first warp",
+            for_unit([9, 64, 64], Precision::F16Storage),
+            "matrix_ptx",
+            [2, 2, 1],
+            "2u * TILE_X * x + i",
+            "i",
+        ),
+        ("a forgotten factor", halves(), "matrix_ptx", [4, 4, 1], "(alpha)", "(1.0f)"),
+        (
+            "a row beyond the last",
+            halves(),
+            "matrix",
+            [1, 2, 1],
+            "to_row < params.m && to4 < params.n4",
+            "to4 < params.n4",
+        ),
+        ("a forgotten factor", halves(), "matrix", [4, 4, 1], "(params.alpha)", "(1.0f)"),
+    ];
+    let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile,
+        layout: Layout::C4,
+        from,
+        to,
+    });
+    rows.collect()
+}
+
 fn mistakes() -> Vec<Mistake> {
     let same = Conv2d { padding: Padding::Same, ..Default::default() };
     let dilated = Conv2d { dilation: [1, 2], ..same };
@@ -230,6 +328,13 @@ fn mistakes() -> Vec<Mistake> {
         ("a subtracted bias", pointwise(plain), "direct", [1, 1, 1], "+ bias[", "- bias["),
         ("a pixel beyond the plane", pointwise(plain), "micro", [4, 2, 1], "pixel + 1u < @plane", "true"),
         ("nothing written", pointwise(plain), "micro", [4, 2, 1], "n >= @batch", "n < @batch"),
+        ("no check of the last row", separable(1), "staged", [2, 1, 1], "on3 && inside1", "inside1"),
+        ("a row of another output", separable(2), "staged", [2, 1, 1], "(v2_1, k0_1,", "(v1_1, k0_1,"),
+        ("a forgotten activation", separable(1), "staged", [1, 1, 1], "mid0 = max(", "mid0 = min("),
+        ("an input slice of another chunk", separable(1), "staged", [1, 1, 1], "first + own", "own"),
+        ("weights beyond the last slice", separable(1), "staged", [3, 2, 2], "@src_c4);", "@src_c4 - 1u);"),
+        ("a layer's part not added", separable(1), "staged", [2, 2, 2], "z < SPLITS", "z < 1u"),
+        ("a row beyond the last", separable(1), "staged", [4, 1, 1], "row + 2u < @dst_h", "true"),
         ("a forgotten stride", depthwise(1, 2), "rows", [2, 1, 1], "gid.y * STRIDE_H", "gid.y"),
         ("no lower border staged", depthwise(1, 1), "local", [1, 2, 1], "y < @src_h + @before_h", "true"),
         ("a stride not staged", depthwise(1, 2), "local", [2, 2, 1], "TILE_Y * STRIDE_H)", "TILE_Y)"),
@@ -316,18 +421,24 @@ fn a_wrong_kernel_is_refused() {
     for device in crate::devices() {
         let info = device.info();
         let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
-        for Mistake { what, problem, variant, tile, layout, from, to } in
-            mistakes().into_iter().chain(mistakes_on_matrix_units()).chain(mistakes_in_subgroups())
+        for Mistake { what, problem, variant, tile, layout, from, to } in mistakes()
+            .into_iter()
+            .chain(mistakes_on_matrix_units())
+            .chain(mistakes_of_warp_groups())
+            .chain(mistakes_in_subgroups())
         {
             if layout == Layout::Image2d && info.limits.max_image.is_none() {
                 println!("{info}: {what}: no images");
+                continue;
+            }
+            if !crate::cases::is_asked_for(problem.op().name(), variant) {
                 continue;
             }
             let operands = problem.operands();
             let expected = problem.expected(&operands);
             let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
             let choice = choice.with_layout(layout);
-            if (variant.starts_with("matrix") || variant == "subgroup")
+            if (variant.starts_with("matrix") || variant.starts_with("wgmma") || variant == "subgroup")
                 && let Err(error) = problem.op().fits(&choice, &info.limits)
             {
                 println!("{info}: {what}: {error}");

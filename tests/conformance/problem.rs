@@ -6,8 +6,11 @@ use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
-use diptych::ops::{Convolution, Inputs, Op, Reference, conv2d, convert, depthwise, gemm, pointwise};
-use diptych::{Activation, DType, Epilogue, Layout, Precision};
+use diptych::ops::separable::{SeparableInputs, SeparableOp};
+use diptych::ops::{
+    Convolution, Inputs, Op, Reference, conv2d, convert, depthwise, gemm, pointwise, separable,
+};
+use diptych::{Activation, DType, Epilogue, Layout, Precision, Shape};
 use std::collections::BTreeMap;
 
 /// An op of concrete shapes.
@@ -16,6 +19,7 @@ pub(crate) enum Problem {
     Conv2d(Conv2dOp),
     Depthwise(DepthwiseOp),
     Pointwise(PointwiseOp),
+    Separable(SeparableOp),
     Gemm(GemmOp),
     Convert(ConvertOp),
 }
@@ -67,18 +71,28 @@ impl Problem {
             Problem::Conv2d(op) => op,
             Problem::Depthwise(op) => op,
             Problem::Pointwise(op) => op,
+            Problem::Separable(op) => op,
             Problem::Gemm(op) => op,
             Problem::Convert(op) => op,
         }
     }
 
-    /// The window of a convolution.
+    /// A convolution: of a pair, the second one, which writes the result.
     pub(crate) fn convolution(&self) -> Option<&Convolution> {
         match self {
             Problem::Conv2d(op) => Some(&op.0),
             Problem::Depthwise(op) => Some(&op.0),
             Problem::Pointwise(op) => Some(&op.0),
+            Problem::Separable(op) => Some(op.pointwise()),
             Problem::Gemm(_) | Problem::Convert(_) => None,
+        }
+    }
+
+    /// The shape of the feature map that a convolution reads.
+    pub(crate) fn source(&self) -> Shape {
+        match self {
+            Problem::Separable(op) => op.depthwise().input,
+            _ => self.convolution().expect("a convolution").input,
         }
     }
 
@@ -134,8 +148,15 @@ impl Problem {
             _ => {
                 let conv = self.convolution().expect("a convolution");
                 let weights = conv.output.c * conv.kernel[0] * conv.kernel[1] * conv.group_inputs();
-                put(Operand::Src, 1, conv.input.elements());
+                put(Operand::Src, 1, self.source().elements());
                 put(Operand::Weights, 2, weights);
+                if let Problem::Separable(op) = self {
+                    let window = op.depthwise();
+                    put(Operand::Window, 3, window.kernel[0] * window.kernel[1] * window.input.c);
+                    if window.epilogue.bias {
+                        put(Operand::WindowBias, 4, window.input.c);
+                    }
+                }
                 (conv.output.c, conv.output.elements())
             }
         };
@@ -168,6 +189,10 @@ impl Problem {
             Problem::Conv2d(op) => conv2d::oracle(op, &inputs()),
             Problem::Depthwise(op) => depthwise::oracle(op, &inputs()),
             Problem::Pointwise(op) => pointwise::oracle(op, &inputs()),
+            Problem::Separable(op) => {
+                let (window, window_bias) = (need(Operand::Window), get(Operand::WindowBias));
+                separable::oracle(op, &SeparableInputs { window, window_bias, pointwise: inputs() })
+            }
             Problem::Gemm(op) => gemm::oracle(
                 op,
                 need(Operand::A),

@@ -8,6 +8,7 @@ use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::separable::SeparableOp;
 use diptych::ops::{self, Launch, Op};
 use diptych::tune::{Problem, work_group};
 use diptych::{
@@ -49,6 +50,7 @@ pub(crate) struct Arguments {
     ///   conv2d     n,h,w,c,oc,kh,kw,stride  (1,257,257,3,32,3,3,2)
     ///   depthwise  n,h,w,c,oc,kh,kw,stride  (1,129,129,32,32,3,3,1)
     ///   pointwise  n,h,w,c,oc               (1,9,9,1024,1024)
+    ///   separable  n,h,w,c,oc,kh,kw,stride  (1,17,17,512,512,3,3,1)
     ///   gemm       m,n,k                    (1024,1024,1024)
     ///   convert    n,h,w,c                  (1,257,257,3)
     /// Convolutions have SAME padding, a bias and ReLU6; products are plain; convert goes from
@@ -64,6 +66,7 @@ pub(crate) enum OpName {
     Depthwise,
     Gemm,
     Pointwise,
+    Separable,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -168,6 +171,7 @@ pub(crate) fn problem(
         OpName::Conv2d => ("n,h,w,c,oc,kh,kw,stride", "1,257,257,3,32,3,3,2"),
         OpName::Depthwise => ("n,h,w,c,oc,kh,kw,stride", "1,129,129,32,32,3,3,1"),
         OpName::Pointwise => ("n,h,w,c,oc", "1,9,9,1024,1024"),
+        OpName::Separable => ("n,h,w,c,oc,kh,kw,stride", "1,17,17,512,512,3,3,1"),
         OpName::Gemm => ("m,n,k", "1024,1024,1024"),
         OpName::Convert => ("n,h,w,c", "1,257,257,3"),
     };
@@ -213,6 +217,14 @@ pub(crate) fn problem(
                 false,
                 precision,
             )?)
+        }
+        (OpName::Separable, &[n, h, w, c, oc, kh, kw, stride]) => {
+            let options = Depthwise { stride: [stride; 2], padding, activation, ..Default::default() };
+            let (input, window) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
+            let first = DepthwiseOp::new(input, window, &options, true, false, precision)?;
+            let (options, weights) = (Pointwise { activation }, Shape::nhwc(oc, 1, 1, c));
+            let second = PointwiseOp::new(first.0.output, weights, &options, true, false, precision)?;
+            Problem::Separable(SeparableOp::new(first, second)?)
         }
         (OpName::Gemm, &[m, n, k]) => {
             Problem::Gemm(GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, precision)?)

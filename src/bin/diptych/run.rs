@@ -2,10 +2,12 @@
 
 use crate::npy;
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
 use diptych::{
-    Backend, Context, Graph, HostTensor, Layout, Picking, Session, SessionOptions, Shape, Tuning, tflite,
+    Backend, Context, Fusing, Graph, HostTensor, Layout, Picking, Session, SessionOptions, Shape, Tuning,
+    tflite,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -55,9 +57,34 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "rule", value_parser = picking, value_name = "PICK", verbatim_doc_comment)]
     pub(crate) pick: Picking,
 
+    /// Whether a depthwise convolution and the 1x1 convolution that alone reads it run as one kernel.
+    #[arg(long, default_value = "rule", value_name = "WHEN")]
+    pub(crate) fuse: FuseName,
+
     /// Choose kernels from the tuner's record, where it has a verdict.
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
+}
+
+/// What `--fuse` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FuseName {
+    /// Where the times in --db say that it is faster.
+    Rule,
+    /// Wherever a kernel can.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl FuseName {
+    fn fusing(self) -> Fusing {
+        match self {
+            FuseName::Rule => Fusing::Rule,
+            FuseName::Always => Fusing::Always,
+            FuseName::Never => Fusing::Never,
+        }
+    }
 }
 
 /// An `--input`: a file, and the name of the input that it feeds.
@@ -142,7 +169,12 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
         None => Tuning::Default,
     };
-    let options = SessionOptions { tuning, pick: arguments.pick.clone(), ..Default::default() };
+    let options = SessionOptions {
+        tuning,
+        pick: arguments.pick.clone(),
+        fuse: arguments.fuse.fusing(),
+        ..Default::default()
+    };
     let mut session = Session::new(&context, &graph, options)?;
     let mut times = Vec::new();
     let mut outputs = Vec::new();

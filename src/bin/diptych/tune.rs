@@ -239,7 +239,9 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     if arguments.shape.is_some() {
-        bail!("--shape goes with an op (conv2d, depthwise, pointwise, gemm), not with the model {what}");
+        bail!(
+            "--shape goes with an op (conv2d, depthwise, pointwise, separable, gemm), not with the model {what}"
+        );
     }
     let graph = tflite::load(what)?;
     match arguments.nodes.as_slice() {

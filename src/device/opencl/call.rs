@@ -187,9 +187,10 @@ impl Lane<'_> {
         memory: cl_mem,
         offset: usize,
         bytes: &[u8],
+        want: Want,
         blocking: bool,
-    ) -> Result<()> {
-        self.enqueue("clEnqueueWriteBuffer", Want::Nothing, |runtime, queue, event| {
+    ) -> Result<Option<Owned<Event>>> {
+        self.enqueue("clEnqueueWriteBuffer", want, |runtime, queue, event| {
             runtime.clEnqueueWriteBuffer(
                 queue,
                 memory,
@@ -201,6 +202,28 @@ impl Lane<'_> {
                 ptr::null(),
                 event,
             )
+        })
+    }
+
+    /// Enqueues a copy of `bytes` bytes from a place in a buffer to one in another.
+    pub(super) fn copy(
+        self,
+        from: (cl_mem, usize),
+        to: (cl_mem, usize),
+        bytes: usize,
+        want: Want,
+    ) -> Result<Option<Owned<Event>>> {
+        self.enqueue("clEnqueueCopyBuffer", want, |runtime, queue, event| {
+            runtime.clEnqueueCopyBuffer(queue, from.0, to.0, from.1, to.1, bytes, 0, ptr::null(), event)
+        })
+    }
+
+    /// Waits until `after` has completed, in this queue and not on the host: what is enqueued from now
+    /// on comes behind it.
+    pub(super) fn await_event(self, after: &Owned<Event>) -> Result<()> {
+        let after = [after.raw()];
+        self.enqueue("clEnqueueBarrierWithWaitList", Want::Nothing, |runtime, queue, event| {
+            runtime.clEnqueueBarrierWithWaitList(queue, 1, after.as_ptr(), event)
         })
         .map(|_| ())
     }

@@ -1,7 +1,7 @@
 //! From source text to a kernel that is known to take the arguments it should.
 
 use super::call::{Kernel, Owned, Program, check, failure};
-use super::{Inner, arguments, lock};
+use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
 use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result, numbered};
@@ -50,8 +50,17 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
 }
 
 /// Compiles `source`, or takes the program compiled from the same text before, and holds the
-/// kernel against the interface and the work-group of `source`.
+/// kernel against the interface and the work-group of `source`. A driver that is only believed to
+/// compute with halves shows it first.
 pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+    if half::doubtful(inner, source) {
+        half::check(inner)?;
+    }
+    compile_unasked(inner, source)
+}
+
+/// [`compile`], whatever the driver is believed to do.
+pub(super) fn compile_unasked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
     let wrong =
         |found: String, wanted: String| Err(Error::input(format!("kernel {}", source.label), found, wanted));
     if source.dialect != Dialect::OpenClC {
@@ -84,7 +93,7 @@ pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPi
 /// The program of `source`: from the disk if the driver takes what it gave there, else compiled.
 fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     let Some(disk) = lock(&inner.cache).clone() else {
-        return build_text(inner, source);
+        return build_anew(inner, source);
     };
     let info = &inner.info;
     let options = OPTIONS.to_string_lossy();
@@ -95,12 +104,44 @@ fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
             Err(error) => tracing::warn!("kernel {}: the kept binary is refused: {error}", source.label),
         }
     }
-    let program = build_text(inner, source)?;
+    let program = build_anew(inner, source)?;
     match binary_of(&program) {
         Ok(binary) => disk.put(key, &binary),
         Err(error) => tracing::debug!("kernel {}: no binary to keep: {error}", source.label),
     }
     Ok(program)
+}
+
+/// The program of `source` by the driver's compiler, for one architecture where the text asks for it.
+fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
+    let program = build_text(inner, source)?;
+    if !retarget::is_needed(&source.text) {
+        return Ok(program);
+    }
+    let text = retarget::retarget(&source.label, &binary_of(&program)?)?;
+    build_binary(inner, text.as_bytes()).map_err(|error| Error::Compile {
+        kernel: source.label.clone(),
+        api: "OpenCL",
+        log: format!("as PTX: {error}"),
+        source_text: numbered(&text),
+    })
+}
+
+/// Whether the driver takes kernels for warp groups; it is asked only where the device may have them.
+pub(super) fn takes_warp_groups(inner: &Inner, local_memory: u32) -> bool {
+    let question = retarget::question(local_memory);
+    let built = build(inner, &question).and_then(|program| {
+        let kernel = cl3::kernel::create_kernel(program.raw(), c"takes_warp_groups");
+        // SAFETY: the call made the kernel, and this is its only reference.
+        check("clCreateKernel", kernel).map(|raw| unsafe { Owned::<Kernel>::new(raw) })
+    });
+    match built {
+        Ok(_) => true,
+        Err(error) => {
+            tracing::debug!("{}: no kernels for warp groups: {error}", inner.info);
+            false
+        }
+    }
 }
 
 /// What the driver made of a program for the context's only device.
@@ -117,13 +158,27 @@ fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program>> {
     let device = inner.id.id();
     // SAFETY: the context is live, its device is given, and the binary, which is live during the
     // call, is one that this driver gave for this device: both are part of its key, and its hash
-    // says that it is whole. Test: `compiled_kernels_are_kept`.
+    // says that it is whole; or it is PTX that was made from such a one, which drivers check. Test: `compiled_kernels_are_kept`.
     let raw = unsafe { cl3::program::create_program_with_binary(inner.context.raw(), &[device], &[binary]) };
     // SAFETY: the call made the program, and this is its only reference.
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithBinary", raw)?) };
     let built = cl3::program::build_program(program.raw(), &[device], OPTIONS, None, ptr::null_mut());
-    check("clBuildProgram", built)?;
-    Ok(program)
+    match built {
+        Ok(()) => Ok(program),
+        Err(code) => {
+            let log = build_log(&program, device).unwrap_or_default();
+            let error = failure("clBuildProgram", code);
+            Err(if log.is_empty() { error } else { Error::unsupported(error.to_string(), log) })
+        }
+    }
+}
+
+fn build_log(
+    program: &Owned<Program>,
+    device: cl3::device::cl_device_id,
+) -> std::result::Result<String, i32> {
+    let log = cl3::program::get_program_build_data(program.raw(), device, CL_PROGRAM_BUILD_LOG);
+    log.map(|bytes| String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ']).to_owned())
 }
 
 fn build_text(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
@@ -132,8 +187,7 @@ fn build_text(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithSource", raw)?) };
     let device = inner.id.id();
     let built = cl3::program::build_program(program.raw(), &[device], OPTIONS, None, ptr::null_mut());
-    let log = cl3::program::get_program_build_data(program.raw(), device, CL_PROGRAM_BUILD_LOG);
-    let log = log.map(|bytes| String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ']).to_owned());
+    let log = build_log(&program, device);
     match built {
         Ok(()) => {
             if let Some(warnings) = log.ok().filter(|log| !log.is_empty()) {

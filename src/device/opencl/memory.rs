@@ -180,6 +180,15 @@ impl<'a> Range<'a> {
         Ok(range)
     }
 
+    /// Its buffer and where it begins in it.
+    pub(super) fn place(&self) -> (cl_mem, usize) {
+        (self.memory.raw(), self.offset)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes
+    }
+
     /// Memory to read it into.
     pub(super) fn host_copy(&self) -> Vec<u8> {
         vec![0; self.bytes]
@@ -194,13 +203,13 @@ impl<'a> Range<'a> {
             return Ok(());
         }
         // SAFETY: the bytes are the caller's promise; `for_write` checked that they fit.
-        unsafe { lane.write(self.memory.raw(), self.offset, bytes, blocking) }
+        unsafe { lane.write(self.memory.raw(), self.offset, bytes, Want::Nothing, blocking) }.map(|_| ())
     }
 
     /// Enqueues a copy of it to `bytes`; returns once it is done if `blocking`.
     ///
     /// # Safety
-    /// `bytes` come from [`Range::host_copy`], and unless `blocking` nobody uses them until the
+    /// `bytes` are as many as the range has, and unless `blocking` nobody uses them until the
     /// command has completed.
     pub(super) unsafe fn read(
         &self,

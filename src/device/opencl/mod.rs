@@ -7,12 +7,16 @@
 //! | `query` | which devices there are, and their limits |
 //! | `memory` | buffers and images, copies, mapping |
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
+//! | `half` | half arithmetic on drivers that do not list it, tried once |
+//! | `retarget` | instructions that only one architecture has |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
 //! | `command_buffer` | a recording as one command, where the device offers it |
+//! | `staging` | pinned host memory, and the queues of copies that overlap other work |
 //! | `run` | inputs, a recording and outputs with one wait: the latency path |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
-//! events. Every call that enqueues more than one command holds a lock, so that threads which
+//! events. Only the copies of a run that was started and is waited for later, as in a stream, go through
+//! queues of their own, to overlap with the work on another run. Every call that enqueues more than one command holds a lock, so that threads which
 //! share a device do not mix their commands.
 //!
 //! Kernel text is trusted: OpenCL C has pointers, and nothing here or in a driver keeps a kernel
@@ -22,12 +26,15 @@ mod arguments;
 mod call;
 mod command_buffer;
 mod compile;
+mod half;
 mod loader;
 mod memory;
 mod order;
 mod query;
 mod record;
+mod retarget;
 mod run;
+mod staging;
 
 pub(crate) use compile::RawPipeline;
 pub(crate) use memory::{RawBuffer, RawImage};
@@ -44,6 +51,7 @@ use crate::device::{
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
+use crate::limits::{self, MatrixUnit};
 use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
@@ -79,8 +87,12 @@ struct Inner {
     programs: Mutex<HashMap<String, Arc<Owned<Program>>>>,
     /// `cl_khr_command_buffer`, where it is offered.
     command_buffers: Option<command_buffer::Functions>,
+    /// Whether a driver that does not list half arithmetic has it, once that was tried.
+    halves: std::sync::OnceLock<std::result::Result<(), String>>,
     /// Compiled kernels on disk.
     cache: Mutex<Option<KernelCache>>,
+    /// Memory for the copies of runs, where that is worth it.
+    staging: Option<staging::Staging>,
     /// Profiles its commands; made when first used. A queue that profiles is slower.
     timing: Mutex<Option<Owned<Queue>>>,
     queue: Owned<Queue>,
@@ -193,21 +205,27 @@ impl OpenClDevice {
         own_queue: bool,
     ) -> Result<Self> {
         let runtime = loader::load()?.runtime;
-        let inner = Inner {
+        let mut inner = Inner {
             command_buffers: command_buffer::Functions::of(runtime, &id),
             facts: family::facts(info.limits.family, &info.name),
             info,
             runtime,
             address_bits: query::address_bits(id.id())?,
-            id,
             order: Order::default(),
             programs: Mutex::default(),
+            halves: std::sync::OnceLock::new(),
             cache: Mutex::new(KernelCache::standard()),
             timing: Mutex::default(),
+            staging: staging::Staging::of(&id, own_queue),
+            id,
             queue,
             own_queue,
             context,
         };
+        if let Some(MatrixUnit::Ptx { capability: 90, .. }) = inner.info.limits.matrix_unit {
+            let warp_groups = compile::takes_warp_groups(&inner, limits::WARP_GROUP_MEMORY);
+            inner.info.limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90, warp_groups });
+        }
         tracing::debug!("opened {}", inner.info);
         Ok(OpenClDevice { inner: Arc::new(inner) })
     }
@@ -326,7 +344,21 @@ impl Device for OpenClDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        run::run(&self.inner, writes, recording, reads)
+        let mut read = Vec::new();
+        run::run(&self.inner, writes, recording, reads, &mut |bytes| {
+            read = bytes.iter().map(|bytes| bytes.to_vec()).collect();
+        })?;
+        Ok(read)
+    }
+
+    fn run_and_see(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+        see: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<()> {
+        run::run(&self.inner, writes, recording, reads, see)
     }
 
     fn start(
@@ -335,7 +367,7 @@ impl Device for OpenClDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Box<dyn Pending>> {
-        Ok(Box::new(run::start(&self.inner, writes, recording, reads)?))
+        run::start(&self.inner, writes, recording, reads)
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

@@ -16,6 +16,9 @@ use std::sync::Mutex;
 /// What `clGetPlatformIDs` of the usual loader answers where no driver is installed.
 const NO_PLATFORM: i32 = -1001;
 
+/// `1` computes with halves on NVIDIA's GPUs, whose driver does not list that it can.
+const UNLISTED_HALVES: &str = "DIPTYCH_UNLISTED_HALVES";
+
 /// A device that was found.
 pub(super) struct Found {
     pub(super) device: Device,
@@ -88,9 +91,14 @@ pub(super) fn best(filter: Option<&str>) -> Result<(Device, DeviceInfo)> {
     Err(Error::NoDevice { backend: "OpenCL".to_owned(), tried })
 }
 
+/// Whether the device has memory that is not the host's.
+pub(super) fn own_memory(device: &Device) -> bool {
+    !device.host_unified_memory().unwrap_or(true)
+}
+
 fn rank(device: &Device) -> u8 {
     let kind = device.dev_type().unwrap_or(0);
-    let own_memory = u8::from(!device.host_unified_memory().unwrap_or(true));
+    let own_memory = u8::from(own_memory(device));
     if kind & CL_DEVICE_TYPE_GPU != 0 {
         4 + own_memory
     } else if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 {
@@ -165,12 +173,11 @@ pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
         max_binding: value(device.max_mem_alloc_size())?,
         // The driver counts bits.
         binding_alignment: u64::from(value(device.mem_base_addr_align())?).div_ceil(8).max(1),
-        // NVIDIA's compiler takes half arithmetic but does not list it; only what is promised counts.
-        native_half: clean(&extensions).split_whitespace().any(|extension| extension == "cl_khr_fp16"),
+        native_half: half_arithmetic(device, &extensions),
         max_image,
-        matrix_unit: ptx_capability(device, &extensions)
+        matrix_unit: capability(device, &extensions)
             .filter(|&capability| capability >= 80)
-            .map(|capability| MatrixUnit::Ptx { capability }),
+            .map(|capability| MatrixUnit::Ptx { capability, warp_groups: false }),
         // No kernel in OpenCL C asks for them.
         subgroup: None,
         compute_units: Some(value(device.max_compute_units())?),
@@ -179,9 +186,24 @@ pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
     Ok(DeviceInfo { api: "OpenCL", name, driver, limits, is_cpu, timestamps: true })
 }
 
+/// Whether kernels may compute with halves: where the driver promises it and, if that is asked for, on
+/// NVIDIA's GPUs that have the instructions. Its OpenCL takes half arithmetic without listing it; the
+/// kernels bring the functions along that it lacks (`emit/halves.rs`), and before the first of them a tiny
+/// one shows that it is so ([`super::half`]).
+fn half_arithmetic(device: &Device, extensions: &str) -> bool {
+    let asked = || std::env::var(UNLISTED_HALVES).is_ok_and(|value| value == "1");
+    let able = || capability(device, extensions).is_some_and(|capability| capability >= 53);
+    lists_halves(extensions) || (asked() && able())
+}
+
+/// Whether the driver promises half arithmetic.
+pub(super) fn lists_halves(extensions: &str) -> bool {
+    clean(extensions).split_whitespace().any(|extension| extension == "cl_khr_fp16")
+}
+
 /// Ten times the compute capability of an NVIDIA device whose driver tells it
 /// (`cl_nv_device_attribute_query`).
-fn ptx_capability(device: &Device, extensions: &str) -> Option<u32> {
+fn capability(device: &Device, extensions: &str) -> Option<u32> {
     let told = extensions.split_whitespace().any(|extension| extension == "cl_nv_device_attribute_query");
     if !told {
         return None;

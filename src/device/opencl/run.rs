@@ -2,7 +2,9 @@
 
 use super::call::{Drain, Event, Owned, Want};
 use super::memory::Range;
+use super::staging::{Parked, Pinned, Staging, Transfers};
 use super::{Inner, record};
+use crate::device::copy::copy;
 use crate::device::{Pending, Recording, Slice};
 use crate::error::Result;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ unsafe fn enqueue(
     writes: &[(Range<'_>, &[u8])],
     recording: &Recording,
     reads: &[Range<'_>],
-    outputs: &mut [Vec<u8>],
+    outputs: &mut [&mut [u8]],
     end: End,
 ) -> Result<Option<Owned<Event>>> {
     let lane = inner.lane();
@@ -63,23 +65,88 @@ fn ranges<'a>(
     Ok((to.collect::<Result<_>>()?, from.collect::<Result<_>>()?))
 }
 
+/// Where each of `ranges` lies in one block that holds them all, each from a whole vec4 on; and the
+/// bytes of the block.
+fn places(lengths: impl Iterator<Item = usize>) -> (Vec<(usize, usize)>, usize) {
+    let mut end = 0;
+    let places = lengths.map(|length| {
+        let at = end;
+        end = (at + length).next_multiple_of(16);
+        (at, length)
+    });
+    (places.collect(), end)
+}
+
+/// The parts of a block.
+fn parts<'a>(block: &'a [u8], places: &[(usize, usize)]) -> Vec<&'a [u8]> {
+    places.iter().map(|&(at, length)| &block[at..at + length]).collect()
+}
+
+/// The same, to change.
+fn parts_mut<'a>(mut block: &'a mut [u8], places: &[(usize, usize)]) -> Vec<&'a mut [u8]> {
+    let mut at = 0;
+    let mut parts = Vec::with_capacity(places.len());
+    for &(from, length) in places {
+        let (_, rest) = block.split_at_mut(from - at);
+        let (part, rest) = rest.split_at_mut(length);
+        parts.push(part);
+        (block, at) = (rest, from + length);
+    }
+    parts
+}
+
 pub(super) fn run(
     inner: &Inner,
     writes: &[(&Slice, &[u8])],
     recording: &Recording,
     reads: &[&Slice],
-) -> Result<Vec<Vec<u8>>> {
-    let (to, from) = ranges(inner, writes, reads)?;
-    let mut outputs: Vec<Vec<u8>> = from.iter().map(Range::host_copy).collect();
+    see: &mut dyn FnMut(&[&[u8]]),
+) -> Result<()> {
+    let (mut to, from) = ranges(inner, writes, reads)?;
+    let (up_places, up_bytes) = places(to.iter().map(|(_, bytes)| bytes.len()));
+    let (down_places, down_bytes) = places(from.iter().map(Range::len));
+    let Some(staging) = &inner.staging else {
+        let mut read = vec![0; down_bytes];
+        // SAFETY: `writes` are borrowed until this function returns.
+        unsafe { wait_for(inner, &to, recording, &from, &mut parts_mut(&mut read, &down_places)) }?;
+        see(&parts(&read, &down_places));
+        return Ok(());
+    };
+    let (mut up, mut down) = (staging.pin(inner, up_bytes)?, staging.pin(inner, down_bytes)?);
+    for ((_, bytes), part) in to.iter().zip(parts_mut(up.bytes_mut(up_bytes), &up_places)) {
+        copy(part, bytes);
+    }
+    for ((_, bytes), part) in to.iter_mut().zip(parts(up.bytes(up_bytes), &up_places)) {
+        *bytes = part;
+    }
+    let mut outputs = parts_mut(down.bytes_mut(down_bytes), &down_places);
+    // SAFETY: `up` lives on. Test: `runs_through_pinned_memory_are_the_same`.
+    unsafe { wait_for(inner, &to, recording, &from, &mut outputs) }?;
+    see(&parts(down.bytes(down_bytes), &down_places));
+    staging.keep([up, down], []);
+    Ok(())
+}
+
+/// Enqueues a run and waits for it.
+///
+/// # Safety
+/// The bytes of `writes` stay where they are until this function returns.
+unsafe fn wait_for(
+    inner: &Inner,
+    writes: &[(Range<'_>, &[u8])],
+    recording: &Recording,
+    reads: &[Range<'_>],
+    outputs: &mut [&mut [u8]],
+) -> Result<()> {
     let drain = Drain::new(inner.lane());
-    // SAFETY: the bytes are borrowed until this function returns, `outputs` outlast `drain`, and
-    // `drain` waits for the commands on every way out but that on which a read has waited.
-    unsafe { enqueue(inner, &to, recording, &from, &mut outputs, End::Read) }?;
-    if from.is_empty() {
+    // SAFETY: what is written is the caller's promise; both it and what is read outlast `drain`, which
+    // waits for the commands on every way out but that on which a read has waited.
+    unsafe { enqueue(inner, writes, recording, reads, outputs, End::Read) }?;
+    if reads.is_empty() {
         inner.lane().finish()?;
     }
     drain.done();
-    Ok(outputs)
+    Ok(())
 }
 
 /// A run under way, with the memory that the driver copies from and to.
@@ -87,14 +154,15 @@ pub(super) struct Started {
     device: Arc<Inner>,
     /// Copies of the inputs, which the driver may still be reading.
     _inputs: Vec<Vec<u8>>,
-    outputs: Vec<Vec<u8>>,
+    outputs: Vec<u8>,
+    places: Vec<(usize, usize)>,
     last: Option<Owned<Event>>,
     arrived: bool,
 }
 
 impl std::fmt::Debug for Started {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "OpenCL run that reads {} buffers", self.outputs.len())
+        write!(f, "OpenCL run that reads {} buffers", self.places.len())
     }
 }
 
@@ -103,28 +171,42 @@ pub(super) fn start(
     writes: &[(&Slice, &[u8])],
     recording: &Recording,
     reads: &[&Slice],
-) -> Result<Started> {
+) -> Result<Box<dyn Pending>> {
+    if let Some(staging) = &inner.staging {
+        return Ok(Box::new(start_staged(inner, staging, writes, recording, reads)?));
+    }
     let inputs: Vec<Vec<u8>> = writes.iter().map(|(_, bytes)| bytes.to_vec()).collect();
-    let mut outputs: Vec<Vec<u8>> = reads.iter().map(|slice| vec![0; slice.bytes as usize]).collect();
+    let copied: Vec<(&Slice, &[u8])> =
+        writes.iter().zip(&inputs).map(|((slice, _), bytes)| (*slice, bytes.as_slice())).collect();
+    let (to, from) = ranges(inner, &copied, reads)?;
+    let (places, bytes) = places(from.iter().map(Range::len));
+    let mut outputs = vec![0; bytes];
     let last = {
-        let copied: Vec<(&Slice, &[u8])> =
-            writes.iter().zip(&inputs).map(|((slice, _), bytes)| (*slice, bytes.as_slice())).collect();
-        let (to, from) = ranges(inner, &copied, reads)?;
+        let (to, from) = (to, from);
         let drain = Drain::new(inner.lane());
+        let mut parts = parts_mut(&mut outputs, &places);
         // SAFETY: after an error `drain` waits, and both outlast it. Otherwise `Started` owns them,
         // whose buffers do not move with it, and waits before it lets go of them.
-        let last = unsafe { enqueue(inner, &to, recording, &from, &mut outputs, End::Event) }?;
+        let last = unsafe { enqueue(inner, &to, recording, &from, &mut parts, End::Event) }?;
         drain.done();
         last
     };
-    Ok(Started { device: Arc::clone(inner), _inputs: inputs, outputs, last, arrived: false })
+    let device = Arc::clone(inner);
+    Ok(Box::new(Started { device, _inputs: inputs, outputs, places, last, arrived: false }))
 }
 
 impl Pending for Started {
-    fn finish(mut self: Box<Self>) -> Result<Vec<Vec<u8>>> {
+    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
+        let mut read = Vec::new();
+        self.finish_and_see(&mut |bytes| read = bytes.iter().map(|bytes| bytes.to_vec()).collect())?;
+        Ok(read)
+    }
+
+    fn finish_and_see(mut self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
         self.device.lane().wait(self.last.as_ref())?;
         self.arrived = true;
-        Ok(std::mem::take(&mut self.outputs))
+        see(&parts(&self.outputs, &self.places));
+        Ok(())
     }
 }
 
@@ -134,6 +216,133 @@ impl Drop for Started {
             && let Err(error) = self.device.lane().wait(self.last.as_ref())
         {
             tracing::warn!("{error}");
+        }
+    }
+}
+
+/// A run under way whose copies overlap with the work on other runs.
+///
+/// Its inputs go to pinned memory, from there to a block of device memory by a queue of their own, and
+/// from that to their places in the queue of all work; its outputs take the same way back. The blocks
+/// are this run's alone, so that the inputs of the next run do not wait for this one.
+struct Staged {
+    device: Arc<Inner>,
+    transfers: Arc<Transfers>,
+    /// Up and down.
+    pinned: Option<[Pinned; 2]>,
+    parked: Option<[Parked; 2]>,
+    places: Vec<(usize, usize)>,
+    bytes: usize,
+    computed: Option<Owned<Event>>,
+}
+
+impl std::fmt::Debug for Staged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenCL run that reads {} buffers", self.places.len())
+    }
+}
+
+fn start_staged(
+    inner: &Arc<Inner>,
+    staging: &Staging,
+    writes: &[(&Slice, &[u8])],
+    recording: &Recording,
+    reads: &[&Slice],
+) -> Result<Staged> {
+    let (to, from) = ranges(inner, writes, reads)?;
+    let (up_places, up_bytes) = places(to.iter().map(|(_, bytes)| bytes.len()));
+    let (down_places, down_bytes) = places(from.iter().map(Range::len));
+    let transfers = staging.transfers(inner)?;
+    let mut up = staging.pin(inner, up_bytes)?;
+    let down = staging.pin(inner, down_bytes)?;
+    let parked = [staging.park(inner, up_bytes)?, staging.park(inner, down_bytes)?];
+    for ((_, bytes), part) in to.iter().zip(parts_mut(up.bytes_mut(up_bytes), &up_places)) {
+        copy(part, bytes);
+    }
+    let (lane, up_lane) = (inner.lane(), transfers.up(inner));
+    let computed = {
+        // Which are dropped before the blocks, in the other order.
+        let (drain, up_drain) = (Drain::new(lane), Drain::new(up_lane));
+        let _order = inner.order.enter()?;
+        if up_bytes > 0 {
+            let block = parked[0].memory.raw();
+            // SAFETY: `up` is not used again before the run has ended: `up_drain` waits after an error,
+            // and `Staged` before it lets go of it. Test: `runs_through_pinned_memory_are_the_same`.
+            let uploaded = unsafe { up_lane.write(block, 0, up.bytes(up_bytes), Want::Event, false) }?;
+            up_lane.flush()?;
+            if let Some(uploaded) = &uploaded {
+                lane.await_event(uploaded)?;
+            }
+            for ((range, bytes), (at, _)) in to.iter().zip(&up_places) {
+                if !bytes.is_empty() {
+                    lane.copy((block, *at), range.place(), bytes.len(), Want::Nothing)?;
+                }
+            }
+        }
+        record::enqueue(inner, recording)?;
+        let mut computed = None;
+        for (range, (at, length)) in from.iter().zip(&down_places) {
+            let block = (parked[1].memory.raw(), *at);
+            computed = lane.copy(range.place(), block, *length, Want::Event)?;
+        }
+        lane.flush()?;
+        drain.done();
+        up_drain.done();
+        computed
+    };
+    Ok(Staged {
+        device: Arc::clone(inner),
+        transfers,
+        pinned: Some([up, down]),
+        parked: Some(parked),
+        places: down_places,
+        bytes: down_bytes,
+        computed,
+    })
+}
+
+impl Pending for Staged {
+    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
+        let mut read = Vec::new();
+        self.finish_and_see(&mut |bytes| read = bytes.iter().map(|bytes| bytes.to_vec()).collect())?;
+        Ok(read)
+    }
+
+    fn finish_and_see(mut self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+        let (transfers, device) = (Arc::clone(&self.transfers), Arc::clone(&self.device));
+        let down_lane = transfers.down(&device);
+        let (Some(computed), Some([_, down]), Some([_, block])) =
+            (&self.computed, &mut self.pinned, &self.parked)
+        else {
+            // Nothing is read: the end of all work is this run's as well.
+            device.lane().finish()?;
+            see(&[]);
+            return Ok(());
+        };
+        down_lane.await_event(computed)?;
+        // SAFETY: the read waits; if it fails, the block is dropped behind it in `drop`.
+        unsafe { down_lane.read(block.memory.raw(), 0, down.bytes_mut(self.bytes), Want::Nothing, true) }?;
+        see(&parts(down.bytes(self.bytes), &self.places));
+        if let (Some(staging), Some(pinned), Some(parked)) =
+            (&device.staging, self.pinned.take(), self.parked.take())
+        {
+            staging.keep(pinned, parked);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if self.pinned.is_none() {
+            return;
+        }
+        // Not waited for, or not with success: what the device may still be copying must outlast it.
+        let lanes = [self.transfers.up(&self.device), self.device.lane(), self.transfers.down(&self.device)];
+        for lane in lanes {
+            if let Err(error) = lane.finish() {
+                tracing::warn!("{error}");
+            }
         }
     }
 }

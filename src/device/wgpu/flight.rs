@@ -113,6 +113,14 @@ impl Pending for Started {
     fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
         self.device.land(self.flight)
     }
+
+    fn finish_and_see(self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+        self.device.land_and_see(self.flight, see)
+    }
+}
+
+fn copies(read: &[&[u8]]) -> Vec<Vec<u8>> {
+    read.iter().map(|bytes| bytes.to_vec()).collect()
 }
 
 impl Flight {
@@ -164,7 +172,9 @@ impl WgpuDevice {
         })
         .await?;
         result.map_err(|message| self.failed("map_async", message))?;
-        self.unload(flight)
+        let mut results = Vec::new();
+        self.unload(flight, &mut |read| results = copies(read))?;
+        Ok(results)
     }
 
     /// Sees to it that `done` is set when the flight arrives.
@@ -287,6 +297,13 @@ impl WgpuDevice {
 
     /// Waits for a flight and gives its results.
     pub(super) fn land(&self, flight: Flight) -> Result<Vec<Vec<u8>>> {
+        let mut results = Vec::new();
+        self.land_and_see(flight, &mut |read| results = copies(read))?;
+        Ok(results)
+    }
+
+    /// Waits for a flight and shows its results.
+    pub(super) fn land_and_see(&self, flight: Flight, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
         match &flight.landing {
             Some(landing) => {
                 self.watch_closely(&landing.mapped)?;
@@ -294,7 +311,7 @@ impl WgpuDevice {
             }
             None => self.poll(flight.arrival())?,
         }
-        self.unload(flight)
+        self.unload(flight, see)
     }
 
     /// Looks again and again for a short while whether `signal` is set.
@@ -328,31 +345,34 @@ impl WgpuDevice {
         }
     }
 
-    /// Copies the results of an arrived flight out of its staging buffer.
-    fn unload(&self, flight: Flight) -> Result<Vec<Vec<u8>>> {
+    /// Shows the results of an arrived flight in its staging buffer.
+    fn unload(&self, flight: Flight, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
         if let Some((buffer, mapped)) = flight.upload
             && mapped.get() == Some(Ok(()))
         {
             self.keep_upload(buffer);
         }
         let Some(Landing { staging, used, parts, .. }) = flight.landing else {
-            return Ok(Vec::new());
+            see(&[]);
+            return Ok(());
         };
         let view = staging
             .get_mapped_range(0..used)
             .map_err(|error| self.failed("get_mapped_range", error.to_string()))?;
         let results = parts
             .iter()
-            .map(|&(at, length)| view.get(at..at + length).map(<[u8]>::to_vec))
+            .map(|&(at, length)| view.get(at..at + length))
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| Error::Internal(format!("results {parts:?} beyond {used} staged bytes")))?;
+        see(&results);
+        drop(results);
         drop(view);
         self.scoped("unmap", || {
             staging.unmap();
             Ok(())
         })?;
         self.keep_staging(staging);
-        Ok(results)
+        Ok(())
     }
 
     /// An idle staging buffer of at least `bytes` bytes, or a new one.

@@ -62,6 +62,8 @@ struct Inner {
     limits: ::wgpu::Limits,
     /// Whether shaders get wgpu's bounds checks and loop bounds.
     checked_shaders: bool,
+    /// Whether work-group memory is zeroed.
+    zeroed_memory: bool,
     /// Compiled kernels, by their text.
     pipelines: Mutex<HashMap<pipeline::Key, RawPipeline>>,
     /// Compiled kernels on disk.
@@ -184,6 +186,16 @@ impl Device for WgpuDevice {
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
         self.land(self.launch_run(writes, recording, reads)?)
+    }
+
+    fn run_and_see(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[&Slice],
+        see: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<()> {
+        self.land_and_see(self.launch_run(writes, recording, reads)?, see)
     }
 
     fn start(

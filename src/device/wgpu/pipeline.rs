@@ -105,7 +105,7 @@ impl WgpuDevice {
                 entry_point: Some(&source.entry),
                 compilation_options: wgpu::PipelineCompilationOptions {
                     // Kernels write their shared tiles before they read them.
-                    zero_initialize_workgroup_memory: false,
+                    zero_initialize_workgroup_memory: self.inner.zeroed_memory,
                     ..Default::default()
                 },
                 cache: cache.as_ref(),
@@ -132,12 +132,14 @@ impl WgpuDevice {
         let disk = lock(&self.inner.cache).clone()?;
         let info = &self.inner.info;
         let checked = if self.inner.checked_shaders { "checked" } else { "trusted" };
+        let zeroed = if self.inner.zeroed_memory { "zeroed" } else { "not zeroed" };
         let key = CacheKey::of(&[
             "wgpu 30",
             info.api,
             &info.name,
             &info.driver,
             checked,
+            zeroed,
             &source.entry,
             &source.text,
         ]);

@@ -10,6 +10,7 @@ use super::flight::{Landing, Source};
 use super::record::Recorded;
 use super::{WgpuDevice, lock};
 use crate::device::Slice;
+use crate::device::copy::fill;
 use crate::error::{Error, Result};
 
 /// Idle upload buffers kept, and the size above which none is.
@@ -127,7 +128,7 @@ impl WgpuDevice {
                 .map_err(|error| self.failed("get_mapped_range_mut", error.to_string()))?;
             let mut at = 0;
             for (_, bytes) in writes {
-                view.slice(at..at + bytes.len()).copy_from_slice(bytes);
+                fill(view.slice(at..at + bytes.len()), bytes);
                 let end = at + bytes.len();
                 // The rest of the last word goes along.
                 let rest = bytes.len().next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT as usize) - bytes.len();

@@ -50,7 +50,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
     let file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     check_length(&name, length)?;
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
     // The file may grow, or be a pipe of unknown length: read one byte more than is allowed.
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(io)?;
     parse(&name, &bytes)

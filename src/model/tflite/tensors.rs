@@ -9,6 +9,7 @@ use crate::shape::Shape;
 use flatbuffers::Vector;
 use half::f16;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What was found and what was wanted, before it is known where.
 pub(super) type Reason = String;
@@ -174,11 +175,11 @@ impl<'a> Tensors<'a> {
         let (fours, twos) = (bytes.as_chunks::<4>().0, bytes.as_chunks::<2>().0);
         let values = match dtype {
             DType::F32 => {
-                let values: Vec<f32> = fours.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+                let values: Arc<[f32]> = fours.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
                 HostTensor::new(shape, values)
             }
             DType::F16 => {
-                let values: Vec<f16> = twos.iter().map(|&bytes| f16::from_le_bytes(bytes)).collect();
+                let values: Arc<[f16]> = twos.iter().map(|&bytes| f16::from_le_bytes(bytes)).collect();
                 HostTensor::from_f16(shape, Layout::Nhwc, values)
             }
         };

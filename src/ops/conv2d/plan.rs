@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
+use crate::ops::effort::Effort;
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
 use crate::ops::spec::{self, extent, unsigned};
@@ -124,11 +125,7 @@ impl Op for Conv2dOp {
         }
         let splits = split::space(&SPLIT_TILES, problem.input.slices());
         let tiled = tiled::space(Extents::of(&self.0));
-        let parts = match (split::first(limits), tiled::first(limits)) {
-            (true, _) => [splits, tiled, direct],
-            (false, true) => [tiled, direct, splits],
-            (false, false) => [direct, splits, tiled],
-        };
+        let parts = if split::first(limits) { [splits, tiled, direct] } else { [direct, splits, tiled] };
         space.extend(parts.concat());
         let winograd = winograd::space(problem);
         if winograd::untuned(problem, "winograd2", limits) { [winograd, space] } else { [space, winograd] }
@@ -183,6 +180,14 @@ impl Op for Conv2dOp {
 
     fn dst_depth(&self) -> u32 {
         extent(self.0.output.slices())
+    }
+
+    fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort> {
+        match choice.variant {
+            "tiled" => tiled::effort(choice, &self.0, limits),
+            "split" => Some(split::effort(choice, &self.0, self.grid(choice.variant, choice.tile))),
+            _ => None,
+        }
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {

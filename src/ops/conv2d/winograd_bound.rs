@@ -83,5 +83,5 @@ pub fn winograd_reference(
     };
     let transforms = 2 * (longest(minimal.input) + longest(minimal.output));
     let terms = x.c + transforms + usize::from(inputs.bias.is_some());
-    Some(Reference { value: exact.value.clone(), magnitude, terms })
+    Some(Reference { value: exact.value.clone(), magnitude, terms, ..Default::default() })
 }

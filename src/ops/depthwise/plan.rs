@@ -147,13 +147,7 @@ impl Op for DepthwiseOp {
             Operand::Weights => {
                 let taps = problem.kernel[0] * problem.kernel[1];
                 spec::expect_len(OP, operand, data, taps * channels)?;
-                let mut out = vec![0.0; slices * taps * 4];
-                for (tap, row) in data.chunks_exact(channels).enumerate() {
-                    for (c, &weight) in row.iter().enumerate() {
-                        out[(c / 4 * taps + tap) * 4 + c % 4] = weight;
-                    }
-                }
-                Ok(out)
+                Ok(spec::pack_window(data, taps, channels))
             }
             _ => spec::no_constant(OP, operand),
         }

@@ -17,6 +17,7 @@ mod plan;
 mod subgroup;
 mod thin;
 mod tiled;
+mod wgmma;
 
 pub use oracle::oracle;
 

@@ -1,7 +1,7 @@
 //! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::{GemmOp, matrix, subgroup, thin, tiled};
+use super::{GemmOp, matrix, subgroup, thin, tiled, wgmma};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::error::Result;
@@ -17,6 +17,13 @@ const TILES: [[u32; 3]; 4] = [[1, 8, 1], [1, 4, 1], [2, 8, 1], [1, 1, 1]];
 /// where they keep everything, so that staging there costs and does not save.
 const fn has_local_memory(family: Family) -> bool {
     !matches!(family, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
+}
+
+/// Whether all operands of `variant` are buffers of vec4s.
+fn reads_vec4s(variant: &str) -> bool {
+    matches!(variant, "vec4" | "tiled" | "thin" | "subgroup")
+        || matrix::is_matrix(variant)
+        || wgmma::is(variant)
 }
 
 impl GemmOp {
@@ -60,7 +67,7 @@ impl GemmOp {
 
     fn bindings(&self, variant: &str) -> Vec<Binding> {
         let storage = self.precision.storage();
-        let whole = matches!(variant, "vec4" | "tiled" | "thin" | "subgroup") || matrix::is_matrix(variant);
+        let whole = reads_vec4s(variant);
         let element = if whole { Element::Vec4(storage) } else { Element::Scalar(storage) };
         let right = if variant == "image2d" { Element::Image2d(storage) } else { element };
         let channel = Element::Vec4(DType::F32);
@@ -88,7 +95,7 @@ impl GemmOp {
         let factors = [("alpha", Scalar::F32(self.alpha.0)), ("beta", Scalar::F32(self.beta.0))];
         let extents = [("m", unsigned(self.m)), ("batch", unsigned(self.batch))];
         let own: Vec<(&'static str, Scalar)> = match variant {
-            "vec4" | "tiled" | "thin" | "subgroup" | "matrix" | "matrix_ptx" | "matrix_split_ptx" => [
+            _ if reads_vec4s(variant) => [
                 ("n4", self.n / 4),
                 ("k4", self.k / 4),
                 ("lda4", self.lda / 4),
@@ -184,7 +191,11 @@ impl Op for GemmOp {
             }
         }
         let direct = variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile)));
-        let mut space = Vec::new();
+        let (mut space, mut last) = (self.wgmma_tiles(limits), Vec::new());
+        if !self.thin_tiles().is_empty() {
+            // Most of the rows that a warp group multiplies would not be there.
+            std::mem::swap(&mut space, &mut last);
+        }
         for (variant, tiles) in matrix::tiles(self.precision) {
             if self.matrix_obstacle(variant, limits).is_none() {
                 space.extend(tiles.iter().map(|&tile| (variant, tile)));
@@ -198,13 +209,18 @@ impl Op for GemmOp {
         if self.subgroup_obstacle(limits).is_none() {
             space.extend(subgroup::TILES.map(|tile| ("subgroup", tile)));
         }
+        space.extend(last);
         space
     }
 
     /// A tile's third extent is the number of splits of the sum, and the work-group is as deep.
-    /// A matrix kernel's tile is computed by a wave, and counts matrices.
+    /// A matrix kernel's tile is computed by a wave, and counts matrices; that of `wgmma` by a work-group.
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
         let [columns, rows, splits] = tile;
+        if wgmma::is(variant) {
+            let [x, y] = wgmma::grid(variant, tile, extent(self.n), extent(self.m));
+            return [x, y, splits * extent(self.batch)];
+        }
         let (column, row, wave) = match variant {
             variant if matrix::is_matrix(variant) => (matrix::unit_columns(variant), 16, matrix::WAVE),
             _ => (4, 1, 1),
@@ -219,6 +235,7 @@ impl Op for GemmOp {
             "thin" => thin::work_groups(tile),
             "subgroup" => subgroup::WORK_GROUPS.to_vec(),
             variant if matrix::is_matrix(variant) => matrix::work_groups(variant, tile, self.precision),
+            variant if wgmma::is(variant) => vec![wgmma::work_group(variant, tile)],
             _ => Vec::new(),
         }
     }
@@ -237,6 +254,7 @@ impl Op for GemmOp {
             "vec4" | "tiled" | "thin" => self.vec4_obstacle(),
             "subgroup" => self.subgroup_obstacle(limits),
             variant if matrix::is_matrix(variant) => self.matrix_obstacle(variant, limits),
+            variant if wgmma::is(variant) => self.wgmma_obstacle(variant, limits),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
             _ => self.scalar_obstacle(limits),
         };
@@ -250,6 +268,7 @@ impl Op for GemmOp {
             "thin" => self.thin_obstacle(choice, limits),
             "subgroup" => subgroup::choice_obstacle(choice),
             variant if matrix::is_matrix(variant) => self.matrix_choice_obstacle(choice, limits),
+            variant if wgmma::is(variant) => self.wgmma_choice_obstacle(choice),
             _ => None,
         };
         obstacle.map_or(Ok(()), |reason| spec::reject(OP, choice, reason))
@@ -269,10 +288,11 @@ impl Op for GemmOp {
             variant if matrix::is_matrix(variant) => {
                 constants.extend(self.matrix_constants(choice, limits));
             }
+            variant if wgmma::is(variant) => constants.extend(self.wgmma_constants(choice)),
             _ => {}
         }
         let interface = spec::interface(self.bindings(choice.variant), &params);
-        let on_matrix_unit = matrix::is_matrix(choice.variant);
+        let on_matrix_unit = matrix::is_matrix(choice.variant) || wgmma::is(choice.variant);
         let precision = if on_matrix_unit { self.precision } else { self.precision.without_matrix_units() };
         let mut kernel = spec::kernel(OP, choice, constants, precision, self.epilogue, interface);
         kernel.native_half |= choice.variant == "matrix";

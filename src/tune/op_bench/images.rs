@@ -1,6 +1,7 @@
 //! Operands in images, which the host writes and reads through conversions on the device.
 
-use super::{Key, OpBench, Prepared, Problem, WorkGroup, decode};
+use super::operands::decode;
+use super::{Key, OpBench, Prepared, Problem, WorkGroup};
 use crate::device::{Dispatch, Memory, Resource};
 use crate::dtype::DType;
 use crate::emit::Operand;

@@ -45,6 +45,12 @@ pub(super) fn is_output(operand: Operand) -> bool {
     matches!(operand, Operand::Dst | Operand::C)
 }
 
+/// Whether an operand is laid out for the candidate's kernel.
+fn is_constant(operand: Operand) -> bool {
+    use Operand::{Bias, Slope, Weights, Window, WindowBias};
+    matches!(operand, Weights | Bias | Slope | Window | WindowBias)
+}
+
 impl OpBench {
     /// The stored values of `binding` before a run. The destination is full of NaN, so that an
     /// element that is not written is seen.
@@ -59,15 +65,13 @@ impl OpBench {
                 .map(|op| convert::oracle(&op, nhwc))
         };
         match (&self.problem, operand, self.problem.convolution()) {
-            (_, Operand::Weights | Operand::Bias | Operand::Slope, _) => {
-                self.problem.op().pack(choice, operand, given()?)
-            }
+            (_, operand, _) if is_constant(operand) => self.problem.op().pack(choice, operand, given()?),
             (Problem::Gemm(op), Operand::C, _) if op.beta.0 == 0.0 => Ok(vec![f32::NAN; op.elements_c()]),
             (Problem::Convert(op), Operand::Dst, _) => Ok(vec![f32::NAN; op.to.elements(&op.shape)]),
             (_, Operand::Dst, Some(conv)) => Ok(vec![f32::NAN; Layout::C4.elements(&conv.output)]),
             // A kernel that reads NHWC rows.
             (_, Operand::Src, Some(_)) if matches!(binding.element, Element::Scalar(_)) => given().cloned(),
-            (_, Operand::Src, Some(conv)) => c4(conv.input, given()?),
+            (_, Operand::Src, Some(conv)) => c4(self.problem.source().unwrap_or(conv.input), given()?),
             (_, Operand::Residual, Some(conv)) => c4(conv.output, given()?),
             _ => given().cloned(),
         }
@@ -75,7 +79,7 @@ impl OpBench {
 
     /// The resources of `binding`, one per set.
     pub(super) fn resources(&mut self, choice: &Choice, binding: &Binding) -> Result<Key> {
-        let constant = matches!(binding.operand, Operand::Weights | Operand::Bias | Operand::Slope);
+        let constant = is_constant(binding.operand);
         let mut key = Key {
             operand: binding.operand,
             element: binding.element,

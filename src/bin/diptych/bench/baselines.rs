@@ -3,7 +3,8 @@
 //! Waterman and Patterson (*Roofline: An Insightful Visual Performance Model*, 2009).
 //!
 //! The copy moves two buffers of [`COPY`] bytes each, more than any cache holds, and counts both.
-//! The multiply-adds are f32; a kernel that uses matrix units can be above that roof.
+//! The multiply-adds are f32. Rows whose operands are stored as halves have the roof of the device's matrix
+//! instructions, where it has some (`baselines_matrix.rs`).
 
 use super::row::Row;
 use super::subject::{Subject, Target};
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 /// Bytes of each buffer of the copy: on a large GPU, and where memory is scarce.
 const COPY: [u64; 2] = [256 << 20, 64 << 20];
-const WORK_GROUP: u32 = 256;
+pub(super) const WORK_GROUP: u32 = 256;
 /// Invocations of the multiply-adds: enough for any GPU, and a CPU's driver.
 const INVOCATIONS: [u32; 2] = [1 << 19, 1 << 12];
 /// Multiply-adds of a lane in one step: four of each of eight chains.
@@ -32,7 +33,7 @@ const FORMS: [(&str, u64, [&str; 2]); 2] = [
 const FACTOR: f32 = 0.999;
 const ADDEND: f32 = 0.5;
 /// About how long a sample lasts.
-const SAMPLE: Duration = Duration::from_millis(5);
+pub(super) const SAMPLE: Duration = Duration::from_millis(5);
 
 /// One of the two, on one device.
 pub(super) struct Baseline {
@@ -42,7 +43,7 @@ pub(super) struct Baseline {
     row: Row,
 }
 
-fn source(limits: &Limits, name: &str, texts: [&str; 2], interface: Interface) -> KernelSource {
+pub(super) fn source(limits: &Limits, name: &str, texts: [&str; 2], interface: Interface) -> KernelSource {
     let [wgsl, cl] = texts;
     KernelSource {
         label: format!("bench_{name}"),
@@ -54,11 +55,11 @@ fn source(limits: &Limits, name: &str, texts: [&str; 2], interface: Interface) -
     }
 }
 
-fn binding(operand: Operand, access: Access) -> Binding {
+pub(super) fn binding(operand: Operand, access: Access) -> Binding {
     Binding { operand, element: Element::Vec4(DType::F32), access }
 }
 
-fn large(limits: &Limits) -> bool {
+pub(super) fn large(limits: &Limits) -> bool {
     !matches!(limits.family, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
 }
 
@@ -137,7 +138,7 @@ impl Baseline {
         Self::warm(device, chains.dispatch(steps), row)
     }
 
-    fn warm(device: Arc<dyn Device>, dispatch: Dispatch, mut row: Row) -> Result<Self> {
+    pub(super) fn warm(device: Arc<dyn Device>, dispatch: Dispatch, mut row: Row) -> Result<Self> {
         let info = device.info();
         let mut clock = Clock::of(&*device, Policy::of(&family::facts(info.limits.family, &info.name)));
         let one = device.record(std::slice::from_ref(&dispatch))?;

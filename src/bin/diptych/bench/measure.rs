@@ -6,6 +6,7 @@
 
 use super::baselines::Baseline;
 use super::baselines_cpu;
+use super::baselines_matrix::matrices;
 use super::network::{Model, Network};
 use super::rounds::{self, Effort};
 use super::row::{Note, Record, Row};
@@ -146,9 +147,15 @@ impl Measurement<'_> {
                 }
                 Err(error) => failed.push((target.who.backend.clone(), error)),
             }
+            if target.context.device().is_some() {
+                match matrices(target) {
+                    Ok(made) => subjects.extend(made.map(|baseline| Box::new(baseline) as _)),
+                    Err(error) => failed.push((target.who.backend.clone(), error)),
+                }
+            }
         }
         for (backend, error) in failed {
-            self.note("baseline", "copy and multiply-add", &backend, &error);
+            self.note("baseline", "copy and multiply-adds", &backend, &error);
         }
         subjects
     }
@@ -223,7 +230,7 @@ impl Measurement<'_> {
         let mut failed = Vec::new();
         for target in self.targets.iter().filter(|target| target.context.device().is_some()) {
             for kernel in work_groups::kernels(target)? {
-                let name = suites::name(&kernel.problem);
+                let name = kernel.name();
                 if !name.contains(&self.arguments.case) {
                     continue;
                 }
@@ -313,7 +320,9 @@ fn hold_against_baselines(rows: &mut [Row]) {
         let of = |what: fn(&Row) -> bool| {
             baselines.iter().find(|baseline| baseline.device == row.device && what(baseline))
         };
-        let (Some(copy), Some(fma)) = (of(|row| row.bytes > 0), of(|row| row.flops > 0)) else { continue };
+        let matrices = of(|row| row.flops > 0 && row.is_of_halves()).filter(|_| row.is_of_halves());
+        let fma = matrices.or_else(|| of(|row| row.flops > 0 && !row.is_of_halves()));
+        let (Some(copy), Some(fma)) = (of(|row| row.bytes > 0), fma) else { continue };
         let compute = fma.median * row.flops as f64 / fma.flops as f64;
         let memory = copy.median * row.bytes as f64 / copy.bytes as f64;
         row.roofline = Some((1e4 * compute.max(memory) / row.median).round() / 1e4);
@@ -333,15 +342,24 @@ mod tests {
             (row.suite, row.flops, row.bytes) = ("baseline".to_owned(), flops, bytes);
             row
         };
-        // 1000 operations and 100 bytes a microsecond.
-        let mut rows = vec![baseline(10_000, 0, 10.0), baseline(0, 500, 5.0)];
-        for (flops, bytes) in [(8000, 100), (1000, 400)] {
+        // 1000 operations and 100 bytes a microsecond; 4000 operations of matrices of halves.
+        let mut matrices = baseline(40_000, 0, 10.0);
+        matrices.precision = "f16s".to_owned();
+        let mut rows = vec![matrices, baseline(10_000, 0, 10.0), baseline(0, 500, 5.0)];
+        for (flops, bytes, precision) in
+            [(8000, 100, "f32"), (1000, 400, "f32"), (32_000, 100, "f16s"), (1000, 400, "f16")]
+        {
             let mut row = row("case", &[16.0; 5]);
-            (row.flops, row.bytes) = (flops, bytes);
+            (row.flops, row.bytes, row.precision) = (flops, bytes, precision.to_owned());
             rows.push(row);
         }
         hold_against_baselines(&mut rows);
-        assert_eq!((rows[2].roofline, rows[2].bound.as_deref()), (Some(0.5), Some("compute")));
-        assert_eq!((rows[3].roofline, rows[3].bound.as_deref()), (Some(0.25), Some("memory")));
+        let held = rows[3..].iter().map(|row| (row.roofline, row.bound.as_deref()));
+        let (compute, memory) = ((Some(0.5), Some("compute")), (Some(0.25), Some("memory")));
+        assert_eq!(held.collect::<Vec<_>>(), [compute, memory, compute, memory]);
+        // Without matrix instructions the roof is that of the multiply-adds.
+        rows.remove(0);
+        hold_against_baselines(&mut rows);
+        assert_eq!(rows[4].roofline, Some(2.0));
     }
 }

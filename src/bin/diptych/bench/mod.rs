@@ -5,6 +5,7 @@
 
 mod baselines;
 mod baselines_cpu;
+mod baselines_matrix;
 mod compare;
 mod cpu;
 mod machine;

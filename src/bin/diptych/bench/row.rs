@@ -63,7 +63,7 @@ pub struct Row {
     pub suite: String,
     /// What was run: the op, its precision and the problem, as the tuner's record words it.
     pub case: String,
-    /// `device` (one run, device time), `host` (host to host), `node` (device time of one node),
+    /// `device` (one run, device time), `chain` (one of many runs that wait for each other), `host` (host to host), `node` (device time of one node),
     /// `process` (from the start of a process to its first result), `wall` (one of many launches, host
     /// clock).
     pub metric: String,
@@ -151,6 +151,11 @@ impl Row {
         }
         key.push_str(self.node.as_deref().unwrap_or_default());
         key
+    }
+
+    /// Whether operands are stored as halves.
+    pub fn is_of_halves(&self) -> bool {
+        matches!(self.precision.as_str(), "f16s" | "f16")
     }
 
     /// Sets what follows from the samples.

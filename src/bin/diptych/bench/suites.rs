@@ -128,6 +128,11 @@ pub fn bytes(problem: &Problem) -> u64 {
             let weights = conv.output.c * taps * conv.input.c / conv.groups;
             (conv.input.elements() + weights + conv.output.elements(), conv.output.c)
         }
+        Problem::Separable(op) => {
+            let (window, output) = (op.depthwise(), op.pointwise().output);
+            let weights = window.input.c * (window.kernel[0] * window.kernel[1] + output.c);
+            (window.input.elements() + weights + output.elements(), window.input.c + output.c)
+        }
         Problem::Convert(op) => (2 * op.shape.elements(), 0),
     };
     // A bias is f32 in every precision.

@@ -1,5 +1,5 @@
 //! Time against work-group size: one kernel, one tile, and only the work-group changes. This is the
-//! plot of the article that began this project.
+//! plot of the article that began this project, of its kernel and of those that a session runs.
 
 use super::op::row;
 use super::row::Row;
@@ -46,22 +46,38 @@ pub(super) fn kernels(target: &Target) -> Result<Vec<Kernel>> {
     let side =
         |side: &usize| target.least(2 * (side * side * side) as u64, 0).is_some_and(|time| time < 2e-3);
     let side = [1024, 512].into_iter().find(side).unwrap_or(256);
-    Ok(vec![
-        // The article's node 27: an invocation per pixel and slice of four channels.
-        Kernel {
-            problem: suites::layer(Layer::Pointwise(9, 1024, 1024), Precision::F32)?,
-            variant: "direct",
-            tile: [1, 1, 1],
-            most: [16, 16, 256],
-        },
-        // A matrix product with a micro-tile of 8 rows by 4 columns.
-        Kernel {
-            problem: suites::product((side, side, side, 1), Precision::F32)?,
-            variant: "vec4",
-            tile: [1, 8, 1],
-            most: [256, 256, 1],
-        },
-    ])
+    let node = suites::layer(Layer::Pointwise(9, 1024, 1024), Precision::F32)?;
+    let product = suites::product((side, side, side, 1), Precision::F32)?;
+    let mut kernels = vec![
+        // The article's: an invocation per pixel and slice of four channels.
+        Kernel { problem: node, variant: "direct", tile: [1, 1, 1], most: [16, 16, 256] },
+        // Its counterpart among products: 8 rows by 4 columns.
+        Kernel { problem: product, variant: "vec4", tile: [1, 8, 1], most: [256, 256, 1] },
+    ];
+    for (problem, most) in [(node, [16, 16, 256]), (product, [256, 256, 1])] {
+        let (Choice { variant, tile, .. }, _) = target.choose(problem.op())?;
+        // A session's own kernel, unless it is one of these.
+        if kernels.iter().all(|kernel| (kernel.variant, kernel.tile) != (variant, tile)) {
+            kernels.push(Kernel { problem, variant, tile, most });
+        }
+    }
+    Ok(kernels)
+}
+
+impl Kernel {
+    /// The name of its rows: the problem's, and the kernel's.
+    pub(super) fn name(&self) -> String {
+        let [x, y, z] = self.tile;
+        format!("{} {} {x}x{y}x{z}", suites::name(&self.problem), self.variant)
+    }
+
+    /// The work-groups to try: boxes of powers of two, and those that the kernel is made for.
+    fn sizes(&self) -> Vec<[u32; 3]> {
+        let made_for = self.problem.op().work_groups(self.variant, self.tile);
+        let mut sizes = boxes(self.most);
+        sizes.extend(made_for.into_iter().filter(|size| !sizes.contains(size)).collect::<Vec<_>>());
+        sizes
+    }
 }
 
 impl WorkGroups {
@@ -70,12 +86,12 @@ impl WorkGroups {
     /// # Errors
     /// If none fits, or a result is wrong.
     pub(super) fn new(target: &Target, kernel: Kernel, longest: Duration) -> Result<Self> {
-        let Kernel { problem, variant, tile, most } = kernel;
+        let Kernel { problem, variant, tile, .. } = kernel;
         let device = target.device()?;
         let limits = device.info().limits.clone();
         let mut bench = OpBench::new(device, problem)?;
         let mut sizes = Vec::new();
-        for work_group in boxes(most) {
+        for work_group in kernel.sizes() {
             let choice = Choice::new(variant, tile, work_group);
             if bench.fits(&choice).is_err() {
                 continue;
@@ -90,6 +106,7 @@ impl WorkGroups {
                 continue;
             }
             let mut row = row(target, "work-groups", &problem);
+            row.case = kernel.name();
             row.kernel = problem.op().plan(&choice, &limits)?.spec.label();
             let [x, y, z] = work_group;
             row.node = Some(format!("({x},{y},{z})"));

@@ -155,6 +155,7 @@ fn metric(row: &Row) -> &'static str {
         "host" => "host to host",
         "process" => "process start to result",
         "wall" => "wall",
+        "chain" => "in a chain",
         _ => "on the device",
     }
 }

@@ -6,11 +6,19 @@ use crate::charts::{Axis, Chart, Mark, Scale, Series};
 
 /// The measured peaks of a maker's device: GFLOP/s and GB/s.
 fn peaks(rows: &[Row], who: &str) -> Option<[f64; 2]> {
-    let baseline = |what: fn(&Row) -> u64| {
-        let row = rows.iter().find(|row| row.suite == "baseline" && maker(row) == who && what(row) > 0)?;
-        Some(what(row) as f64 / row.median / 1e3)
-    };
-    Some([baseline(|row| row.flops)?, baseline(|row| row.bytes)?])
+    let of = |what| rate(rows, who, false, what);
+    Some([of(|row| row.flops)?, of(|row| row.bytes)?])
+}
+
+/// The measured peak of its matrix instructions in GFLOP/s, if it has some.
+fn matrix_peak(rows: &[Row], who: &str) -> Option<f64> {
+    rate(rows, who, true, |row| row.flops)
+}
+
+fn rate(rows: &[Row], who: &str, halves: bool, what: fn(&Row) -> u64) -> Option<f64> {
+    let mut baselines = rows.iter().filter(|row| row.suite == "baseline" && maker(row) == who);
+    let row = baselines.find(|row| what(row) > 0 && row.is_of_halves() == halves)?;
+    Some(what(row) as f64 / row.median / 1e3)
 }
 
 fn series(name: impl Into<String>, points: Vec<(f64, f64)>, mark: Mark, colour: usize) -> Series {
@@ -44,11 +52,16 @@ pub(super) fn rooflines(rows: &[Row]) -> Vec<Chart> {
         if low > high {
             continue;
         }
-        let ridge = gflops / gbytes;
-        let mut line = vec![(low, (low * gbytes).min(gflops))];
-        line.extend((low < ridge && ridge < high).then_some((ridge, gflops)));
-        line.push((high, (high * gbytes).min(gflops)));
-        all.push(series("measured roofline (f32)", line, Mark::Limit, 4));
+        let roof = |gflops: f64| {
+            let ridge = gflops / gbytes;
+            let mut line = vec![(low, (low * gbytes).min(gflops))];
+            line.extend((low < ridge && ridge < high).then_some((ridge, gflops)));
+            line.push((high, (high * gbytes).min(gflops)));
+            line
+        };
+        let matrices = matrix_peak(rows, &who).map(roof);
+        all.push(series("measured roofline (f32)", roof(gflops), Mark::Limit, 4));
+        all.extend(matrices.map(|line| series("measured roofline (f16, matrix unit)", line, Mark::Limit, 5)));
         charts.push(Chart {
             title: format!("{who}: rate against arithmetic intensity"),
             x: Axis::new("FLOP per byte moved at least", Scale::Log2),

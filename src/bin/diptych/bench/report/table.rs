@@ -49,8 +49,8 @@ fn table(suite: &str, rows: &[&Row]) -> Table {
     }
     table.set_header(["case", "backend", "median", "p10-p90", "samples", "rate", "roofline", "kernel"]);
     for row in rows {
-        let metric =
-            if matches!(suite, "posenet" | "start") { format!(", {}", row.metric) } else { String::new() };
+        let told = matches!(suite, "posenet" | "start") || row.metric == "chain";
+        let metric = if told { format!(", {}", row.metric) } else { String::new() };
         table.add_row([
             format!("{}{metric}", row.case),
             maker(row),

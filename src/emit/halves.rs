@@ -1,0 +1,56 @@
+//! What kernels in OpenCL C say of halves before anything else.
+
+/// Halves are stored, and sums kept in f32: four at once.
+///
+/// A pointer to halves promises two bytes of alignment, and `vloada_half4`, which promises eight, is
+/// four loads of two bytes all the same where it matters: NVIDIA's compiler (driver 580) makes them.
+/// A vector's bytes may be looked at through any pointer; with lanes as wide as a half, compilers see
+/// through the pointer to the register.
+pub(crate) const STORAGE: &str = "\
+static float4 load_half4(__global const half* src, const uint index) {
+    const ushort4 bits = ((__global const ushort4*)src)[index];
+    return vload_half4(0, (const half*)&bits);
+}
+static void store_half4(const float4 value, __global half* dst, const uint index) {
+    ushort4 bits;
+    vstore_half4_rte(value, 0, (half*)&bits);
+    ((__global ushort4*)dst)[index] = bits;
+}
+";
+
+/// Halves are computed with.
+///
+/// NVIDIA's compiler takes half arithmetic, does not list the extension, and has none of its functions:
+/// those that kernels call are declared here as it would have them. `a * b + c` is contracted as `mad`
+/// is, and what has no instruction for halves is computed in f32. Nor can it load a constant vector of
+/// four halves as such ("Do not know how to split the result of this operator"), only as four words of
+/// their length.
+pub(crate) const ARITHMETIC: &str = "\
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#ifdef cl_khr_fp16
+#define load_half4(src, index) src[index]
+#else
+#define HALF_FUNCTION static __attribute__((overloadable))
+HALF_FUNCTION half convert_half(const float x) { return (half)x; }
+HALF_FUNCTION half4 convert_half4(const float4 x) { return (half4)((half)x.x, (half)x.y, (half)x.z, (half)x.w); }
+HALF_FUNCTION float convert_float(const half x) { return (float)x; }
+HALF_FUNCTION float4 widened(const half4 x) { return (float4)((float)x.x, (float)x.y, (float)x.z, (float)x.w); }
+HALF_FUNCTION half4 load_half4(__global const half4* src, const uint index) {
+    return __builtin_astype(((__global const ushort4*)src)[index], half4);
+}
+HALF_FUNCTION half mad(const half a, const half b, const half c) { return a * b + c; }
+HALF_FUNCTION half4 mad(const half4 a, const half4 b, const half4 c) { return a * b + c; }
+HALF_FUNCTION half min(const half x, const half y) { return y < x ? y : x; }
+HALF_FUNCTION half4 min(const half4 x, const half4 y) { return y < x ? y : x; }
+HALF_FUNCTION half max(const half x, const half y) { return x < y ? y : x; }
+HALF_FUNCTION half4 max(const half4 x, const half4 y) { return x < y ? y : x; }
+HALF_FUNCTION half clamp(const half x, const half low, const half high) { return min(max(x, low), high); }
+HALF_FUNCTION half4 clamp(const half4 x, const half4 low, const half4 high) { return min(max(x, low), high); }
+HALF_FUNCTION half exp(const half x) { return (half)exp((float)x); }
+HALF_FUNCTION half4 exp(const half4 x) { return convert_half4(exp(widened(x))); }
+HALF_FUNCTION half tanh(const half x) { return (half)tanh((float)x); }
+HALF_FUNCTION half4 tanh(const half4 x) { return convert_half4(tanh(widened(x))); }
+#define read_imageh(image, place) convert_half4(read_imagef(image, place))
+#define write_imageh(image, place, value) write_imagef(image, place, widened(value))
+#endif
+";

@@ -1,0 +1,18 @@
+//! What lies between the two sums of `separable`.
+
+use super::Words;
+use crate::emit::Operand;
+
+impl Words {
+    /// The statements on the accumulator variable `x` of a window's sum, which is multiplied next.
+    pub(crate) fn between(&self, x: &str, slice: &str) -> Result<Vec<String>, String> {
+        let Some(between) = &self.spec.between else {
+            return Err(format!("{} has no sum before its last", self.spec.op));
+        };
+        let bias = match between.bias {
+            true => self.load4(Operand::WindowBias.name(), slice, "", "")?,
+            false => String::new(),
+        };
+        Ok(between.statements(x, &bias, "", "", &|value| self.constant4(value)))
+    }
+}
