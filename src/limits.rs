@@ -103,6 +103,9 @@ pub struct Limits {
     pub max_image: Option<[u32; 2]>,
     /// Matrix instructions, where the API offers them.
     pub matrix_unit: Option<MatrixUnit>,
+    /// The smallest and the largest number of invocations in a subgroup, where kernels can exchange
+    /// values within one.
+    pub subgroup: Option<[u32; 2]>,
     /// Multiprocessors, where the driver tells.
     pub compute_units: Option<u32>,
 }
@@ -122,6 +125,7 @@ impl Limits {
             native_half: false,
             max_image: None,
             matrix_unit: None,
+            subgroup: None,
             compute_units: None,
         }
     }
@@ -140,6 +144,7 @@ impl Limits {
             native_half: false,
             max_image: Some([8192, 8192]),
             matrix_unit: None,
+            subgroup: None,
             compute_units: None,
         }
     }

@@ -68,6 +68,7 @@ const SOLOS: &[Template] = &[
     solo!(cl, "gemm", "wgmma"),
     solo!(cl, "gemm", "wgmma_tf32"),
     solo!(wgsl, "gemm", "matrix"),
+    solo!(wgsl, "gemm", "subgroup"),
 ];
 
 /// Pieces that kernels include under the name `shared/<piece>`.

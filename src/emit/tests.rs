@@ -31,6 +31,7 @@ fn limits(dialect: Dialect) -> Limits {
         limits.family = Family::CpuDriver;
     }
     limits.local_memory = 49152;
+    limits.subgroup = (dialect == Dialect::Wgsl).then_some([4, 128]);
     limits.matrix_unit = Some(match dialect {
         Dialect::Wgsl => MatrixUnit::Cooperative { subgroup: 32 },
         Dialect::OpenClC => MatrixUnit::Ptx { capability: 90, warp_groups: true },

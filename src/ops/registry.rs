@@ -103,6 +103,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::pair("micro"),
             VariantEntry::image("image2d"),
             VariantEntry::solo("wide", Dialect::OpenClC, "WGSL has no vectors longer than four"),
+            VariantEntry::solo("subgroup", Dialect::Wgsl, "no OpenCL driver at hand lists cl_khr_subgroups"),
             VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
             VariantEntry::solo("matrix_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),
             VariantEntry::solo("matrix_split_ptx", Dialect::OpenClC, "WGSL has no inline assembly"),

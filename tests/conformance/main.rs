@@ -20,8 +20,10 @@ mod problem;
 use cases::{Breadth, Case};
 use diptych::device::Device;
 use diptych::emit::Operand;
+use diptych::ops::Choice;
 use diptych::ops::conv2d::Conv2dOp;
-use diptych::{Conv2d, Layout, Padding, Precision, Shape};
+use diptych::ops::gemm::GemmOp;
+use diptych::{Conv2d, Gemm, Layout, Padding, Precision, Shape};
 use problem::Problem;
 use std::time::Instant;
 
@@ -142,6 +144,47 @@ fn an_infinity_stays_in_its_group() {
             };
             let infinite = value.iter().filter(|value| !value.is_finite()).count();
             assert_eq!(3 * infinite, value.len(), "the oracle keeps the groups apart");
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Subgroups of which lanes are missing, as the last one of these work-groups is wherever subgroups are larger.
+#[test]
+fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
+    let mut failures = Vec::new();
+    for device in devices() {
+        let limits = &device.info().limits;
+        for ([batch, m, n, k], precision) in
+            [([1, 9, 72, 68], Precision::F32), ([2, 5, 24, 132], Precision::F16Storage)]
+        {
+            let op = GemmOp::new(m, n, k, batch, &Gemm::default(), true, true, precision);
+            let problem = Problem::Gemm(op.expect("a valid op"));
+            let operands = problem.operands();
+            let expected = problem.expected(&operands);
+            for invocations in [1, 3, 12, 21, 33, 67] {
+                let choice = Choice::new("subgroup", [1, 4, 1], [invocations, 1, 1]);
+                if limits.subgroup.is_some() {
+                    let outcome = gpu::check(&*device, &problem, &operands, &expected, &choice, &|_| {});
+                    failures.extend(outcome.err().map(|failure| format!("{precision} {choice}: {failure}")));
+                } else {
+                    let error = problem.op().fits(&choice, limits).expect_err("no subgroups").to_string();
+                    assert!(error.contains("does not offer subgroups"), "{error}");
+                }
+            }
+            // Three lanes are never a whole subgroup: a mistake in what they do then must be seen.
+            let few = Choice::new("subgroup", [1, 4, 1], [3, 1, 1]);
+            if limits.subgroup.is_some() {
+                let outcome = gpu::check(&*device, &problem, &operands, &expected, &few, &|source| {
+                    let (right, wrong) = ("term4 < params.k4", "term4 + 1u < params.k4");
+                    assert!(source.text.contains(right), "{}", source.text);
+                    source.text = source.text.replace(right, wrong);
+                });
+                let failure = outcome.expect_err("a term is dropped");
+                assert!(failure.contains("element"), "{failure}");
+            }
+            let square = Choice::new("subgroup", [1, 4, 1], [8, 4, 1]);
+            assert!(problem.op().fits(&square, limits).is_err(), "a row of invocations is wanted");
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -163,6 +163,24 @@ fn mistakes_on_matrix_units() -> Vec<Mistake> {
     rows.collect()
 }
 
+/// Mistakes in the kernel that shuffles: each runs where subgroups are offered.
+fn mistakes_in_subgroups() -> Vec<Mistake> {
+    let problem = || gemm([9, 268, 68], Gemm::default());
+    let rows = [
+        ("terms of another lane", [1, 8, 1], "(own1, other)", "(own1, lane)"),
+        ("the last terms of a step dropped", [1, 4, 1], "other < terms4;", "other + 1u < terms4;"),
+        ("the first terms for every lane", [1, 8, 1], "done4 + lane,", "done4,"),
+        ("columns of another group", [2, 8, 1], "column4 + 1u * WG_X, params.n4", "column4, params.n4"),
+        ("a row beyond the last", [1, 4, 1], "row + 3u < @m", "true"),
+        ("a column beyond the last", [1, 4, 1], "(column4 + 0u * WG_X < @n4)", "(true)"),
+    ];
+    let mistake = |(what, tile, from, to)| {
+        let (problem, layout) = (problem(), Layout::C4);
+        Mistake { what, problem, variant: "subgroup", tile, layout, from, to }
+    };
+    rows.map(mistake).into()
+}
+
 /// Mistakes in kernels for warp groups, and at the edges of those for matrix units.
 fn mistakes_of_warp_groups() -> Vec<Mistake> {
     let halves = || for_unit([9, 16, 192], Precision::F16Storage);
@@ -461,8 +479,11 @@ fn a_wrong_kernel_is_refused() {
     for device in crate::devices() {
         let info = device.info();
         let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
-        for Mistake { what, problem, variant, tile, layout, from, to } in
-            mistakes().into_iter().chain(mistakes_on_matrix_units()).chain(mistakes_of_warp_groups())
+        for Mistake { what, problem, variant, tile, layout, from, to } in mistakes()
+            .into_iter()
+            .chain(mistakes_on_matrix_units())
+            .chain(mistakes_of_warp_groups())
+            .chain(mistakes_in_subgroups())
         {
             if layout == Layout::Image2d && info.limits.max_image.is_none() {
                 println!("{info}: {what}: no images");
@@ -479,7 +500,7 @@ fn a_wrong_kernel_is_refused() {
             let expected = problem.expected(&operands);
             let choice = crate::cases::choice(problem.op(), variant, tile, [8, 4, 1], &info.limits);
             let choice = choice.with_layout(layout);
-            if (variant.starts_with("matrix") || variant.starts_with("wgmma"))
+            if (variant.starts_with("matrix") || variant.starts_with("wgmma") || variant == "subgroup")
                 && let Err(error) = problem.op().fits(&choice, &info.limits)
             {
                 println!("{info}: {what}: {error}");

@@ -178,6 +178,8 @@ pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
         matrix_unit: capability(device, &extensions)
             .filter(|&capability| capability >= 80)
             .map(|capability| MatrixUnit::Ptx { capability, warp_groups: false }),
+        // No kernel in OpenCL C asks for them.
+        subgroup: None,
         compute_units: Some(value(device.max_compute_units())?),
     };
     let driver = format!("{platform} {}", text(device.driver_version())?);

@@ -241,6 +241,9 @@ fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &w
             native_half: features.contains(wgpu::Features::SHADER_F16),
             max_image: None,
             matrix_unit: None,
+            subgroup: features
+                .contains(wgpu::Features::SUBGROUP)
+                .then_some([adapter.subgroup_min_size, adapter.subgroup_max_size]),
             compute_units: facts(family, &adapter.name).compute_units,
         },
         is_cpu,

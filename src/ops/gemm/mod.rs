@@ -15,6 +15,7 @@ mod estimate;
 mod matrix;
 mod oracle;
 mod plan;
+mod subgroup;
 mod thin;
 mod tiled;
 mod wgmma;

@@ -1,7 +1,7 @@
 //! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::{GemmOp, matrix, thin, tiled, wgmma, wide};
+use super::{GemmOp, matrix, subgroup, thin, tiled, wgmma, wide};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::error::Result;
@@ -21,7 +21,9 @@ const fn has_local_memory(family: Family) -> bool {
 
 /// Whether all operands of `variant` are buffers of vec4s.
 fn reads_vec4s(variant: &str) -> bool {
-    matches!(variant, "vec4" | "wide" | "tiled" | "thin") || matrix::is_matrix(variant) || wgmma::is(variant)
+    matches!(variant, "vec4" | "wide" | "tiled" | "thin" | "subgroup")
+        || matrix::is_matrix(variant)
+        || wgmma::is(variant)
 }
 
 impl GemmOp {
@@ -207,6 +209,9 @@ impl Op for GemmOp {
             (true, true) => space.extend(staged.chain(direct)),
             (true, false) => space.extend(direct.chain(staged)),
         }
+        if self.subgroup_obstacle(limits).is_none() {
+            space.extend(subgroup::TILES.map(|tile| ("subgroup", tile)));
+        }
         space.extend(last);
         space
     }
@@ -233,6 +238,7 @@ impl Op for GemmOp {
             "tiled" => tiled::work_groups(tile),
             "thin" => thin::work_groups(tile),
             "wide" => wide::work_groups(),
+            "subgroup" => subgroup::WORK_GROUPS.to_vec(),
             variant if matrix::is_matrix(variant) => matrix::work_groups(variant, tile, self.precision),
             variant if wgmma::is(variant) => vec![wgmma::work_group(variant, tile)],
             _ => Vec::new(),
@@ -247,6 +253,11 @@ impl Op for GemmOp {
         }
     }
 
+    /// `subgroup` runs where it was measured or asked for.
+    fn untuned(&self, variant: &str, _limits: &Limits) -> bool {
+        variant != "subgroup"
+    }
+
     fn dst_depth(&self) -> u32 {
         extent(self.n.div_ceil(4))
     }
@@ -255,6 +266,7 @@ impl Op for GemmOp {
         let obstacle = match choice.variant {
             "vec4" | "tiled" | "thin" => self.vec4_obstacle(),
             "wide" => self.wide_obstacle(limits),
+            "subgroup" => self.subgroup_obstacle(limits),
             variant if matrix::is_matrix(variant) => self.matrix_obstacle(variant, limits),
             variant if wgmma::is(variant) => self.wgmma_obstacle(variant, limits),
             "image2d" => self.image_obstacle(limits).or_else(|| self.scalar_obstacle(limits)),
@@ -268,6 +280,7 @@ impl Op for GemmOp {
         let obstacle = match choice.variant {
             "tiled" => self.tiled_obstacle(choice, limits),
             "thin" => self.thin_obstacle(choice, limits),
+            "subgroup" => subgroup::choice_obstacle(choice),
             variant if matrix::is_matrix(variant) => self.matrix_choice_obstacle(choice, limits),
             variant if wgmma::is(variant) => self.wgmma_choice_obstacle(choice),
             _ => None,
