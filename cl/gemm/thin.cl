@@ -33,6 +33,15 @@ void gemm_thin(
     ${acc4} sum${r}_${c} = ${zero4};
     //% endfor
     //% endfor
+    //% macro multiply(q)
+    //% for r in range(tile[1])
+    //% for c in range(tile[0])
+    //% for lane in ["x", "y", "z", "w"]
+    sum${r}_${c} = ${fma4(splat("u" ~ q ~ "_" ~ r ~ "." ~ lane), "v" ~ q ~ "_" ~ c ~ "_" ~ loop.index0, "sum" ~ r ~ "_" ~ c)};
+    //% endfor
+    //% endfor
+    //% endfor
+    //% endmacro
     //% if SHARED
     //% macro fetch(first4)
     //% for q in range(AHEAD)
@@ -87,42 +96,36 @@ void gemm_thin(
         //% for q in range(AHEAD)
         //% for r in range(tile[1])
         const ${acc4} u${q}_${r} = staged[side + slice + ${q}u * SPLITS + ${r}u * WINDOW];
-        //% for c in range(tile[0])
-        //% for lane in ["x", "y", "z", "w"]
-        sum${r}_${c} = ${fma4(splat("u" ~ q ~ "_" ~ r ~ "." ~ lane), "v" ~ q ~ "_" ~ c ~ "_" ~ loop.index0, "sum" ~ r ~ "_" ~ c)};
         //% endfor
-        //% endfor
-        //% endfor
+        ${multiply(q) | trim | indent(4)}
         //% endfor
         side = WINDOW * TILE_Y - side;
         ${stage("side") | trim | indent(4)}
         ${barrier};
     }
     //% else
-    //% macro multiply(q)
+    //% macro load(q)
     const uint b_row${q} = 4u * ldb4 * (term4 + ${q}u * SPLITS);
     //% for c in range(tile[0])
-    const ${acc4} v${q}_${c}_x = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q)};
-    const ${acc4} v${q}_${c}_y = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + ldb4")};
-    const ${acc4} v${q}_${c}_z = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + 2u * ldb4")};
-    const ${acc4} v${q}_${c}_w = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + 3u * ldb4")};
+    //% for i in range(4)
+    const ${acc4} v${q}_${c}_${i} = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + " ~ i ~ "u * ldb4")};
+    //% endfor
     //% endfor
     //% for r in range(tile[1])
     const ${acc4} u${q}_${r} = ${load4("mat_a", "a" ~ r ~ " + term4 + " ~ q ~ "u * SPLITS")};
-    //% for c in range(tile[0])
-    //% for lane in ["x", "y", "z", "w"]
-    sum${r}_${c} = ${fma4(splat("u" ~ q ~ "_" ~ r ~ "." ~ lane), "v" ~ q ~ "_" ~ c ~ "_" ~ lane, "sum" ~ r ~ "_" ~ c)};
-    //% endfor
-    //% endfor
     //% endfor
     //% endmacro
     uint term4 = slice;
     for (; term4 + (AHEAD - 1u) * SPLITS < k4; term4 += AHEAD * SPLITS) {
         //% for q in range(AHEAD)
+        ${load(q) | trim | indent(4)}
+        //% endfor
+        //% for q in range(AHEAD)
         ${multiply(q) | trim | indent(4)}
         //% endfor
     }
     for (; term4 < k4; term4 += SPLITS) {
+        ${load(0) | trim | indent(4)}
         ${multiply(0) | trim | indent(4)}
     }
     //% endif

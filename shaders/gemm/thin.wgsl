@@ -31,6 +31,15 @@ fn gemm_thin(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     var sum${r}_${c}: ${acc4} = ${zero4};
     //% endfor
     //% endfor
+    //% macro multiply(q)
+    //% for r in range(tile[1])
+    //% for c in range(tile[0])
+    //% for lane in ["x", "y", "z", "w"]
+    sum${r}_${c} = ${fma4(splat("u" ~ q ~ "_" ~ r ~ "." ~ lane), "v" ~ q ~ "_" ~ c ~ "_" ~ loop.index0, "sum" ~ r ~ "_" ~ c)};
+    //% endfor
+    //% endfor
+    //% endfor
+    //% endmacro
     //% if SHARED
     //% macro fetch(first4)
     //% for q in range(AHEAD)
@@ -85,42 +94,36 @@ fn gemm_thin(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
         //% for q in range(AHEAD)
         //% for r in range(tile[1])
         let u${q}_${r}: ${acc4} = staged[side + slice + ${q}u * SPLITS + ${r}u * WINDOW];
-        //% for c in range(tile[0])
-        //% for lane in ["x", "y", "z", "w"]
-        sum${r}_${c} = ${fma4(splat("u" ~ q ~ "_" ~ r ~ "." ~ lane), "v" ~ q ~ "_" ~ c ~ "_" ~ loop.index0, "sum" ~ r ~ "_" ~ c)};
         //% endfor
-        //% endfor
-        //% endfor
+        ${multiply(q) | trim | indent(4)}
         //% endfor
         side = WINDOW * TILE_Y - side;
         ${stage("side") | trim | indent(4)}
         ${barrier};
     }
     //% else
-    //% macro multiply(q)
+    //% macro load(q)
     let b_row${q}: u32 = 4u * params.ldb4 * (term4 + ${q}u * SPLITS);
     //% for c in range(tile[0])
-    let v${q}_${c}_x: ${acc4} = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q)};
-    let v${q}_${c}_y: ${acc4} = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + params.ldb4")};
-    let v${q}_${c}_z: ${acc4} = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + 2u * params.ldb4")};
-    let v${q}_${c}_w: ${acc4} = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + 3u * params.ldb4")};
+    //% for i in range(4)
+    let v${q}_${c}_${i}: ${acc4} = ${load4("mat_b", "b" ~ c ~ " + b_row" ~ q ~ " + " ~ i ~ "u * params.ldb4")};
+    //% endfor
     //% endfor
     //% for r in range(tile[1])
     let u${q}_${r}: ${acc4} = ${load4("mat_a", "a" ~ r ~ " + term4 + " ~ q ~ "u * SPLITS")};
-    //% for c in range(tile[0])
-    //% for lane in ["x", "y", "z", "w"]
-    sum${r}_${c} = ${fma4(splat("u" ~ q ~ "_" ~ r ~ "." ~ lane), "v" ~ q ~ "_" ~ c ~ "_" ~ lane, "sum" ~ r ~ "_" ~ c)};
-    //% endfor
-    //% endfor
     //% endfor
     //% endmacro
     var term4: u32 = slice;
     for (; term4 + (AHEAD - 1u) * SPLITS < params.k4; term4 += AHEAD * SPLITS) {
         //% for q in range(AHEAD)
+        ${load(q) | trim | indent(4)}
+        //% endfor
+        //% for q in range(AHEAD)
         ${multiply(q) | trim | indent(4)}
         //% endfor
     }
     for (; term4 < params.k4; term4 += SPLITS) {
+        ${load(0) | trim | indent(4)}
         ${multiply(0) | trim | indent(4)}
     }
     //% endif

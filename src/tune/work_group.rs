@@ -321,6 +321,24 @@ mod tests {
     }
 
     #[test]
+    fn a_large_gpu_reads_b_for_few_rows_in_invocations_enough() {
+        let on = |base: Limits, m| {
+            let limits =
+                Limits { family: Family::Nvidia, local_memory: 49152, compute_units: Some(132), ..base };
+            let choice =
+                untuned(&GemmOp::packed(m, 4096, 4096), WorkGroup::Table, &limits).expect("a choice");
+            (choice.variant, choice.tile, choice.work_group)
+        };
+        assert_eq!(on(Limits::webgpu(), 1), ("thin", [1, 1, 64], [4, 1, 64]));
+        assert_eq!(on(Limits::opencl(), 1), ("thin", [1, 1, 32], [8, 1, 32]));
+        for base in [Limits::webgpu(), Limits::opencl()] {
+            assert_eq!(on(base.clone(), 8).0, "thin");
+            assert_eq!(on(base.clone(), 16), ("thin", [1, 8, 32], [4, 1, 32]));
+            assert_eq!(on(base, 32).0, "tiled");
+        }
+    }
+
+    #[test]
     fn warp_groups_multiply_in_smaller_tiles_the_fewer_there_are_and_not_a_few_rows() {
         use crate::limits::MatrixUnit;
         let limits = Limits {

@@ -6,8 +6,8 @@
 //! share the multiprocessor; a work-group has a beginning and an end; whole rounds of work-groups
 //! wait for their slowest. The few constants are those of an H200 (1.85 GHz, 132 multiprocessors).
 
-use super::GemmOp;
 use super::tiled::Staging;
+use super::{GemmOp, thin};
 use crate::limits::{Family, Limits};
 use crate::ops::plan::Choice;
 
@@ -28,6 +28,10 @@ const LATENCY: f64 = 1600.0;
 /// Cycles that a work-group takes to begin and end, and to halve the splits that are left.
 const BEGIN: f64 = 5000.0;
 const HALVE: f64 = 1000.0;
+/// Bytes of B that must be on their way to a multiprocessor to use its share of the bandwidth.
+const FLYING: f64 = 31_000.0;
+/// What a second row of `thin`'s tiles adds, which finds most of B in the cache; the rest do not.
+const SECOND: f64 = 0.4;
 
 /// Multiprocessors, or a guess at them.
 fn units(limits: &Limits) -> f64 {
@@ -67,10 +71,21 @@ impl GemmOp {
                 Some((OVERLAP * each / together * round).max(from_memory + BEGIN))
             }
             "thin" => {
-                // Each row of tiles reads B; half a line of it at once wastes the other half.
+                // Half a line of a row of B at once wastes the other half.
                 let line = f64::from(4 * columns4 * x) * bytes / 64.0;
-                let share = (groups / units).min(1.0) * line.min(1.0);
-                Some(b * down as f64 / (BYTES * units * share) + BEGIN + halves / 4.0)
+                // Eight rows took as many invocations of either language, whatever is loaded ahead.
+                let ahead = if rows < 4 { thin::ahead(choice.tile, limits.dialect) } else { 1 };
+                let each = 16.0 * bytes * f64::from(columns4 * ahead);
+                // What is not staged is not on its way while it is multiplied.
+                let always = if thin::shared(choice.tile) { 1.0 } else { 0.5 };
+                let flying = always * each * f64::from(x * y * splits) * groups / (FLYING * units);
+                // A tenth of the multiprocessors may have nothing to do: the others take its share.
+                let share = (1.1 * groups / units).min(1.0) * line.min(1.0) * flying.min(1.0);
+                let reads = match down {
+                    1 => 1.0,
+                    more => SECOND + (more - 1) as f64,
+                };
+                Some(b * reads / (BYTES * units * share) + BEGIN + halves / 4.0)
             }
             _ => None,
         }

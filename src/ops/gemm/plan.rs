@@ -192,7 +192,7 @@ impl Op for GemmOp {
         }
         let direct = variants.into_iter().flat_map(|variant| TILES.map(|tile| (variant, tile)));
         let (mut space, mut last) = (self.wgmma_tiles(limits), Vec::new());
-        if !self.thin_tiles().is_empty() {
+        if self.few_rows() {
             // Most of the rows that a warp group multiplies would not be there.
             std::mem::swap(&mut space, &mut last);
         }

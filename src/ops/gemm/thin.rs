@@ -8,8 +8,10 @@ use crate::emit::{Dialect, Value};
 use crate::limits::Limits;
 use crate::ops::plan::Choice;
 
-/// The most rows of a tile.
+/// The most rows of a tile, and of a product: where tiles below each other read B together, it comes
+/// from memory about once.
 const ROWS: usize = 8;
+const MOST_ROWS: usize = 4 * ROWS;
 
 /// Invocations of a work-group side by side, the default first.
 const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
@@ -17,14 +19,16 @@ const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
 /// The most invocations of a work-group that is offered: what drivers compile kernels for.
 const INVOCATIONS: u32 = 256;
 
-/// Whether a work-group stages its rows of A: with few rows, each invocation reads them itself.
-const fn shared(tile: [u32; 3]) -> bool {
-    tile[1] >= 4
+/// Whether a work-group stages its rows of A, and the next of B is on its way meanwhile. With few rows
+/// each invocation can read them itself; which is faster depends on how many invocations there are, so
+/// that of these tiles one stages and the others do not.
+pub(super) const fn shared(tile: [u32; 3]) -> bool {
+    tile[1] >= 4 || (tile[0] == 1 && tile[2] == 32)
 }
 
 /// Groups of four terms that an invocation sums at a time: as many loads of B are on their way. On an
 /// H200, of 1 and 2, through Vulkan and OpenCL: eight rows of A in 28 and 36, 25 and 22 microseconds.
-fn ahead(tile: [u32; 3], dialect: Dialect) -> u32 {
+pub(super) fn ahead(tile: [u32; 3], dialect: Dialect) -> u32 {
     if shared(tile) && dialect == Dialect::Wgsl { 1 } else { 2 }
 }
 
@@ -38,15 +42,22 @@ fn staged(choice: &Choice, dialect: Dialect) -> u32 {
 
 /// The work-groups that suit `tile`, the default first.
 pub(super) fn work_groups(tile: [u32; 3]) -> Vec<[u32; 3]> {
-    let sizes = WIDTHS.map(|x| [x, 1, tile[2]]).into_iter();
+    // With few rows, half as many work-groups of whole lines of B.
+    let widths = if tile[1] < 4 && shared(tile) { [8, 4, 2, 16, 1] } else { WIDTHS };
+    let sizes = widths.map(|x| [x, 1, tile[2]]).into_iter();
     sizes.filter(|size| size.iter().product::<u32>() <= INVOCATIONS).collect()
 }
 
 impl GemmOp {
+    /// Whether there are so few rows that most of a matrix instruction's would be missing.
+    pub(super) const fn few_rows(&self) -> bool {
+        self.m <= 2 * ROWS
+    }
+
     /// The tiles of `thin`: as many rows as there are, up to eight. None if `tiled` reads B as
     /// seldom.
     pub(super) fn thin_tiles(&self) -> Vec<[u32; 3]> {
-        if self.m > 2 * ROWS {
+        if self.m > MOST_ROWS {
             return Vec::new();
         }
         let rows = self.m.next_power_of_two().min(ROWS) as u32;
