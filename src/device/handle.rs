@@ -221,15 +221,3 @@ impl Recording {
 pub(crate) fn foreign(what: &str, api: &str) -> Error {
     Error::input(what, "a handle of another device", format!("a handle of this {api} device"))
 }
-
-#[cfg(feature = "wgpu")]
-impl Slice {
-    /// The wgpu buffer under it.
-    pub(crate) fn wgpu_buffer(&self) -> Result<&::wgpu::Buffer> {
-        match &self.buffer.raw {
-            RawBuffer::Wgpu(buffer) => Ok(buffer.handle()),
-            #[cfg(feature = "opencl")]
-            RawBuffer::OpenCl(_) => Err(foreign("buffer", "wgpu")),
-        }
-    }
-}

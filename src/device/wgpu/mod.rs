@@ -18,6 +18,7 @@
 //! until it is done.
 
 mod clock;
+mod fill;
 mod flight;
 mod memory;
 mod open;

@@ -6,11 +6,11 @@
 //! until it is filled, the dispatches, and the copies to a staging buffer. What is left for the
 //! run itself is to fill, submit and wait.
 
+use super::fill::fill;
 use super::flight::{Landing, Source};
 use super::record::Recorded;
 use super::{WgpuDevice, lock};
 use crate::device::Slice;
-use crate::device::copy::fill;
 use crate::error::{Error, Result};
 
 /// Idle upload buffers kept, and the size above which none is.

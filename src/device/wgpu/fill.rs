@@ -1,0 +1,49 @@
+//! Copies to mapped memory that may only be written.
+
+use crate::device::copy::{LARGE, PIECE, pieces};
+use rayon::prelude::*;
+
+/// Copies `from` to the memory `to` of the same length.
+pub(super) fn fill(mut to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
+    if from.len() < LARGE || to.len() != from.len() {
+        // Which tells of two lengths that differ.
+        return to.copy_from_slice(from);
+    }
+    let start = Start(to.as_raw_element_ptr().as_ptr());
+    pieces(from).enumerate().for_each(|(piece, from)| {
+        // SAFETY: the pointer is to as many bytes as there are in all pieces together, which `to` lends
+        // this function alone; the pieces lie side by side in them, and those of `from` elsewhere. Test:
+        // `every_length_arrives_whole`.
+        unsafe { start.at(piece * PIECE).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+    });
+}
+
+/// Where memory begins that several threads write to.
+struct Start(*mut u8);
+
+impl Start {
+    /// # Safety
+    /// The byte `at` is in the memory.
+    unsafe fn at(&self, at: usize) -> *mut u8 {
+        // SAFETY: promised by the caller.
+        unsafe { self.0.add(at) }
+    }
+}
+
+// SAFETY: an address may be known to any thread; what is done with it is `fill`'s.
+unsafe impl Sync for Start {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_arrives_whole() {
+        for length in [0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE + 3] {
+            let from: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8).collect();
+            let mut to = vec![0; length];
+            fill(wgpu::WriteOnly::from_mut(to.as_mut_slice()), &from);
+            assert!(to == from, "{length} bytes");
+        }
+    }
+}
