@@ -30,6 +30,17 @@ impl RawBuffer {
     }
 }
 
+impl Slice {
+    /// The wgpu buffer under it.
+    pub(crate) fn wgpu_buffer(&self) -> Result<&wgpu::Buffer> {
+        match &self.buffer.raw {
+            AnyBuffer::Wgpu(buffer) => Ok(buffer.handle()),
+            #[cfg(feature = "opencl")]
+            AnyBuffer::OpenCl(_) => Err(crate::device::handle::foreign("buffer", "wgpu")),
+        }
+    }
+}
+
 impl WgpuDevice {
     pub(super) fn alloc_buffer(&self, bytes: u64, memory: Memory) -> Result<Buffer> {
         let limit = self.inner.limits.max_buffer_size;
