@@ -102,7 +102,7 @@ fn estimated(op: &dyn Op, wanted: &dyn Fn(&str) -> bool, layout: Layout, limits:
 ///
 /// With the table's work-groups, times come first where they can be estimated, each op's in one way. Of
 /// a matrix product's kernels the one with the least [`Op::estimate`] runs. Of a convolution's, on a
-/// device whose times follow from its [`Op::effort`] ([`super::occupancy`]), one that is estimated to be
+/// device whose times follow from its [`Op::effort`] (`tune/occupancy.rs`), one that is estimated to be
 /// shorter by more than a tenth takes the place of the first, with any of the work-groups that it is
 /// made for.
 ///

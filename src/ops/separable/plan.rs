@@ -41,7 +41,7 @@ impl Op for SeparableOp {
         self.depthwise.flops() + self.pointwise.flops()
     }
 
-    /// `staged` covers strips x slices x (layers * batch). A strip is tile[0] outputs of one column,
+    /// `staged` covers strips x slices x (layers * batch). A strip is `tile[0]` outputs of one column,
     /// one below the other; the tile's second extent is slices, its third the layers that share the
     /// sum over the input channels, and the work-group must be as deep.
     ///
