@@ -131,7 +131,7 @@ fn lines(rows: &[&Row], colour: impl Fn(&Row) -> usize) -> Vec<Value> {
                 case => row.node.clone().unwrap_or_else(|| row.case.clone()),
                 metric => metric(row),
                 // Where one case has several.
-                told => matches!(row.suite.as_str(), "posenet" | "start") && row.node.is_none(),
+                told => (matches!(row.suite.as_str(), "posenet" | "start") || row.metric == "chain") && row.node.is_none(),
                 maker => maker(row),
                 colour => colour(row),
                 time => time(row.median),

@@ -80,6 +80,7 @@ pub(super) fn squares(rows: &[Row]) -> Option<Chart> {
             let mut points: Vec<(f64, f64)> = rows
                 .iter()
                 .filter(|row| row.suite == "gemm" && row.precision == precision && maker(row) == who)
+                .filter(|row| row.metric != "chain")
                 .filter_map(|row| Some((square(&row.case)?, row.gflops?)))
                 .collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
