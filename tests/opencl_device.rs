@@ -451,6 +451,35 @@ fn two_threads_run_the_same_recording_one_after_the_other() {
 }
 
 #[test]
+fn a_run_can_be_awaited() {
+    let Some(device) = device() else { return };
+    let (src, dst, dispatch) = saxpy_problem(&device, 4096);
+    let recording = device.record(&[dispatch]).unwrap();
+    let (xs, ys) = (bytes(&[2.0; 4096]), bytes(&[1.0; 4096]));
+    let (from, to) = (src.whole(), dst.whole());
+    let (writes, reads) = ([(&from, xs.as_slice()), (&to, ys.as_slice())], [&to]);
+    fn sendable<T: Send>(value: T) -> T {
+        value
+    }
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..20 {
+        let outputs = pollster::block_on(sendable(device.run_async(&writes, &recording, &reads))).unwrap();
+        assert_eq!(floats(&outputs[0]), [5.0; 4096]);
+        assert!(pollster::block_on(device.run_async(&writes, &recording, &[])).unwrap().is_empty());
+        // A future that was polled once and dropped leaves the device usable.
+        {
+            let mut future = std::pin::pin!(device.run_async(&writes, &recording, &reads));
+            let _ = std::future::Future::poll(future.as_mut(), &mut context);
+        }
+        assert_eq!(floats(&device.run(&writes, &recording, &reads).unwrap()[0]), [5.0; 4096]);
+    }
+    let several: Vec<_> = (0..3).map(|_| device.run_async(&writes, &recording, &reads)).collect();
+    for future in several {
+        assert_eq!(floats(&pollster::block_on(future).unwrap()[0]), [5.0; 4096]);
+    }
+}
+
+#[test]
 fn everything_outlives_the_handle_of_the_device() {
     let Some(device) = device() else { return };
     let (_, dst, dispatch) = saxpy_problem(&device, 64);

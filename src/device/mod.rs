@@ -4,6 +4,10 @@ pub(crate) mod cache;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod copy;
 pub mod family;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod signal;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod waiter;
 
 #[cfg(feature = "opencl")]
 pub mod opencl;
@@ -19,7 +23,13 @@ use crate::emit::KernelSource;
 use crate::error::Result;
 use crate::limits::Limits;
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Locks a mutex whose data is whole between any two calls: a panic elsewhere is no reason to refuse.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Who a device is.
 #[derive(Debug, Clone, PartialEq, Eq)]

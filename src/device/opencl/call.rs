@@ -256,6 +256,16 @@ impl Lane<'_> {
         })
     }
 
+    /// The completion of all that was enqueued, handed to the device.
+    pub(super) fn marker(self) -> Result<Owned<Event>> {
+        const CALL: &str = "clEnqueueMarkerWithWaitList";
+        let marker = self.enqueue(CALL, Want::Event, |runtime, queue, event| {
+            runtime.clEnqueueMarkerWithWaitList(queue, 0, ptr::null(), event)
+        })?;
+        self.flush()?;
+        marker.ok_or_else(|| failure(CALL, cl3::error_codes::CL_INVALID_EVENT))
+    }
+
     /// Hands what was enqueued to the device.
     pub(super) fn flush(self) -> Result<()> {
         check("clFlush", cl3::command_queue::flush(self.queue.raw()))
@@ -269,8 +279,25 @@ impl Lane<'_> {
     /// Waits until `event`, or all that was enqueued where there is none, has completed.
     pub(super) fn wait(self, event: Option<&Owned<Event>>) -> Result<()> {
         match event {
-            Some(event) => check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()])),
+            Some(event) => wait_for(event),
             None => self.finish(),
+        }
+    }
+}
+
+/// Waits until `event` has completed.
+pub(super) fn wait_for(event: &Owned<Event>) -> Result<()> {
+    check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()]))
+}
+
+impl Owned<Event> {
+    /// Another reference to the same event.
+    pub(super) fn retained(&self) -> Result<Self> {
+        // SAFETY: the event is live; the reference that is taken is given back by the new handle. Test:
+        // `a_run_can_be_awaited`.
+        unsafe {
+            check("clRetainEvent", cl3::event::retain_event(self.raw))?;
+            Ok(Owned::new(self.raw))
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `staging` | pinned host memory, and the queues of copies that overlap other work |
 //! | `run` | inputs, a recording and outputs with one wait: the latency path |
+//! | `awaited` | the same as a future |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
 //! events. Only the copies of a run that was started and is waited for later, as in a stream, go through
@@ -23,6 +24,7 @@
 //! within the buffers it is given.
 
 mod arguments;
+mod awaited;
 mod call;
 mod command_buffer;
 mod compile;
@@ -45,8 +47,9 @@ pub use opencl3;
 
 use crate::device::cache::KernelCache;
 use crate::device::family::{self, Facts};
+use crate::device::waiter::Waiter;
 use crate::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle,
+    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle, lock,
 };
 use crate::dtype::DType;
 use crate::emit::KernelSource;
@@ -61,7 +64,7 @@ use cl3::device::cl_device_id;
 use order::Order;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Chooses the device: part of its name or its platform's, in any case.
@@ -76,6 +79,8 @@ pub struct OpenClDevice {
 
 /// What the clones of a device, and all its buffers, images, kernels and recordings, share.
 struct Inner {
+    /// First, so that its thread has ended before anything is released.
+    waiter: Waiter,
     info: DeviceInfo,
     facts: Facts,
     runtime: &'static Runtime,
@@ -206,6 +211,7 @@ impl OpenClDevice {
     ) -> Result<Self> {
         let runtime = loader::load()?.runtime;
         let mut inner = Inner {
+            waiter: Waiter::default(),
             command_buffers: command_buffer::Functions::of(runtime, &id),
             facts: family::facts(info.limits.family, &info.name),
             info,
@@ -246,11 +252,6 @@ fn new_queue(context: &Owned<Context>, device: cl_device_id, properties: u64) ->
     let queue = unsafe { cl3::command_queue::create_command_queue(context.raw(), device, properties) };
     // SAFETY: the call made the queue, and this is its only reference.
     Ok(unsafe { Owned::new(check("clCreateCommandQueue", queue)?) })
-}
-
-/// Locks, also after a panic in another thread: what is guarded is whole between any two calls.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
@@ -367,7 +368,7 @@ impl Device for OpenClDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Box<dyn Pending>> {
-        run::start(&self.inner, writes, recording, reads)
+        run::start(&self.inner, writes, recording, reads).map(|started| started as Box<dyn Pending>)
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

@@ -28,13 +28,15 @@ mod record;
 mod scope;
 
 use super::cache::KernelCache;
+use super::lock;
+use super::waiter::Waiter;
 use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice};
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) use memory::RawBuffer;
@@ -54,6 +56,8 @@ pub struct WgpuDevice {
 
 #[derive(Debug)]
 struct Inner {
+    /// First, so that its thread has ended before the device is released.
+    waiter: Waiter,
     device: ::wgpu::Device,
     queue: ::wgpu::Queue,
     /// What this device's handles carry.
@@ -127,12 +131,6 @@ impl Owner {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         Owner(COUNT.fetch_add(1, Ordering::Relaxed))
     }
-}
-
-/// Locks a mutex whose data stays valid whatever happens in between: a panic elsewhere is no
-/// reason to refuse.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Device for WgpuDevice {

@@ -4,6 +4,7 @@ use super::{Inner, Owner, WgpuDevice};
 use crate::device::DeviceInfo;
 use crate::device::cache::KernelCache;
 use crate::device::family::{facts, family};
+use crate::device::waiter::Waiter;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
@@ -117,6 +118,7 @@ impl WgpuDevice {
         // Some drivers offer the queries and tick with a period of zero.
         info.timestamps &= queue.get_timestamp_period() > 0.0;
         let inner = Inner {
+            waiter: Waiter::default(),
             device,
             queue,
             owner: Owner::new(),
