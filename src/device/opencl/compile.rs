@@ -75,7 +75,7 @@ pub(super) fn compile_unasked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
         Some(program) => program,
         None => {
             // Not under the lock: other threads may compile other kernels meanwhile.
-            let program = Arc::new(build(inner, source)?);
+            let program = Arc::new(build(inner, source, &entry)?);
             lock(&inner.programs).entry(source.text.clone()).or_insert(program).clone()
         }
     };
@@ -90,8 +90,9 @@ pub(super) fn compile_unasked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
     Ok(RawPipeline { program, entry: entry.into(), device: Arc::clone(inner) })
 }
 
-/// The program of `source`: from the disk if the driver takes what it gave there, else compiled.
-fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
+/// The program of `source`: from the disk if the driver takes what it gave there and it has the kernel,
+/// else compiled.
+fn build(inner: &Inner, source: &KernelSource, entry: &CStr) -> Result<Owned<Program>> {
     let Some(disk) = lock(&inner.cache).clone() else {
         return build_anew(inner, source);
     };
@@ -99,7 +100,9 @@ fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     let options = OPTIONS.to_string_lossy();
     let key = CacheKey::of(&[info.api, &info.name, &info.driver, &options, &source.text]);
     if let Some(binary) = disk.get(key) {
-        match build_binary(inner, &binary) {
+        let kept = build_binary(inner, &binary)
+            .and_then(|program| check("clCreateKernel", new_kernel(&program, entry)).map(|_| program));
+        match kept {
             Ok(program) => return Ok(program),
             Err(error) => tracing::warn!("kernel {}: the kept binary is refused: {error}", source.label),
         }
@@ -130,11 +133,9 @@ fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
 /// Whether the driver takes kernels for warp groups; it is asked only where the device may have them.
 pub(super) fn takes_warp_groups(inner: &Inner, local_memory: u32) -> bool {
     let question = retarget::question(local_memory);
-    let built = build(inner, &question).and_then(|program| {
-        let kernel = cl3::kernel::create_kernel(program.raw(), c"takes_warp_groups");
-        // SAFETY: the call made the kernel, and this is its only reference.
-        check("clCreateKernel", kernel).map(|raw| unsafe { Owned::<Kernel>::new(raw) })
-    });
+    let entry = c"takes_warp_groups";
+    let built = build(inner, &question, entry)
+        .and_then(|program| check("clCreateKernel", new_kernel(&program, entry)));
     match built {
         Ok(_) => true,
         Err(error) => {
