@@ -186,6 +186,31 @@ fn a_product_refuses_what_does_not_fit() {
     assert!(text(context.gemm(&matrix(2, 3), &matrix(3, 2), None, &packed)).contains("lda"));
 }
 
+#[test]
+fn an_operand_that_was_never_written_is_zero() {
+    for context in contexts() {
+        for memory in [Memory::Device, Memory::HostVisible] {
+            for round in 0..3 {
+                let op = GemmOp::new(64, 64, 64, 1, &Gemm::default(), false, false, Precision::F32);
+                let options = ProductOptions { memory, ..Default::default() };
+                let product = match MatrixProduct::new(&context, op.expect("extents"), None, None, options) {
+                    Ok(product) => product,
+                    Err(error @ diptych::Error::Unsupported { .. }) if memory == Memory::HostVisible => {
+                        println!("{}: {error}", context.info());
+                        break;
+                    }
+                    Err(error) => panic!("{}: {error}", context.info()),
+                };
+                for operand in [Operand::A, Operand::B, Operand::C] {
+                    let zeros = product.read(operand, |data| data.iter().all(|value| value.to_bits() == 0));
+                    assert!(zeros.expect("a read"), "{} {memory:?} round {round}", context.info());
+                    product.write(operand, |data| data.fill(f32::NAN)).expect("for the next round to find");
+                }
+            }
+        }
+    }
+}
+
 /// The product of `k` terms in ones and twos: two kernels at least for different `k`.
 fn product_of(context: &Context, k: usize) -> f32 {
     let op = GemmOp::new(5, 6, k, 1, &Gemm::default(), false, false, Precision::F32).expect("extents");

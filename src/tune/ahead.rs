@@ -4,7 +4,7 @@
 //! are compiled side by side ahead of need, and while the tuner waits for one the device is kept
 //! busy: an idle GPU lowers its clock.
 
-use crate::device::{Device, Pipeline};
+use crate::device::{Device, Pipeline, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::ops::Choice;
@@ -64,7 +64,7 @@ impl Ahead {
         let name = format!("compiling {choice}");
         let work = move || {
             // Nobody may be waiting any more: the kernel then stays in the device's cache.
-            let _ = send.send(device.compile(&source));
+            let _ = send.send(compile_planned(&*device, &source));
         };
         let spawned = std::thread::Builder::new().name(name).spawn(work);
         let thread = spawned.map_err(|error| Error::Internal(format!("no thread to compile on: {error}")))?;

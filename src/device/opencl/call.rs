@@ -205,6 +205,25 @@ impl Lane<'_> {
         })
     }
 
+    /// Enqueues the filling of the first `bytes` bytes of `memory`, whole words, with zeros.
+    pub(super) fn clear(self, memory: &Owned<Memory>, bytes: usize) -> Result<()> {
+        let zero = 0u32;
+        self.enqueue("clEnqueueFillBuffer", Want::Nothing, |runtime, queue, event| {
+            runtime.clEnqueueFillBuffer(
+                queue,
+                memory.raw(),
+                ptr::from_ref(&zero).cast(),
+                size_of_val(&zero),
+                0,
+                bytes,
+                0,
+                ptr::null(),
+                event,
+            )
+        })
+        .map(|_| ())
+    }
+
     /// Enqueues a copy of `bytes` bytes from a place in a buffer to one in another.
     pub(super) fn copy(
         self,

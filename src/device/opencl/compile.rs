@@ -49,6 +49,15 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
     Ok(unsafe { Owned::new(raw) })
 }
 
+/// Refuses text that may be anybody's, unless it can be made to stay within its buffers.
+pub(super) fn compile_checked(source: &KernelSource) -> Result<crate::device::Pipeline> {
+    let reason = match source.dialect {
+        Dialect::OpenClC => "nothing keeps its pointers within its buffers: see `compile_unchecked`",
+        Dialect::Wgsl => "OpenCL takes kernels in OpenCL C",
+    };
+    Err(Error::unsupported(format!("kernel {} in {} with checks", source.label, source.dialect), reason))
+}
+
 /// Compiles `source`, or takes the program compiled from the same text before, and holds the
 /// kernel against the interface and the work-group of `source`. A driver that is only believed to
 /// compute with halves shows it first.

@@ -20,8 +20,8 @@
 //! queues of their own, to overlap with the work on another run. Every call that enqueues more than one command holds a lock, so that threads which
 //! share a device do not mix their commands.
 //!
-//! Kernel text is trusted: OpenCL C has pointers, and nothing here or in a driver keeps a kernel
-//! within the buffers it is given.
+//! OpenCL C has pointers, and nothing here or in a driver keeps a kernel within the buffers it is
+//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own.
 
 mod arguments;
 mod awaited;
@@ -316,6 +316,10 @@ impl Device for OpenClDevice {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
+        compile::compile_checked(source)
+    }
+
+    unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
         Ok(Pipeline {
             raw: handle::RawPipeline::OpenCl(compile::compile(&self.inner, source)?),
             label: source.label.clone(),
