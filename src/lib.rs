@@ -39,8 +39,8 @@ mod session;
 mod shape;
 mod tuner;
 
-pub use context::{Backend, Context, ContextInfo, DeviceListing, devices};
-pub use device::{DeviceInfo, Memory};
+pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
+pub use device::{DeviceInfo, Memory, PciAddress};
 pub use dtype::{DType, Precision};
 pub use emit::{Activation, Bits, Dialect, Epilogue};
 pub use error::{Error, Result};

@@ -78,17 +78,6 @@ impl CacheKey {
 }
 
 impl KernelCache {
-    /// The kernels in the default directory; none where the platform has no such place.
-    pub(crate) fn standard() -> Option<Self> {
-        match default_dir() {
-            Ok(directory) => Some(Self::within(&directory)),
-            Err(error) => {
-                tracing::debug!("compiled kernels are not kept: {error}");
-                None
-            }
-        }
-    }
-
     /// The kernels in `directory`, which need not be there yet.
     pub(crate) fn within(directory: &Path) -> Self {
         KernelCache { folder: directory.join(FOLDER), bound: BOUND }

@@ -1,6 +1,7 @@
 //! Talks to drivers. Knows kernel sources and buffers; knows no op.
 
 pub(crate) mod cache;
+pub(crate) mod choice;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod copy;
 pub mod family;
@@ -15,10 +16,12 @@ pub mod opencl;
 pub mod wgpu;
 
 mod handle;
+pub(crate) mod options;
 mod planned;
 
 pub(crate) use planned::compile_planned;
 
+pub use choice::PciAddress;
 pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};
 
 use crate::dtype::DType;
@@ -43,6 +46,8 @@ pub struct DeviceInfo {
     pub name: String,
     /// The driver's name and version.
     pub driver: String,
+    /// Where it sits on the PCI bus, if it does and the driver tells.
+    pub pci: Option<PciAddress>,
     /// What it allows, and its family.
     pub limits: Limits,
     /// Whether it is a driver that runs kernels on the CPU.

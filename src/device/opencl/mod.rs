@@ -46,7 +46,9 @@ pub(crate) use record::RawRecording;
 pub use opencl3;
 
 use crate::device::cache::KernelCache;
+use crate::device::choice::DeviceChoice;
 use crate::device::family::{self, Facts};
+use crate::device::options::{DeviceOptions, environment};
 use crate::device::waiter::Waiter;
 use crate::device::{
     Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle, lock,
@@ -122,13 +124,24 @@ impl OpenClDevice {
     /// [`Error::OpenClLibrary`] without an OpenCL library, [`Error::NoDevice`] with a line for
     /// each device that was passed over.
     pub fn open(filter: Option<&str>) -> Result<Self> {
-        let choice = std::env::var(CHOICE).ok().filter(|choice| !choice.is_empty());
-        let (device, info) = query::best(filter.or(choice.as_deref()))?;
+        let named = filter.map(|name| DeviceChoice::Name(name.to_owned()));
+        let choice = named.or_else(Self::choice_of_environment).unwrap_or_default();
+        Self::open_with(&choice, &DeviceOptions::from_environment())
+    }
+
+    /// The device that `DIPTYCH_OPENCL_DEVICE` names.
+    pub(crate) fn choice_of_environment() -> Option<DeviceChoice> {
+        environment(CHOICE).map(DeviceChoice::Name)
+    }
+
+    /// Opens the best of the devices that are wanted.
+    pub(crate) fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
+        let (device, info) = query::best(choice, options)?;
         let raw = cl3::context::create_context(&[device.id()], std::ptr::null(), None, std::ptr::null_mut());
         // SAFETY: the call made the context, and this is its only reference.
         let context = unsafe { Owned::new(check("clCreateContext", raw)?) };
         let queue = new_queue(&context, device.id(), 0)?;
-        Self::assemble(device, info, context, queue, true)
+        Self::assemble(device, info, context, queue, true, options)
     }
 
     /// Every device that [`OpenClDevice::open`] could open, the best first.
@@ -136,7 +149,10 @@ impl OpenClDevice {
     /// # Errors
     /// [`Error::OpenClLibrary`] without an OpenCL library, or if the library fails.
     pub fn list() -> Result<Vec<DeviceInfo>> {
-        Ok(query::devices()?.into_iter().filter_map(|found| found.info.ok()).collect())
+        Ok(query::devices(&DeviceOptions::from_environment())?
+            .into_iter()
+            .filter_map(|found| found.info.ok())
+            .collect())
     }
 
     /// The path or name that the OpenCL library was found under.
@@ -144,7 +160,7 @@ impl OpenClDevice {
     /// # Errors
     /// [`Error::OpenClLibrary`] with everything that was tried.
     pub fn library() -> Result<&'static str> {
-        Ok(loader::load()?.path)
+        Ok(loader::load(DeviceOptions::from_environment().opencl_library.as_deref())?.path)
     }
 
     /// A device on an application's own context and queue.
@@ -162,8 +178,18 @@ impl OpenClDevice {
         device: &opencl3::device::Device,
         queue: &opencl3::command_queue::CommandQueue,
     ) -> Result<Self> {
+        Self::from_opencl_with(context, device, queue, &DeviceOptions::from_environment())
+    }
+
+    /// [`OpenClDevice::from_opencl`] with these options.
+    pub(crate) fn from_opencl_with(
+        context: &opencl3::context::Context,
+        device: &opencl3::device::Device,
+        queue: &opencl3::command_queue::CommandQueue,
+        options: &DeviceOptions,
+    ) -> Result<Self> {
         // The application has loaded the library already, through the same crate.
-        loader::load()?;
+        loader::load(options.opencl_library.as_deref())?;
         let ask = |what| {
             check("clGetCommandQueueInfo", cl3::command_queue::get_command_queue_data(queue.get(), what))
         };
@@ -187,7 +213,7 @@ impl OpenClDevice {
                 "a queue that runs its commands in order",
             ));
         }
-        let info = query::describe(device)?;
+        let info = query::describe(device, options)?;
         // SAFETY: the application's handle is live during this call; the reference that is taken
         // here is given back by `Owned`. Test: `an_application_keeps_its_own_queue`.
         let context = unsafe {
@@ -199,7 +225,7 @@ impl OpenClDevice {
             check("clRetainCommandQueue", cl3::command_queue::retain_command_queue(queue.get()))?;
             Owned::new(queue.get())
         };
-        Self::assemble(*device, info, context, queue, false)
+        Self::assemble(*device, info, context, queue, false, options)
     }
 
     fn assemble(
@@ -208,11 +234,12 @@ impl OpenClDevice {
         context: Owned<Context>,
         queue: Owned<Queue>,
         own_queue: bool,
+        options: &DeviceOptions,
     ) -> Result<Self> {
-        let runtime = loader::load()?.runtime;
+        let runtime = loader::load(None)?.runtime;
         let mut inner = Inner {
             waiter: Waiter::default(),
-            command_buffers: command_buffer::Functions::of(runtime, &id),
+            command_buffers: command_buffer::Functions::of(runtime, &id, options),
             facts: family::facts(info.limits.family, &info.name),
             info,
             runtime,
@@ -220,9 +247,9 @@ impl OpenClDevice {
             order: Order::default(),
             programs: Mutex::default(),
             halves: std::sync::OnceLock::new(),
-            cache: Mutex::new(KernelCache::standard()),
+            cache: Mutex::new(options.kernel_cache()),
             timing: Mutex::default(),
-            staging: staging::Staging::of(&id, own_queue),
+            staging: staging::Staging::of(&id, own_queue, options),
             id,
             queue,
             own_queue,
