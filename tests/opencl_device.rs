@@ -333,6 +333,10 @@ fn dispatches_that_do_not_fit_are_refused() {
     println!("{}", change(&|dispatch| dispatch.params = vec![Scalar::F32(1.0), Scalar::U32(1)]));
     let odd = change(&|dispatch| dispatch.resources[0] = src.slice(4, 16).unwrap().into());
     assert!(odd.contains("offset 4") && odd.contains("multiple of"), "{odd}");
+    let tiny = change(&|dispatch| dispatch.resources[0] = src.slice(0, 2).unwrap().into());
+    assert!(tiny.contains("src has 2 bytes, one element has 4"), "{tiny}");
+    let aliased = change(&|dispatch| dispatch.resources[0] = (&dst).into());
+    assert!(aliased.contains("src and dst overlap in one buffer, and one of them is written"), "{aliased}");
 
     let other = OpenClDevice::open(None).unwrap();
     assert!(other.record(std::slice::from_ref(&dispatch)).is_err());

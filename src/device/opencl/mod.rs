@@ -348,7 +348,7 @@ impl Device for OpenClDevice {
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
         Ok(Pipeline {
-            raw: handle::RawPipeline::OpenCl(compile::compile(&self.inner, source)?),
+            raw: handle::RawPipeline::OpenCl(compile::compile(&self.inner, source, &[])?),
             label: source.label.clone(),
             interface: source.interface.clone(),
             work_group: source.work_group,
