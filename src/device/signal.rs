@@ -1,9 +1,8 @@
 //! What a callback or a waiting thread tells a caller that blocks or awaits.
 
 use super::lock;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::task::Waker;
-use std::time::Duration;
 
 /// Set once, by any thread.
 #[derive(Debug, Default)]
@@ -33,6 +32,7 @@ impl Signal {
     }
 
     /// The result, if it is there.
+    #[cfg(any(feature = "wgpu", test))]
     pub(super) fn get(&self) -> Option<Result<(), String>> {
         lock(&self.state).result.clone()
     }
@@ -48,12 +48,12 @@ impl Signal {
 
     /// As [`Signal::get`], after waiting for at most `patience`.
     #[cfg(feature = "wgpu")]
-    pub(super) fn get_within(&self, patience: Duration) -> Option<Result<(), String>> {
+    pub(super) fn get_within(&self, patience: std::time::Duration) -> Option<Result<(), String>> {
         let state = lock(&self.state);
         let (state, _) = self
             .changed
             .wait_timeout_while(state, patience, |state| state.result.is_none())
-            .unwrap_or_else(PoisonError::into_inner);
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         state.result.clone()
     }
 }
