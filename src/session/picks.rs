@@ -3,7 +3,7 @@
 
 use super::units::Unit;
 use super::{Picking, SessionOptions};
-use crate::device::{Device, Dispatch, Memory, Resource};
+use crate::device::{Device, Dispatch, Memory, Resource, compile_planned};
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeOp};
@@ -251,7 +251,7 @@ pub(super) fn change_times(device: &dyn Device, shape: Shape, precision: Precisi
         let op = ConvertOp::new(shape, from, to, precision)?;
         let launch = op.plan(&untuned(&op, WorkGroup::Table, limits)?, limits)?;
         let recording = device.record(&[Dispatch {
-            pipeline: device.compile(&launch.spec.render(limits.dialect)?)?,
+            pipeline: compile_planned(device, &launch.spec.render(limits.dialect)?)?,
             resources: resources.map(Resource::clone).to_vec(),
             groups: launch.groups(),
             params: launch.params,
