@@ -207,9 +207,12 @@ fn throwaway_dump() {
     for precision in [Precision::F32, Precision::F16Storage, Precision::F16] {
         let mut seen = BTreeSet::new();
         walk(Dialect::OpenClC, precision, |entry, op, choice| {
-            if !seen.insert((entry.name, choice.variant, choice.layout.to_string())) { return; }
+            if !seen.insert((entry.name, choice.variant, choice.layout.to_string())) {
+                return;
+            }
             let name = format!("{}_{}_{}_{precision}.cl", entry.name, choice.variant, choice.layout);
-            std::fs::write(format!("/tmp/printed/{name}"), render(op, &choice, Dialect::OpenClC).text).unwrap();
+            std::fs::write(format!("/tmp/printed/{name}"), render(op, &choice, Dialect::OpenClC).text)
+                .unwrap();
         });
     }
 }
