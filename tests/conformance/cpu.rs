@@ -14,7 +14,7 @@ const CANARY: u32 = 0x7fc1_7fc1;
 
 /// The destination, in the order of the oracle's answer; `None` for an op that the CPU backend has
 /// no kernel for.
-fn run(problem: &Problem, operands: &Operands) -> Result<Option<Vec<f32>>, String> {
+pub(crate) fn run(problem: &Problem, operands: &Operands) -> Result<Option<Vec<f32>>, String> {
     let get = |operand| operands.get(&operand).map(Vec::as_slice);
     let need = |operand| get(operand).expect("an operand of the op");
     let (bias, slope, residual) = (get(Operand::Bias), get(Operand::Slope), get(Operand::Residual));
