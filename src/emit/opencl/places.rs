@@ -3,7 +3,10 @@
 use super::expressions::{Body, Text};
 use super::types;
 use super::{Outcome, refuse};
-use naga::{AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type, TypeInner};
+use naga::{
+    AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type, TypeInner,
+    VectorSize,
+};
 use std::borrow::Cow;
 
 /// The names of a vector's lanes.
@@ -94,9 +97,21 @@ impl<'a> Body<'_, 'a> {
                 let place = self.place(base)?;
                 Ok(Text::atom(format!("{}.c[{index}]", place.wrap(0))))
             }
-            TypeInner::Vector { scalar, .. } => {
+            TypeInner::Vector { size, scalar } => {
                 let lane = if scalar.kind == ScalarKind::Bool { "int" } else { types::scalar(scalar)? };
                 let space = self.qualifier(base)?;
+                // One index into the scalars under an array's vectors: compilers add two of them later.
+                if let Expression::Access { base: array, index: of_vector } = self.function.expressions[base]
+                    && let Expression::GlobalVariable(handle) = self.function.expressions[array]
+                    && let Some(known) = self.m.globals.get(&handle)
+                    && known.plain
+                {
+                    let (name, lanes) = (known.name.clone(), if size == VectorSize::Bi { 2 } else { 4 });
+                    let vector = self.index(of_vector, array)?;
+                    return Ok(Text::atom(format!(
+                        "(({space}{lane}*){name})[{lanes}u * ({vector}) + {index}]"
+                    )));
+                }
                 let place = self.place(base)?;
                 Ok(Text::atom(format!("(({space}{lane}*)&{})[{index}]", place.wrap(0))))
             }
@@ -195,7 +210,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The address space of a pointer as it stands before the type, with `const` where it is only read.
-    fn qualifier(&self, pointer: Handle<Expression>) -> Outcome<&'static str> {
+    pub(super) fn qualifier(&self, pointer: Handle<Expression>) -> Outcome<&'static str> {
         let space = match *self.inner(pointer) {
             TypeInner::Pointer { space, .. } | TypeInner::ValuePointer { space, .. } => space,
             _ => return refuse(None, "a lane of what is not a place"),

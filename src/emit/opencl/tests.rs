@@ -105,7 +105,7 @@ fn checks_clamp_indices_and_guard_divisions() {
         "byte < sizeof(staged)",
         "staged[min(gid.x, 31u)] = wgsl_divide_uint(gid.y, count);",
         "dst[min(gid.x + 1u, dst_length - 1u)] =",
-        "((__global const float*)&src[min(staged[31u], src_length - 1u)])[min(gid.y, 3u)]",
+        "((__global const float*)src)[4u * (min(staged[31u], src_length - 1u)) + min(gid.y, 3u)]",
     ] {
         assert!(text.contains(wanted), "{wanted}\n{text}");
     }
@@ -178,7 +178,13 @@ fn what_cannot_be_said_is_refused_with_its_line() {
             6,
             "run-time length",
         ),
-        ("@group(0) @binding(3) var<uniform> of: vec4<f32>;", "dst[0] = of;", UNCHECKED, 5, "uniform of"),
+        (
+            "@group(0) @binding(3) var<uniform> tint: vec4<f32>;",
+            "dst[0] = tint;",
+            UNCHECKED,
+            5,
+            "uniform tint",
+        ),
         ("var<workgroup> a: atomic<u32>;", "if (gid.x > 9u) { discard_it(); }", UNCHECKED, 0, "discard_it"),
     ] {
         let text = kernel(items, body);
