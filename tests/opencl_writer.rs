@@ -418,10 +418,10 @@ fn floats_are_computed_as_wgsl_says() {
         "quantizeToF16(select(x, 0.0, abs(x) < 1e-4 || abs(x) > 60000.0))",
         "quantizeToF16(clamp(vec2<f32>(x, y), vec2<f32>(0.001), vec2<f32>(9.0))).y",
         "unpack2x16float(pack2x16float(clamp(vec2<f32>(x, y), vec2<f32>(0.001), vec2<f32>(60000.0)))).y",
-        "bitcast<f32>(pack4x8snorm(vec4<f32>(x, y, z, w) * 0.77))",
-        "bitcast<f32>(pack4x8unorm(vec4<f32>(x, y, z, w) * 0.77))",
-        "bitcast<f32>(pack2x16snorm(vec2<f32>(x, y) * 0.77))",
-        "bitcast<f32>(pack2x16unorm(vec2<f32>(x, y) * 0.77))",
+        "bitcast<f32>(pack4x8snorm(vec4<f32>(floor(x), floor(y) * 2.0, -0.25, 2.0)))",
+        "bitcast<f32>(pack4x8unorm(vec4<f32>(floor(x) * 0.2, floor(y) * 0.4, 0.4, 2.0)))",
+        "bitcast<f32>(pack2x16snorm(vec2<f32>(floor(x) / 7.0, 1.0)))",
+        "bitcast<f32>(pack2x16unorm(vec2<f32>(floor(x) * 0.2, 0.4)))",
         "vec4<f32>(x, y, z, w)[u32(abs(x)) % 4u]",
         "(vec3<f32>(x, y, z) * 2.0 - 1.0).y",
         "(2.0 * vec3<f32>(x, y, z)).zyx.x",
@@ -670,6 +670,8 @@ fn neighbour(at: u32) -> u32 { return shared_values[(at + 1u) % 64u]; }",
     shared_values[lid] = ua % 1000u;
     grid[lid / 8u][lid % 8u] = vec2<u32>(lid, ub);
     if (lid == 17u) { chosen = uc; }
+    if (lid == 3u) { atomicStore(&total, 0u); atomicStore(&largest, -5); }
+    workgroupBarrier();
     atomicAdd(&total, ua % 7u);
     atomicMax(&largest, a);
     workgroupBarrier();
@@ -693,7 +695,7 @@ fn neighbour(at: u32) -> u32 { return shared_values[(at + 1u) % 64u]; }",
 var<workgroup> turns: atomic<u32>;
 var<workgroup> bits: atomic<u32>;",
         "
-    if (lid == 0u) { atomicStore(&turns, 5u); }
+    if (lid == 0u) { atomicStore(&turns, 5u); atomicStore(&bits, 0u); }
     workgroupBarrier();
     if (lid == 3u) {
         let missed = atomicCompareExchangeWeak(&turns, 4u, 9u);

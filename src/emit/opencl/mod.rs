@@ -95,7 +95,9 @@ pub(crate) fn print_module(
     // Halves that are only loaded and stored need no arithmetic, which some drivers offer by a prelude.
     let stored = module::print(module, info, entry, Options { halves: false, ..options });
     let printed = match stored {
-        Err(_) if options.halves && uses_halves(module) => module::print(module, info, entry, options),
+        Err(_) if options.halves && wgsl.contains("enable f16") => {
+            module::print(module, info, entry, options)
+        }
         stored => stored,
     };
     printed.map_err(|refusal| Error::Compile {
@@ -104,10 +106,6 @@ pub(crate) fn print_module(
         log: refusal.say(wgsl),
         source_text: numbered(wgsl),
     })
-}
-
-fn uses_halves(module: &naga::Module) -> bool {
-    module.types.iter().any(|(_, ty)| ty.inner.scalar_width() == Some(2))
 }
 
 /// OpenCL C of a kernel of this crate's own.
