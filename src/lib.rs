@@ -26,6 +26,7 @@ pub mod pick;
 pub mod tune;
 
 mod context;
+mod dims;
 mod dtype;
 mod eager;
 mod error;
@@ -33,7 +34,8 @@ mod graph;
 mod host;
 mod layout;
 mod limits;
-mod plan;
+mod lower;
+mod options;
 mod product;
 mod session;
 mod shape;
@@ -41,10 +43,11 @@ mod tuner;
 
 pub use context::{Backend, Context, ContextInfo, DeviceListing, devices};
 pub use device::{DeviceInfo, Memory};
+pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
 pub use emit::{Activation, Bits, Dialect, Epilogue};
 pub use error::{Error, Result};
-pub use graph::{Extras, Graph, Node, NodeOp, Right, Value};
+pub use graph::{Extras, Graph, Node, Right, TensorType, Value};
 pub use host::HostTensor;
 pub use layout::Layout;
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
@@ -55,13 +58,13 @@ pub use ops::conv2d::Conv2d;
 pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;
+pub use options::{Fusing, Picking, SessionOptions, Tuning};
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{
-    Fusing, NodeTime, Picking, Port, Profile, Session, SessionOptions, StageTimes, Stream, Tuning,
-};
+pub use session::{NodeTime, Port, Profile, Session, StageTimes, Stream};
 pub use shape::{Axis, Padding, Shape, Window};
+pub use tune::db::SharedDatabase;
 pub use tune::work_group::WorkGroup;
-pub use tuner::{Comparison, ProblemReport, Report, SharedDatabase, Tuner, TunerProgress};
+pub use tuner::{Comparison, ProblemReport, Report, Tuner, TunerProgress};
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "tflite"))]

@@ -1,8 +1,9 @@
 //! What `conv2d`, `depthwise` and `pointwise` share: a window over a feature map.
 
 use crate::dtype::Precision;
-use crate::emit::Epilogue;
+use crate::emit::{Epilogue, Operand};
 use crate::error::{Error, Result};
+use crate::ops::operator::Arguments;
 use crate::shape::{Axis, Padding, Shape};
 
 /// A convolution of concrete shapes.
@@ -132,4 +133,22 @@ impl Convolution {
             .checked_sub(self.before[axis])
             .filter(|&position| position < extent)
     }
+}
+
+/// The input and the weights of a node that is a convolution; both have rank 4.
+pub(super) fn maps(op: &'static str, arguments: Arguments<'_>) -> Result<[Shape; 2]> {
+    let map = |operand| {
+        let dims = arguments.need(op, operand)?;
+        if dims.rank() == 4 {
+            return Ok(dims.shape());
+        }
+        let name = operand.name();
+        Err(Error::shape(op, format!("{name} of rank {} ({dims})", dims.rank()), format!("{name} of rank 4")))
+    };
+    Ok([map(Operand::Src)?, map(Operand::Weights)?])
+}
+
+/// Whether a node that is a convolution has a bias, and a residual.
+pub(super) fn extras(arguments: Arguments<'_>) -> [bool; 2] {
+    [Operand::Bias, Operand::Residual].map(|operand| arguments.has(operand))
 }

@@ -11,6 +11,7 @@
 //! infinity or NaN in one is not seen in another.
 
 mod grouped;
+mod operator;
 mod oracle;
 mod plan;
 mod winograd;

@@ -10,6 +10,7 @@
 //! `M` is the channel multiplier. Zeros lie outside the input.
 
 mod local;
+mod operator;
 mod oracle;
 mod plan;
 

@@ -13,6 +13,7 @@
 
 mod estimate;
 mod matrix;
+mod operator;
 mod oracle;
 mod plan;
 mod subgroup;

@@ -7,6 +7,7 @@
 //! | `bias`, `slope` | `oc` | |
 //! | `y`, `r` | `n h w oc` | C4 on the device |
 
+mod operator;
 mod oracle;
 mod plan;
 

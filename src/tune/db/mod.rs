@@ -35,6 +35,7 @@
 //! choice) keeps its newest row, rows of older tuner versions go, then lines that this version
 //! cannot read, then whole (device, problem) groups, the longest untouched first.
 
+mod choose;
 mod compact;
 mod file;
 mod load;
@@ -45,6 +46,8 @@ mod share;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use choose::choose;
+pub use choose::{Chosen, SharedDatabase};
 pub use load::LoadReport;
 pub use lookup::{Found, NEAR, Source};
 pub use relatives::Relative;
