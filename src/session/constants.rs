@@ -4,16 +4,16 @@ use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::host::HostTensor;
-use crate::ops::Choice;
-use crate::tune::Problem;
+use crate::ops::{Choice, Op};
 use half::f16;
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// A constant operand of a node, as the graph has it, and the kernel that it is packed for.
 #[derive(Debug)]
 pub(super) struct Constant {
     pub(super) node: String,
-    pub(super) problem: Problem,
+    pub(super) problem: Arc<dyn Op>,
     pub(super) choice: Choice,
     pub(super) operand: Operand,
     pub(super) tensor: HostTensor,
@@ -24,7 +24,7 @@ pub(super) struct Constant {
 impl Constant {
     /// Its elements in the order in which the kernel reads them.
     fn packed(&self) -> Result<Vec<f32>> {
-        let packed = self.problem.op().pack(&self.choice, self.operand, &self.tensor.to_nhwc());
+        let packed = self.problem.pack(&self.choice, self.operand, &self.tensor.to_nhwc());
         packed.map_err(|error| error.at_node(&self.node))
     }
 
@@ -91,7 +91,7 @@ mod tests {
         let options = Pointwise::default();
         let op = PointwiseOp::new(input, weights, &options, true, false, Precision::F32).expect("shapes");
         let choice = untuned(&op, WorkGroup::Table, &Limits::webgpu()).expect("a kernel");
-        Constant { node: "node".to_owned(), problem: Problem::Pointwise(op), choice, operand, tensor, dtype }
+        Constant { node: "node".to_owned(), problem: Arc::new(op), choice, operand, tensor, dtype }
     }
 
     #[test]

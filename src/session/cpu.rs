@@ -6,26 +6,18 @@ use super::offload::{Running, offload};
 use super::picks::on_cpu;
 use super::profile::{NodeTime, Profile};
 use super::units::{Unit, units};
-use crate::cpu::{
-    Conv2dKernel, DepthwiseKernel, GemmKernel, PointwiseKernel, SeparableConstants, SeparableKernel,
-};
+use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
+use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Problem, Value};
+use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
+use crate::ops::{Operands, Role};
 use crate::plan::{Lifetime, plan};
+use crate::tuner::problem_of;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-#[derive(Debug)]
-enum Kernel {
-    Conv2d(Conv2dKernel),
-    Depthwise(DepthwiseKernel),
-    Pointwise(PointwiseKernel),
-    Separable(Box<SeparableKernel>),
-    Gemm(GemmKernel),
-}
 
 /// Where a value lies during a run.
 #[derive(Debug, Clone, Copy)]
@@ -34,19 +26,23 @@ enum Place {
     Buffer { buffer: usize, elements: usize },
 }
 
+/// Where an operand lies: a value, or a constant that is read as it is.
+#[derive(Debug)]
+enum Input {
+    Value(Place),
+    Constant(HostTensor),
+}
+
 #[derive(Debug)]
 struct Step {
     name: String,
+    op: &'static str,
     /// Why its kernel.
     source: String,
-    kernel: Kernel,
+    kernel: Box<dyn CpuKernel>,
     flops: u64,
-    input: Place,
-    /// The right operand of a matrix product, if it is a value.
-    right: Option<Place>,
-    /// The right operand of a matrix product, if it is a constant.
-    constant: Option<HostTensor>,
-    residual: Option<Place>,
+    inputs: Vec<(Operand, Input)>,
+    output: Operand,
     buffer: usize,
     elements: usize,
 }
@@ -64,29 +60,57 @@ struct Network {
 #[derive(Debug)]
 pub(super) struct CpuSession(Arc<Network>);
 
-fn elements(tensor: &Option<HostTensor>) -> Option<Cow<'_, [f32]>> {
-    tensor.as_ref().map(HostTensor::to_nhwc)
+/// A constant of `unit`.
+fn constant<'a>(unit: &Unit<'a>, operand: Operand) -> Option<&'a HostTensor> {
+    let (node, first) = (unit.node, unit.first());
+    match operand {
+        Operand::Weights | Operand::B => node.weights.as_ref(),
+        Operand::Bias => node.extras.bias.as_ref(),
+        Operand::Slope => node.extras.slope.as_ref(),
+        Operand::Window => first.weights.as_ref(),
+        Operand::WindowBias => first.extras.bias.as_ref(),
+        _ => None,
+    }
 }
 
-fn kernel(graph: &Graph, unit: &Unit<'_>) -> Result<(Kernel, u64)> {
-    let (problem, node, first) = (unit.problem(graph, Precision::F32)?, unit.node, unit.first());
-    let (bias, slope) = (elements(&node.extras.bias), elements(&node.extras.slope));
-    let (bias, slope) = (bias.as_deref(), slope.as_deref());
-    let weights = elements(&node.weights).unwrap_or_default();
-    let kernel = match &problem {
-        Problem::Conv2d(op) => Kernel::Conv2d(Conv2dKernel::new(op, &weights, bias, slope)?),
-        Problem::Depthwise(op) => Kernel::Depthwise(DepthwiseKernel::new(op, &weights, bias, slope)?),
-        Problem::Pointwise(op) => Kernel::Pointwise(PointwiseKernel::new(op, &weights, bias, slope)?),
-        Problem::Separable(op) => {
-            let window = elements(&first.weights).unwrap_or_default();
-            let window_bias = elements(&first.extras.bias);
-            let (window, window_bias) = (&*window, window_bias.as_deref());
-            let constants = SeparableConstants { window, window_bias, weights: &weights, bias, slope };
-            Kernel::Separable(Box::new(SeparableKernel::new(op, constants)?))
+/// A value that `unit` reads.
+fn value(unit: &Unit<'_>, operand: Operand) -> Option<Value> {
+    match operand {
+        Operand::Src | Operand::A => Some(unit.first().input),
+        Operand::B => unit.node.right,
+        Operand::Residual => unit.node.extras.residual,
+        _ => None,
+    }
+}
+
+fn step(graph: &Graph, unit: &Unit<'_>, place: &dyn Fn(Value) -> Result<Place>) -> Result<Step> {
+    let op = problem_of(&unit.problem(graph, Precision::F32)?);
+    let (mut constants, mut inputs, mut output) = (Operands::new(), Vec::new(), Operand::Dst);
+    for info in op.operands() {
+        let operand = info.operand;
+        match info.role {
+            Role::Constant => {
+                constants.extend(constant(unit, operand).map(|tensor| (operand, tensor.to_nhwc())));
+            }
+            Role::Input => {
+                let value = value(unit, operand).map(place).transpose()?.map(Input::Value);
+                let constant = || constant(unit, operand).cloned().map(Input::Constant);
+                inputs.extend(value.or_else(constant).map(|input| (operand, input)));
+            }
+            Role::Output | Role::Update => output = operand,
         }
-        Problem::Gemm(op) => Kernel::Gemm(GemmKernel::new(op, bias, slope)?),
-    };
-    Ok((kernel, problem.flops()))
+    }
+    Ok(Step {
+        name: unit.name().to_owned(),
+        op: op.name(),
+        source: String::new(),
+        kernel: op.cpu(&constants)?,
+        flops: op.flops(),
+        inputs,
+        output,
+        buffer: 0,
+        elements: graph.shape(unit.node.output())?.elements(),
+    })
 }
 
 /// From the unit that writes a value to the last that reads it; outputs live to the end.
@@ -126,23 +150,10 @@ impl CpuSession {
         };
         let mut steps = Vec::with_capacity(units.len());
         for (index, unit) in units.iter().enumerate() {
-            let (kernel, flops) = kernel(graph, unit).map_err(|error| error.at_node(unit.name()))?;
-            let node = unit.node;
-            steps.push(Step {
-                name: unit.name().to_owned(),
-                source: sources.get(index).cloned().unwrap_or_default(),
-                constant: match &kernel {
-                    Kernel::Gemm(_) => node.weights.clone(),
-                    _ => None,
-                },
-                kernel,
-                flops,
-                input: place(unit.first().input)?,
-                right: node.right.map(place).transpose()?,
-                residual: node.extras.residual.map(place).transpose()?,
-                buffer: planned.place[index],
-                elements: graph.shape(node.output())?.elements(),
-            });
+            let mut step = step(graph, unit, &place).map_err(|error| error.at_node(unit.name()))?;
+            step.source = sources.get(index).cloned().unwrap_or_default();
+            step.buffer = planned.place[index];
+            steps.push(step);
         }
         Ok(CpuSession(Arc::new(Network {
             steps,
@@ -188,13 +199,7 @@ impl CpuSession {
             .steps
             .iter()
             .map(|step| {
-                let op = match step.kernel {
-                    Kernel::Conv2d(_) => "conv2d",
-                    Kernel::Depthwise(_) => "depthwise",
-                    Kernel::Pointwise(_) => "pointwise",
-                    Kernel::Separable(_) => "separable",
-                    Kernel::Gemm(_) => "gemm",
-                };
+                let op = step.op;
                 NodeTime {
                     name: step.name.clone(),
                     op,
@@ -249,22 +254,16 @@ impl Place {
 
 impl Step {
     fn run(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Vec<f32>], dst: &mut [f32]) -> Result<()> {
-        let src = self.input.read(inputs, buffers);
-        let residual = self.residual.map(|place| place.read(inputs, buffers));
-        match &self.kernel {
-            Kernel::Conv2d(kernel) => kernel.run(src, residual, dst),
-            Kernel::Depthwise(kernel) => kernel.run(src, residual, dst),
-            Kernel::Pointwise(kernel) => kernel.run(src, residual, dst),
-            Kernel::Separable(kernel) => kernel.run(src, residual, dst),
-            Kernel::Gemm(kernel) => {
-                let constant = elements(&self.constant);
-                let right = match (&constant, self.right) {
-                    (Some(constant), _) => constant,
-                    (None, Some(place)) => place.read(inputs, buffers),
-                    (None, None) => return Err(Error::Internal("a product without B".to_owned())),
-                };
-                kernel.run(src, right, residual, dst)
-            }
-        }
+        let constants: Vec<Cow<'_, [f32]>> = self
+            .inputs
+            .iter()
+            .map(|(_, input)| match input {
+                Input::Value(place) => Cow::Borrowed(place.read(inputs, buffers)),
+                Input::Constant(tensor) => tensor.to_nhwc(),
+            })
+            .collect();
+        let operands: Vec<(Operand, &[f32])> =
+            self.inputs.iter().zip(&constants).map(|((operand, _), values)| (*operand, &**values)).collect();
+        self.kernel.run(&operands, &mut [(self.output, dst)])
     }
 }

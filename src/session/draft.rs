@@ -12,49 +12,17 @@ use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Problem, Value};
 use crate::host::HostTensor;
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::convert::ConvertOp;
 use crate::ops::{Choice, Launch, Op};
 use crate::plan::Lifetime;
 use crate::shape::Shape;
-use crate::tune;
 use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
 use crate::tuner::problem_of;
 use std::collections::HashMap;
-
-/// How a value is stored on the device. A value may be stored in several ways at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Form {
-    /// NHWC, f32: inputs, outputs, matrices.
-    Rows,
-    /// Slices of four channels, of the session's precision.
-    C4,
-    /// The same in an image (OpenCL).
-    Image,
-}
-
-impl Form {
-    const ALL: [Form; 3] = [Form::C4, Form::Image, Form::Rows];
-
-    fn layout(self) -> Layout {
-        match self {
-            Form::Rows => Layout::Nhwc,
-            Form::C4 => Layout::C4,
-            Form::Image => Layout::Image2d,
-        }
-    }
-
-    /// What a kernel's operands are: a product's rows, or feature maps in the layout of its choice.
-    fn of(problem: &Problem, choice: &Choice) -> Form {
-        match (problem, choice.layout) {
-            (Problem::Gemm(_), _) => Form::Rows,
-            (_, Layout::Image2d) => Form::Image,
-            _ => Form::C4,
-        }
-    }
-}
+use std::sync::Arc;
 
 /// A stored value: an index into [`Draft::stored`].
 pub(super) type Stored = usize;
@@ -250,7 +218,7 @@ impl<'a> Draft<'a> {
         let precision = pick.map_or(self.options.precision, |pick| pick.precision);
         let problem = unit.problem(self.graph, precision)?;
         let tunable = problem_of(&problem);
-        let op = tunable.op();
+        let op = &*tunable;
         if let Some(choice) = self.options.choices.get(unit.name()) {
             op.fits(choice, &self.limits)?;
             return Ok(Chosen { problem, choice: *choice, from: "by hand".to_owned() });
@@ -312,10 +280,10 @@ impl<'a> Draft<'a> {
     fn step(&mut self, unit: &Unit<'_>, dst: Option<Stored>, chosen: Chosen) -> Result<()> {
         let (node, first) = (unit.node, unit.first());
         let Chosen { problem, choice, from } = chosen;
-        let form = Form::of(&problem, &choice);
         let tunable = problem_of(&problem);
-        let op = tunable.op();
+        let op = &*tunable;
         let launch = op.plan(&choice, &self.limits)?;
+        let form = |operand| op.form(operand, &choice).unwrap_or(Form::Rows);
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
         for binding in launch.spec.interface.bindings.clone() {
             let operand = binding.operand;
@@ -324,27 +292,30 @@ impl<'a> Draft<'a> {
                     Error::Internal(format!("node {:?} has no {}", unit.name(), operand.name()))
                 })?;
                 let (node, tensor, dtype) = (unit.name().to_owned(), tensor.clone(), binding.element.dtype());
-                Ok(self.constant(Constant { node, problem: tunable, choice, operand, tensor, dtype }))
+                Ok(self.constant(Constant {
+                    node,
+                    problem: Arc::clone(&tunable),
+                    choice,
+                    operand,
+                    tensor,
+                    dtype,
+                }))
             };
             let source = match operand {
-                // A kernel for inputs of few channels reads NHWC rows.
-                Operand::Src if matches!(binding.element, Element::Scalar(_)) => {
-                    Source::Stored(self.read(first.input, Form::Rows)?)
-                }
-                Operand::Src | Operand::A => Source::Stored(self.read(first.input, form)?),
+                Operand::Src | Operand::A => Source::Stored(self.read(first.input, form(operand))?),
                 Operand::Window => pack(&first.weights)?,
                 Operand::WindowBias => pack(&first.extras.bias)?,
                 Operand::Weights => pack(&node.weights)?,
                 Operand::Bias => pack(&node.extras.bias)?,
                 Operand::Slope => pack(&node.extras.slope)?,
-                Operand::B => self.right(unit, &problem, tunable, &choice, binding.element)?,
+                Operand::B => self.right(unit, &problem, Arc::clone(&tunable), &choice, binding.element)?,
                 Operand::Residual => match node.extras.residual {
-                    Some(residual) => Source::Stored(self.read(residual, form)?),
+                    Some(residual) => Source::Stored(self.read(residual, form(operand))?),
                     None => return Err(Error::Internal("a residual that is not there".to_owned())),
                 },
                 Operand::Dst | Operand::C => Source::Stored(match dst {
                     Some(stored) => stored,
-                    None => self.store(node.output(), form)?,
+                    None => self.store(node.output(), form(operand))?,
                 }),
             };
             sources.push((operand, source));
@@ -359,7 +330,7 @@ impl<'a> Draft<'a> {
         &mut self,
         unit: &Unit<'_>,
         problem: &Problem,
-        tunable: tune::Problem,
+        tunable: Arc<dyn Op>,
         choice: &Choice,
         element: Element,
     ) -> Result<Source> {

@@ -196,7 +196,7 @@ fn shortest(
     let mut shortest = MOST_OF_A_DISPATCH;
     for node in graph.nodes() {
         let problem = problem_of(&graph.problem(node, options.precision)?);
-        let known = recorded(options, device, problem.op(), layout_of(problem.op()), limits);
+        let known = recorded(options, device, &*problem, layout_of(&*problem), limits);
         shortest = known.and_then(|known| known.time).map_or(shortest, |time| time.min(shortest));
     }
     Ok(shortest)

@@ -101,10 +101,10 @@ fn candidates(graph: &Graph, unit: &Unit<'_>, storage: Precision, limits: &Limit
         |precision: &Precision| !alone && *precision != storage && precision.storage() == storage.storage();
     for precision in [storage].into_iter().chain(precisions.into_iter().filter(same)) {
         let problem = problem_of(&unit.problem(graph, precision)?);
-        if problem.op().precision() != precision && precision != storage {
+        if problem.precision() != precision && precision != storage {
             continue;
         }
-        candidates.extend(pick::on_device(problem.op(), problem.op().precision(), limits));
+        candidates.extend(pick::on_device(&*problem, problem.precision(), limits));
     }
     if unit.merged() {
         for candidate in candidates.iter_mut().filter(|one| one.kernel.layout == Layout::Image2d) {
@@ -143,7 +143,7 @@ fn preferred(
         _ => picked.winner.precision,
     };
     let problem = problem_of(&unit.problem(graph, precision)?);
-    let (op, layout) = (problem.op(), maps(unit, &picked.winner));
+    let (op, layout) = (&*problem, maps(unit, &picked.winner));
     let wanted = |variant: &str| variant == picked.winner.variant;
     let known = recorded(options, device, op, layout, limits).filter(|known| wanted(known.choice.variant));
     let choice = match known {
@@ -169,7 +169,7 @@ fn measured(
     let mut found = Vec::with_capacity(units.len());
     for unit in units {
         let problem = problem_of(&unit.problem(graph, options.precision)?);
-        let op = problem.op();
+        let op = &*problem;
         let in_layout = |layout: Layout| {
             let no_images = unit.merged() || matches!(unit.node.op(), NodeOp::Gemm(_));
             if layout == Layout::Image2d && no_images {
@@ -286,7 +286,7 @@ pub(super) fn on_cpu(graph: &Graph, options: &SessionOptions, units: &[Unit<'_>]
         Picking::Rule => Ok("the only kernel".to_owned()),
         Picking::Preference(places) => {
             let problem = problem_of(&unit.problem(graph, Precision::F32)?);
-            let candidate = pick::on_cpu(problem.op());
+            let candidate = pick::on_cpu(&*problem);
             let picked =
                 Pick::Preference(places.clone()).pick(unit.name(), Tensors::default(), &[candidate])?;
             let why = picked.ranking.first().map(|(_, verdict)| verdict.to_string()).unwrap_or_default();

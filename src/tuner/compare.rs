@@ -43,7 +43,7 @@ impl Tuner {
     pub fn compare(&mut self, other: &super::SharedDatabase, rounds: usize) -> Result<Vec<Comparison>> {
         let mut found = Vec::new();
         while let Some(job) = self.jobs.pop_front() {
-            let op = job.problem.op();
+            let op = &*job.problem;
             let exact = |record| {
                 self.lookup_in(record, op, &job.key).filter(|(_, exact)| *exact).map(|(choice, _)| choice)
             };
@@ -53,7 +53,7 @@ impl Tuner {
                 if first == second {
                     ratio = Some(Interval { centre: 1.0, low: 1.0, high: 1.0 });
                 } else {
-                    let bench = OpBench::new(Arc::clone(&self.device), job.problem)?;
+                    let bench = OpBench::new(Arc::clone(&self.device), Arc::clone(&job.problem))?;
                     let mut bench = bench.in_layout(job.layout).with_heat(self.heat, HOT);
                     let (own, interval) = face_off(&mut bench, first, second, rounds)?;
                     (time, ratio) = (Some(own), Some(interval));

@@ -10,11 +10,10 @@ use crate::ops::{Choice, Op};
 use crate::session::Fusing;
 use crate::session::fusing::{blocks, worth_tuning};
 use crate::session::siblings::siblings;
-use crate::tune::Problem;
 use crate::tune::db::NEAR;
 use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use crate::tune::work_group::{WorkGroup, untuned_in};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// How many times the share of others the first problem of its kind has.
@@ -26,7 +25,7 @@ const MOST_NODES: usize = 4;
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) nodes: Vec<String>,
-    pub(super) problem: Problem,
+    pub(super) problem: Arc<dyn Op>,
     pub(super) layout: Layout,
     pub(super) key: ProblemKey,
 }
@@ -93,7 +92,7 @@ impl Tuner {
             }
             let problem = Shaped::Separable(op);
             // A window that no kernel serves stays by itself.
-            if untuned_in(problem_of(&problem).op(), WorkGroup::Table, Layout::C4, &limits).is_ok() {
+            if untuned_in(&*problem_of(&problem), WorkGroup::Table, Layout::C4, &limits).is_ok() {
                 self.line_up(&block.name, problem_of(&problem));
             }
         }
@@ -116,23 +115,23 @@ impl Tuner {
     }
 
     /// Lines up one problem, under a name for the report.
-    pub fn begin_problem(&mut self, name: &str, problem: Problem) {
+    pub fn begin_problem(&mut self, name: &str, problem: Arc<dyn Op>) {
         self.line_up(name, problem);
     }
 
-    fn line_up(&mut self, name: &str, problem: Problem) {
-        let (op, limits) = (problem.op(), &self.device.info().limits);
+    fn line_up(&mut self, name: &str, problem: Arc<dyn Op>) {
+        let (op, limits) = (&*problem, &self.device.info().limits);
         let images = self.layouts.iter().copied().filter(|layout| *layout != Layout::C4);
         // A layout in which no kernel can run is no problem to tune.
         let images = images.filter(|layout| untuned_in(op, WorkGroup::Table, *layout, limits).is_ok());
         let layouts: Vec<Layout> = [Layout::C4].into_iter().chain(images).collect();
         for layout in layouts {
-            self.line_up_in(layout, name, problem);
+            self.line_up_in(layout, name, Arc::clone(&problem));
         }
     }
 
-    fn line_up_in(&mut self, layout: Layout, name: &str, problem: Problem) {
-        let op = problem.op();
+    fn line_up_in(&mut self, layout: Layout, name: &str, problem: Arc<dyn Op>) {
+        let op = &*problem;
         let key = match layout {
             Layout::C4 => ProblemKey::of(op, layout_of(op)),
             _ => ProblemKey::of(op, layout),

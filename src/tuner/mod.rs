@@ -23,7 +23,7 @@ use crate::tune::db::{Database, Row};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey};
-use crate::tune::{OpBench, Problem, Progress, Search, Trial, TuneOptions, Tuning};
+use crate::tune::{OpBench, Progress, Search, Trial, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
 use jobs::Job;
 use std::collections::VecDeque;
@@ -34,22 +34,20 @@ use std::time::{Duration, Instant};
 pub type SharedDatabase = Arc<Mutex<Database>>;
 
 /// The problem of a node, as a session runs it.
-pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
-    match *problem {
-        crate::graph::Problem::Conv2d(op) => Problem::Conv2d(op),
-        crate::graph::Problem::Depthwise(op) => Problem::Depthwise(op),
-        crate::graph::Problem::Pointwise(op) => Problem::Pointwise(op),
-        crate::graph::Problem::Separable(op) => Problem::Separable(op),
-        // Matrices are stored as f32 in a graph whatever the convolutions use.
-        crate::graph::Problem::Gemm(op) => {
-            Problem::Gemm(crate::ops::gemm::GemmOp { precision: op.precision.of_rows(), ..op })
-        }
-    }
+pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Arc<dyn Op> {
+    let op: Arc<dyn Op> = match *problem {
+        crate::graph::Problem::Conv2d(op) => Arc::new(op),
+        crate::graph::Problem::Depthwise(op) => Arc::new(op),
+        crate::graph::Problem::Pointwise(op) => Arc::new(op),
+        crate::graph::Problem::Separable(op) => Arc::new(op),
+        crate::graph::Problem::Gemm(op) => Arc::new(op),
+    };
+    op.with_precision(op.network_precision(op.precision()))
 }
 
 /// The layout that the op's feature maps have in a session.
 pub(crate) fn layout_of(op: &dyn Op) -> Layout {
-    if op.name() == "gemm" { Layout::Nhwc } else { Layout::C4 }
+    op.record_layout()
 }
 
 /// The problem being tuned.
