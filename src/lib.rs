@@ -16,7 +16,6 @@ pub use opencl3;
 #[cfg(feature = "wgpu")]
 pub use wgpu;
 
-pub mod cpu;
 pub mod device;
 pub mod emit;
 #[cfg(feature = "tflite")]
@@ -26,6 +25,7 @@ pub mod pick;
 pub mod tune;
 
 mod context;
+mod cpu;
 mod dims;
 mod dtype;
 mod eager;
@@ -49,7 +49,7 @@ pub use emit::{Activation, Bits, Dialect, Epilogue};
 pub use error::{Error, Result};
 pub use graph::{Extras, Graph, Node, Right, TensorType, Value};
 pub use host::HostTensor;
-pub use layout::Layout;
+pub use layout::{Form, Layout};
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 #[cfg(feature = "tflite")]
 pub use model::tflite;

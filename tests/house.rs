@@ -20,7 +20,7 @@ const FLOORS: &[(u32, &[&str])] = &[
 
 /// What the floors would allow, and is not wanted: the first uses the second.
 const STRANGERS: &[(&str, &str)] =
-    &[("ops", "device"), ("device", "ops"), ("cpu", "device"), ("device", "cpu"), ("ops", "cpu")];
+    &[("ops", "device"), ("device", "ops"), ("cpu", "device"), ("device", "cpu"), ("cpu", "ops")];
 
 /// Where each API may be named. A folder ends in `/`.
 const ROOMS: &[(&[&str], &[&str])] = &[

@@ -1,15 +1,17 @@
 //! The tuner on the devices of this machine.
 
 use diptych::device::Device;
+use diptych::ops::Op;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
-use diptych::tune::{Bench, Check, OpBench, Outcome, Problem, Progress, Search, TuneOptions, Tuning};
+use diptych::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, Tuning};
 use diptych::{
     Activation, Bits, Choice, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 fn devices() -> Vec<std::sync::Arc<dyn Device>> {
@@ -38,7 +40,7 @@ fn devices() -> Vec<std::sync::Arc<dyn Device>> {
     devices
 }
 
-fn pointwise(shape: [usize; 4], outputs: usize, precision: Precision) -> Problem {
+fn pointwise(shape: [usize; 4], outputs: usize, precision: Precision) -> Arc<dyn Op> {
     let [n, h, w, c] = shape;
     let options = Pointwise { activation: Activation::Relu6 };
     let op = PointwiseOp::new(
@@ -49,14 +51,14 @@ fn pointwise(shape: [usize; 4], outputs: usize, precision: Precision) -> Problem
         false,
         precision,
     );
-    Problem::Pointwise(op.expect("a pointwise"))
+    Arc::new(op.expect("a pointwise"))
 }
 
 #[test]
 fn a_run_in_a_chain_takes_time_and_leaves_the_result() {
     for device in devices() {
         let problem = pointwise([1, 9, 9, 64], 64, Precision::F32);
-        let mut bench = OpBench::new(std::sync::Arc::clone(&device), problem).expect("a bench");
+        let mut bench = OpBench::new(Arc::clone(&device), Arc::clone(&problem)).expect("a bench");
         let choice = bench.default_choice().expect("a choice");
         assert!(bench.chained(&choice, 4).is_err(), "it is not compiled");
         bench.prepare(&choice).expect("it compiles");
@@ -71,7 +73,7 @@ fn a_run_in_a_chain_takes_time_and_leaves_the_result() {
 fn a_small_op_is_tuned_from_end_to_end_within_its_budget() {
     for device in devices() {
         let problem = pointwise([1, 9, 9, 64], 64, Precision::F32);
-        let mut bench = OpBench::new(std::sync::Arc::clone(&device), problem).expect("a bench");
+        let mut bench = OpBench::new(Arc::clone(&device), Arc::clone(&problem)).expect("a bench");
         let budget = Duration::from_millis(1500);
         let options = TuneOptions { search: Search::Budget(budget), ..Default::default() };
         let mut tuning = Tuning::new(&bench, options).expect("a default");
@@ -97,10 +99,7 @@ fn a_small_op_is_tuned_from_end_to_end_within_its_budget() {
             assert!(fine || verdict.cut_short, "{}: {}", trial.choice, trial.outcome);
             assert!(!matches!(trial.outcome, Outcome::Wrong { .. }), "{}: {}", trial.choice, trial.outcome);
         }
-        problem
-            .op()
-            .fits(&verdict.choice.expect("a choice"), &device.info().limits)
-            .expect("a usable choice");
+        problem.fits(&verdict.choice.expect("a choice"), &device.info().limits).expect("a usable choice");
     }
 }
 
@@ -109,9 +108,9 @@ fn what_takes_longer_than_the_limit_and_the_default_is_timed_out() {
     for device in devices() {
         let (input, weights) = (Shape::nhwc(1, 32, 32, 64), Shape::nhwc(1, 3, 3, 64));
         let op = DepthwiseOp::new(input, weights, &Depthwise::default(), true, false, Precision::F32);
-        let problem = Problem::Depthwise(op.expect("a depthwise"));
+        let problem: Arc<dyn Op> = Arc::new(op.expect("a depthwise"));
         for (limit, wanted) in [(Duration::ZERO, true), (Duration::from_secs(60), false)] {
-            let mut bench = OpBench::new(std::sync::Arc::clone(&device), problem).expect("a bench");
+            let mut bench = OpBench::new(Arc::clone(&device), Arc::clone(&problem)).expect("a bench");
             // Work-groups of one invocation leave most lanes of any device idle.
             let options = TuneOptions { fast: |_, _| vec![[1; 3]], limit, ..Default::default() };
             let mut tuning = Tuning::new(&bench, options).expect("a default");
@@ -131,7 +130,7 @@ fn what_takes_longer_than_the_limit_and_the_default_is_timed_out() {
     }
 }
 
-fn problems() -> Vec<Problem> {
+fn problems() -> Vec<Arc<dyn Op>> {
     let input = Shape::nhwc(1, 9, 11, 6);
     let conv = Conv2d {
         stride: [2, 2],
@@ -141,25 +140,24 @@ fn problems() -> Vec<Problem> {
     };
     let depth = Depthwise { padding: Padding::Same, ..Default::default() };
     let product = Gemm { alpha: Bits(0.5), beta: Bits(2.0), ldc: Some(36), ..Default::default() };
-    let mut problems = vec![
-        Problem::Gemm(GemmOp::new(33, 32, 16, 2, &product, true, true, Precision::F32).expect("a product")),
-        Problem::Gemm(
+    let mut problems: Vec<Arc<dyn Op>> = vec![
+        Arc::new(GemmOp::new(33, 32, 16, 2, &product, true, true, Precision::F32).expect("a product")),
+        Arc::new(
             GemmOp::new(7, 31, 5, 1, &Gemm::default(), false, false, Precision::F32).expect("a product"),
         ),
     ];
     for precision in [Precision::F32, Precision::F16Storage] {
         problems.push(pointwise([1, 5, 7, 18], 13, precision));
-        problems.push(Problem::Conv2d(
+        problems.push(Arc::new(
             Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &conv, true, true, precision)
                 .expect("a convolution"),
         ));
-        problems.push(Problem::Depthwise(
+        problems.push(Arc::new(
             DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 12), &depth, true, true, precision)
                 .expect("a depthwise"),
         ));
         for (from, to) in [(Layout::Nhwc, Layout::C4), (Layout::C4, Layout::Nchw)] {
-            problems
-                .push(Problem::Convert(ConvertOp::new(input, from, to, precision).expect("a conversion")));
+            problems.push(Arc::new(ConvertOp::new(input, from, to, precision).expect("a conversion")));
         }
     }
     problems
@@ -171,10 +169,10 @@ fn every_tile_of_every_op_is_checked_and_timed() {
         let limits = &device.info().limits;
         let (mut checked, mut failures) = (0, Vec::new());
         for problem in problems() {
-            let mut bench = OpBench::new(std::sync::Arc::clone(&device), problem).expect("a bench");
+            let mut bench = OpBench::new(Arc::clone(&device), Arc::clone(&problem)).expect("a bench");
             for (variant, tile) in bench.space() {
                 let choice = Choice::new(variant, tile, bench.table(variant, tile));
-                if problem.op().fits(&choice, limits).is_err() {
+                if problem.fits(&choice, limits).is_err() {
                     continue;
                 }
                 checked += 1;

@@ -6,10 +6,11 @@
 
 use diptych::device::{Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Slice};
 use diptych::emit::KernelSource;
+use diptych::ops::Op;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::tune::db::{Database, Row, Verdict};
 use diptych::tune::journal::Journal;
-use diptych::tune::{Bench, OpBench, Outcome, Problem, Search, work_group};
+use diptych::tune::{Bench, OpBench, Outcome, Search, work_group};
 use diptych::{Choice, DType, Depthwise, Memory, Precision, Result, Shape, Tuner};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -161,16 +162,16 @@ fn open(api: &str) -> Option<Arc<dyn Device>> {
 
 /// Few kernels, so that all are tried soon; most of the work is in the window, which a wrong kernel
 /// can leave out.
-fn problem() -> Problem {
+fn problem() -> Arc<dyn Op> {
     let (input, weights) = (Shape::nhwc(1, 32, 32, 64), Shape::nhwc(1, 7, 7, 64));
     let op = DepthwiseOp::new(input, weights, &Depthwise::default(), true, false, Precision::F32);
-    Problem::Depthwise(op.expect("a valid op"))
+    Arc::new(op.expect("a valid op"))
 }
 
 /// The candidate that is planted: not the default, and one that every search tries.
 fn planted(device: &dyn Device) -> Choice {
     let (limits, problem) = (&device.info().limits, problem());
-    let work_group = work_group::table(problem.op(), "direct", [1, 1, 1], limits);
+    let work_group = work_group::table(&*problem, "direct", [1, 1, 1], limits);
     Choice::new("direct", [1, 1, 1], work_group)
 }
 
@@ -181,7 +182,7 @@ fn say(text: &str) {
 }
 
 fn plant(device: Arc<dyn Device>, fault: Fault) -> Planted {
-    let launch = problem().op().plan(&planted(&*device), &device.info().limits).expect("a kernel");
+    let launch = problem().plan(&planted(&*device), &device.info().limits).expect("a kernel");
     Planted { device, fault, label: launch.spec.label() }
 }
 

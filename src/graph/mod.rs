@@ -218,8 +218,8 @@ impl Graph {
         for (operand, value) in inputs {
             let (name, info) = (operand.name(), self.info(*value)?);
             let wanted = operands.iter().find(|wanted| wanted.operand == *operand);
-            let Some(wanted) = wanted.filter(|wanted| wanted.role != Role::Output) else {
-                let reads = operands.iter().filter(|wanted| wanted.role != Role::Output);
+            let Some(wanted) = wanted.filter(|wanted| !wanted.role.writes()) else {
+                let reads = operands.iter().filter(|wanted| !wanted.role.writes());
                 let reads: Vec<&str> = reads.map(|wanted| wanted.operand.name()).collect();
                 return Err(Error::shape(op.name(), format!("an input {name}"), format!("only {reads:?}")));
             };
@@ -232,7 +232,7 @@ impl Graph {
                 return Err(Error::shape(op.name(), found, format!("a constant {name}")));
             }
         }
-        for wanted in operands.iter().filter(|wanted| wanted.role != Role::Output) {
+        for wanted in operands.iter().filter(|wanted| !wanted.role.writes()) {
             if !inputs.iter().any(|(operand, _)| *operand == wanted.operand) {
                 let name = wanted.operand.name();
                 return Err(Error::shape(
@@ -383,6 +383,17 @@ impl Graph {
     /// If the value is not of this graph.
     pub fn name(&self, value: Value) -> Result<&str> {
         self.info(value).map(|info| info.name.as_str())
+    }
+
+    /// The tensor of a constant; `None` for other values.
+    ///
+    /// # Errors
+    /// If the value is not of this graph.
+    pub fn tensor(&self, value: Value) -> Result<Option<&HostTensor>> {
+        Ok(match &self.info(value)?.origin {
+            Origin::Constant(tensor) => Some(tensor),
+            Origin::Input(_) | Origin::Node(_) => None,
+        })
     }
 
     /// The inputs, in the order they were added.

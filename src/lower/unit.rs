@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Origin, Value};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Lowered, Operator, View};
-use crate::ops::{Fused, Op, Operands, Role};
+use crate::ops::{Fuse, Op, Operands, Role};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ enum Compute {
     /// Several units' results, one behind the other along the channels.
     Stack(Vec<Unit>),
     /// Two units, the second of which reads the first.
-    Pair { units: Box<[Unit; 2]>, fuse: fn(&dyn Op, &dyn Op) -> Option<Fused> },
+    Pair { units: Box<[Unit; 2]>, fuse: Fuse },
 }
 
 /// What runs as one step: a node, several stacked ones, or two that are fused.
@@ -70,12 +70,7 @@ impl Unit {
     }
 
     /// `first` and `second` as one.
-    pub(super) fn pair(
-        first: Unit,
-        second: Unit,
-        inputs: Vec<(Operand, Input)>,
-        fuse: fn(&dyn Op, &dyn Op) -> Option<Fused>,
-    ) -> Unit {
+    pub(super) fn pair(first: Unit, second: Unit, inputs: Vec<(Operand, Input)>, fuse: Fuse) -> Unit {
         Unit {
             name: format!("{} + {}", first.name, second.name),
             inputs,

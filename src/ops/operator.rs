@@ -5,6 +5,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -91,16 +92,27 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
 
     /// Whether `other` is the same operator with the same options.
     fn same(&self, other: &dyn Operator) -> bool;
-
-    /// Whether several nodes of this operator that read one input may run as one, their constants
-    /// stacked along the output channels: weights are stored by output channel, and each output
-    /// channel is computed by itself.
-    fn stacks(&self) -> bool {
-        false
-    }
 }
 
 /// Whether `other` is a `T` equal to `one`: what [`Operator::same`] answers for plain options.
 pub fn same<T: Operator + PartialEq>(one: &T, other: &dyn Operator) -> bool {
     (other as &dyn Any).downcast_ref::<T>() == Some(one)
+}
+
+/// The input and the weights of a node that is a convolution; both have rank 4.
+pub(super) fn maps(op: &'static str, arguments: Arguments<'_>) -> Result<[Shape; 2]> {
+    let map = |operand: Operand| {
+        let dims = arguments.need(op, operand)?;
+        if dims.rank() == 4 {
+            return Ok(dims.shape());
+        }
+        let name = operand.name();
+        Err(Error::shape(op, format!("{name} of rank {} ({dims})", dims.rank()), format!("{name} of rank 4")))
+    };
+    Ok([map(Operand::Src)?, map(Operand::Weights)?])
+}
+
+/// Whether a node has a bias, and a residual.
+pub(super) fn extras(arguments: Arguments<'_>) -> [bool; 2] {
+    [Operand::Bias, Operand::Residual].map(|operand| arguments.has(operand))
 }

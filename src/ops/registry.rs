@@ -8,10 +8,11 @@ use super::plan::Op;
 use super::pointwise::{Pointwise, PointwiseOp};
 use super::separable::SeparableOp;
 use crate::dtype::Precision;
-use crate::emit::{Activation, Bits, Dialect};
+use crate::emit::{Activation, Bits, Dialect, Operand};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::shape::{Padding, Shape};
+use std::sync::Arc;
 
 /// A kernel of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,21 @@ impl VariantEntry {
 /// Makes an op's example problems in a precision.
 pub type Examples = fn(Precision) -> Result<Vec<Box<dyn Op>>>;
 
+/// Two ops that run as one.
+#[derive(Debug, Clone)]
+pub struct Fused {
+    /// The one op.
+    pub op: Arc<dyn Op>,
+    /// The operands of the first: the name in the one op, the name in the first. Its output is the
+    /// second one's input, and is never stored.
+    pub first: &'static [(Operand, Operand)],
+    /// The operands of the second, likewise.
+    pub second: &'static [(Operand, Operand)],
+}
+
+/// What makes one op of two, of which the second alone reads the first one's output.
+pub type Fuse = fn(&dyn Op, &dyn Op) -> Option<Fused>;
+
 /// An op with its kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct OpEntry {
@@ -54,6 +70,8 @@ pub struct OpEntry {
     /// A few problems that between them use every kernel, every epilogue and both directions of
     /// each conversion, in the given precision.
     pub examples: Examples,
+    /// For an op that two others can run as.
+    pub fuse: Option<Fuse>,
 }
 
 static ALL: &[OpEntry] = &[
@@ -69,6 +87,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::pair("winograd4"),
         ],
         examples: conv2d_examples,
+        fuse: None,
     },
     OpEntry {
         name: "convert",
@@ -82,6 +101,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::image("image2d_to_c4"),
         ],
         examples: convert_examples,
+        fuse: None,
     },
     OpEntry {
         name: "depthwise",
@@ -93,6 +113,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::pair("multiplier"),
         ],
         examples: depthwise_examples,
+        fuse: None,
     },
     OpEntry {
         name: "gemm",
@@ -111,6 +132,7 @@ static ALL: &[OpEntry] = &[
             VariantEntry::solo("wgmma_tf32", Dialect::OpenClC, "WGSL has no inline assembly"),
         ],
         examples: gemm_examples,
+        fuse: None,
     },
     OpEntry {
         name: "pointwise",
@@ -121,8 +143,14 @@ static ALL: &[OpEntry] = &[
             VariantEntry::pair("direct"),
         ],
         examples: pointwise_examples,
+        fuse: None,
     },
-    OpEntry { name: "separable", variants: &[VariantEntry::pair("staged")], examples: separable_examples },
+    OpEntry {
+        name: "separable",
+        variants: &[VariantEntry::pair("staged")],
+        examples: separable_examples,
+        fuse: Some(super::separable::fuse),
+    },
 ];
 
 /// Every op.

@@ -27,7 +27,6 @@ pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Cand
 
 /// The CPU's kernel of `op`: f32 on host layouts, whatever the op's precision.
 pub fn on_cpu(op: &dyn Op) -> Candidate {
-    let nothing = || "the CPU reads and writes host layouts and has nothing to convert".to_owned();
     Candidate {
         kernel: KernelPlace {
             op: op.name(),
@@ -37,7 +36,7 @@ pub fn on_cpu(op: &dyn Op) -> Candidate {
             layout: Layout::Nhwc,
         },
         tensors: [DType::F32; 2],
-        obstacle: (op.name() == "convert").then(nothing),
+        obstacle: op.cpu_obstacle().map(str::to_owned),
     }
 }
 

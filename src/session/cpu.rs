@@ -8,7 +8,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
-use crate::ops::{Op, Role};
+use crate::ops::Role;
 use crate::options::SessionOptions;
 use std::borrow::Cow;
 use std::collections::HashMap;

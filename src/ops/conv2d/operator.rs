@@ -3,8 +3,7 @@
 use super::{Conv2d, Conv2dOp};
 use crate::dtype::Precision;
 use crate::error::Result;
-use crate::ops::convolution;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use std::sync::Arc;
 
 impl Operator for Conv2d {
@@ -13,8 +12,8 @@ impl Operator for Conv2d {
     }
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
-        let [input, weights] = convolution::maps("conv2d", arguments)?;
-        let [bias, residual] = convolution::extras(arguments);
+        let [input, weights] = operator::maps("conv2d", arguments)?;
+        let [bias, residual] = operator::extras(arguments);
         let op = Conv2dOp::new(input, weights, self, bias, residual, precision)?;
         Ok(Lowered::Op(Arc::new(op)))
     }

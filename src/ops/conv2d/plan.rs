@@ -5,21 +5,26 @@
 //! lane. `split`, `tiled` and `shallow` have their own: [`pack_rows`], [`pack_shallow`]; `grouped`,
 //! `winograd2` and `winograd4` too: [`grouped`], [`winograd`].
 
-use super::{Conv2dOp, grouped, winograd};
+use super::{Conv2dOp, OP, cpu, grouped, oracle, winograd, winograd_bound};
+use crate::cpu::CpuKernel;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand, Scalar, Value};
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::convolution::Convolution;
+use crate::ops::convolution::{self, Convolution};
 use crate::ops::effort::Effort;
+use crate::ops::expected;
+use crate::ops::operands::{self, OperandInfo, Operands};
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
+use crate::ops::reference::Reference;
 use crate::ops::spec::{self, extent, unsigned};
 use crate::ops::split;
 use crate::ops::tiled::{self, Extents};
-
-const OP: &str = "conv2d";
+use crate::shape::Shape;
+use std::any::Any;
+use std::sync::Arc;
 
 /// Input slices that every output slice reads: those of a group, which are whole ones if there are
 /// several.
@@ -73,6 +78,58 @@ fn pack_shallow(problem: &Convolution, slices: usize, data: &[f32]) -> Vec<f32> 
 impl Op for Conv2dOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let [kernel_h, kernel_w] = self.0.kernel;
+        self.0.operands(Shape::nhwc(self.0.output.c, kernel_h, kernel_w, self.0.group_inputs()))
+    }
+
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
+        match (operand, choice.variant) {
+            // NHWC rows in f32, as a network's inputs are.
+            (Operand::Src, "shallow") => Some(Form::Rows),
+            _ => convolution::form(operand, choice),
+        }
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        Ok(Reference::Sum(oracle::oracle(self, operands)))
+    }
+
+    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let (problem, plain) = (&self.0, Conv2dOp(self.0.plain()));
+        expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands, Vec::new())
+    }
+
+    fn sums_otherwise(&self, variant: &str) -> bool {
+        winograd::results(variant).is_some()
+    }
+
+    fn reference_of(
+        &self,
+        variant: &str,
+        operands: &Operands<'_>,
+        reference: Reference,
+    ) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let Reference::Sum(exact) = &reference else { return Ok(reference) };
+        let own = winograd_bound::reference(self, variant, operands, exact);
+        Ok(own.map_or(reference, Reference::Sum))
+    }
+
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        cpu::kernel(self, constants)
+    }
+
+    fn with_precision(&self, precision: Precision) -> Arc<dyn Op> {
+        Arc::new(Conv2dOp(self.0.with_precision(precision)))
     }
 
     fn problem_key(&self) -> String {

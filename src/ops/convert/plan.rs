@@ -1,16 +1,22 @@
 //! The kernels of `convert`.
 
-use super::{ConvertOp, MOST_PARTS};
+use super::{ConvertOp, MOST_PARTS, OP, oracle};
+use crate::cpu::CpuKernel;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Element, Epilogue, Operand, Value};
-use crate::error::Result;
-use crate::layout::Layout;
+use crate::error::{Error, Result};
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
+use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::reference::Reference;
 use crate::ops::spec::{self, binding, extent, unsigned};
+use crate::ops::tolerance::smallest_normal;
 use crate::shape::Shape;
+use std::any::Any;
+use std::sync::Arc;
 
-const OP: &str = "convert";
+const NOTHING_TO_CONVERT: &str = "the CPU reads and writes host layouts and has nothing to convert";
 
 /// The constants that say where parts begin, and where the last ends.
 const FIRSTS: [&str; MOST_PARTS + 1] =
@@ -54,6 +60,64 @@ impl ConvertOp {
 impl Op for ConvertOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    /// A map in C4 or an image is NHWC on the host; the others are as they lie.
+    fn operands(&self) -> Vec<OperandInfo> {
+        let Shape { n, h, w, c } = self.shape;
+        let shape = |layout| match layout {
+            Layout::Nchw => Shape::nhwc(n, c, h, w),
+            _ => self.shape,
+        };
+        vec![
+            OperandInfo::new(Operand::Src, shape(self.from), Role::Input),
+            OperandInfo::new(Operand::Dst, shape(self.to), Role::Output),
+        ]
+    }
+
+    fn form(&self, operand: Operand, _choice: &Choice) -> Option<Form> {
+        let layout = if operand == Operand::Src { self.from } else { self.to };
+        Some(match layout {
+            Layout::Nhwc | Layout::Nchw => Form::Rows,
+            Layout::C4 => Form::C4,
+            Layout::Image2d => Form::Image,
+        })
+    }
+
+    /// Exact in f32; where the device stores halves, a value that is none is rounded once.
+    fn oracle(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let src = operands::get(operands, Operand::Src).unwrap_or_default();
+        let value: Vec<f64> = oracle::moved(self, src).into_iter().map(f64::from).collect();
+        let half = |value: &f64| half::f16::from_f64(*value).to_f64() != *value;
+        let rounds = |value: &f64| self.precision.storage() == DType::F16 && half(value);
+        let unit = 2.0 * DType::F16.unit_roundoff();
+        let bound = |value: &f64| {
+            if rounds(value) { unit * value.abs() + smallest_normal(DType::F16) } else { 0.0 }
+        };
+        let bound = value.iter().map(bound).collect();
+        Ok(Reference::Bounded { value, bound })
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Err(Error::unsupported("convert on the CPU", NOTHING_TO_CONVERT))
+    }
+
+    fn cpu_obstacle(&self) -> Option<&'static str> {
+        Some(NOTHING_TO_CONVERT)
+    }
+
+    fn with_precision(&self, precision: Precision) -> Arc<dyn Op> {
+        Arc::new(ConvertOp { precision: precision.without_matrix_units(), ..*self })
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        let images = self.from == Layout::Image2d || self.to == Layout::Image2d;
+        images.then_some("a conversion of images has one kernel")
     }
 
     fn problem_key(&self) -> String {

@@ -9,12 +9,13 @@
 //!
 //! `M` is the channel multiplier. Zeros lie outside the input.
 
+pub(super) mod cpu;
 mod local;
 mod operator;
 mod oracle;
 mod plan;
 
-pub use oracle::oracle;
+pub(super) use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

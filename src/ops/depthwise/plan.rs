@@ -2,15 +2,23 @@
 //!
 //! Weights are packed as `[slice][kh][kw][4]` over the output channels.
 
-use super::{DepthwiseOp, OP, local};
+use super::{DepthwiseOp, OP, cpu, local, oracle};
+use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Operand, Scalar, Value};
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
+use crate::ops::convolution;
+use crate::ops::expected;
+use crate::ops::operands::{self, OperandInfo, Operands};
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
+use crate::ops::reference::Reference;
 use crate::ops::spec::{self, extent, unsigned};
+use crate::shape::Shape;
+use std::any::Any;
+use std::sync::Arc;
 
 /// The most input columns that `rows` and `micro` keep in registers.
 const MAX_COLUMNS: usize = 16;
@@ -21,6 +29,38 @@ const MAX_WEIGHTS: usize = 25;
 impl Op for DepthwiseOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let [kernel_h, kernel_w] = self.0.kernel;
+        self.0.operands(Shape::nhwc(1, kernel_h, kernel_w, self.0.output.c))
+    }
+
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
+        convolution::form(operand, choice)
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        Ok(Reference::Sum(oracle::oracle(self, operands)))
+    }
+
+    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let (problem, plain) = (&self.0, DepthwiseOp(self.0.plain()));
+        expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands, Vec::new())
+    }
+
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::kernel(self, constants)?))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Arc<dyn Op> {
+        Arc::new(DepthwiseOp(self.0.with_precision(precision)))
     }
 
     fn problem_key(&self) -> String {

@@ -5,7 +5,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use crate::ops::plan::Op;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Operator for Gemm {
             })
         };
         let (a, b) = (matrices(Operand::A)?, matrices(Operand::B)?);
-        let [bias, residual] = [Operand::Bias, Operand::Residual].map(|operand| arguments.has(operand));
+        let [bias, residual] = operator::extras(arguments);
         let op = GemmOp::of_matrices(a, b, self, bias, residual, precision.of_rows())?;
         Ok(Lowered::Op(Arc::new(op)))
     }

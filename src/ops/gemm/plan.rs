@@ -1,16 +1,24 @@
 //! The kernels of `gemm`. The tile is groups of four columns by rows: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::{GemmOp, matrix, subgroup, thin, tiled, wgmma, wide};
+use super::{GemmOp, OP, cpu, matrix, oracle, subgroup, thin, tiled, wgmma, wide};
+use crate::cpu::CpuKernel;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Activation, Binding, Bits, Element, Operand, Scalar, Value};
+use crate::emit::{Access, Activation, Binding, Bits, Element, Epilogue, Operand, Scalar, Value};
 use crate::error::Result;
+use crate::layout::{Form, Layout};
 use crate::limits::{Family, Limits};
+use crate::ops::convolution;
+use crate::ops::expected;
+use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
+use crate::ops::reference::Reference;
 use crate::ops::spec::{self, binding, extent, unsigned};
+use crate::shape::Shape;
+use std::any::Any;
+use std::sync::Arc;
 
-const OP: &str = "gemm";
 const TILES: [[u32; 3]; 4] = [[1, 8, 1], [1, 4, 1], [2, 8, 1], [1, 1, 1]];
 
 /// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
@@ -87,8 +95,16 @@ impl GemmOp {
         bindings
     }
 
-    fn reads_c(&self) -> bool {
+    /// Whether `C` is read.
+    pub(super) fn reads_c(&self) -> bool {
         self.beta.0 != 0.0
+    }
+
+    /// What is written.
+    pub(super) fn destination(&self) -> OperandInfo {
+        let role = if self.reads_c() { Role::Update } else { Role::Output };
+        let shape = Shape::matrix(self.batch, self.m, self.n);
+        OperandInfo::new(Operand::C, shape, role).with_pitch(self.ldc)
     }
 
     fn params(&self, variant: &str) -> spec::Params {
@@ -138,6 +154,78 @@ impl GemmOp {
 impl Op for GemmOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let matrices_b = if self.shared_b { 1 } else { self.batch };
+        let row_a = if self.transpose_a { self.m } else { self.k };
+        let row_b = if self.transpose_b { self.k } else { self.n };
+        let a = Shape::matrix(self.batch, self.stored_rows_a(), row_a);
+        let b = Shape::matrix(matrices_b, self.stored_rows_b(), row_b);
+        // As an image, row `term` of `B` is a row of pixels.
+        let pixels = Shape::nhwc(matrices_b, self.stored_rows_b(), 1, row_b);
+        let mut operands = vec![
+            OperandInfo::new(Operand::A, a, Role::Input).with_pitch(self.lda),
+            OperandInfo::new(Operand::B, b, Role::Input).with_pitch(self.ldb).with_map(pixels),
+        ];
+        let c = self.destination();
+        let extras = convolution::extras(&self.epilogue, self.n, c.shape).into_iter();
+        operands.extend(extras.map(|info| match info.role {
+            Role::Input => info.with_pitch(self.ldc),
+            _ => info,
+        }));
+        operands.push(c);
+        operands
+    }
+
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
+        match operand {
+            Operand::B if choice.variant == "image2d" => Some(Form::Image),
+            Operand::Bias | Operand::Slope => None,
+            _ => Some(Form::Rows),
+        }
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let rows: Vec<usize> = (0..self.batch * self.m).collect();
+        Ok(Reference::Sum(oracle::oracle(self, operands, &rows)))
+    }
+
+    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let plain = Epilogue { bias: self.epilogue.bias, ..Epilogue::default() };
+        let [alpha, beta] = [self.alpha, self.beta].map(|factor| Bits(factor.0.abs()));
+        let plain = GemmOp { alpha, beta, epilogue: plain, ..*self };
+        let terms = self.k + usize::from(self.reads_c());
+        expected::of_sum(self, &plain, terms, &self.epilogue, operands, Vec::new())
+    }
+
+    /// The products of these rows alone: those of a large product take minutes.
+    fn oracle_rows(&self, operands: &Operands<'_>, rows: &[usize]) -> Result<Reference> {
+        operands::check(self, operands)?;
+        Ok(Reference::Sum(oracle::oracle(self, operands, rows)))
+    }
+
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::GemmKernel::new(self, constants)?))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Arc<dyn Op> {
+        Arc::new(GemmOp { precision, ..*self })
+    }
+
+    /// Matrices are stored in f32 in a network whatever the convolutions use.
+    fn network_precision(&self, wanted: Precision) -> Precision {
+        wanted.of_rows()
+    }
+
+    fn record_layout(&self) -> Layout {
+        Layout::Nhwc
     }
 
     fn problem_key(&self) -> String {

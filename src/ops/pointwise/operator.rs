@@ -3,8 +3,7 @@
 use super::{Pointwise, PointwiseOp};
 use crate::dtype::Precision;
 use crate::error::Result;
-use crate::ops::convolution;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use std::sync::Arc;
 
 impl Operator for Pointwise {
@@ -13,17 +12,13 @@ impl Operator for Pointwise {
     }
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
-        let [input, weights] = convolution::maps("pointwise", arguments)?;
-        let [bias, residual] = convolution::extras(arguments);
+        let [input, weights] = operator::maps("pointwise", arguments)?;
+        let [bias, residual] = operator::extras(arguments);
         let op = PointwiseOp::new(input, weights, self, bias, residual, precision)?;
         Ok(Lowered::Op(Arc::new(op)))
     }
 
     fn same(&self, other: &dyn Operator) -> bool {
         same(self, other)
-    }
-
-    fn stacks(&self) -> bool {
-        true
     }
 }

@@ -4,20 +4,26 @@
 //! for each input lane. For `split` and `tiled` they are the rows of a matrix,
 //! `[input slice][lane][slice][4]`, for `split` with rows of zeros up to a whole number of its steps.
 
-use super::PointwiseOp;
+use super::{OP, Pointwise, PointwiseOp, cpu, oracle};
+use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
-use crate::emit::{Dialect, Operand, Value};
+use crate::emit::{Dialect, Epilogue, Operand, Value};
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::{Family, Limits};
+use crate::ops::convolution::{self, Convolution};
 use crate::ops::effort::Effort;
+use crate::ops::expected;
+use crate::ops::operands::{self, OperandInfo, Operands};
 use crate::ops::plan::{Choice, Launch, Op};
 use crate::ops::problem;
+use crate::ops::reference::Reference;
 use crate::ops::spec::{self, extent, unsigned};
 use crate::ops::split;
 use crate::ops::tiled::{self, Extents};
-
-const OP: &str = "pointwise";
+use crate::shape::Shape;
+use std::any::Any;
+use std::sync::Arc;
 
 /// Pixels and slices per invocation of `split`, the most useful first. Odd extents leave neighbours
 /// in different banks and a map of few pixels less ragged: measured on an H200, maps of 9 to 129
@@ -27,6 +33,57 @@ const SPLIT_TILES: [[u32; 2]; 5] = [[6, 1], [3, 1], [6, 2], [5, 1], [4, 1]];
 impl Op for PointwiseOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        self.0.operands(Shape::nhwc(self.0.output.c, 1, 1, self.0.input.c))
+    }
+
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
+        convolution::form(operand, choice)
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        Ok(Reference::Sum(oracle::oracle(self, operands)))
+    }
+
+    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let (problem, plain) = (&self.0, PointwiseOp(self.0.plain()));
+        expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands, Vec::new())
+    }
+
+    /// 1x1 convolutions of one input with one activation and no residual are one with their weights
+    /// stacked.
+    fn stack(&self, parts: &[&dyn Op]) -> Option<Arc<dyn Op>> {
+        let part = |part: &&dyn Op| {
+            let problem = part.as_any().downcast_ref::<PointwiseOp>()?.0;
+            let Epilogue { activation, residual, .. } = problem.epilogue;
+            let kin = problem.input == self.0.input && problem.precision == self.0.precision;
+            let same = kin && activation == self.0.epilogue.activation && !residual;
+            same.then_some((problem.output.c, problem.epilogue.bias))
+        };
+        let parts: Option<Vec<(usize, bool)>> = parts.iter().map(part).collect();
+        let parts = parts.filter(|_| !self.0.epilogue.residual)?;
+        let channels: usize = parts.iter().map(|(channels, _)| channels).sum();
+        let Convolution { input, precision, epilogue: Epilogue { activation, .. }, .. } = self.0;
+        let (options, weights) = (Pointwise { activation }, Shape::nhwc(channels, 1, 1, input.c));
+        let bias = parts.iter().any(|(_, bias)| *bias);
+        let op = PointwiseOp::new(input, weights, &options, bias, false, precision);
+        Some(Arc::new(op.ok()?))
+    }
+
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::kernel(self, constants)?))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Arc<dyn Op> {
+        Arc::new(PointwiseOp(self.0.with_precision(precision)))
     }
 
     fn problem_key(&self) -> String {

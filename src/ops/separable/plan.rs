@@ -4,14 +4,28 @@
 //! the rows of a matrix, `[input slice][lane][slice][4]`, as `pointwise`'s `split` has them, with the
 //! rows of one slice of zeros behind the last, which stand for all slices beyond it.
 
-use super::{OP, SeparableOp};
+use super::{FIRST, OP, SECOND, SeparableOp, cpu, oracle};
+use crate::cpu::CpuKernel;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Element, KernelSpec, Operand, Scalar, Value};
+use crate::emit::{Access, Element, Epilogue, KernelSpec, Operand, Scalar, Value};
 use crate::error::Result;
-use crate::limits::Limits;
+use crate::layout::Form;
+use crate::limits::{Family, Limits};
+use crate::ops::convolution::{self, Convolution};
+use crate::ops::depthwise::DepthwiseOp;
+use crate::ops::expected;
+use crate::ops::operands::{self, OperandInfo, Operands, Renamed as _, Role};
 use crate::ops::plan::{Choice, Launch, Op};
+use crate::ops::pointwise::PointwiseOp;
 use crate::ops::problem;
+use crate::ops::reference::Reference;
 use crate::ops::spec::{self, extent, unsigned};
+use crate::shape::Shape;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Input channels up to which it may be faster than its halves: `session/fusing.rs` has the figures.
+const MOST_CHANNELS: usize = 128;
 
 /// The most taps of a window, and the most rows that a strip of outputs reads: they are registers.
 const MAX_TAPS: usize = 25;
@@ -26,6 +40,67 @@ const LAYERS: [u32; 5] = [1, 2, 4, 8, 16];
 impl Op for SeparableOp {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let (window, product) = (&self.depthwise, &self.pointwise);
+        let [kernel_h, kernel_w] = window.kernel;
+        let bias = window.epilogue.bias;
+        let mut operands = vec![
+            OperandInfo::new(Operand::Src, window.input, Role::Input),
+            OperandInfo::new(
+                Operand::Window,
+                Shape::nhwc(1, kernel_h, kernel_w, window.input.c),
+                Role::Constant,
+            ),
+        ];
+        operands.extend(bias.then_some(OperandInfo::vector(Operand::WindowBias, window.output.c)));
+        let weights = Shape::nhwc(product.output.c, 1, 1, product.input.c);
+        operands.extend(product.operands(weights).into_iter().filter(|info| info.operand != Operand::Src));
+        operands
+    }
+
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
+        convolution::form(operand, choice)
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        Ok(Reference::Sum(oracle::oracle(self, operands)))
+    }
+
+    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
+        operands::check(self, operands)?;
+        let (first, problem) = (DepthwiseOp(self.depthwise), &self.pointwise);
+        let between = first.expected(&operands.renamed(FIRST))?;
+        let off = |index| expected::tolerance(&between, None, index, problem.precision);
+        let offs: Vec<f64> = (0..between.value().len()).map(off).collect();
+        let mut second = operands.renamed(SECOND);
+        // The second half reads the first one's result, and brings along by how far that may be off.
+        let unbiased = PointwiseOp(Convolution { epilogue: Epilogue::default(), ..*problem });
+        let carried = expected::carried(&unbiased, Operand::Src, &offs, &second)?;
+        second.insert(Operand::Src, between.value().iter().map(|&value| value as f32).collect());
+        let (op, plain) = (PointwiseOp(*problem), PointwiseOp(problem.plain()));
+        expected::of_sum(&op, &plain, problem.terms(), &problem.epilogue, &second, carried)
+    }
+
+    fn worth_tuning(&self, limits: &Limits) -> bool {
+        limits.family != Family::CpuDriver && self.depthwise.input.c <= MOST_CHANNELS
+    }
+
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::SeparableKernel::new(self, constants)?))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Arc<dyn Op> {
+        Arc::new(SeparableOp {
+            depthwise: self.depthwise.with_precision(precision),
+            pointwise: self.pointwise.with_precision(precision),
+        })
     }
 
     fn problem_key(&self) -> String {

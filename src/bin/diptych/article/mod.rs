@@ -14,7 +14,7 @@ use diptych::ops::Choice;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
 use diptych::tune::statistics::{percentile, signed_rank_interval};
-use diptych::tune::{tables, work_group};
+use diptych::tune::work_group;
 use diptych::{
     Backend, Context, Graph, HostTensor, Limits, Precision, Profile, Session, SessionOptions, SharedDatabase,
     Tuner, Tuning, tflite,

@@ -27,7 +27,7 @@ fn posenet_loads_with_its_31_convolutions() {
         let Some(path) = shared(&format!("posenet/{file}")) else { return };
         let graph = load(path).expect(file);
         assert_eq!(graph.nodes().len(), 31, "{file}");
-        let count = |op| graph.nodes().iter().filter(|node| node.op().name() == op).count();
+        let count = |op| graph.nodes().iter().filter(|node| node.operator().name() == op).count();
         assert_eq!((count("conv2d"), count("depthwise"), count("pointwise")), (1, 13, 17), "{file}");
         let [image] = graph.inputs() else { panic!("{file}: {} inputs", graph.inputs().len()) };
         assert_eq!(graph.shape(*image).ok(), Some(Shape::nhwc(1, input, input, 3)), "{file}");

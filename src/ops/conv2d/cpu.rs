@@ -1,75 +1,41 @@
-//! The 2D convolution: a product of each group's weights with the windows, read where they lie.
+//! The 2D convolution on the CPU: a product of each group's weights with the windows, read where they
+//! lie between rows padded with zeros. With one input channel per group it is a depthwise convolution.
 
-use super::blocks::{cut_panels, with_scratch};
-use super::check_len;
-use super::depthwise::Channelwise;
-use super::panels::{Panels, Rows};
-use super::pointwise::{RowProduct, transpose};
-use super::tail::Tail;
-use super::tile::for_each_tile;
+use super::{Conv2dOp, OP};
+use crate::cpu::blocks::{cut_panels, with_scratch};
+use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::tail::Tail;
+use crate::cpu::tile::for_each_tile;
+use crate::cpu::{CpuKernel, check_len, given, input, output};
+use crate::emit::Operand;
 use crate::error::Result;
-use crate::ops::Convolution;
-use crate::ops::conv2d::Conv2dOp;
+use crate::ops::convolution::Convolution;
+use crate::ops::depthwise::cpu::Channelwise;
+use crate::ops::operands::{Operands, need};
+use crate::ops::pointwise::cpu::{RowProduct, transpose};
 use rayon::prelude::*;
 
-/// A 2D convolution with its constants, to run on the CPU as often as wanted.
-#[derive(Debug, Clone)]
-pub struct Conv2dKernel(Form);
-
-#[derive(Debug, Clone)]
-enum Form {
-    /// One tap that reads every pixel once.
-    Rows(RowProduct),
-    /// One input channel per group.
-    Channels(Channelwise),
-    Windows(Windows),
-}
-
-impl Conv2dKernel {
-    /// Lays out the weights (`oc kh kw c/groups`).
-    ///
-    /// # Errors
-    /// If a constant is missing, not wanted, or of another length than the op says.
-    pub fn new(op: &Conv2dOp, weights: &[f32], bias: Option<&[f32]>, slope: Option<&[f32]>) -> Result<Self> {
-        let conv = op.0;
-        let output = conv.output;
-        let depth = conv.kernel[0] * conv.kernel[1] * conv.group_inputs();
-        check_len("conv2d", "weights", weights.len(), depth * output.c)?;
-        let tail = Tail::new("conv2d", &conv.epilogue, output.c, bias, slope)?;
-        let same_pixels = conv.before == [0, 0]
-            && conv.stride == [1, 1]
-            && (output.h, output.w) == (conv.input.h, conv.input.w);
-        if conv.kernel == [1, 1] && conv.groups == 1 && same_pixels {
-            let rows = output.n * output.h * output.w;
-            return Ok(Conv2dKernel(Form::Rows(RowProduct::new(
-                "conv2d",
-                rows,
-                conv.input.c,
-                output.c,
-                weights,
-                tail,
-            )?)));
-        }
-        if conv.group_inputs() == 1 {
-            // `oc kh kw` to `kh kw oc`.
-            let mut transposed = vec![0.0; weights.len()];
-            transpose(weights, depth, &mut transposed);
-            return Ok(Conv2dKernel(Form::Channels(Channelwise::new("conv2d", conv, transposed, tail))));
-        }
-        Ok(Conv2dKernel(Form::Windows(Windows::new(conv, weights, tail))))
+/// Lays out the weights (`oc kh kw c/groups`).
+pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    let conv = op.0;
+    let (output, weights) = (conv.output, need(OP, constants, Operand::Weights)?);
+    let depth = conv.terms();
+    check_len(OP, "weights", weights.len(), depth * output.c)?;
+    let tail = Tail::of(OP, &conv.epilogue, output.c, constants)?;
+    let same_pixels = conv.before == [0, 0]
+        && conv.stride == [1, 1]
+        && (output.h, output.w) == (conv.input.h, conv.input.w);
+    if conv.kernel == [1, 1] && conv.groups == 1 && same_pixels {
+        let rows = output.n * output.h * output.w;
+        return Ok(Box::new(RowProduct::new(OP, rows, conv.input.c, output.c, weights, tail)?));
     }
-
-    /// Reads `src` and `residual` and writes `dst`, all NHWC.
-    ///
-    /// # Errors
-    /// If a slice is missing, not wanted, or of another length than the op says.
-    pub fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        match &self.0 {
-            Form::Rows(product) => product.run(src, residual, dst),
-            Form::Channels(channelwise) => channelwise.run(src, residual, dst),
-            Form::Windows(windows) => windows.run(src, residual, dst),
-        }
+    if conv.group_inputs() == 1 {
+        // `oc kh kw` to `kh kw oc`.
+        let mut transposed = vec![0.0; weights.len()];
+        transpose(weights, depth, &mut transposed);
+        return Ok(Box::new(Channelwise::new(OP, conv, transposed, tail)));
     }
+    Ok(Box::new(Windows::new(conv, weights, tail)))
 }
 
 /// The general convolution.
@@ -89,6 +55,13 @@ struct Windows {
     /// One for each group.
     panels: Vec<Panels>,
     tail: Tail,
+}
+
+impl CpuKernel for Windows {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (src, residual) = (input(OP, inputs, Operand::Src)?, given(inputs, Operand::Residual));
+        self.convolve(src, residual, output(OP, outputs, Operand::Dst)?)
+    }
 }
 
 impl Windows {
@@ -117,10 +90,10 @@ impl Windows {
         Windows { conv, span, padded, taps, values, panels, tail }
     }
 
-    fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
+    fn convolve(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
         let Convolution { input, output, .. } = self.conv;
-        check_len("conv2d", "src", src.len(), input.elements())?;
-        check_len("conv2d", "dst", dst.len(), output.elements())?;
+        check_len(OP, "src", src.len(), input.elements())?;
+        check_len(OP, "dst", dst.len(), output.elements())?;
         self.tail.check_residual(residual, output.elements())?;
 
         let (input, output) = (input.elements() / input.n, output.elements() / output.n);

@@ -1,49 +1,28 @@
-//! The depthwise convolution: vectors of channels, several pixels at a time.
+//! The depthwise convolution on the CPU: vectors of channels, several pixels at a time.
 
-use super::blocks::independent_rows;
-use super::check_len;
-use super::tail::{Tail, bounded};
+use super::{DepthwiseOp, OP};
+use crate::cpu::blocks::independent_rows;
+use crate::cpu::tail::{Tail, bounded};
+use crate::cpu::{CpuKernel, check_len, given, input, output};
+use crate::emit::Operand;
 use crate::error::Result;
-use crate::ops::Convolution;
-use crate::ops::depthwise::DepthwiseOp;
+use crate::ops::convolution::Convolution;
+use crate::ops::operands::{Operands, need};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// A depthwise convolution with its constants, to run on the CPU as often as wanted.
-#[derive(Debug, Clone)]
-pub struct DepthwiseKernel(Channelwise);
-
-impl DepthwiseKernel {
-    /// Takes the weights (`1 kh kw c*M`).
-    ///
-    /// # Errors
-    /// If a constant is missing, not wanted, or of another length than the op says.
-    pub fn new(
-        op: &DepthwiseOp,
-        weights: &[f32],
-        bias: Option<&[f32]>,
-        slope: Option<&[f32]>,
-    ) -> Result<Self> {
-        let conv = op.0;
-        let wanted = conv.kernel[0] * conv.kernel[1] * conv.output.c;
-        check_len("depthwise", "weights", weights.len(), wanted)?;
-        let tail = Tail::new("depthwise", &conv.epilogue, conv.output.c, bias, slope)?;
-        Ok(DepthwiseKernel(Channelwise::new("depthwise", conv, weights.to_vec(), tail)))
-    }
-
-    /// Reads `src` and `residual` and writes `dst`, all NHWC.
-    ///
-    /// # Errors
-    /// If a slice is missing, not wanted, or of another length than the op says.
-    pub fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        self.0.run(src, residual, dst)
-    }
+/// Takes the weights (`1 kh kw c*M`).
+pub(super) fn kernel(op: &DepthwiseOp, constants: &Operands<'_>) -> Result<Channelwise> {
+    let (conv, weights) = (op.0, need(OP, constants, Operand::Weights)?);
+    check_len(OP, "weights", weights.len(), conv.kernel[0] * conv.kernel[1] * conv.output.c)?;
+    let tail = Tail::of(OP, &conv.epilogue, conv.output.c, constants)?;
+    Ok(Channelwise::new(OP, conv, weights.to_vec(), tail))
 }
 
 /// A convolution of one input channel per group.
 #[derive(Debug, Clone)]
-pub(super) struct Channelwise {
+pub(crate) struct Channelwise {
     op: &'static str,
     conv: Convolution,
     /// `kh kw oc`.
@@ -55,13 +34,20 @@ pub(super) struct Channelwise {
 /// Pixels whose sums are held in registers together, so that a weight is loaded once for all.
 const PIXELS: usize = 4;
 
+impl CpuKernel for Channelwise {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (src, residual) = (input(self.op, inputs, Operand::Src)?, given(inputs, Operand::Residual));
+        self.convolve(src, residual, output(self.op, outputs, Operand::Dst)?)
+    }
+}
+
 impl Channelwise {
     /// `weights` is `kh kw oc`, its length checked.
-    pub(super) fn new(op: &'static str, conv: Convolution, weights: Vec<f32>, tail: Tail) -> Self {
+    pub(crate) fn new(op: &'static str, conv: Convolution, weights: Vec<f32>, tail: Tail) -> Self {
         Channelwise { op, conv, weights, tail, arch: Arch::new() }
     }
 
-    pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
+    fn convolve(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
         let Convolution { output, kernel, .. } = self.conv;
         self.check(src)?;
         check_len(self.op, "dst", dst.len(), output.elements())?;
@@ -76,12 +62,12 @@ impl Channelwise {
     }
 
     /// Refuses an input of another length than the shapes say.
-    pub(super) fn check(&self, src: &[f32]) -> Result<()> {
+    pub(crate) fn check(&self, src: &[f32]) -> Result<()> {
         check_len(self.op, "src", src.len(), self.conv.input.elements())
     }
 
     /// Output rows from row `first` of all images on, as many as `dst` holds.
-    pub(super) fn rows(&self, first: usize, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) {
+    pub(crate) fn rows(&self, first: usize, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) {
         let output = self.conv.output;
         let row_values = output.w * output.c;
         for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {

@@ -1,34 +1,29 @@
-//! The matrix product of two operands that change from run to run.
+//! The matrix product on the CPU, with transposition, leading dimensions, `alpha` and `beta`.
 
-use super::blocks::{Cut, cut_product};
-use super::product::{Factors, Matrix, multiply};
-use super::tail::Tail;
+use super::{GemmOp, OP};
+use crate::cpu::blocks::{Cut, cut_product};
+use crate::cpu::product::{Factors, Matrix, multiply};
+use crate::cpu::tail::Tail;
+use crate::cpu::{CpuKernel, given, input, output};
+use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::ops::gemm::GemmOp;
+use crate::ops::operands::Operands;
 use rayon::prelude::*;
 
 /// A matrix product with its constants, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
-pub struct GemmKernel {
+pub(super) struct GemmKernel {
     op: GemmOp,
     tail: Tail,
 }
 
-impl GemmKernel {
-    /// Takes the constants of the epilogue.
-    ///
-    /// # Errors
-    /// If a constant is missing, not wanted, or of another length than the op says.
-    pub fn new(op: &GemmOp, bias: Option<&[f32]>, slope: Option<&[f32]>) -> Result<Self> {
-        Ok(GemmKernel { op: *op, tail: Tail::new("gemm", &op.epilogue, op.n, bias, slope)? })
-    }
-
-    /// Reads `a`, `b` and `residual`, and writes the `m x n` elements of each matrix of `c`; what
-    /// lies between its rows is left as it was. `c` is read only where `beta` is not 0.
-    ///
-    /// # Errors
-    /// If a slice is missing, not wanted, or shorter than the op says.
-    pub fn run(&self, a: &[f32], b: &[f32], residual: Option<&[f32]>, c: &mut [f32]) -> Result<()> {
+impl CpuKernel for GemmKernel {
+    /// Writes the `m x n` elements of each matrix of `C`; what lies between its rows is left as it was.
+    /// `C` is read only where `beta` is not 0. A slice may be longer than the op says.
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (a, b) = (input(OP, inputs, Operand::A)?, input(OP, inputs, Operand::B)?);
+        let residual = given(inputs, Operand::Residual);
+        let c = output(OP, outputs, Operand::C)?;
         let op = &self.op;
         let held = [("a", a.len(), op.elements_a()), ("b", b.len(), op.elements_b())];
         let held = held.into_iter().chain([("c", c.len(), op.elements_c())]);
@@ -50,6 +45,13 @@ impl GemmKernel {
                 .enumerate()
                 .try_for_each(|(index, c)| self.rows(a, b, residual, c, batch, index, cut))
         })
+    }
+}
+
+impl GemmKernel {
+    /// Takes the constants of the epilogue.
+    pub(super) fn new(op: &GemmOp, constants: &Operands<'_>) -> Result<Self> {
+        Ok(GemmKernel { op: *op, tail: Tail::of(OP, &op.epilogue, op.n, constants)? })
     }
 
     /// Block `index` of matrix `batch`.

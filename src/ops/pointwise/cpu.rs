@@ -1,48 +1,33 @@
-//! The 1x1 convolution: `[n h w, c] x [c, oc]`.
+//! The 1x1 convolution on the CPU: `[n h w, c] x [c, oc]`, the weights packed once.
 
-use super::blocks::cut_panels;
-use super::check_len;
-use super::panels::{Panels, Rows};
-use super::tail::Tail;
-use super::tile::{Tile, for_each_tile};
+use super::{OP, PointwiseOp};
+use crate::cpu::blocks::cut_panels;
+use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::tail::Tail;
+use crate::cpu::tile::{Tile, for_each_tile};
+use crate::cpu::{CpuKernel, check_len, given, input, output};
+use crate::emit::Operand;
 use crate::error::Result;
-use crate::ops::pointwise::PointwiseOp;
+use crate::ops::operands::{Operands, need};
 
-/// A 1x1 convolution with its constants, to run on the CPU as often as wanted.
-#[derive(Debug, Clone)]
-pub struct PointwiseKernel {
-    product: RowProduct,
+/// Lays out the weights (`oc 1 1 c`).
+pub(super) fn kernel(op: &PointwiseOp, constants: &Operands<'_>) -> Result<RowProduct> {
+    let (input, output) = (op.0.input, op.0.output);
+    let tail = Tail::of(OP, &op.0.epilogue, output.c, constants)?;
+    let rows = output.n * output.h * output.w;
+    RowProduct::new(OP, rows, input.c, output.c, need(OP, constants, Operand::Weights)?, tail)
 }
 
-impl PointwiseKernel {
-    /// Lays out the weights (`oc 1 1 c`).
-    ///
-    /// # Errors
-    /// If a constant is missing, not wanted, or of another length than the op says.
-    pub fn new(
-        op: &PointwiseOp,
-        weights: &[f32],
-        bias: Option<&[f32]>,
-        slope: Option<&[f32]>,
-    ) -> Result<Self> {
-        let (input, output) = (op.0.input, op.0.output);
-        let tail = Tail::new("pointwise", &op.0.epilogue, output.c, bias, slope)?;
-        let rows = output.n * output.h * output.w;
-        Ok(PointwiseKernel { product: RowProduct::new("pointwise", rows, input.c, output.c, weights, tail)? })
-    }
-
-    /// Reads `src` and `residual` and writes `dst`, all NHWC.
-    ///
-    /// # Errors
-    /// If a slice is missing, not wanted, or of another length than the op says.
-    pub fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
-        self.product.run(src, residual, dst)
+impl CpuKernel for RowProduct {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (src, residual) = (input(self.op, inputs, Operand::Src)?, given(inputs, Operand::Residual));
+        self.product(src, residual, output(self.op, outputs, Operand::Dst)?)
     }
 }
 
 /// Rows of `depth` values, each multiplied by one constant matrix.
 #[derive(Debug, Clone)]
-pub(super) struct RowProduct {
+pub(crate) struct RowProduct {
     op: &'static str,
     rows: usize,
     depth: usize,
@@ -53,7 +38,7 @@ pub(super) struct RowProduct {
 
 impl RowProduct {
     /// `weights` is `columns x depth`.
-    pub(super) fn new(
+    pub(crate) fn new(
         op: &'static str,
         rows: usize,
         depth: usize,
@@ -66,7 +51,8 @@ impl RowProduct {
         Ok(RowProduct { op, rows, depth, columns, panels, tail })
     }
 
-    pub(super) fn run(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
+    /// Reads `src` and `residual` and writes `dst`, all row by row.
+    pub(crate) fn product(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
         let RowProduct { op, rows, depth, columns, ref panels, .. } = *self;
         check_len(op, "src", src.len(), rows * depth)?;
         self.check(residual, dst)?;
@@ -80,19 +66,19 @@ impl RowProduct {
     }
 
     /// Refuses a residual or a destination of another length than the shapes say.
-    pub(super) fn check(&self, residual: Option<&[f32]>, dst: &[f32]) -> Result<()> {
+    pub(crate) fn check(&self, residual: Option<&[f32]>, dst: &[f32]) -> Result<()> {
         check_len(self.op, "dst", dst.len(), self.rows * self.columns)?;
         self.tail.check_residual(residual, self.rows * self.columns)
     }
 
     /// The columns that a tile of whole rows has.
-    pub(super) fn all_columns(&self) -> usize {
+    pub(crate) fn all_columns(&self) -> usize {
         self.columns.next_multiple_of(self.panels.width().max(1))
     }
 
     /// The tile of `width` columns whose first row and column are given; `src` begins with its first
     /// row, `residual` with the first of all.
-    pub(super) fn multiply(
+    pub(crate) fn multiply(
         &self,
         src: &[f32],
         [row, column]: [usize; 2],
@@ -119,7 +105,7 @@ impl RowProduct {
 }
 
 /// Writes the transpose of `source`, whose rows have `columns` values.
-pub(super) fn transpose(source: &[f32], columns: usize, target: &mut [f32]) {
+pub(crate) fn transpose(source: &[f32], columns: usize, target: &mut [f32]) {
     let rows = source.len() / columns;
     for (row, values) in source.chunks_exact(columns).enumerate() {
         for (value, slot) in values.iter().zip(target.iter_mut().skip(row).step_by(rows)) {

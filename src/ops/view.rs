@@ -125,7 +125,12 @@ mod tests {
         let to = |target: &[Dim]| lowered(&Reshape { target: target.to_vec() }, &[2, 3, 4]);
         assert_eq!(to(&[6.into(), Dim::Rest]).expect("6 x 4").dims, Dims::new(&[6, 4]).expect("small"));
         assert_eq!(to(&[24.into()]).expect("flat").dims.rank(), 1);
-        for wrong in [vec![5.into(), Dim::Rest], vec![Dim::Rest, Dim::Rest], vec![0.into(), Dim::Rest], vec![23.into()]] {
+        for wrong in [
+            vec![5.into(), Dim::Rest],
+            vec![Dim::Rest, Dim::Rest],
+            vec![0.into(), Dim::Rest],
+            vec![23.into()],
+        ] {
             let error = to(&wrong).expect_err("24 elements").to_string();
             assert!(error.contains("2x3x4"), "{error}");
         }
