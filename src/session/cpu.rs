@@ -55,10 +55,19 @@ struct Step {
 struct Network {
     steps: Vec<Step>,
     outputs: Vec<Place>,
-    /// The planned buffers, kept from run to run.
-    buffers: Mutex<Vec<Vec<f32>>>,
+    /// Elements of each planned buffer.
+    sizes: Vec<usize>,
+    /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another
+    /// run: a worker that waits for a part of one run may begin the next on the same stack.
+    idle: Mutex<Vec<Buffers>>,
     unshared_bytes: u64,
 }
+
+/// The planned buffers of one run.
+type Buffers = Vec<Vec<f32>>;
+
+/// Sets of buffers that are kept for later runs.
+const MAX_IDLE_SETS: usize = 4;
 
 /// A network made ready to run on the CPU.
 #[derive(Debug)]
@@ -147,7 +156,8 @@ impl CpuSession {
         Ok(CpuSession(Arc::new(Network {
             steps,
             outputs: graph.outputs().iter().map(|&output| place(output)).collect::<Result<_>>()?,
-            buffers: Mutex::new(planned.buffers.iter().map(|&bytes| vec![0.0; bytes as usize / 4]).collect()),
+            sizes: planned.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
+            idle: Mutex::default(),
             unshared_bytes: lifetimes.iter().map(|lifetime| lifetime.bytes).sum(),
         })))
     }
@@ -157,11 +167,18 @@ impl CpuSession {
     }
 
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+        if rayon::current_thread_index().is_some() {
+            return self.run(inputs);
+        }
         offload(self.work(inputs))?.await
     }
 
-    /// A run on a thread of its own.
+    /// A run on a thread of its own. On a worker of rayon's it is over when this returns: the thread
+    /// would need the pool whose workers wait for it.
     pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Vec<f32>>>> {
+        if rayon::current_thread_index().is_some() {
+            return Ok(Running::Done(self.run(inputs)));
+        }
         Running::new(self.work(inputs))
     }
 
@@ -209,8 +226,7 @@ impl CpuSession {
     }
 
     pub(super) fn feature_map_bytes(&self) -> (u64, u64) {
-        let buffers = self.0.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        (buffers.iter().map(|buffer| 4 * buffer.len() as u64).sum(), self.0.unshared_bytes)
+        (self.0.sizes.iter().map(|&elements| 4 * elements as u64).sum(), self.0.unshared_bytes)
     }
 }
 
@@ -222,8 +238,8 @@ impl Network {
         inputs: &[Cow<'_, [f32]>],
         mut clock: impl FnMut(Duration) + Send,
     ) -> Result<Vec<Vec<f32>>> {
-        rayon::scope(|_| {
-            let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffers = self.take_buffers();
+        let outputs = rayon::scope(|_| {
             for step in &self.steps {
                 let start = Instant::now();
                 // The plan never lets a step write a buffer that it reads.
@@ -234,7 +250,21 @@ impl Network {
                 clock(start.elapsed());
             }
             Ok(self.outputs.iter().map(|place| place.read(inputs, &buffers).to_vec()).collect())
-        })
+        });
+        self.give_back(buffers);
+        outputs
+    }
+
+    fn take_buffers(&self) -> Buffers {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| self.sizes.iter().map(|&elements| vec![0.0; elements]).collect())
+    }
+
+    fn give_back(&self, buffers: Buffers) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE_SETS {
+            idle.push(buffers);
+        }
     }
 }
 
