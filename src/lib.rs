@@ -29,6 +29,7 @@ mod context;
 mod dtype;
 mod eager;
 mod error;
+mod file;
 mod graph;
 mod host;
 mod layout;
