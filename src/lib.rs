@@ -30,6 +30,7 @@ mod dims;
 mod dtype;
 mod eager;
 mod error;
+mod file;
 mod graph;
 mod host;
 mod layout;

@@ -51,13 +51,17 @@ struct CpuNetwork {
     constants: Vec<Arc<[f32]>>,
     /// Elements of each buffer of a run.
     lengths: Vec<usize>,
-    /// Buffers of runs that are over, for the next ones: each run has its own.
+    /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
+    /// worker that waits for a part of one run may begin the next on the same stack.
     idle: Mutex<Vec<Buffers>>,
     unshared_bytes: u64,
 }
 
 /// The planned buffers of one run.
 type Buffers = Vec<Vec<f32>>;
+
+/// Sets of buffers that are kept for later runs.
+const MAX_IDLE_SETS: usize = 4;
 
 /// A network made ready to run on the CPU.
 #[derive(Debug)]
@@ -161,11 +165,18 @@ impl CpuSession {
     }
 
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+        if rayon::current_thread_index().is_some() {
+            return self.run(inputs);
+        }
         offload(self.work(inputs))?.await
     }
 
-    /// A run on a thread of its own.
+    /// A run on a thread of its own. On a worker of rayon's it is over when this returns: the thread
+    /// would need the pool whose workers wait for it.
     pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Vec<f32>>>> {
+        if rayon::current_thread_index().is_some() {
+            return Ok(Running::Done(self.run(inputs)));
+        }
         Running::new(self.work(inputs))
     }
 
@@ -223,7 +234,10 @@ impl CpuNetwork {
             }
             self.outputs.iter().map(|place| Ok(self.read(*place, inputs, &buffers)?.to_vec())).collect()
         });
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(buffers);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE_SETS {
+            idle.push(buffers);
+        }
         result
     }
 

@@ -66,3 +66,15 @@ fn other_models_name_the_operator_that_is_missing() {
         assert_eq!(found, &path.display().to_string());
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_no_models() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("model.tflite");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts").success());
+    let error = load(&pipe).expect_err("a pipe").to_string();
+    assert!(error.ends_with("model.tflite: found a pipe, wanted a regular file"), "{error}");
+    let error = load("/dev/zero").expect_err("a device").to_string();
+    assert_eq!(error, "/dev/zero: found a character device, wanted a regular file");
+}

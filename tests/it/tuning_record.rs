@@ -33,7 +33,7 @@ fn key(writer: u32, number: u32) -> Key {
 /// Starts `role` on the record in `directory`.
 fn start(role: &str, directory: &Path, writer: u32) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "child", "--nocapture", "--include-ignored"])
+        .args(["--exact", "tuning_record::child", "--nocapture", "--include-ignored"])
         .env(CHILD, format!("{role} {writer}"))
         .env("DIPTYCH_CACHE_DIR", directory)
         .stdout(Stdio::piped())

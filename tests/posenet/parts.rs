@@ -4,42 +4,12 @@
 //! outputs, computed in float64, lie under `$DIPTYCH_SHARED/posenet/golden` (default `../shared`);
 //! where they are absent the tests say so and pass.
 
-#![expect(dead_code, reason = "the example's modules are included whole; the tests use parts of them")]
-
-#[path = "../examples/posenet/compare.rs"]
-mod compare;
-#[path = "../examples/posenet/decode.rs"]
-mod decode;
-#[path = "../examples/posenet/draw.rs"]
-mod draw;
-#[path = "../examples/posenet/evaluate.rs"]
-mod evaluate;
-#[path = "../examples/posenet/film.rs"]
-mod film;
-#[path = "../examples/posenet/heads.rs"]
-mod heads;
-#[path = "../examples/posenet/model.rs"]
-mod model;
-#[path = "../examples/posenet/multi.rs"]
-mod multi;
-#[path = "../examples/posenet/options.rs"]
-mod options;
-#[path = "../examples/posenet/picture.rs"]
-mod picture;
-#[path = "../examples/posenet/progress.rs"]
-mod progress;
-#[path = "../examples/posenet/report.rs"]
-mod report;
-#[path = "../examples/posenet/skeleton.rs"]
-mod skeleton;
-#[path = "../examples/posenet/tuning.rs"]
-mod tuning;
-
+use crate::decode::{Pose, single};
+use crate::heads::{Heads, Map};
+use crate::multi::{Settings, multi};
+use crate::picture::Picture;
+use crate::{model, npy, options, skeleton, tuning};
 use clap::Parser;
-use decode::{Pose, single};
-use heads::{Heads, Map};
-use multi::{Settings, multi};
-use picture::Picture;
 use std::path::{Path, PathBuf};
 
 /// The parts as `keypoints.json` calls them, in the order of the heatmap's channels.
@@ -64,14 +34,8 @@ fn shared() -> Option<PathBuf> {
 
 /// An array of four axes, as f32.
 fn read(path: &Path) -> ([usize; 4], Vec<f32>) {
-    let file = std::io::BufReader::new(std::fs::File::open(path).expect("a file"));
-    let npy = npyz::NpyFile::new(file).expect("an npy file");
-    let shape: Vec<usize> = npy.shape().iter().map(|&extent| extent as usize).collect();
-    let values = match npy.try_data::<f64>() {
-        Ok(data) => data.map(|value| value.expect("a value") as f32).collect(),
-        Err(npy) => npy.into_vec::<f32>().expect("f64 or f32"),
-    };
-    (shape.try_into().expect("four axes"), values)
+    let (shape, values) = npy::read(path);
+    (shape.try_into().expect("four axes"), values.into_iter().map(|value| value as f32).collect())
 }
 
 fn heads_of(folder: &Path) -> Heads {
@@ -238,7 +202,7 @@ fn without_arguments_the_bundled_people_are_found() {
     let (_, graph) = model::graph(&options).expect("the bundled network");
     let posenet = model::Model::of(&graph).expect("a PoseNet");
     let mut network = model::Network::new(&options, options.backend, &posenet, &graph).expect("a session");
-    let bytes = include_bytes!("../examples/posenet/data/people.png");
+    let bytes = include_bytes!("../../examples/posenet/data/people.png");
     let people = Picture::read("people.png", std::io::Cursor::new(bytes)).expect("a picture");
     let (heads, _) = network.run(&posenet.input(&people).expect("an input")).expect("a run");
     let poses = model::poses(&heads, &posenet, &people, options.several()).expect("poses");

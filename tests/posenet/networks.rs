@@ -3,18 +3,7 @@
 //! Reads `$DIPTYCH_SHARED/posenet` (default `../shared`) and says so where it is absent. A backend
 //! that is missing is skipped with a line, or fails with `DIPTYCH_REQUIRE_DEVICES=1`.
 
-#![cfg(feature = "tflite")]
-#![expect(dead_code, reason = "the example's modules are included whole; the tests use parts of them")]
-
-#[path = "../examples/posenet/decode.rs"]
-mod decode;
-#[path = "../examples/posenet/heads.rs"]
-mod heads;
-#[path = "../examples/posenet/picture.rs"]
-mod picture;
-#[path = "../examples/posenet/skeleton.rs"]
-mod skeleton;
-
+use crate::{decode, heads, npy, picture, skeleton};
 use diptych::{Backend, Context, HostTensor, Precision, Session, SessionOptions, Shape, WorkGroup, tflite};
 use std::path::{Path, PathBuf};
 
@@ -61,19 +50,9 @@ fn backends() -> impl Iterator<Item = (Backend, Context)> {
         .filter_map(|backend| context(backend).map(|context| (backend, context)))
 }
 
-fn npy(path: &Path) -> (Vec<u64>, Vec<f64>) {
-    let file = std::io::BufReader::new(std::fs::File::open(path).expect("a golden"));
-    let npy = npyz::NpyFile::new(file).expect("an npy file");
-    let shape = npy.shape().to_vec();
-    match npy.try_data::<f64>() {
-        Ok(data) => (shape, data.map(|value| value.expect("a value")).collect()),
-        Err(npy) => (shape, npy.into_vec::<f32>().expect("f32").into_iter().map(f64::from).collect()),
-    }
-}
-
 fn input_of(golden: &Path) -> HostTensor {
-    let (shape, data) = npy(&golden.join("input.npy"));
-    let shape = Shape::nhwc(shape[0] as usize, shape[1] as usize, shape[2] as usize, shape[3] as usize);
+    let (shape, data) = npy::read(&golden.join("input.npy"));
+    let shape = Shape::nhwc(shape[0], shape[1], shape[2], shape[3]);
     HostTensor::new(shape, data.into_iter().map(|value| value as f32).collect::<Vec<f32>>())
         .expect("a picture")
 }
@@ -110,7 +89,7 @@ fn distance(pose: &decode::Pose, golden: &Path) -> f64 {
 /// The largest absolute difference of each output from its golden.
 fn differences(outputs: &[HostTensor], golden: &Path) -> [f64; 4] {
     std::array::from_fn(|index| {
-        let (_, wanted) = npy(&golden.join(format!("{}.f64.npy", OUTPUTS[index])));
+        let (_, wanted) = npy::read(&golden.join(format!("{}.f64.npy", OUTPUTS[index])));
         let found = outputs[index].to_nhwc();
         assert_eq!(found.len(), wanted.len(), "{}", OUTPUTS[index]);
         found

@@ -5,23 +5,12 @@
 //! (`examples/posenet/train/golden.py`). A backend that is missing is skipped with a line, or fails
 //! with `DIPTYCH_REQUIRE_DEVICES=1`.
 
-#![cfg(feature = "tflite")]
-#![expect(dead_code, reason = "the example's modules are included whole; the tests use parts of them")]
-
-#[path = "../examples/posenet/decode.rs"]
-mod decode;
-#[path = "../examples/posenet/heads.rs"]
-mod heads;
-#[path = "../examples/posenet/picture.rs"]
-mod picture;
-#[path = "../examples/posenet/skeleton.rs"]
-mod skeleton;
-
+use crate::picture::Picture;
+use crate::{decode, heads, npy, skeleton};
 use diptych::{Backend, Context, HostTensor, Session, SessionOptions, Shape, tflite};
-use picture::Picture;
 use std::path::Path;
 
-const FILE: &[u8] = include_bytes!("../examples/posenet/data/posenet_figures.tflite");
+const FILE: &[u8] = include_bytes!("../../examples/posenet/data/posenet_figures.tflite");
 
 /// Every n-th row and column of the heads is in the file of goldens.
 const EVERY: usize = 3;
@@ -89,9 +78,7 @@ fn input(mirrored: bool) -> HostTensor {
 
 /// The largest difference of each head from its golden.
 fn differences(outputs: &[HostTensor]) -> Vec<f64> {
-    let file = std::fs::File::open(data("posenet_figures.npy")).expect("the goldens");
-    let npy = npyz::NpyFile::new(std::io::BufReader::new(file)).expect("an npy file");
-    let wanted = npy.into_vec::<f32>().expect("f32");
+    let (_, wanted) = npy::read(&data("posenet_figures.npy"));
     let mut rest = wanted.iter();
     let mut worst = Vec::new();
     for output in outputs {
@@ -100,7 +87,7 @@ fn differences(outputs: &[HostTensor]) -> Vec<f64> {
         let mut most = 0.0f64;
         for (y, x) in (0..h).step_by(EVERY).flat_map(|y| (0..w).step_by(EVERY).map(move |x| (y, x))) {
             for k in 0..c {
-                let wanted = f64::from(*rest.next().expect("as many goldens"));
+                let wanted = *rest.next().expect("as many goldens");
                 let difference = (f64::from(values[(y * w + x) * c + k]) - wanted).abs();
                 // A NaN must not pass for a small difference.
                 most = if difference <= most { most } else { difference };

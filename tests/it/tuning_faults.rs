@@ -216,7 +216,7 @@ fn child() {
 
 fn start(api: &str, fault: &str, directory: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "child", "--nocapture", "--include-ignored"])
+        .args(["--exact", "tuning_faults::child", "--nocapture", "--include-ignored"])
         .env(CHILD, format!("{api} {fault}"))
         .env("DIPTYCH_CACHE_DIR", directory)
         .stdout(Stdio::piped())

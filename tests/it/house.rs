@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The floor of each top-level module. A module may use its own floor and those below.
 const FLOORS: &[(u32, &[&str])] = &[
-    (0, &["error", "dtype", "shape", "layout", "host"]),
+    (0, &["error", "dtype", "shape", "layout", "host", "file"]),
     (1, &["emit", "limits"]),
     (2, &["ops", "cpu"]),
     (3, &["device"]),

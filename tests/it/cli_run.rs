@@ -1,7 +1,7 @@
 //! `diptych run` on the bundled network: how its kernels are picked, as a profile tells it.
 #![cfg(feature = "cli")]
 
-use npyz::WriterBuilder as _;
+use crate::npy;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -17,13 +17,8 @@ fn run(input: &Path, backend: &str, words: &[&str]) -> Output {
 
 /// A grey picture of the network's size.
 fn grey(folder: &Path) -> std::path::PathBuf {
-    let shape = [1u64, 257, 257, 3];
     let path = folder.join("grey.npy");
-    let file = std::fs::File::create(&path).expect("a file");
-    let options = npyz::WriteOptions::<f32>::new().default_dtype().shape(&shape);
-    let mut npy = options.writer(file).begin_nd().expect("a header");
-    npy.extend(std::iter::repeat_n(0.5f32, 257 * 257 * 3)).expect("written");
-    npy.finish().expect("written");
+    npy::write(&path, &[1, 257, 257, 3], &vec![0.5; 257 * 257 * 3]);
     path
 }
 
