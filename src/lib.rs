@@ -42,8 +42,8 @@ mod session;
 mod shape;
 mod tuner;
 
-pub use context::{Backend, Context, ContextInfo, DeviceListing, devices};
-pub use device::{DeviceInfo, Memory};
+pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
+pub use device::{DeviceInfo, Memory, PciAddress};
 pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
 pub use emit::{Activation, Bits, Dialect, Epilogue};
@@ -71,3 +71,38 @@ pub use tuner::{Comparison, ProblemReport, Report, Tuner, TunerProgress};
 #[cfg(all(doctest, feature = "tflite"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What threads may share, and what they may hand on.
+    #[test]
+    fn public_types_go_from_thread_to_thread() {
+        fn shared<T: ?Sized + Send + Sync + 'static>() {}
+        fn handed_on<T: Send + 'static>() {}
+        shared::<Context>();
+        shared::<ContextBuilder>();
+        shared::<ContextInfo>();
+        shared::<DeviceListing>();
+        shared::<Error>();
+        shared::<Graph>();
+        shared::<HostTensor>();
+        shared::<MatrixProduct>();
+        shared::<Value>();
+        shared::<device::Buffer>();
+        shared::<device::Dispatch>();
+        shared::<device::Image>();
+        shared::<device::Pipeline>();
+        shared::<device::Recording>();
+        shared::<dyn device::Device>();
+        handed_on::<Session>();
+        handed_on::<SessionOptions>();
+        handed_on::<Tuner>();
+        handed_on::<Box<dyn device::Pending>>();
+        #[cfg(feature = "wgpu")]
+        shared::<device::wgpu::WgpuDevice>();
+        #[cfg(feature = "opencl")]
+        shared::<device::opencl::OpenClDevice>();
+    }
+}

@@ -81,9 +81,16 @@ fn saxpy_dispatch(pipeline: &Pipeline, src: Resource, dst: Resource, count: u32,
     }
 }
 
+/// Compiles a kernel of this file.
+fn compile(device: &OpenClDevice, source: &KernelSource) -> diptych::Result<Pipeline> {
+    // SAFETY: the kernels of this file compare their index with the count of elements, which the buffers
+    // that they are dispatched with have, or stay within images, whose coordinates are clamped.
+    unsafe { device.compile_unchecked(source) }
+}
+
 /// Two buffers of `count` values, `i` and 1, and the dispatch that adds `2 i` to the second.
 fn saxpy_problem(device: &OpenClDevice, count: usize) -> (Buffer, Buffer, Dispatch) {
-    let pipeline = device.compile(&saxpy()).unwrap();
+    let pipeline = compile(device, &saxpy()).unwrap();
     let src = upload(device, &(0..count).map(|i| i as f32).collect::<Vec<_>>());
     let dst = upload(device, &vec![1.0; count]);
     let dispatch = saxpy_dispatch(&pipeline, (&src).into(), (&dst).into(), count as u32, 2.0);
@@ -142,7 +149,7 @@ fn saxpy_runs() {
 #[test]
 fn each_of_a_hundred_dispatches_sees_the_one_before_and_is_timed() {
     let Some(device) = device() else { return };
-    let pipeline = device.compile(&saxpy()).unwrap();
+    let pipeline = compile(&device, &saxpy()).unwrap();
     let (a, b) = (upload(&device, &[1.0; 64]), upload(&device, &[0.0; 64]));
     // Alternately b += a and a += b: the Fibonacci numbers, modulo float rounding.
     let dispatches: Vec<Dispatch> = (0..100)
@@ -217,7 +224,7 @@ fn images_are_written_and_read() {
         let image = device.alloc_image(width, height, dtype).unwrap();
         assert_eq!(image.extent(), [width, height]);
         let dispatch = |source, resources| Dispatch {
-            pipeline: device.compile(source).unwrap(),
+            pipeline: compile(&device, source).unwrap(),
             resources,
             params: vec![Scalar::I32(width as i32), Scalar::I32(height as i32)],
             groups: [2, 2, 1],
@@ -241,7 +248,7 @@ fn a_compile_error_carries_the_log_and_the_numbered_source() {
     let Some(device) = device() else { return };
     let mut source = saxpy();
     source.text = source.text.replace("dst[i] = fma", "dst[i] = no_such_function");
-    match device.compile(&source) {
+    match compile(&device, &source) {
         Err(error @ Error::Compile { .. }) => {
             let text = error.to_string();
             println!("{text}");
@@ -301,7 +308,7 @@ fn a_kernel_that_is_not_its_interface_is_refused() {
     ];
     let mut failures = Vec::new();
     for (case, source, part) in rows {
-        match device.compile(&source) {
+        match compile(&device, &source) {
             Err(error) if matches!(error, Error::Compile { .. }) || !error.to_string().contains(part) => {
                 failures.push(format!("{case}: {error}"));
             }
@@ -326,6 +333,10 @@ fn dispatches_that_do_not_fit_are_refused() {
     println!("{}", change(&|dispatch| dispatch.params = vec![Scalar::F32(1.0), Scalar::U32(1)]));
     let odd = change(&|dispatch| dispatch.resources[0] = src.slice(4, 16).unwrap().into());
     assert!(odd.contains("offset 4") && odd.contains("multiple of"), "{odd}");
+    let tiny = change(&|dispatch| dispatch.resources[0] = src.slice(0, 2).unwrap().into());
+    assert!(tiny.contains("src has 2 bytes, one element has 4"), "{tiny}");
+    let aliased = change(&|dispatch| dispatch.resources[0] = (&dst).into());
+    assert!(aliased.contains("src and dst overlap in one buffer, and one of them is written"), "{aliased}");
 
     let other = OpenClDevice::open(None).unwrap();
     assert!(other.record(std::slice::from_ref(&dispatch)).is_err());
@@ -348,7 +359,7 @@ fn sizes_that_cannot_be_had_are_refused() {
 #[test]
 fn host_visible_memory_is_mapped() {
     let Some(device) = device() else { return };
-    let pipeline = device.compile(&saxpy()).unwrap();
+    let pipeline = compile(&device, &saxpy()).unwrap();
     let shared = device.alloc(4 * 64, Memory::HostVisible).unwrap();
     let src = upload(&device, &[3.0; 64]);
     device
@@ -379,7 +390,7 @@ fn a_sub_range_is_bound() {
     let Some(device) = device() else { return };
     let step = device.info().limits.binding_alignment.max(64);
     let count = (step / 4) as usize;
-    let pipeline = device.compile(&saxpy()).unwrap();
+    let pipeline = compile(&device, &saxpy()).unwrap();
     let values: Vec<f32> = (0..4 * count).map(|i| i as f32).collect();
     let buffer = upload(&device, &values);
     let part = |index: u64| buffer.slice(index * step, step).unwrap();
@@ -448,6 +459,35 @@ fn two_threads_run_the_same_recording_one_after_the_other() {
             });
         }
     });
+}
+
+#[test]
+fn a_run_can_be_awaited() {
+    let Some(device) = device() else { return };
+    let (src, dst, dispatch) = saxpy_problem(&device, 4096);
+    let recording = device.record(&[dispatch]).unwrap();
+    let (xs, ys) = (bytes(&[2.0; 4096]), bytes(&[1.0; 4096]));
+    let (from, to) = (src.whole(), dst.whole());
+    let (writes, reads) = ([(&from, xs.as_slice()), (&to, ys.as_slice())], [&to]);
+    fn sendable<T: Send>(value: T) -> T {
+        value
+    }
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..20 {
+        let outputs = pollster::block_on(sendable(device.run_async(&writes, &recording, &reads))).unwrap();
+        assert_eq!(floats(&outputs[0]), [5.0; 4096]);
+        assert!(pollster::block_on(device.run_async(&writes, &recording, &[])).unwrap().is_empty());
+        // A future that was polled once and dropped leaves the device usable.
+        {
+            let mut future = std::pin::pin!(device.run_async(&writes, &recording, &reads));
+            let _ = std::future::Future::poll(future.as_mut(), &mut context);
+        }
+        assert_eq!(floats(&device.run(&writes, &recording, &reads).unwrap()[0]), [5.0; 4096]);
+    }
+    let several: Vec<_> = (0..3).map(|_| device.run_async(&writes, &recording, &reads)).collect();
+    for future in several {
+        assert_eq!(floats(&pollster::block_on(future).unwrap()[0]), [5.0; 4096]);
+    }
 }
 
 #[test]
@@ -554,5 +594,10 @@ fn the_variable_chooses_the_device() {
     let output = again("child_opens_a_device", "DIPTYCH_OPENCL_DEVICE", &device.info().name.to_uppercase());
     assert!(output.contains("opened "), "{output}");
     let output = again("child_opens_a_device", "DIPTYCH_OPENCL_DEVICE", "no such device");
-    assert!(output.contains("refused: no OpenCL device: "), "{output}");
+    assert!(
+        output.contains(
+            "refused: no OpenCL device: wanted the best device whose name contains \"no such device\"; found "
+        ),
+        "{output}"
+    );
 }

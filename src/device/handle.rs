@@ -183,11 +183,16 @@ impl Dispatch {
                 (Element::Image2d(_), Resource::Image(_))
                     | (Element::Scalar(_) | Element::Vec4(_), Resource::Buffer(_))
             );
+            let name = binding.operand.name();
             if !fits {
-                return wrong(
-                    format!("{resource:?} for {}", binding.operand.name()),
-                    format!("{:?}", binding.element),
-                );
+                return wrong(format!("{resource:?} for {name}"), format!("{:?}", binding.element));
+            }
+            let element = binding.element.bytes() as u64;
+            if let Resource::Buffer(slice) = resource
+                && slice.bytes < element
+            {
+                let reason = format!("{name} has {} bytes, one element has {element}", slice.bytes);
+                return Err(Error::Reject { kernel: self.pipeline.label.clone(), reason });
             }
         }
         Ok(())

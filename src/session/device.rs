@@ -4,8 +4,6 @@ use super::profile::{NodeTime, Profile};
 use super::resources::{allocate, dispatches};
 use super::stages::StageTimes;
 use crate::context::Engine;
-#[cfg(feature = "opencl")]
-use crate::device::Device;
 use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -182,20 +180,9 @@ impl DeviceSession {
             }
             #[cfg(feature = "opencl")]
             Engine::OpenCl(device) => {
-                let (device, recording) = (device.clone(), self.recording.clone());
-                let writes: Vec<(Slice, Vec<u8>)> = self
-                    .writes(inputs)
-                    .into_iter()
-                    .map(|(slice, bytes)| (slice.clone(), bytes.to_vec()))
-                    .collect();
-                let (reads, outputs) = (self.reads.clone(), self.outputs.clone());
-                super::offload::offload(move || {
-                    let writes: Vec<(&Slice, &[u8])> =
-                        writes.iter().map(|(slice, bytes)| (slice, bytes.as_slice())).collect();
-                    let read = device.run(&writes, &recording, &reads.iter().collect::<Vec<_>>())?;
-                    take_copies_apart(&outputs, &read)
-                })?
-                .await
+                let reads: Vec<&Slice> = self.reads.iter().collect();
+                let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
+                take_copies_apart(&self.outputs, &read)
             }
             Engine::Cpu => self.engine.device().map(|_| Vec::new()),
         }

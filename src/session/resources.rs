@@ -1,6 +1,6 @@
 //! What a program becomes on a device: buffers, images and compiled kernels.
 
-use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
+use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::lower::{Part, Program, Source, Step, Stored, pack, plan};
@@ -85,12 +85,12 @@ pub(super) fn dispatches(
     // wrong is told below, by the first node it concerns.
     let distinct: BTreeMap<&str, &KernelSource> =
         sources.iter().map(|source| (source.text.as_str(), source)).collect();
-    distinct.into_par_iter().for_each(|(_, source)| drop(device.compile(source)));
+    distinct.into_par_iter().for_each(|(_, source)| drop(compile_planned(device, source)));
     steps
         .iter()
         .zip(&sources)
         .map(|(step, source)| {
-            let pipeline = device.compile(source).map_err(|error| error.at_node(&step.name))?;
+            let pipeline = compile_planned(device, source).map_err(|error| error.at_node(&step.name))?;
             let resources = step.sources.iter().map(|source| bound(source, resources));
             let resources =
                 resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;

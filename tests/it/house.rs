@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 
 /// The floor of each top-level module. A module may use its own floor and those below.
 const FLOORS: &[(u32, &[&str])] = &[
-    (0, &["error", "dtype", "shape", "layout", "host", "file"]),
+    (0, &["error", "dtype", "dims", "shape", "layout", "host", "file"]),
     (1, &["emit", "limits"]),
-    (2, &["ops", "cpu"]),
+    (2, &["cpu", "ops"]),
     (3, &["device"]),
     (4, &["tune", "pick"]),
-    (5, &["graph", "plan", "context", "session", "eager", "product", "tuner", "model"]),
+    (5, &["graph", "options", "context"]),
+    (6, &["lower"]),
+    (7, &["tuner"]),
+    (8, &["session", "eager", "product", "model"]),
 ];
 
 /// What the floors would allow, and is not wanted: the first uses the second.
@@ -42,7 +45,7 @@ const UNSAFE: &[(&str, &str)] = &[
 const LINES: usize = 420;
 
 /// Files that are longer, with the reason.
-const LONG: &[(&str, &str)] = &[("src/graph.rs", "most of it is documentation")];
+const LONG: &[(&str, &str)] = &[("src/graph/mod.rs", "most of it is documentation")];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

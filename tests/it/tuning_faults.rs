@@ -86,6 +86,10 @@ impl Device for Planted {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
+        self.device.compile(source)
+    }
+
+    unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
         let bad = source.label == self.label;
         if bad && self.fault == Fault::AbortsInCompiler {
             std::process::abort();
@@ -94,9 +98,11 @@ impl Device for Planted {
             let all = "ky < KERNEL_H";
             assert!(source.text.contains(all), "{}", source.text);
             let text = source.text.replace(all, "ky < 1u");
-            return self.device.compile(&KernelSource { text, ..source.clone() });
+            // SAFETY: promised by the caller; fewer rows of the window are read.
+            return unsafe { self.device.compile_unchecked(&KernelSource { text, ..source.clone() }) };
         }
-        self.device.compile(source)
+        // SAFETY: promised by the caller.
+        unsafe { self.device.compile_unchecked(source) }
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {

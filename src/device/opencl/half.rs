@@ -61,7 +61,7 @@ fn probe(inner: &Arc<Inner>) -> Result<Vec<f16>> {
         work_group: [1; 3],
     };
     let pipeline = Pipeline {
-        raw: handle::RawPipeline::OpenCl(compile::compile_unasked(inner, &source)?),
+        raw: handle::RawPipeline::OpenCl(compile::compile_unasked(inner, &source, &[])?),
         label: source.label.clone(),
         interface,
         work_group: source.work_group,
