@@ -47,11 +47,7 @@ fn check_with(
     if source.dialect != Dialect::Wgsl {
         return Err(refuse(format!("the source is {}, wanted {}", source.dialect, Dialect::Wgsl)));
     }
-    let module = naga::front::wgsl::parse_str(&source.text)
-        .map_err(|error| refuse(error.emit_to_string_with_path(&source.text, &source.label)))?;
-    let info = Validator::new(ValidationFlags::all(), capabilities())
-        .validate(&module)
-        .map_err(|error| refuse(error.emit_to_string_with_path(&source.text, &source.label)))?;
+    let (module, info) = parse(&source.label, &source.text)?;
 
     let mut findings = Vec::new();
     check_entry(&module, source, &mut findings);
@@ -60,6 +56,25 @@ fn check_with(
     check_strangers(&module, &source.interface, &mut findings);
     lint(&module, &info, &source.text, &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(refuse(findings.join("\n"))) }
+}
+
+/// What naga makes of a text that it accepts.
+///
+/// # Errors
+/// [`Error::Compile`] with its findings.
+pub(crate) fn parse(label: &str, text: &str) -> Result<(Module, ModuleInfo)> {
+    let refuse = |log: String| Error::Compile {
+        kernel: label.to_owned(),
+        api: "naga",
+        log,
+        source_text: numbered(text),
+    };
+    let module = naga::front::wgsl::parse_str(text)
+        .map_err(|error| refuse(error.emit_to_string_with_path(text, label)))?;
+    let info = Validator::new(ValidationFlags::all(), capabilities())
+        .validate(&module)
+        .map_err(|error| refuse(error.emit_to_string_with_path(text, label)))?;
+    Ok((module, info))
 }
 
 /// What a kernel may use: a device without the feature is refused when the kernel is planned.

@@ -9,9 +9,11 @@ pub mod epilogue;
 pub(crate) mod halves;
 pub mod interface;
 
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub mod check;
 mod constants;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub mod opencl;
 mod templates;
 #[cfg(test)]
 mod tests;

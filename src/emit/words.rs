@@ -108,6 +108,10 @@ impl Words {
                 let read = if narrow { "read_imageh" } else { "read_imagef" };
                 format!("{read}({name}, (int2)({column}, {row}))")
             }
+            (Dialect::Wgsl, Some(Element::Image2d(_))) if !column.is_empty() => {
+                let load = format!("textureLoad({name}, vec2<u32>({column}, {row}), 0)");
+                if narrow { format!("{acc4}({load})") } else { load }
+            }
             (_, element) => return Err(format!("load4 cannot read {name} ({element:?})")),
         })
     }
@@ -134,7 +138,7 @@ impl Words {
         let native = self.spec.precision != Precision::F16Storage;
         Ok(match (self.dialect, self.element(name)) {
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if !native => {
-                format!("unpack_half4({name}[{index}])[{lane}]")
+                format!("unpack2x16float({name}[{index}][{lane} / 2u])[{lane} % 2u]")
             }
             (Dialect::Wgsl, Some(Element::Vec4(_))) => format!("{name}[{index}][{lane}]"),
             (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => {
@@ -185,6 +189,10 @@ impl Words {
             (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
                 let write = if narrow { "write_imageh" } else { "write_imagef" };
                 format!("{write}({name}, (int2)({column}, {row}), {value});")
+            }
+            (Dialect::Wgsl, Some(Element::Image2d(_))) if !column.is_empty() => {
+                let value = if narrow { format!("vec4<f32>({value})") } else { value.to_owned() };
+                format!("textureStore({name}, vec2<u32>({column}, {row}), {value});")
             }
             (_, element) => return Err(format!("store4 cannot write {name} ({element:?})")),
         })
@@ -343,6 +351,16 @@ impl Words {
         let interface = &self.spec.interface;
         let mut out = String::new();
         for (index, binding) in interface.bindings.iter().enumerate() {
+            if let Element::Image2d(dtype) = binding.element {
+                let format = if dtype == DType::F16 { "rgba16float" } else { "rgba32float" };
+                let ty = match binding.access {
+                    Access::Read => "texture_2d<f32>".to_owned(),
+                    _ => format!("texture_storage_2d<{format}, write>"),
+                };
+                let name = binding.operand.name();
+                out.push_str(&format!("@group(0) @binding({index}) var {name}: {ty};\n"));
+                continue;
+            }
             let access = if binding.access == Access::Read { "read" } else { "read_write" };
             let ty = self.buffer_type(binding.element)?;
             out.push_str(&format!(

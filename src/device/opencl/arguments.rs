@@ -6,7 +6,7 @@
 //! |---|---|
 //! | scalars of f32 or f16 | `__global float*`, `__global half*` |
 //! | four-vectors of f32 | `__global float4*` |
-//! | four-vectors of f16 | `__global half*` (`vload_half4`) or `__global half4*` |
+//! | four-vectors of f16 | `__global uint2*` of two halves a word, `__global half*` or `__global half4*` |
 //! | image | `__read_only image2d_t` or `__write_only image2d_t` |
 //! | parameter | `uint`, `int`, `float` |
 //! | the number of elements in a buffer, last, where a checked kernel asks for it | `uint` |
@@ -130,7 +130,7 @@ fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
                 name: Some(name),
                 types: match element {
                     Element::Vec4(DType::F32) => &["float4*"],
-                    Element::Vec4(DType::F16) => &["half*", "half4*"],
+                    Element::Vec4(DType::F16) => &["uint2*", "half*", "half4*"],
                     _ if element.dtype() == DType::F16 => &["half*"],
                     _ => &["float*"],
                 },

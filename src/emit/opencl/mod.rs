@@ -1,0 +1,126 @@
+//! OpenCL C 1.2 from WGSL.
+//!
+//! naga parses and validates the WGSL; what it understood is printed here as a kernel that a GPU
+//! programmer can read. The names are those of the WGSL. A storage buffer is a pointer argument, in the
+//! order of the bindings; the members of the uniform struct follow as scalar arguments; the lengths of
+//! buffers that the text needs come last ([`Printed::lengths`]).
+//!
+//! WGSL's meaning is kept where OpenCL C's differs or is undefined: integers wrap, a division by zero
+//! gives the dividend, a conversion to an integer saturates, a shift counts modulo the width, and what an
+//! expression reads is read before the next statement writes. Two things cost time and are left out for
+//! kernels that are known not to need them: indices are clamped and integer divisors guarded only where
+//! [`Options::checked`] asks for it. `fma` is `mad`, because OpenCL's `fma` is emulated where the hardware
+//! rounds twice.
+//!
+//! | file | what it prints |
+//! |---|---|
+//! | `module` | constants, arguments, functions |
+//! | `analysis` | (decides) which values get a variable, and where variables are declared |
+//! | `statements`, `loops` | blocks, assignments, control flow |
+//! | `expressions`, `places` | values, and what they are read from |
+//! | `arithmetic`, `conversions`, `math`, `packing` | operators and built-in functions |
+//! | `images` | textures |
+//! | `types`, `names` | types, identifiers |
+
+mod analysis;
+mod arithmetic;
+mod conversions;
+mod expressions;
+mod images;
+mod loops;
+mod math;
+mod module;
+mod names;
+mod packing;
+mod places;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use super::check;
+use crate::error::{Error, Result, numbered};
+use naga::Span;
+use naga::valid::ModuleInfo;
+
+/// How a kernel is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Every index is clamped to its array, integer divisors are guarded, and the work-group's memory
+    /// starts as zeros.
+    pub checked: bool,
+    /// Halves are computed with, which takes a device that can. Otherwise they are only loaded and stored.
+    pub halves: bool,
+    /// The kernel requires the work-group that it names. Without, it serves any, and may not depend on it.
+    pub fixed_work_group: bool,
+}
+
+impl Options {
+    /// What a text by someone else is printed with.
+    pub const fn checked() -> Self {
+        Options { checked: true, halves: false, fixed_work_group: true }
+    }
+}
+
+/// A kernel in OpenCL C.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Printed {
+    /// The text.
+    pub text: String,
+    /// The bindings whose lengths, in elements, are the last arguments: of type `uint`, in this order.
+    pub lengths: Vec<u32>,
+}
+
+/// Prints the entry point `entry` of `wgsl`.
+///
+/// # Errors
+/// [`Error::Compile`] if naga refuses the text, or it says what cannot be said in OpenCL C 1.2: the log
+/// names the construct and its line.
+pub fn print(label: &str, wgsl: &str, entry: &str, options: Options) -> Result<Printed> {
+    let (module, info) = check::parse(label, wgsl)?;
+    print_module(label, wgsl, &module, &info, entry, options)
+}
+
+/// [`print()`] of what naga made of `wgsl`.
+pub(crate) fn print_module(
+    label: &str,
+    wgsl: &str,
+    module: &naga::Module,
+    info: &ModuleInfo,
+    entry: &str,
+    options: Options,
+) -> Result<Printed> {
+    module::print(module, info, entry, options).map_err(|refusal| Error::Compile {
+        kernel: label.to_owned(),
+        api: "OpenCL C",
+        log: refusal.say(wgsl),
+        source_text: numbered(wgsl),
+    })
+}
+
+type Outcome<T> = std::result::Result<T, Refusal>;
+
+/// What cannot be printed, and where it stands.
+#[derive(Debug, Clone)]
+struct Refusal {
+    span: Option<Span>,
+    what: String,
+}
+
+impl Refusal {
+    fn say(&self, wgsl: &str) -> String {
+        let line = self.span.filter(Span::is_defined).map(|span| span.location(wgsl).line_number);
+        let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        format!("{line}{} cannot be said in OpenCL C 1.2", self.what)
+    }
+
+    /// The refusal at `span`, unless it says a place already.
+    fn at(mut self, span: Span) -> Self {
+        self.span = self.span.filter(Span::is_defined).or(Some(span));
+        self
+    }
+}
+
+fn refuse<T>(span: Option<Span>, what: impl Into<String>) -> Outcome<T> {
+    Err(Refusal { span, what: what.into() })
+}

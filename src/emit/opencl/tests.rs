@@ -1,0 +1,1 @@
+//! The printed text of small kernels.
