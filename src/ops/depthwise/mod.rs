@@ -10,9 +10,16 @@
 //! `M` is the channel multiplier. Zeros lie outside the input.
 
 pub(super) mod cpu;
+mod direct;
+mod examples;
 mod local;
+mod micro;
+mod multiplier;
 mod oracle;
 mod plan;
+mod rows;
+
+pub(super) use examples::examples;
 
 pub(super) use oracle::oracle;
 
