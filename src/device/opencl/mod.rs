@@ -21,7 +21,8 @@
 //! share a device do not mix their commands.
 //!
 //! OpenCL C has pointers, and nothing here or in a driver keeps a kernel within the buffers it is
-//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own.
+//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own. Text in WGSL is printed
+//! as OpenCL C that checks every index.
 
 mod arguments;
 mod awaited;
@@ -153,6 +154,15 @@ impl OpenClDevice {
             .into_iter()
             .filter_map(|found| found.info.ok())
             .collect())
+    }
+
+    fn pipeline(&self, source: &KernelSource, raw: compile::RawPipeline) -> Pipeline {
+        Pipeline {
+            raw: handle::RawPipeline::OpenCl(raw),
+            label: source.label.clone(),
+            interface: source.interface.clone(),
+            work_group: source.work_group,
+        }
     }
 
     /// The path or name that the OpenCL library was found under.
@@ -343,16 +353,11 @@ impl Device for OpenClDevice {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        compile::compile_checked(source)
+        Ok(self.pipeline(source, compile::compile_checked(&self.inner, source)?))
     }
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        Ok(Pipeline {
-            raw: handle::RawPipeline::OpenCl(compile::compile(&self.inner, source, &[])?),
-            label: source.label.clone(),
-            interface: source.interface.clone(),
-            work_group: source.work_group,
-        })
+        Ok(self.pipeline(source, compile::compile(&self.inner, source, &[])?))
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {
