@@ -3,7 +3,7 @@
 use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
-use crate::emit::{Dialect, KernelSource};
+use crate::emit::{Dialect, KernelSource, check as wgsl, opencl as printer};
 use crate::error::{Error, Result, numbered};
 use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
 use std::ffi::{CStr, CString};
@@ -56,13 +56,19 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
     Ok(unsafe { Owned::new(raw) })
 }
 
-/// Refuses text that may be anybody's, unless it can be made to stay within its buffers.
-pub(super) fn compile_checked(source: &KernelSource) -> Result<crate::device::Pipeline> {
-    let reason = match source.dialect {
-        Dialect::OpenClC => "nothing keeps its pointers within its buffers: see `compile_unchecked`",
-        Dialect::Wgsl => "OpenCL takes kernels in OpenCL C",
-    };
-    Err(Error::unsupported(format!("kernel {} in {} with checks", source.label, source.dialect), reason))
+/// Compiles text that may be anybody's: WGSL, printed with every index clamped.
+pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+    if source.dialect != Dialect::Wgsl {
+        return Err(Error::unsupported(
+            format!("kernel {} in {} with checks", source.label, source.dialect),
+            "nothing keeps its pointers within its buffers: WGSL can be checked",
+        ));
+    }
+    wgsl::check_interface(source)?;
+    let options = printer::Options { halves: inner.info.limits.native_half, ..printer::Options::checked() };
+    let printed = printer::print(&source.label, &source.text, &source.entry, options)?;
+    let source = KernelSource { dialect: Dialect::OpenClC, text: printed.text, ..source.clone() };
+    compile(inner, &source, &printed.lengths)
 }
 
 /// Compiles `source`, or takes the program compiled from the same text before, and holds the
