@@ -43,7 +43,7 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>) {
 ";
 
 fn kernel(dialect: Dialect, text: &str) -> KernelSource {
-    let binding = |operand, access| Binding { operand, element: Element::Scalar(DType::F32), access };
+    let binding = |operand, access| Binding::new(operand, Element::Scalar(DType::F32), access);
     KernelSource {
         label: "stray".to_owned(),
         entry: "stray".to_owned(),
