@@ -121,7 +121,8 @@ fn a_missing_or_unwanted_parameter_block_is_refused() {
 fn kernel(@builtin(global_invocation_id) id: vec3<u32>) { dst[id.x] = 1.0; }
 ";
     let mut plain = source(text);
-    plain.interface.bindings = vec![Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite)];
+    plain.interface.bindings =
+        vec![Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite)];
     assert!(log(&plain).contains("binding 1: found nothing, wanted the uniform block params"));
     plain.interface.params.clear();
     check(&plain).unwrap();
