@@ -33,10 +33,8 @@ fn device_for_threads() -> Option<OpenClDevice> {
     Some(device)
 }
 
-const READ: Binding =
-    Binding { operand: Operand::Src, element: Element::Scalar(DType::F32), access: Access::Read };
-const UPDATE: Binding =
-    Binding { operand: Operand::Dst, element: Element::Scalar(DType::F32), access: Access::ReadWrite };
+const READ: Binding = Binding::new(Operand::Src, Element::Scalar(DType::F32), Access::Read);
+const UPDATE: Binding = Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite);
 const COUNT: Param = Param { name: "count", ty: ParamType::U32 };
 const FACTOR: Param = Param { name: "factor", ty: ParamType::F32 };
 
@@ -182,8 +180,8 @@ fn images_are_written_and_read() {
         println!("skipped: {} has no images", device.info());
         return;
     }
-    let image = |operand, access| Binding { operand, element: Element::Image2d(DType::F32), access };
-    let vec4 = |operand, access| Binding { operand, element: Element::Vec4(DType::F32), access };
+    let image = |operand, access| Binding::new(operand, Element::Image2d(DType::F32), access);
+    let vec4 = |operand, access| Binding::new(operand, Element::Vec4(DType::F32), access);
     let size =
         vec![Param { name: "width", ty: ParamType::I32 }, Param { name: "height", ty: ParamType::I32 }];
     let kernel = |entry: &str, bindings, text: &str| KernelSource {

@@ -99,6 +99,27 @@ pub struct Binding {
     pub element: Element,
     /// What is done with it.
     pub access: Access,
+    /// What it holds at least, where that is known: a dispatch with less is refused.
+    pub least: Least,
+}
+
+impl Binding {
+    /// A binding of any size.
+    pub const fn new(operand: Operand, element: Element, access: Access) -> Self {
+        Binding { operand, element, access, least: Least::Element }
+    }
+}
+
+/// What an argument holds at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Least {
+    /// One element. How many more there are, the kernel finds out.
+    #[default]
+    Element,
+    /// So many bytes of a buffer.
+    Bytes(u64),
+    /// So many columns and rows of an image's pixels.
+    Pixels([usize; 2]),
 }
 
 /// The type of a scalar parameter. All are four bytes.

@@ -23,7 +23,7 @@ mod words;
 pub use constants::Value;
 pub use dialect::Dialect;
 pub use epilogue::{Activation, Bits, Epilogue};
-pub use interface::{Access, Binding, Element, Interface, Operand, Param, ParamType, Scalar};
+pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
 
 use crate::dtype::Precision;
 use crate::error::Result;

@@ -12,6 +12,7 @@ mod graph;
 mod house;
 mod picks;
 mod session;
+mod sound;
 mod tune;
 mod tuning_faults;
 mod tuning_record;

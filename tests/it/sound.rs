@@ -1,7 +1,7 @@
 //! What an application can do to the process without `unsafe`: nothing.
 #![forbid(unsafe_code)]
 
-use diptych::device::{Buffer, Device, Dispatch};
+use diptych::device::{Buffer, Device, Dispatch, Resource};
 use diptych::emit::{Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar};
 use diptych::{Backend, Context, DType, Dialect, Memory};
 
@@ -43,7 +43,7 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>) {
 ";
 
 fn kernel(dialect: Dialect, text: &str) -> KernelSource {
-    let binding = |operand, access| Binding { operand, element: Element::Scalar(DType::F32), access };
+    let binding = |operand, access| Binding::new(operand, Element::Scalar(DType::F32), access);
     KernelSource {
         label: "stray".to_owned(),
         entry: "stray".to_owned(),
@@ -131,6 +131,51 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation
             };
             device.submit(&device.record(&[dispatch]).expect("a recording")).expect("submitted");
             assert_eq!(floats(device, &dst), [wanted; 64], "{}", context.info());
+        }
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused_with_their_sizes() {
+    for context in contexts() {
+        let device = context.device().expect("a GPU");
+        let pipeline = device.compile(&kernel(Dialect::Wgsl, STRAY)).expect("WGSL");
+        let (src, dst) = (filled(device, 2.0), filled(device, 3.0));
+        let refused = |resources: Vec<Resource>| {
+            let dispatch = Dispatch {
+                pipeline: pipeline.clone(),
+                resources,
+                params: vec![Scalar::U32(0)],
+                groups: [1; 3],
+            };
+            device.record(&[dispatch]).expect_err("it does not fit").to_string()
+        };
+        let tiny = refused(vec![src.slice(0, 2).expect("two bytes").into(), (&dst).into()]);
+        assert!(tiny.contains("src has 2 bytes, one element has 4"), "{}: {tiny}", context.info());
+        let aliased = refused(vec![(&dst).into(), (&dst).into()]);
+        assert!(aliased.contains("src and dst"), "{}: {aliased}", context.info());
+        let missing = refused(vec![(&src).into()]);
+        assert!(missing.contains("1 resources"), "{}: {missing}", context.info());
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_its_interface_is_refused() {
+    // What a device is told of a kernel decides what it hands over.
+    let changes: [(&str, &str, &str); 5] = [
+        ("src: array<f32>", "src: array<vec4<f32>>", "src"),
+        ("struct Params { at: u32 }", "struct Params { at: u32, more: u32 }", "params"),
+        ("struct Params { at: u32 }", "struct Params { at: i32 }", "at"),
+        ("var<storage, read_write> dst", "var<storage, read> dst", "dst"),
+        ("@workgroup_size(16)", "@workgroup_size(32)", "32"),
+    ];
+    for context in contexts() {
+        let device = context.device().expect("a GPU");
+        for (from, to, named) in changes {
+            assert!(STRAY.contains(from), "{from}");
+            let text = STRAY.replace(from, to);
+            let error = device.compile(&kernel(Dialect::Wgsl, &text)).expect_err(to).to_string();
+            assert!(error.contains(named), "{}: {to}: {error}", context.info());
         }
     }
 }
