@@ -1,12 +1,10 @@
 //! What `conv2d`, `depthwise` and `pointwise` share: a window over a feature map.
 
 use super::operands::{self, OperandInfo, Operands, Role};
-use super::plan::Choice;
 use super::reference::Sum;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::{Error, Result};
-use crate::layout::{Form, Layout};
 use crate::shape::{Axis, Padding, Shape};
 
 /// A convolution of concrete shapes.
@@ -192,13 +190,4 @@ pub(super) fn extras(epilogue: &Epilogue, channels: usize, output: Shape) -> Vec
         (epilogue.activation == Activation::PRelu).then_some(OperandInfo::vector(Operand::Slope, channels));
     let residual = epilogue.residual.then_some(OperandInfo::new(Operand::Residual, output, Role::Input));
     [bias, slope, residual].into_iter().flatten().collect()
-}
-
-/// The form of a convolution's operands: feature maps in the layout of `choice`.
-pub(super) const fn form(operand: Operand, choice: &Choice) -> Option<Form> {
-    match (operand, choice.layout) {
-        (Operand::Src | Operand::Residual | Operand::Dst, Layout::Image2d) => Some(Form::Image),
-        (Operand::Src | Operand::Residual | Operand::Dst, _) => Some(Form::C4),
-        _ => None,
-    }
 }

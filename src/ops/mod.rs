@@ -15,8 +15,10 @@ pub mod separable;
 pub mod view;
 
 mod convolution;
+mod definition;
 mod effort;
 mod expected;
+mod kernel;
 mod operands;
 mod plan;
 mod problem;
@@ -31,6 +33,7 @@ pub use crate::cpu::CpuKernel;
 pub use convolution::Convolution;
 pub use effort::Effort;
 pub use expected::{on_cpu, tolerance as expected_tolerance};
+pub use kernel::Ordinary;
 pub use operands::{OperandInfo, Operands, Role};
 pub use plan::{Choice, Launch, Op};
 pub(crate) use problem::EXTENTS;

@@ -1,6 +1,7 @@
 //! What every op offers to sessions, tests, benches and the tuner.
 
 use super::effort::Effort;
+use super::kernel::Ordinary;
 use super::operands::{OperandInfo, Operands};
 use super::reference::Reference;
 use crate::cpu::CpuKernel;
@@ -185,12 +186,17 @@ pub trait Op: fmt::Debug + Send + Sync + 'static {
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])>;
 
     /// The grid extents, in invocations, of a variant and tile: what a work-group covers.
-    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3];
+    fn grid(&self, variant: &str, tile: [u32; 3]) -> [u32; 3];
 
     /// The work-groups that a kernel is made for, the default first; empty if the tables for
     /// ordinary kernels serve it.
-    fn work_groups(&self, _variant: &'static str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+    fn work_groups(&self, _variant: &str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
         Vec::new()
+    }
+
+    /// The work-group of a kernel that is made for none.
+    fn ordinary(&self, _variant: &str) -> Ordinary {
+        Ordinary::Workload
     }
 
     /// How long `choice` takes, for kernels of which it can be estimated, in a unit of the op's own:
@@ -208,8 +214,23 @@ pub trait Op: fmt::Debug + Send + Sync + 'static {
 
     /// The layouts that the feature maps of a variant may have, C4 first. Whether a device can run
     /// one is [`Op::fits`]'s answer.
-    fn layouts(&self, _variant: &'static str) -> &'static [Layout] {
+    fn layouts(&self, _variant: &str) -> &'static [Layout] {
         &[Layout::C4]
+    }
+
+    /// The layout that tells `variant` apart from the op's other kernels in a list of candidates.
+    fn place(&self, _variant: &str) -> Layout {
+        Layout::C4
+    }
+
+    /// How many ordinary invocations keep a device as busy as those of `choice`.
+    fn counted(&self, choice: &Choice) -> u64 {
+        self.grid(choice.variant, choice.tile).iter().map(|&extent| u64::from(extent)).product()
+    }
+
+    /// Its kernels are kept busy by an invocation where others need so many.
+    fn share(&self) -> u64 {
+        1
     }
 
     /// Slices of four output channels (columns, for a matrix): what the work-group tables are

@@ -306,7 +306,7 @@ fn files_stay_short() {
 fn every_template_belongs_to_an_op_and_every_kernel_has_its_templates() {
     let mut wanted = BTreeSet::new();
     for entry in ops::all() {
-        for variant in entry.variants {
+        for variant in entry.variants() {
             for dialect in Dialect::ALL.into_iter().filter(|dialect| variant.speaks(*dialect)) {
                 let (folder, ending) = dialect.folder_and_ending();
                 wanted.insert(PathBuf::from(format!("{folder}/{}/{}.{ending}", entry.name, variant.name)));

@@ -128,7 +128,7 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
     let wanted = arguments.variant.as_deref();
     let entry = ops::all().iter().find(|entry| entry.name == op.name());
     let variants: Vec<&'static str> =
-        entry.iter().flat_map(|entry| entry.variants).map(|variant| variant.name).collect();
+        entry.iter().flat_map(|entry| entry.variants()).map(|variant| variant.name).collect();
     if let Some(name) = wanted.filter(|name| !variants.contains(name)) {
         bail!("{} has no variant {name:?}; it has {}", op.name(), variants.join(", "));
     }

@@ -233,7 +233,9 @@ impl Walk<'_> {
         let [Statement::Store { pointer, value: otherwise }] = &reject[..] else { return None };
         let Expression::LocalVariable(local) = expressions[*pointer] else { return None };
         let Expression::Literal(Literal::Bool(or)) = expressions[*otherwise] else { return None };
-        let [before @ .., Statement::Store { pointer: last, value: right }] = &accept[..] else { return None };
+        let [before @ .., Statement::Store { pointer: last, value: right }] = &accept[..] else {
+            return None;
+        };
         let only_values = before.iter().all(|statement| match statement {
             Statement::Emit(_) => true,
             Statement::If { condition, accept, reject } => self.logical(*condition, accept, reject).is_some(),
@@ -402,9 +404,7 @@ impl Walk<'_> {
                     || self.is_cheap(base)
             }
             Expression::Load { pointer } => {
-                self.logical_of(handle).is_none()
-                    && self.is_cheap(pointer)
-                    && self.is_uniform(pointer)
+                self.logical_of(handle).is_none() && self.is_cheap(pointer) && self.is_uniform(pointer)
             }
             Expression::Literal(_) | Expression::Constant(_) | Expression::FunctionArgument(_) => true,
             _ => false,

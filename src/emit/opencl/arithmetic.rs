@@ -4,7 +4,9 @@
 use super::expressions::{Body, Text, is_half};
 use super::types;
 use super::{Outcome, refuse};
-use naga::{BinaryOperator, Expression, Handle, Literal, RelationalFunction, ScalarKind, TypeInner, UnaryOperator};
+use naga::{
+    BinaryOperator, Expression, Handle, Literal, RelationalFunction, ScalarKind, TypeInner, UnaryOperator,
+};
 
 /// How an operator is spelled and how loosely it binds.
 fn spelling(op: BinaryOperator) -> (&'static str, u8) {
@@ -77,7 +79,9 @@ impl Body<'_, '_> {
             return self.matrix_operator(op, left, right);
         }
         let (a, b) = (self.expression(left)?, self.expression(right)?);
-        let Some(scalar) = self.scalar_of(left) else { return refuse(None, "an operator on what is no number") };
+        let Some(scalar) = self.scalar_of(left) else {
+            return refuse(None, "an operator on what is no number");
+        };
         let vector = [left, right].iter().any(|side| matches!(self.inner(*side), TypeInner::Vector { .. }));
         if is_comparison(op) {
             let text = infix(op, &a, &b);
@@ -175,7 +179,9 @@ impl Body<'_, '_> {
         };
         self.m.helper(
             &name,
-            format!("static {ty} {name}(const {ty} a, const {ty} b) {{\n    return a {sign} {divisor};\n}}\n"),
+            format!(
+                "static {ty} {name}(const {ty} a, const {ty} b) {{\n    return a {sign} {divisor};\n}}\n"
+            ),
         );
         let [a, b] = [(left, a), (right, b)].map(|(side, text)| self.widened(side, text, &ty));
         Ok(Text::atom(format!("{name}({a}, {b})")))
@@ -197,10 +203,7 @@ impl Body<'_, '_> {
             };
             return Ok(Text::atom(format!("select({}, {}, {test})", no.text, yes.text)));
         }
-        Ok(Text {
-            text: format!("{} ? {} : {}", test.wrap(12), yes.wrap(12), no.wrap(12)),
-            level: 13,
-        })
+        Ok(Text { text: format!("{} ? {} : {}", test.wrap(12), yes.wrap(12), no.wrap(12)), level: 13 })
     }
 
     pub(super) fn relational(

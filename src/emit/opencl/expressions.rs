@@ -143,15 +143,15 @@ impl<'a> Body<'_, 'a> {
 
     /// A part of a composed value: those of a vector of bool are 0 and -1.
     fn component(&mut self, handle: Handle<Expression>) -> Outcome<(Text, bool)> {
-        let is_bool = matches!(self.inner(handle), TypeInner::Scalar(scalar) if scalar.kind == ScalarKind::Bool);
+        let is_bool =
+            matches!(self.inner(handle), TypeInner::Scalar(scalar) if scalar.kind == ScalarKind::Bool);
         Ok((self.expression(handle)?, is_bool))
     }
 
     fn splat(&mut self, size: VectorSize, value: Handle<Expression>) -> Outcome<Text> {
         let Some(scalar) = self.scalar_of(value) else { return refuse(None, "a splat of what is no scalar") };
         let text = self.expression(value)?;
-        let text =
-            if scalar.kind == ScalarKind::Bool { format!("-(int)({})", text.text) } else { text.text };
+        let text = if scalar.kind == ScalarKind::Bool { format!("-(int)({})", text.text) } else { text.text };
         Ok(Text { text: format!("({})({text})", types::vector(size, scalar)?), level: 2 })
     }
 
@@ -172,15 +172,15 @@ impl<'a> Body<'_, 'a> {
         let field = if matches!(self.inner(base), TypeInner::Matrix { .. }) { "c" } else { "e" };
         let [base, index] = [self.expression(base)?, self.expression(index)?];
         let clamp = self.m.options.checked && known.is_none_or(|known| known >= length);
-        let index =
-            if clamp { format!("min((uint)({}), {}u)", index.text, length - 1) } else { index.text };
+        let index = if clamp { format!("min((uint)({}), {}u)", index.text, length - 1) } else { index.text };
         Ok(Text::atom(format!("{}.{field}[{index}]", base.wrap(0))))
     }
 
     /// The function that takes a lane out of a vector; registers cannot be indexed.
     fn lane(&mut self, size: VectorSize, scalar: Scalar) -> Outcome<String> {
         let vector = types::vector(size, scalar)?;
-        let name = format!("wgsl_lane_{vector}{}", if scalar.kind == ScalarKind::Bool { "_bool" } else { "" });
+        let name =
+            format!("wgsl_lane_{vector}{}", if scalar.kind == ScalarKind::Bool { "_bool" } else { "" });
         let component = types::scalar(scalar)?;
         let test = if scalar.kind == ScalarKind::Bool { " != 0" } else { "" };
         let last = size as usize - 1;
@@ -224,10 +224,12 @@ impl<'a> Body<'_, 'a> {
         if let Expression::LocalVariable(local) = self.function.expressions[pointer]
             && let Some(logical) = self.analysis.logicals.get(&local).copied()
         {
-            let (level, op) = if logical.op == naga::BinaryOperator::LogicalAnd { (11, "&&") } else { (12, "||") };
+            let (level, op) =
+                if logical.op == naga::BinaryOperator::LogicalAnd { (11, "&&") } else { (12, "||") };
             let (left, right) = (self.expression(logical.left)?, self.expression(logical.right)?);
             // Compilers ask for parentheses around `&&` within `||`.
-            let [left, right] = [left, right].map(|side| if side.level == 11 && level == 12 { side.wrap(10) } else { side.wrap(level) });
+            let [left, right] = [left, right]
+                .map(|side| if side.level == 11 && level == 12 { side.wrap(10) } else { side.wrap(level) });
             return Ok(Text { text: format!("{left} {op} {right}"), level });
         }
         let place = self.place(pointer)?;
@@ -243,7 +245,9 @@ impl<'a> Body<'_, 'a> {
             TypeInner::Scalar(scalar) if is_half(scalar) && !self.m.options.halves => {
                 refuse(None, "a half that is not converted to f32 where it is loaded")
             }
-            TypeInner::Vector { size: VectorSize::Quad, scalar } if is_half(scalar) && self.in_storage(pointer) => {
+            TypeInner::Vector { size: VectorSize::Quad, scalar }
+                if is_half(scalar) && self.in_storage(pointer) =>
+            {
                 if !self.m.options.halves {
                     return refuse(None, "a vector of halves, where half arithmetic is not asked for,");
                 }
@@ -277,8 +281,11 @@ impl<'a> Body<'_, 'a> {
     ) -> Outcome<String> {
         let mut parts = Vec::new();
         for &argument in arguments {
-            let pointer = matches!(self.inner(argument), TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. });
-            let text = match pointer && !matches!(self.function.expressions[argument], Expression::FunctionArgument(_)) {
+            let pointer =
+                matches!(self.inner(argument), TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. });
+            let text = match pointer
+                && !matches!(self.function.expressions[argument], Expression::FunctionArgument(_))
+            {
                 true => self.address(argument)?,
                 false => self.expression(argument)?,
             };
@@ -299,7 +306,11 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// Whether a value is `fun` of one argument, and which.
-    pub(super) fn math_argument(&self, handle: Handle<Expression>, wanted: MathFunction) -> Option<Handle<Expression>> {
+    pub(super) fn math_argument(
+        &self,
+        handle: Handle<Expression>,
+        wanted: MathFunction,
+    ) -> Option<Handle<Expression>> {
         if self.values.contains_key(&handle) {
             return None;
         }

@@ -2,7 +2,9 @@
 
 use super::expressions::{Body, Text};
 use super::{Outcome, refuse};
-use naga::{Expression, Handle, ImageClass, ImageDimension, ScalarKind, StorageAccess, StorageFormat, TypeInner};
+use naga::{
+    Expression, Handle, ImageClass, ImageDimension, ScalarKind, StorageAccess, StorageFormat, TypeInner,
+};
 
 /// The type of an image argument, if OpenCL C has it.
 pub(super) fn argument(of: &TypeInner) -> Option<&'static str> {

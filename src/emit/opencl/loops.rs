@@ -37,12 +37,8 @@ impl Body<'_, '_> {
         // A `continue` of C would leave out what comes after the body.
         let label = (after && has_continue(body)).then(|| self.names.claim("continuing"));
         let clause = |text: String| if text.is_empty() { text } else { format!(" {text}") };
-        let header = format!(
-            "for ({};{};{}) {{",
-            init,
-            clause(condition),
-            clause(update.unwrap_or_default())
-        );
+        let header =
+            format!("for ({};{};{}) {{", init, clause(condition), clause(update.unwrap_or_default()));
         self.line(&header);
         self.depth += 1;
         self.continues.push(label.clone());

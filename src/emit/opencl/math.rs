@@ -223,7 +223,9 @@ impl Body<'_, '_> {
         let name = format!("wgsl_transpose_{from}");
         self.m.helper(
             &name,
-            format!("static {to} {name}(const {from} x) {{\n    {to} result;\n{lines}    return result;\n}}\n"),
+            format!(
+                "static {to} {name}(const {from} x) {{\n    {to} result;\n{lines}    return result;\n}}\n"
+            ),
         );
         Ok(Text::atom(format!("{name}({})", x.text)))
     }
@@ -263,8 +265,11 @@ fn extract(ty: &str, signed: bool) -> String {
 }
 
 fn insert(ty: &str, unsigned: &str, signed: bool) -> String {
-    let (x, y) =
-        if signed { (format!("as_{unsigned}(x)"), format!("as_{unsigned}(y)")) } else { ("x".into(), "y".into()) };
+    let (x, y) = if signed {
+        (format!("as_{unsigned}(x)"), format!("as_{unsigned}(y)"))
+    } else {
+        ("x".into(), "y".into())
+    };
     let value = format!("(({x} & ~mask) | (({y} << o) & mask))");
     let value = if signed { format!("as_{ty}({value})") } else { value };
     format!(
@@ -273,7 +278,9 @@ fn insert(ty: &str, unsigned: &str, signed: bool) -> String {
 }
 
 fn determinant(of: &TypeInner) -> Outcome<String> {
-    let TypeInner::Matrix { columns, .. } = of else { return refuse(None, "the determinant of what is no matrix") };
+    let TypeInner::Matrix { columns, .. } = of else {
+        return refuse(None, "the determinant of what is no matrix");
+    };
     let minor = |a: &str, b: &str, r: usize, s: usize| {
         format!("({a}.{0} * {b}.{1} - {a}.{1} * {b}.{0})", LANES[r], LANES[s])
     };
@@ -282,11 +289,22 @@ fn determinant(of: &TypeInner) -> Outcome<String> {
         3 => "    return dot(x.c[0], cross(x.c[1], x.c[2]));\n".to_owned(),
         _ => {
             // By pairs of columns: the minors of the first two times those of the last two.
-            let pairs = [(0, 1, 2, 3, '+'), (0, 2, 1, 3, '-'), (0, 3, 1, 2, '+'), (1, 2, 0, 3, '+'), (1, 3, 0, 2, '-'), (2, 3, 0, 1, '+')];
+            let pairs = [
+                (0, 1, 2, 3, '+'),
+                (0, 2, 1, 3, '-'),
+                (0, 3, 1, 2, '+'),
+                (1, 2, 0, 3, '+'),
+                (1, 3, 0, 2, '-'),
+                (2, 3, 0, 1, '+'),
+            ];
             let terms: Vec<_> = pairs
                 .iter()
                 .map(|&(a, b, c, d, sign)| {
-                    format!("{sign} {} * {}", minor("x.c[0]", "x.c[1]", a, b), minor("x.c[2]", "x.c[3]", c, d))
+                    format!(
+                        "{sign} {} * {}",
+                        minor("x.c[0]", "x.c[1]", a, b),
+                        minor("x.c[2]", "x.c[3]", c, d)
+                    )
                 })
                 .collect();
             format!("    return 0.0f {};\n", terms.join(" "))

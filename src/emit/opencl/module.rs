@@ -1,8 +1,8 @@
 //! A kernel as a whole: constants, arguments, functions.
 
 use super::analysis::analyse;
-use super::images;
 use super::expressions::{Body, Text, literal};
+use super::images;
 use super::names::Names;
 use super::places::space_name;
 use super::types::{self, Types};
@@ -10,8 +10,8 @@ use super::{Options, Outcome, Printed, refuse};
 use crate::emit::halves;
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, ArraySize, Binding, Block, BuiltIn, Constant, EntryPoint, Expression, Function, GlobalVariable,
-    Handle, Module, ScalarKind, ShaderStage, Statement, Type, TypeInner,
+    AddressSpace, ArraySize, Binding, Block, BuiltIn, Constant, EntryPoint, Expression, Function,
+    GlobalVariable, Handle, Module, ScalarKind, ShaderStage, Statement, Type, TypeInner,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -81,7 +81,12 @@ pub(super) fn print(module: &Module, info: &ModuleInfo, entry: &str, options: Op
 }
 
 impl<'a> Printer<'a> {
-    fn kernel(&mut self, info: &'a ModuleInfo, point: &'a EntryPoint, of: &'a FunctionInfo) -> Outcome<Printed> {
+    fn kernel(
+        &mut self,
+        info: &'a ModuleInfo,
+        point: &'a EntryPoint,
+        of: &'a FunctionInfo,
+    ) -> Outcome<Printed> {
         let name = self.names.claim(&point.name);
         if name != point.name {
             return refuse(None, format!("the entry point's name {}, which is OpenCL C's own,", point.name));
@@ -95,7 +100,9 @@ impl<'a> Printer<'a> {
         }
         let mut functions = String::new();
         let mut pure = HashSet::new();
-        for (handle, function) in self.module.functions.iter().filter(|(handle, _)| reachable.contains(handle)) {
+        for (handle, function) in
+            self.module.functions.iter().filter(|(handle, _)| reachable.contains(handle))
+        {
             let name = self.names.claim(function.name.as_deref().unwrap_or("function"));
             let globals = self.used(&info[handle]);
             if globals.is_empty() && only_computes(&function.body, &pure) {
@@ -107,7 +114,8 @@ impl<'a> Printer<'a> {
             // A function that only calls one of the writer's own with the same argument is that one.
             let alias = self.helpers.iter().map(|(helper, _)| helper).find(|helper| {
                 text.lines().nth(1).is_some_and(|line| {
-                    let of = line.strip_prefix("    return ").and_then(|call| call.strip_prefix(helper.as_str()));
+                    let of =
+                        line.strip_prefix("    return ").and_then(|call| call.strip_prefix(helper.as_str()));
                     let argument = function.arguments.first().and_then(|argument| argument.name.as_deref());
                     function.arguments.len() == 1
                         && of.is_some_and(|of| Some(of) == argument.map(|a| format!("({a});")).as_deref())
@@ -167,18 +175,17 @@ impl<'a> Printer<'a> {
         let mut bound: Vec<_> =
             module.global_variables.iter().filter(|(_, global)| global.binding.is_some()).collect();
         bound.sort_by_key(|(_, global)| global.binding.map(|at| (at.group, at.binding)));
-        let rest = module.global_variables.iter().filter(|(handle, global)| {
-            global.binding.is_none() && !of[*handle].is_empty()
-        });
+        let rest = module
+            .global_variables
+            .iter()
+            .filter(|(handle, global)| global.binding.is_none() && !of[*handle].is_empty());
         let all: Vec<_> = bound.iter().copied().chain(rest).collect();
         for &(handle, global) in &all {
             let span = module.global_variables.get_span(handle);
             let wanted = global.name.as_deref().unwrap_or("variable");
             let array = matches!(module.types[global.ty].inner, TypeInner::Array { .. });
-            let dynamic = matches!(
-                module.types[global.ty].inner,
-                TypeInner::Array { size: ArraySize::Dynamic, .. }
-            );
+            let dynamic =
+                matches!(module.types[global.ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. });
             let mut known = Known {
                 name: String::new(),
                 plain: array && global.space != AddressSpace::Private && !usage.whole.contains(&handle),
@@ -191,22 +198,32 @@ impl<'a> Printer<'a> {
                     for member in members {
                         let TypeInner::Scalar(_) = module.types[member.ty].inner else {
                             let member = member.name.as_deref().unwrap_or("member");
-                            return refuse(Some(span), format!("the uniform member {member}, which is no scalar,"));
+                            return refuse(
+                                Some(span),
+                                format!("the uniform member {member}, which is no scalar,"),
+                            );
                         };
                         known.members.push(self.names.claim(member.name.as_deref().unwrap_or("member")));
                     }
                 }
                 (AddressSpace::Uniform, TypeInner::Scalar(_)) => known.name = self.names.claim(wanted),
                 (AddressSpace::Uniform, _) => {
-                    return refuse(Some(span), format!("the uniform {wanted}, which is no struct of scalars,"));
+                    return refuse(
+                        Some(span),
+                        format!("the uniform {wanted}, which is no struct of scalars,"),
+                    );
                 }
                 (AddressSpace::Storage { .. } | AddressSpace::WorkGroup | AddressSpace::Private, _) => {
                     known.name = self.names.claim(wanted);
                 }
-                (AddressSpace::Handle, inner) if images::argument(inner).is_some() && !self.options.checked => {
+                (AddressSpace::Handle, inner)
+                    if images::argument(inner).is_some() && !self.options.checked =>
+                {
                     known.name = self.names.claim(wanted);
                 }
-                (AddressSpace::Handle, _) => return refuse(Some(span), format!("the texture or sampler {wanted}")),
+                (AddressSpace::Handle, _) => {
+                    return refuse(Some(span), format!("the texture or sampler {wanted}"));
+                }
                 (space, _) => return refuse(Some(span), format!("{wanted} in the address space {space:?}")),
             }
             if dynamic && (usage.measured.contains(&handle) || self.options.checked) {
@@ -510,7 +527,11 @@ impl<'a> Printer<'a> {
             TypeInner::Vector { .. } => {
                 let lanes: Vec<String> = parts
                     .iter()
-                    .map(|(text, bool)| if *bool { format!("-(int)({})", text.text) } else { text.text.clone() })
+                    .map(
+                        |(text, bool)| {
+                            if *bool { format!("-(int)({})", text.text) } else { text.text.clone() }
+                        },
+                    )
                     .collect();
                 format!("({name})({})", lanes.join(", "))
             }
@@ -532,9 +553,10 @@ impl Body<'_, '_> {
         for (handle, global) in module.global_variables.iter() {
             let Some(known) = self.m.globals.get(&handle).cloned() else { continue };
             match (global.space, &module.types[global.ty].inner) {
-                (AddressSpace::WorkGroup, TypeInner::Array { base, size: ArraySize::Constant(length), .. })
-                    if known.plain =>
-                {
+                (
+                    AddressSpace::WorkGroup,
+                    TypeInner::Array { base, size: ArraySize::Constant(length), .. },
+                ) if known.plain => {
                     let ty = self.m.type_name(*base)?;
                     self.line(&format!("__local {ty} {}[{length}];", known.name));
                     cleared.push((known.name.clone(), known.name));
@@ -562,7 +584,9 @@ impl Body<'_, '_> {
         let (index, step) = (self.names.claim("byte"), point.workgroup_size.iter().product::<u32>());
         let first = invocation_index(point, true);
         for (pointer, name) in cleared {
-            self.line(&format!("for (uint {index} = {first}; {index} < sizeof({name}); {index} += {step}u) {{"));
+            self.line(&format!(
+                "for (uint {index} = {first}; {index} < sizeof({name}); {index} += {step}u) {{"
+            ));
             self.line(&format!("    ((__local uchar*){pointer})[{index}] = 0;"));
             self.line("}");
         }
@@ -666,7 +690,9 @@ impl Usage {
 fn arguments(block: &Block, visit: &mut dyn FnMut(Handle<Expression>)) {
     for statement in block.iter() {
         match statement {
-            Statement::Store { pointer, .. } | Statement::WorkGroupUniformLoad { pointer, .. } => visit(*pointer),
+            Statement::Store { pointer, .. } | Statement::WorkGroupUniformLoad { pointer, .. } => {
+                visit(*pointer)
+            }
             Statement::Call { arguments, .. } => arguments.iter().for_each(|argument| visit(*argument)),
             _ => nested(statement, &mut |inner| arguments(inner, visit)),
         }

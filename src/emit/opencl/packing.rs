@@ -57,13 +57,14 @@ impl Body<'_, '_> {
             self.m.helper("wgsl_unpack_half4", UNPACK_HALF4.to_owned());
             return Ok(Some(Text::atom(format!("wgsl_unpack_half4({})", bits.text))));
         }
-        let half_of = |handle: Handle<Expression>, wanted: [SwizzleComponent; 2]| {
-            match self.function.expressions[handle] {
-                Expression::Swizzle { size: VectorSize::Bi, vector, pattern } => {
-                    (pattern[..2] == wanted[..] && *self.inner(vector) == quad).then_some(vector)
-                }
-                _ => None,
+        let half_of = |handle: Handle<Expression>, wanted: [SwizzleComponent; 2]| match self
+            .function
+            .expressions[handle]
+        {
+            Expression::Swizzle { size: VectorSize::Bi, vector, pattern } => {
+                (pattern[..2] == wanted[..] && *self.inner(vector) == quad).then_some(vector)
             }
+            _ => None,
         };
         if *self.inner(handle) == pair
             && let Some((low, high)) = from(MathFunction::Pack2x16float)

@@ -3,9 +3,7 @@
 use super::expressions::{Body, Text};
 use super::types;
 use super::{Outcome, refuse};
-use naga::{
-    AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type, TypeInner,
-};
+use naga::{AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type, TypeInner};
 
 /// The names of a vector's lanes.
 pub(super) const LANES: [&str; 4] = ["x", "y", "z", "w"];
@@ -50,7 +48,9 @@ impl<'a> Body<'_, 'a> {
         let by_pointer = match global.space {
             AddressSpace::Storage { .. } => true,
             AddressSpace::WorkGroup | AddressSpace::Private => !self.entry,
-            AddressSpace::Uniform if matches!(self.m.module.types[global.ty].inner, TypeInner::Struct { .. }) => {
+            AddressSpace::Uniform
+                if matches!(self.m.module.types[global.ty].inner, TypeInner::Struct { .. }) =>
+            {
                 return refuse(None, format!("the uniform struct {} as a whole", known.name));
             }
             _ => false,

@@ -85,9 +85,9 @@ impl Body<'_, '_> {
             Statement::Emit(range) => {
                 for handle in range.clone() {
                     if self.analysis.kept.contains(&handle) {
-                        let value = self.computed(handle).map_err(|refusal| {
-                            refusal.at(self.function.expressions.get_span(handle))
-                        })?;
+                        let value = self
+                            .computed(handle)
+                            .map_err(|refusal| refusal.at(self.function.expressions.get_span(handle)))?;
                         self.keep(handle, &value.text)?;
                     }
                 }
@@ -180,7 +180,11 @@ impl Body<'_, '_> {
     }
 
     /// An assignment.
-    pub(super) fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Outcome<String> {
+    pub(super) fn store(
+        &mut self,
+        pointer: Handle<Expression>,
+        value: Handle<Expression>,
+    ) -> Outcome<String> {
         if let Some(text) = self.stored_half(pointer, value)? {
             return Ok(text);
         }
@@ -203,9 +207,12 @@ impl Body<'_, '_> {
         value: Handle<Expression>,
     ) -> Outcome<Option<String>> {
         let Expression::LocalVariable(local) = self.function.expressions[pointer] else { return Ok(None) };
-        let Expression::Binary { op, left, right } = self.function.expressions[value] else { return Ok(None) };
+        let Expression::Binary { op, left, right } = self.function.expressions[value] else {
+            return Ok(None);
+        };
         let Expression::Load { pointer: from } = self.function.expressions[left] else { return Ok(None) };
-        let same = matches!(self.function.expressions[from], Expression::LocalVariable(other) if other == local);
+        let same =
+            matches!(self.function.expressions[from], Expression::LocalVariable(other) if other == local);
         let sign = match op {
             BinaryOperator::Add => "+=",
             BinaryOperator::Subtract => "-=",

@@ -11,12 +11,19 @@
 //! infinity or NaN in one is not seen in another.
 
 mod cpu;
+mod direct;
+mod examples;
 mod grouped;
 mod operator;
 mod oracle;
 mod plan;
+mod shallow;
+mod split;
+mod tiled;
 mod winograd;
 mod winograd_bound;
+
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

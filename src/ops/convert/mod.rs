@@ -3,8 +3,12 @@
 //! The lanes of the last slice beyond the channels are written as zero in C4 and Image2d. The
 //! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type.
 
+mod examples;
+mod moves;
 mod oracle;
 mod plan;
+
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::error::{Error, Result};

@@ -13,15 +13,21 @@
 
 mod cpu;
 mod estimate;
+mod examples;
+mod image2d;
 mod matrix;
+mod micro;
 mod operator;
 mod oracle;
 mod plan;
 mod subgroup;
 mod thin;
 mod tiled;
+mod vec4;
 mod wgmma;
 mod wide;
+
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Epilogue};

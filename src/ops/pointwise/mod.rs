@@ -8,9 +8,16 @@
 //! | `y`, `r` | `n h w oc` | C4 on the device |
 
 pub(super) mod cpu;
+mod direct;
+mod examples;
+mod micro;
 mod operator;
 mod oracle;
 mod plan;
+mod split;
+mod tiled;
+
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

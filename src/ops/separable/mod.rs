@@ -18,8 +18,12 @@
 //! that WebGPU promises a kernel.
 
 mod cpu;
+mod examples;
 mod oracle;
 mod plan;
+mod staged;
+
+pub(super) use examples::examples;
 
 use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::{Error, Result};
