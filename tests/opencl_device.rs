@@ -284,7 +284,6 @@ fn a_kernel_that_is_not_its_interface_is_refused() {
     written_const.text = written_const.text.replace("dst[i] = fma(factor, src[i], dst[i])", "(void)dst[i]");
     let other_entry = KernelSource { entry: "sgemm".into(), ..saxpy() };
     let with_nul = KernelSource { entry: "sax\0py".into(), ..saxpy() };
-    let wgsl = KernelSource { dialect: Dialect::Wgsl, ..saxpy() };
     let too_large = KernelSource { work_group: [1 << 20, 1, 1], ..saxpy() };
     let other_group = KernelSource { work_group: [8, 1, 1], ..saxpy() };
     let empty_group = KernelSource { work_group: [0, 1, 1], ..saxpy() };
@@ -299,7 +298,6 @@ fn a_kernel_that_is_not_its_interface_is_refused() {
         ("address space", replaced("__global const float* src", "__constant float* src"), "argument 0"),
         ("entry", other_entry, "sgemm"),
         ("NUL", with_nul, "NUL"),
-        ("dialect", wgsl, "WGSL"),
         ("work-group too large", too_large, "1048576"),
         ("required work-group", other_group, "16"),
         ("empty work-group", empty_group, "[0, 1, 1]"),

@@ -2,8 +2,13 @@
 #![forbid(unsafe_code)]
 
 use diptych::device::{Buffer, Device, Dispatch, Resource};
-use diptych::emit::{Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar};
-use diptych::{Backend, Context, DType, Dialect, Memory};
+use diptych::emit::{
+    Access, Binding, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
+};
+use diptych::ops::gemm::GemmOp;
+use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::{Choice, Op};
+use diptych::{Backend, Context, DType, Dialect, Gemm, Memory, Pointwise, Precision, Shape};
 
 /// Contexts of the GPU APIs that are here.
 fn contexts() -> Vec<Context> {
@@ -156,6 +161,48 @@ fn operands_that_do_not_fit_are_refused_with_their_sizes() {
         assert!(aliased.contains("src and dst"), "{}: {aliased}", context.info());
         let missing = refused(vec![(&src).into()]);
         assert!(missing.contains("1 resources"), "{}: {missing}", context.info());
+    }
+}
+
+#[test]
+fn a_kernel_of_the_crate_refuses_operands_too_small_for_its_parameters() {
+    let product = GemmOp::new(9, 7, 5, 2, &Gemm::default(), true, false, Precision::F32).expect("extents");
+    let (x, w) = (Shape::nhwc(1, 6, 5, 7), Shape::nhwc(3, 1, 1, 7));
+    let pointwise = PointwiseOp::new(x, w, &Pointwise::default(), true, false, Precision::F32);
+    let ops: [(Box<dyn Op>, Choice); 2] = [
+        (Box::new(product), Choice::new("micro", [1, 4, 1], [4, 4, 1])),
+        (Box::new(pointwise.expect("shapes")), Choice::new("direct", [1, 1, 1], [4, 4, 1])),
+    ];
+    for context in contexts() {
+        let device = context.device().expect("a GPU");
+        for (op, choice) in &ops {
+            let launch = op.plan(choice, &device.info().limits).expect("a plan");
+            let source = launch.spec.render(Dialect::Wgsl).expect("WGSL");
+            let pipeline = device.compile(&source).expect("a kernel");
+            let bindings = &pipeline.interface().bindings;
+            let record = |short: Option<usize>| {
+                let resources = bindings.iter().enumerate().map(|(index, binding)| {
+                    let Least::Bytes(least) = binding.least else { panic!("{binding:?}") };
+                    let bytes = if short == Some(index) { least - 4 } else { least };
+                    let buffer = device.alloc(least, Memory::Device).expect("a buffer");
+                    Resource::from(buffer.slice(0, bytes).expect("its beginning"))
+                });
+                let (resources, params) = (resources.collect(), launch.params.clone());
+                device.record(&[Dispatch {
+                    pipeline: pipeline.clone(),
+                    resources,
+                    params,
+                    groups: launch.groups(),
+                }])
+            };
+            device.submit(&record(None).expect("what it reaches")).expect("submitted");
+            device.wait().expect("run");
+            for (index, binding) in bindings.iter().enumerate() {
+                let error = record(Some(index)).expect_err("too small").to_string();
+                let name = binding.operand.name();
+                assert!(error.contains(name) && error.contains("the kernel reaches"), "{error}");
+            }
+        }
     }
 }
 
