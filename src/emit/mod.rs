@@ -1,8 +1,9 @@
 //! The emitter: a [`KernelSpec`] in, source text in either language out.
 //!
-//! A kernel is a pair of hand-written templates, `shaders/<op>/<variant>.wgsl` and
-//! `cl/<op>/<variant>.cl`, rendered by minijinja with a syntax that hides in comments:
-//! `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that are not emitted).
+//! A kernel is a hand-written template in WGSL, `shaders/<op>/<variant>.wgsl`, rendered by minijinja with
+//! a syntax that hides in comments: `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that
+//! are not emitted). OpenCL C is printed from it by [`opencl`]. What WGSL cannot say stands in OpenCL C,
+//! `cl/<op>/<variant>.cl`; a kernel that has such a text is not printed.
 
 pub mod dialect;
 pub mod epilogue;
@@ -106,8 +107,21 @@ impl KernelSpec {
     /// # Errors
     /// If there is no such template in `dialect`, or it uses a name that the spec does not give.
     pub fn render(&self, dialect: Dialect) -> Result<KernelSource> {
+        let written = self.render_written(dialect)?;
+        match dialect {
+            Dialect::OpenClC if self.foreign.is_none() => written.into_opencl(),
+            _ => Ok(written),
+        }
+    }
+
+    /// Renders the text that the kernel in `dialect` is made from: one in WGSL, unless the kernel is
+    /// written in OpenCL C.
+    ///
+    /// # Errors
+    /// Those of [`KernelSpec::render`].
+    pub fn render_written(&self, dialect: Dialect) -> Result<KernelSource> {
         match &self.foreign {
-            None => templates::render(self, dialect),
+            None => templates::render_written(self, dialect),
             Some(Foreign { entry, text, .. }) => Ok(KernelSource {
                 label: self.label(),
                 entry: entry.to_string(),
@@ -135,4 +149,23 @@ pub struct KernelSource {
     pub interface: Interface,
     /// Invocations per work-group.
     pub work_group: [u32; 3],
+}
+
+impl KernelSource {
+    /// The kernel in OpenCL C, without checks.
+    ///
+    /// # Errors
+    /// [`crate::Error::Compile`] if it cannot be said in that language.
+    pub fn into_opencl(self) -> Result<KernelSource> {
+        match self.dialect {
+            Dialect::OpenClC => Ok(self),
+            #[cfg(any(feature = "wgpu", feature = "opencl"))]
+            Dialect::Wgsl => opencl::translate(&self),
+            #[cfg(not(any(feature = "wgpu", feature = "opencl")))]
+            Dialect::Wgsl => {
+                let kernel = format!("kernel {} in OpenCL C", self.label);
+                Err(crate::Error::unsupported(kernel, "no GPU backend is compiled in"))
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A compute shader of an application as an op: WGSL with bounds checks, on every API.
 
 use super::operator::{Arguments, Lowered, Operator};
-use super::plan::{Choice, Launch, Op, check_work_group};
+use super::plan::{Choice, Launch, Op, Sealed, check_work_group};
 use super::{OperandInfo, Operands, Reference, Role};
 use crate::cpu::CpuKernel;
 use crate::dims::Dims;
@@ -246,6 +246,8 @@ struct CustomOp {
     params: Vec<Scalar>,
     grid: [u32; 3],
 }
+
+impl Sealed for CustomOp {}
 
 impl Op for CustomOp {
     fn name(&self) -> &'static str {
