@@ -67,6 +67,31 @@ impl fmt::Display for Layout {
     }
 }
 
+/// How a value of a network lies in a device's memory. It may lie there in several forms at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Row by row, as on the host: inputs, outputs, matrices.
+    Rows,
+    /// [`Layout::C4`] in a buffer, of the op's storage type.
+    C4,
+    /// [`Layout::Image2d`] in an image, of the op's storage type (OpenCL).
+    Image,
+}
+
+impl Form {
+    /// Every form.
+    pub const ALL: [Form; 3] = [Form::C4, Form::Image, Form::Rows];
+
+    /// The layout of a feature map in this form.
+    pub const fn layout(self) -> Layout {
+        match self {
+            Form::Rows => Layout::Nhwc,
+            Form::C4 => Layout::C4,
+            Form::Image => Layout::Image2d,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

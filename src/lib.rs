@@ -16,7 +16,6 @@ pub use opencl3;
 #[cfg(feature = "wgpu")]
 pub use wgpu;
 
-pub mod cpu;
 pub mod device;
 pub mod emit;
 #[cfg(feature = "tflite")]
@@ -26,14 +25,18 @@ pub mod pick;
 pub mod tune;
 
 mod context;
+mod cpu;
+mod dims;
 mod dtype;
 mod eager;
 mod error;
+mod file;
 mod graph;
 mod host;
 mod layout;
 mod limits;
-mod plan;
+mod lower;
+mod options;
 mod product;
 mod session;
 mod shape;
@@ -41,27 +44,29 @@ mod tuner;
 
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
 pub use device::{DeviceInfo, Memory, PciAddress};
+pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
-pub use emit::{Activation, Bits, Dialect, Epilogue};
+pub use emit::{Activation, Bits, Dialect, Epilogue, Scalar};
 pub use error::{Error, Result};
-pub use graph::{Extras, Graph, Node, NodeOp, Right, Value};
+pub use graph::{Extras, Graph, Node, Right, TensorType, Value};
 pub use host::HostTensor;
-pub use layout::Layout;
+pub use layout::{Form, Layout};
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 #[cfg(feature = "tflite")]
 pub use model::tflite;
 pub use ops::Choice;
 pub use ops::conv2d::Conv2d;
+pub use ops::custom::Custom;
 pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;
+pub use options::{Fusing, Picking, SessionOptions, Tuning};
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{
-    Fusing, NodeTime, Picking, Port, Profile, Session, SessionOptions, StageTimes, Stream, Tuning,
-};
+pub use session::{NodeTime, Port, Profile, Session, StageTimes, Stream};
 pub use shape::{Axis, Padding, Shape, Window};
+pub use tune::db::SharedDatabase;
 pub use tune::work_group::WorkGroup;
-pub use tuner::{Comparison, ProblemReport, Report, SharedDatabase, Tuner, TunerProgress};
+pub use tuner::{Comparison, ProblemReport, Report, Tuner, TunerProgress};
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "tflite"))]

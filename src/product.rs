@@ -1,7 +1,7 @@
 //! A matrix product made ready to run, its operands in memory that the host can reach.
 
 use crate::context::{Context, Engine};
-use crate::cpu::GemmKernel;
+use crate::cpu::CpuKernel;
 use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, compile_planned};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand};
@@ -62,7 +62,7 @@ enum Runner {
         recording: Recording,
     },
     Cpu {
-        kernel: GemmKernel,
+        kernel: Box<dyn CpuKernel>,
         operands: Mutex<Vec<(Operand, Vec<f32>)>>,
     },
 }
@@ -115,9 +115,12 @@ impl MatrixProduct {
                     "the CPU stores and computes in f32",
                 ));
             }
+            let constants = [(Operand::Bias, bias), (Operand::Slope, slope)].into_iter();
+            let constants =
+                constants.filter_map(|(operand, values)| Some((operand, values?.into()))).collect();
             let zeros = |&operand: &Operand| (operand, vec![0.0; elements(&op, operand)]);
             let runner = Runner::Cpu {
-                kernel: GemmKernel::new(&op, bias, slope)?,
+                kernel: op.cpu(&constants)?,
                 operands: Mutex::new(operands.iter().map(zeros).collect()),
             };
             return Ok(MatrixProduct { op, kernel: "cpu_gemm_f32".to_owned(), runner });
@@ -249,11 +252,13 @@ impl MatrixProduct {
             Runner::Device { engine, recording, .. } => engine.device()?.submit(recording),
             Runner::Cpu { kernel, operands } => {
                 let mut operands = operands.lock().unwrap_or_else(PoisonError::into_inner);
-                // A, B, then the residual if there is one, and C last.
-                let Some(((_, c), [(_, a), (_, b), rest @ ..])) = operands.split_last_mut() else {
+                // C is last.
+                let Some(((operand, c), inputs)) = operands.split_last_mut() else {
                     return Err(Error::Internal("a product without operands".to_owned()));
                 };
-                kernel.run(a, b, rest.first().map(|(_, residual)| residual.as_slice()), c)
+                let inputs: Vec<(Operand, &[f32])> =
+                    inputs.iter().map(|(operand, values)| (*operand, values.as_slice())).collect();
+                kernel.run(&inputs, &mut [(*operand, c)])
             }
         }
     }

@@ -34,7 +34,7 @@ fn devices() -> Option<Devices> {
 }
 
 fn source(text: &str, dialect: Dialect) -> KernelSource {
-    let binding = |operand, access| Binding { operand, element: Element::Scalar(DType::F32), access };
+    let binding = |operand, access| Binding::new(operand, Element::Scalar(DType::F32), access);
     KernelSource {
         label: "written".to_owned(),
         entry: "main".to_owned(),

@@ -1,11 +1,11 @@
 //! Matrix products and single ops through a context, on every backend.
 
 use diptych::emit::Operand;
-use diptych::ops::gemm::{GemmOp, oracle};
-use diptych::ops::{Choice, Op};
+use diptych::ops::gemm::GemmOp;
+use diptych::ops::{Choice, Op, Operands};
 use diptych::{
-    Activation, Backend, Bits, Context, Conv2d, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding,
-    Pointwise, Precision, ProductOptions, Shape,
+    Backend, Bits, Context, Conv2d, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding, Pointwise,
+    Precision, ProductOptions, Shape,
 };
 
 fn contexts() -> Vec<Context> {
@@ -42,9 +42,12 @@ fn check(context: &Context, op: GemmOp, options: ProductOptions) -> Result<(), d
     product.write(Operand::B, |data| data.copy_from_slice(&b))?;
     product.write(Operand::C, |data| data.copy_from_slice(&c))?;
     product.run()?;
-    let wanted = oracle(&op, &a, &b, Some(&c), None, None, None);
+    let operands = [(Operand::A, a), (Operand::B, b), (Operand::C, c)];
+    let operands: Operands<'_> =
+        operands.into_iter().map(|(operand, values)| (operand, values.into())).collect();
+    let wanted = op.oracle(&operands)?;
     product.read(Operand::C, |found| {
-        for (index, wanted) in wanted.value.iter().enumerate() {
+        for (index, wanted) in wanted.value().iter().enumerate() {
             let (batch, row, column) = (index / op.n / op.m, index / op.n % op.m, index % op.n);
             let found = f64::from(found[op.index_c(batch, row, column)]);
             let error = (found - wanted).abs();
@@ -87,10 +90,11 @@ fn errors(context: &Context, precision: Precision, a_17: f32) -> (String, Vec<f6
     product.write(Operand::A, |data| data.copy_from_slice(&a)).expect("A");
     product.write(Operand::B, |data| data.copy_from_slice(&b)).expect("B");
     product.run().expect("a run");
-    let wanted = oracle(&op, &a, &b, None, None, None, None);
-    let tolerance = |index| wanted.tolerance(index, Activation::None, 0.0, precision, None);
+    let operands = Operands::from([(Operand::A, (&a[..]).into()), (Operand::B, (&b[..]).into())]);
+    let wanted = op.oracle(&operands).expect("operands of the op");
+    let tolerance = |index| wanted.tolerance(index, precision);
     let found = product.read(Operand::C, |found| found.to_vec()).expect("C");
-    let off = |(index, &found): (usize, &f32)| (f64::from(found) - wanted.value[index]) / tolerance(index);
+    let off = |(index, &found): (usize, &f32)| (f64::from(found) - wanted.value()[index]) / tolerance(index);
     (product.kernel().to_owned(), found.iter().enumerate().map(off).collect())
 }
 

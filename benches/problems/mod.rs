@@ -12,7 +12,9 @@ use cpu::CpuOp;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId};
 use diptych::Choice;
-use diptych::tune::{Bench, Check, OpBench, Problem};
+use diptych::ops::Op;
+use diptych::tune::{Bench, Check, OpBench};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Dispatches of one recording at most: each has arguments and timestamps of its own.
@@ -24,15 +26,15 @@ const LONGEST: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// If a result is wrong or a backend fails.
-pub fn run(group: &mut BenchmarkGroup<'_, WallTime>, problems: &[Problem]) -> Result<()> {
+pub fn run(group: &mut BenchmarkGroup<'_, WallTime>, problems: &[Arc<dyn Op>]) -> Result<()> {
     let contexts = contexts();
     for problem in problems {
         for context in &contexts {
             // The backend first: criterion cuts the names of its folders at 64 letters.
-            let name = format!("{} {}", context.info().backend, suites::name(problem));
+            let name = format!("{} {}", context.info().backend, suites::name(&**problem));
             let timed = match context.shared_device() {
-                Some(device) => Timed::device(OpBench::new(device, *problem)?),
-                None => Timed::host(*problem),
+                Some(device) => Timed::device(OpBench::new(device, Arc::clone(problem))?),
+                None => Timed::host(Arc::clone(problem)),
             };
             match timed {
                 Ok(Some(mut timed)) => {
@@ -64,7 +66,7 @@ impl Timed {
         Ok(short.then(|| Timed::Device(Box::new(bench), choice)))
     }
 
-    fn host(problem: Problem) -> Result<Option<Self>> {
+    fn host(problem: Arc<dyn Op>) -> Result<Option<Self>> {
         if problem.precision() != diptych::Precision::F32 {
             return Ok(None);
         }

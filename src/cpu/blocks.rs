@@ -16,15 +16,15 @@ const LEAST_ROWS: usize = 128;
 
 /// How a matrix product is spread over the workers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// Rows of a block.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
     /// Who computes one block.
-    pub(super) parallelism: Parallelism,
+    pub(crate) parallelism: Parallelism,
 }
 
 /// Cuts `products` products of `rows` rows, each with `row_values` values on both sides.
-pub(super) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cut {
+pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cut {
     /// Rows per worker below which a lone product is better cut along its columns.
     const FEW_ROWS: usize = 16;
     let workers = rayon::current_num_threads().max(1);
@@ -39,7 +39,7 @@ pub(super) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cu
 
 /// Cuts a product of `rows x depth` with packed panels of `width` columns, `columns` in all, into
 /// tiles.
-pub(super) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
+pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
     /// Multiply-adds below which handing a tile to another worker does not pay.
     const LEAST_WORK: usize = 2 << 20;
     /// Fewest rows that reading all the panels pays for.
@@ -60,7 +60,7 @@ pub(super) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
 }
 
 /// Rows of a block of which each costs `row_work` operations and is independent of the others.
-pub(super) fn independent_rows(rows: usize, row_work: usize) -> usize {
+pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
     /// Operations below which handing a block to another worker does not pay.
     const LEAST_WORK: usize = 32 * 1024;
     let workers = rayon::current_num_threads().max(1);
@@ -74,7 +74,7 @@ thread_local! {
 }
 
 /// Lends `work` a worker's scratch of `len` values, whatever they held before.
-pub(super) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
+pub(crate) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
     // Taken out, not borrowed, so that a nested call on the same thread gets a fresh one.
     let mut scratch = SCRATCH.with(RefCell::take);
     if scratch.len() < len {

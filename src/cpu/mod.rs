@@ -1,43 +1,68 @@
-//! The op set on the CPU, in f32: what a machine without a GPU runs.
+//! What the ops' CPU kernels are made of, in f32: what a machine without a GPU runs.
 //!
-//! Each op is a kernel made once from its shapes and constants (`new` checks and lays out the
-//! weights) and run many times on NHWC host slices. The op's precision is not looked at: storage
-//! and arithmetic are f32.
+//! Each op has a kernel in its own folder (`ops/<op>/cpu.rs`), made once from its shapes and constants
+//! and run many times on host slices in the op's public layout. The op's precision is not looked at:
+//! storage and arithmetic are f32.
 //!
-//! | op | how |
+//! | module | what |
 //! |---|---|
-//! | pointwise | the matrix product `[n h w, c] x [c, oc]`, the weights packed once |
-//! | conv2d | the same over the windows where they lie, between rows padded with zeros; one input channel per group is a depthwise |
-//! | depthwise | vectors of channels, four pixels at a time |
-//! | separable | rows of the depthwise convolution, and their matrix product while a core's cache holds them |
-//! | gemm | the matrix product, with transposition, leading dimensions, `alpha` and `beta` |
+//! | `panels` | a constant right operand, packed once, and the micro-kernel that multiplies rows with it |
+//! | `product` | the matrix product of two operands that change from run to run |
+//! | `tail` | bias, activation and residual |
+//! | `blocks`, `tile` | how work is cut into blocks that fit a core's cache |
 //!
-//! Work is cut into blocks of rows that fit a core's cache, run by rayon's current pool; bias,
-//! activation and residual are applied before the sums leave their registers, or while the block is
-//! in that cache.
+//! Blocks are run by rayon's current pool; bias, activation and residual are applied before the sums
+//! leave their registers, or while the block is in that cache.
 
-mod conv2d;
-mod depthwise;
-mod gemm;
-mod pointwise;
-mod separable;
+pub(crate) mod blocks;
+pub(crate) mod panels;
+pub(crate) mod product;
+pub(crate) mod tail;
+pub(crate) mod tile;
 
-mod blocks;
-mod panels;
-mod product;
-mod tail;
-mod tile;
-
-pub use conv2d::Conv2dKernel;
-pub use depthwise::DepthwiseKernel;
-pub use gemm::GemmKernel;
-pub use pointwise::PointwiseKernel;
-pub use separable::{SeparableConstants, SeparableKernel};
-
+use crate::emit::Operand;
 use crate::error::{Error, Result};
+use std::fmt;
+
+/// An op of concrete shapes with its constants laid out, to run on the CPU as often as wanted.
+pub trait CpuKernel: fmt::Debug + Send + Sync {
+    /// Reads the inputs and writes the outputs, all in the op's public layout.
+    ///
+    /// # Errors
+    /// If one is missing, not wanted, or of another length than the op says.
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()>;
+}
+
+/// The input that is `operand`, if it is given.
+pub(crate) fn given<'a>(inputs: &[(Operand, &'a [f32])], operand: Operand) -> Option<&'a [f32]> {
+    inputs.iter().find(|(own, _)| *own == operand).map(|(_, values)| *values)
+}
+
+/// The input that is `operand`.
+pub(crate) fn input<'a>(
+    op: &'static str,
+    inputs: &[(Operand, &'a [f32])],
+    operand: Operand,
+) -> Result<&'a [f32]> {
+    given(inputs, operand).ok_or_else(|| missing(op, operand))
+}
+
+/// The output that is `operand`.
+pub(crate) fn output<'a>(
+    op: &'static str,
+    outputs: &'a mut [(Operand, &mut [f32])],
+    operand: Operand,
+) -> Result<&'a mut [f32]> {
+    let own = outputs.iter_mut().find(|(own, _)| *own == operand);
+    own.map(|(_, values)| &mut **values).ok_or_else(|| missing(op, operand))
+}
+
+fn missing(op: &'static str, operand: Operand) -> Error {
+    Error::input(format!("{op} {}", operand.name()), "none", "values")
+}
 
 /// Refuses a slice of another length than the shapes say.
-fn check_len(op: &'static str, what: &str, found: usize, wanted: usize) -> Result<()> {
+pub(crate) fn check_len(op: &'static str, what: &str, found: usize, wanted: usize) -> Result<()> {
     if found == wanted {
         return Ok(());
     }

@@ -21,7 +21,7 @@ const HEIGHTS: [usize; 2] = [12, 6];
 
 /// A matrix of `depth x columns`, packed.
 #[derive(Debug, Clone)]
-pub(super) struct Panels {
+pub(crate) struct Panels {
     depth: usize,
     /// Panel after panel; the columns beyond the last are zeros.
     values: Vec<f32>,
@@ -36,31 +36,31 @@ pub(super) struct Panels {
 /// The left operand within a slice: `lines` lines of `per_line` rows. A row's values are, tap after
 /// tap, the `values` numbers from `first + line * line_stride + row * row_stride + taps[tap]` on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rows<'a> {
-    pub(super) src: &'a [f32],
-    pub(super) first: usize,
-    pub(super) lines: usize,
-    pub(super) line_stride: usize,
-    pub(super) per_line: usize,
-    pub(super) row_stride: usize,
-    pub(super) taps: &'a [usize],
-    pub(super) values: usize,
+pub(crate) struct Rows<'a> {
+    pub(crate) src: &'a [f32],
+    pub(crate) first: usize,
+    pub(crate) lines: usize,
+    pub(crate) line_stride: usize,
+    pub(crate) per_line: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) taps: &'a [usize],
+    pub(crate) values: usize,
 }
 
 /// What becomes of sums before they are stored.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Finish<'a> {
-    pub(super) bounds: Option<[f32; 2]>,
+pub(crate) struct Finish<'a> {
+    pub(crate) bounds: Option<[f32; 2]>,
     /// Added last; laid out as the whole rows of the destination, `stride` apart, from the tile's
     /// first row on.
-    pub(super) residual: Option<&'a [f32]>,
-    pub(super) stride: usize,
+    pub(crate) residual: Option<&'a [f32]>,
+    pub(crate) stride: usize,
 }
 
 impl Panels {
     /// Packs `weights`, which is `columns x depth`; its length is checked by the caller. Sums begin
     /// with `bias`, if there is one.
-    pub(super) fn new(depth: usize, columns: usize, weights: &[f32], bias: Option<&[f32]>) -> Self {
+    pub(crate) fn new(depth: usize, columns: usize, weights: &[f32], bias: Option<&[f32]>) -> Self {
         let arch = Arch::new();
         let (lanes, registers) = arch.dispatch(Machine);
         let width = VECTORS * lanes;
@@ -81,13 +81,13 @@ impl Panels {
     }
 
     /// Columns of a panel: what a cut between columns should be a multiple of.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.width
     }
 
     /// Writes the products of `rows` with `columns` (whole panels, or up to the last column), which
     /// are the columns of `dst` from `at` on.
-    pub(super) fn multiply(
+    pub(crate) fn multiply(
         &self,
         rows: Rows<'_>,
         columns: Range<usize>,

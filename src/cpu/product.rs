@@ -5,28 +5,28 @@ use gemm::Parallelism;
 
 /// A matrix in a slice: element `(row, column)` lies at `row * strides[0] + column * strides[1]`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
-    pub(super) data: &'a [f32],
-    pub(super) strides: [usize; 2],
+pub(crate) struct Matrix<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) strides: [usize; 2],
 }
 
 /// Factors of the product and of what the destination held; with `beta = 0` the destination is
 /// not read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Factors {
-    pub(super) alpha: f32,
-    pub(super) beta: f32,
+pub(crate) struct Factors {
+    pub(crate) alpha: f32,
+    pub(crate) beta: f32,
 }
 
 /// Extents `m`, `n` and `k` of a product.
-pub(super) type Extents = [usize; 3];
+pub(crate) type Extents = [usize; 3];
 
 /// `dst = beta * dst + alpha * lhs * rhs` with `lhs` of `m x k`, `rhs` of `k x n` and `dst` of
 /// `m x n`, its rows `dst_stride` apart.
 ///
 /// # Errors
 /// [`Error::Internal`] if a matrix does not lie within its slice, or rows of `dst` overlap.
-pub(super) fn multiply(
+pub(crate) fn multiply(
     [m, n, k]: Extents,
     dst: &mut [f32],
     dst_stride: usize,

@@ -3,13 +3,18 @@
 use super::check_len;
 use super::panels::Finish;
 use super::tile::Tile;
-use crate::emit::{Activation, Epilogue};
+use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::{Error, Result};
 use pulp::{Arch, Simd, WithSimd};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Host values of an op's constants.
+type Constants<'a> = BTreeMap<Operand, Cow<'a, [f32]>>;
 
 /// What is done to every sum of a kernel, its constants expanded to one value per column.
 #[derive(Debug, Clone)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     op: &'static str,
     activation: Activation,
     residual: bool,
@@ -24,7 +29,7 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Checks the constants against the epilogue; each has `columns` values.
-    pub(super) fn new(
+    pub(crate) fn new(
         op: &'static str,
         epilogue: &Epilogue,
         columns: usize,
@@ -54,8 +59,19 @@ impl Tail {
         })
     }
 
+    /// As [`Tail::new`], the constants being those of `constants`.
+    pub(crate) fn of(
+        op: &'static str,
+        epilogue: &Epilogue,
+        columns: usize,
+        constants: &Constants<'_>,
+    ) -> Result<Self> {
+        let get = |operand| constants.get(&operand).map(|values| &**values);
+        Tail::new(op, epilogue, columns, get(Operand::Bias), get(Operand::Slope))
+    }
+
     /// Checks that a residual is given exactly where the op has one, and its length.
-    pub(super) fn check_residual(&self, residual: Option<&[f32]>, wanted: usize) -> Result<()> {
+    pub(crate) fn check_residual(&self, residual: Option<&[f32]>, wanted: usize) -> Result<()> {
         match (residual, self.residual) {
             (Some(residual), true) => check_len(self.op, "residual", residual.len(), wanted),
             (None, false) => Ok(()),
@@ -69,7 +85,7 @@ impl Tail {
 
     /// The bias, and the bounds that the activation comes down to, for a kernel that finishes its
     /// sums in registers; none where the activation is more than bounds.
-    pub(super) fn bounds(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
+    pub(crate) fn bounds(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
         let bounds = match self.activation {
             Activation::None => None,
             Activation::Relu => Some([0.0, f32::INFINITY]),
@@ -80,13 +96,13 @@ impl Tail {
     }
 
     /// Whether there is a residual.
-    pub(super) fn has_residual(&self) -> bool {
+    pub(crate) fn has_residual(&self) -> bool {
         self.residual
     }
 
     /// Finishes the rows of `block`, `stride` apart; only the first columns of each are touched.
     /// `residual` is laid out as `block`.
-    pub(super) fn apply(&self, block: &mut [f32], stride: usize, residual: Option<&[f32]>) {
+    pub(crate) fn apply(&self, block: &mut [f32], stride: usize, residual: Option<&[f32]>) {
         if self.changes || residual.is_some() {
             self.arch.dispatch(Apply { tail: self, block, stride, column: 0, residual });
         }
@@ -95,7 +111,7 @@ impl Tail {
     /// What a kernel that began its sums with the bias does to them in registers; nothing where
     /// [`Tail::apply_after`] does it. `residual` holds the tile's first element first, its rows
     /// `stride` apart.
-    pub(super) fn finish<'a>(&self, residual: Option<&'a [f32]>, stride: usize) -> Finish<'a> {
+    pub(crate) fn finish<'a>(&self, residual: Option<&'a [f32]>, stride: usize) -> Finish<'a> {
         match self.bounds() {
             Some((_, bounds)) => Finish { bounds, residual, stride },
             None => Finish { bounds: None, residual: None, stride },
@@ -103,7 +119,7 @@ impl Tail {
     }
 
     /// Finishes a tile whose first column is `column` where that was more than registers allow.
-    pub(super) fn apply_after(
+    pub(crate) fn apply_after(
         &self,
         tile: &mut Tile<'_>,
         column: usize,
@@ -123,7 +139,7 @@ impl Tail {
 
 /// `sum` within `bounds`, if there are any. What a NaN becomes, the instruction set says.
 #[inline(always)]
-pub(super) fn bounded<S: Simd>(simd: S, sum: S::f32s, bounds: Option<[f32; 2]>) -> S::f32s {
+pub(crate) fn bounded<S: Simd>(simd: S, sum: S::f32s, bounds: Option<[f32; 2]>) -> S::f32s {
     match bounds {
         Some([low, high]) => simd.min_f32s(simd.max_f32s(sum, simd.splat_f32s(low)), simd.splat_f32s(high)),
         None => sum,

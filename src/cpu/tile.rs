@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 /// Rows of a destination, or their part between two columns.
 #[derive(Debug)]
-pub(super) enum Tile<'a> {
+pub(crate) enum Tile<'a> {
     /// Whole rows, `columns` values each.
     Rows { data: &'a mut [f32], columns: usize },
     /// A part of each row.
@@ -14,7 +14,7 @@ pub(super) enum Tile<'a> {
 impl Tile<'_> {
     /// The tile's part of a row; empty beyond the last.
     #[inline(always)]
-    pub(super) fn row(&mut self, row: usize) -> &mut [f32] {
+    pub(crate) fn row(&mut self, row: usize) -> &mut [f32] {
         match self {
             Tile::Rows { data, columns } => {
                 data.get_mut(row * *columns..(row + 1) * *columns).unwrap_or_default()
@@ -23,7 +23,7 @@ impl Tile<'_> {
         }
     }
 
-    pub(super) fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         match self {
             Tile::Rows { data, columns } => data.len() / columns,
             Tile::Parts(rows) => rows.len(),
@@ -33,16 +33,16 @@ impl Tile<'_> {
 
 /// How a destination is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// Rows of a tile.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
     /// Columns of a tile.
-    pub(super) columns: usize,
+    pub(crate) columns: usize,
 }
 
 /// Calls `work` with the first row and column of each tile of `dst`, whose rows have `columns`
 /// values, on rayon's current pool. Tiles of whole rows need no allocation.
-pub(super) fn for_each_tile(
+pub(crate) fn for_each_tile(
     dst: &mut [f32],
     columns: usize,
     cut: Cut,

@@ -1,7 +1,9 @@
 //! What `conv2d`, `depthwise` and `pointwise` share: a window over a feature map.
 
+use super::operands::{self, OperandInfo, Operands, Role};
+use super::reference::Sum;
 use crate::dtype::Precision;
-use crate::emit::Epilogue;
+use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::{Error, Result};
 use crate::shape::{Axis, Padding, Shape};
 
@@ -35,17 +37,31 @@ pub struct Convolution {
 
 /// What an oracle of a convolution reads: host slices in the public NHWC layouts.
 #[derive(Debug, Clone, Copy)]
-pub struct Inputs<'a> {
+pub(super) struct Inputs<'a> {
     /// The input, `n h w c`.
-    pub src: &'a [f32],
+    pub(super) src: &'a [f32],
     /// The weights, in the op's public layout.
-    pub weights: &'a [f32],
+    pub(super) weights: &'a [f32],
     /// One value per output channel; `None` adds nothing.
-    pub bias: Option<&'a [f32]>,
+    pub(super) bias: Option<&'a [f32]>,
     /// One PReLU slope per output channel; `None` is a slope of 0.
-    pub slope: Option<&'a [f32]>,
+    pub(super) slope: Option<&'a [f32]>,
     /// Added after the activation, `n oh ow oc`; `None` adds nothing.
-    pub residual: Option<&'a [f32]>,
+    pub(super) residual: Option<&'a [f32]>,
+}
+
+impl<'a> Inputs<'a> {
+    /// Those of `operands`, which were checked.
+    pub(super) fn of(operands: &'a Operands<'_>) -> Self {
+        let get = |operand| operands::get(operands, operand);
+        Inputs {
+            src: get(Operand::Src).unwrap_or_default(),
+            weights: get(Operand::Weights).unwrap_or_default(),
+            bias: get(Operand::Bias),
+            slope: get(Operand::Slope),
+            residual: get(Operand::Residual),
+        }
+    }
 }
 
 /// A window's options, as the public option structs give them.
@@ -109,6 +125,39 @@ impl Convolution {
         })
     }
 
+    /// What a convolution with weights of this shape reads and writes.
+    pub(super) fn operands(&self, weights: Shape) -> Vec<OperandInfo> {
+        let mut operands = vec![
+            OperandInfo::new(Operand::Src, self.input, Role::Input),
+            OperandInfo::new(Operand::Weights, weights, Role::Constant),
+        ];
+        operands.extend(extras(&self.epilogue, self.output.c, self.output));
+        operands.push(OperandInfo::new(Operand::Dst, self.output, Role::Output));
+        operands
+    }
+
+    /// The convolution without activation and residual.
+    pub(super) const fn plain(&self) -> Self {
+        let epilogue = Epilogue { bias: self.epilogue.bias, activation: Activation::None, residual: false };
+        Convolution { epilogue, ..*self }
+    }
+
+    /// The convolution in another precision. None has a kernel for matrix units.
+    pub(super) const fn with_precision(&self, precision: Precision) -> Self {
+        Convolution { precision: precision.without_matrix_units(), ..*self }
+    }
+
+    /// Terms of a sum without the bias.
+    pub(super) const fn terms(&self) -> usize {
+        self.kernel[0] * self.kernel[1] * self.group_inputs()
+    }
+
+    /// A sum without results: see [`Sum::begin`].
+    pub(super) fn sum(&self, operands: &Operands<'_>) -> Sum {
+        let destination = OperandInfo::new(Operand::Dst, self.output, Role::Output);
+        Sum::begin(self.terms(), &self.epilogue, operands, &destination)
+    }
+
     /// Input channels that one output channel reads.
     pub const fn group_inputs(&self) -> usize {
         self.input.c / self.groups
@@ -132,4 +181,13 @@ impl Convolution {
             .checked_sub(self.before[axis])
             .filter(|&position| position < extent)
     }
+}
+
+/// The operands of an epilogue: constants of `channels` values each, and a residual of shape `output`.
+pub(super) fn extras(epilogue: &Epilogue, channels: usize, output: Shape) -> Vec<OperandInfo> {
+    let bias = epilogue.bias.then_some(OperandInfo::vector(Operand::Bias, channels));
+    let slope =
+        (epilogue.activation == Activation::PRelu).then_some(OperandInfo::vector(Operand::Slope, channels));
+    let residual = epilogue.residual.then_some(OperandInfo::new(Operand::Residual, output, Role::Input));
+    [bias, slope, residual].into_iter().flatten().collect()
 }

@@ -7,25 +7,43 @@
 
 pub mod conv2d;
 pub mod convert;
+pub mod custom;
 pub mod depthwise;
 pub mod gemm;
+pub mod operator;
 pub mod pointwise;
 pub mod separable;
+pub mod view;
 
 mod convolution;
+mod definition;
 mod effort;
+mod expected;
+mod kernel;
+mod operands;
 mod plan;
 mod problem;
+mod reference;
 mod registry;
 mod spec;
 mod split;
 mod tiled;
 mod tolerance;
 
-pub use convolution::{Convolution, Inputs};
+pub use crate::cpu::CpuKernel;
+pub use convolution::Convolution;
 pub use effort::Effort;
-pub use plan::{Choice, Launch, Op, Reference};
+pub use expected::{on_cpu, tolerance as expected_tolerance};
+pub use kernel::Ordinary;
+pub use operands::{OperandInfo, Operands, Role};
+pub use plan::{Choice, Launch, Op};
 pub(crate) use problem::EXTENTS;
+pub use reference::{Reference, Sum};
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
-pub use registry::{Examples, OpEntry, VariantEntry, all};
+pub use registry::{Examples, Fuse, Fused, OpEntry, VariantEntry, all};
+
+/// What `op` writes, in the order of its operands.
+pub fn outputs(op: &dyn Op) -> impl Iterator<Item = OperandInfo> {
+    op.operands().into_iter().filter(|info| info.role.writes())
+}

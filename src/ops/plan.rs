@@ -1,12 +1,18 @@
 //! What every op offers to sessions, tests, benches and the tuner.
 
 use super::effort::Effort;
+use super::kernel::Ordinary;
+use super::operands::{OperandInfo, Operands};
+use super::reference::Reference;
+use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// One way to run an op: which kernel, how much each invocation computes, and the work-group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,25 +69,111 @@ impl Launch {
     }
 }
 
-/// An oracle's answer, in the order of the destination's logical elements (NHWC, or row-major).
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Reference {
-    /// The result in f64.
-    pub value: Vec<f64>,
-    /// For each result a bound on the size of what was summed: the sum of the absolute values of
-    /// all terms, bias included, before the activation.
-    pub magnitude: Vec<f64>,
-    /// For each result a bound on the error that its terms bring along, where they were computed
-    /// themselves; empty where they were given.
-    pub carried: Vec<f64>,
-    /// The number of terms summed.
-    pub terms: usize,
-}
+/// Kept to the crate: kernels run without checks as an op's plan says, so that a plan must be right.
+pub trait Sealed {}
 
 /// An op applied to concrete shapes.
-pub trait Op: fmt::Debug + Send + Sync {
+///
+/// The trait is sealed: only this crate's ops implement it.
+pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// The op's name: that of its folders.
     fn name(&self) -> &'static str;
+
+    /// Itself, for a rule that is about one op ([`super::OpEntry::fuse`], [`Op::stack`]).
+    fn as_any(&self) -> &dyn Any;
+
+    /// What it reads and writes, in the order of a kernel's arguments: what is written is the last.
+    fn operands(&self) -> Vec<OperandInfo>;
+
+    /// In which form the kernel of `choice` reads or writes `operand`; `None` for constants, which are
+    /// packed for it.
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form>;
+
+    /// The result in f64, term by term, with its bound.
+    ///
+    /// # Errors
+    /// If an operand is missing, not wanted, or of another length than the op says.
+    fn oracle(&self, operands: &Operands<'_>) -> Result<Reference>;
+
+    /// The oracle's answer for some of the destination's rows ([`OperandInfo::shape`]), counted from 0.
+    ///
+    /// # Errors
+    /// Those of [`Op::oracle`].
+    fn oracle_rows(&self, operands: &Operands<'_>, rows: &[usize]) -> Result<Reference> {
+        let output = self.operands().into_iter().next_back();
+        Ok(self.oracle(operands)?.rows(rows, output.map_or(1, |output| output.shape.c)))
+    }
+
+    /// What the oracle answers, found quickly: values and bound may be those of the CPU's kernels, and
+    /// [`super::expected_tolerance`] takes their error into account.
+    ///
+    /// # Errors
+    /// Those of [`Op::oracle`].
+    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
+        self.oracle(operands)
+    }
+
+    /// Whether the kernels of `variant` sum other terms than the op's own, as Winograd's do.
+    fn sums_otherwise(&self, _variant: &str) -> bool {
+        false
+    }
+
+    /// `reference` with the bound of such a kernel; as it is, for the others.
+    ///
+    /// # Errors
+    /// Those of [`Op::oracle`].
+    fn reference_of(
+        &self,
+        _variant: &str,
+        _operands: &Operands<'_>,
+        reference: Reference,
+    ) -> Result<Reference> {
+        Ok(reference)
+    }
+
+    /// The op on the CPU with its constants laid out once. It computes in f32 whatever the precision.
+    ///
+    /// # Errors
+    /// If a constant is missing, not wanted, or of another length than the op says; or if there is
+    /// nothing to do on the CPU ([`Op::cpu_obstacle`]).
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>>;
+
+    /// Why the CPU does not run this op, if so.
+    fn cpu_obstacle(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The same op in another precision.
+    fn with_precision(&self, precision: Precision) -> Arc<dyn Op>;
+
+    /// The precision that it has in a network that asks for `wanted`.
+    fn network_precision(&self, wanted: Precision) -> Precision {
+        wanted
+    }
+
+    /// The op that computes the results of `parts`, of which `self` is the first, at once: they are ops
+    /// of the same input, and each of its constants is the parts' constants one after the other, zeros
+    /// where a part has none. Its output has the parts' channels one after the other. `None` if they
+    /// cannot be stacked.
+    fn stack(&self, _parts: &[&dyn Op]) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// The layout of its feature maps that the tuner's record names where a choice says C4.
+    fn record_layout(&self) -> Layout {
+        Layout::C4
+    }
+
+    /// Why the tuner does not measure its kernels, if so: the table's choice is used.
+    fn untunable(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether its kernels may be faster on such a device than those of the ops that it was fused from.
+    /// A tuner without instructions does not measure it elsewhere.
+    fn worth_tuning(&self, _limits: &Limits) -> bool {
+        true
+    }
 
     /// The problem in one line of words, such as `n1 h9 w9 c1024 o1024 bias relu6`: all that
     /// decides which kernels run and how long they take, but for the op's name, the precision and
@@ -99,12 +191,17 @@ pub trait Op: fmt::Debug + Send + Sync {
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])>;
 
     /// The grid extents, in invocations, of a variant and tile: what a work-group covers.
-    fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3];
+    fn grid(&self, variant: &str, tile: [u32; 3]) -> [u32; 3];
 
     /// The work-groups that a kernel is made for, the default first; empty if the tables for
     /// ordinary kernels serve it.
-    fn work_groups(&self, _variant: &'static str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+    fn work_groups(&self, _variant: &str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
         Vec::new()
+    }
+
+    /// The work-group of a kernel that is made for none.
+    fn ordinary(&self, _variant: &str) -> Ordinary {
+        Ordinary::Workload
     }
 
     /// How long `choice` takes, for kernels of which it can be estimated, in a unit of the op's own:
@@ -122,8 +219,23 @@ pub trait Op: fmt::Debug + Send + Sync {
 
     /// The layouts that the feature maps of a variant may have, C4 first. Whether a device can run
     /// one is [`Op::fits`]'s answer.
-    fn layouts(&self, _variant: &'static str) -> &'static [Layout] {
+    fn layouts(&self, _variant: &str) -> &'static [Layout] {
         &[Layout::C4]
+    }
+
+    /// The layout that tells `variant` apart from the op's other kernels in a list of candidates.
+    fn place(&self, _variant: &str) -> Layout {
+        Layout::C4
+    }
+
+    /// How many ordinary invocations keep a device as busy as those of `choice`.
+    fn counted(&self, choice: &Choice) -> u64 {
+        self.grid(choice.variant, choice.tile).iter().map(|&extent| u64::from(extent)).product()
+    }
+
+    /// Its kernels are kept busy by an invocation where others need so many.
+    fn share(&self) -> u64 {
+        1
     }
 
     /// Slices of four output channels (columns, for a matrix): what the work-group tables are

@@ -1,14 +1,13 @@
 //! The parts that the ops' plans assemble specs from.
 
 use super::convolution::Convolution;
-use super::plan::{Choice, check_work_group};
-use crate::dtype::{DType, Precision};
-use crate::emit::{
-    Access, Activation, Binding, Dialect, Element, Interface, KernelSpec, Operand, Param, Scalar, Value,
-};
+use super::plan::Choice;
+use crate::dtype::DType;
+use crate::emit::{Access, Activation, Binding, Dialect, Element, Interface, Operand, Param, Scalar, Value};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::shape::Shape;
 
 /// Scalar parameters as they are collected: a name and its value.
 pub(super) type Params = Vec<(&'static str, Scalar)>;
@@ -33,44 +32,38 @@ pub(super) fn interface(bindings: Vec<Binding>, params: &Params) -> Interface {
 
 /// A binding.
 pub(super) const fn binding(operand: Operand, element: Element, access: Access) -> Binding {
-    Binding { operand, element, access }
+    Binding::new(operand, element, access)
 }
 
 /// The layouts of a convolution's kernels that can have their feature maps in images.
 pub(super) const MAPS: &[Layout] = &[Layout::C4, Layout::Image2d];
 
-/// What stands in the way of a convolution's feature maps in the layout of `choice`; the layouts of
+/// Why feature maps of these shapes cannot lie in the layout of `choice`, if they cannot; the layouts of
 /// its kernel are `offered`.
-pub(super) fn check_maps(
-    op: &'static str,
+pub(super) fn map_obstacle(
     choice: &Choice,
     offered: &[Layout],
-    problem: &Convolution,
+    maps: [Shape; 2],
     limits: &Limits,
-) -> Result<()> {
-    if choice.layout == Layout::C4 {
-        return Ok(());
-    }
+) -> Option<String> {
     if choice.layout != Layout::Image2d {
-        return reject(op, choice, format!("feature maps in {}, wanted c4 or image2d", choice.layout));
+        return Some(format!("feature maps in {}, wanted c4 or image2d", choice.layout));
     }
     if !offered.contains(&choice.layout) {
-        return reject(op, choice, format!("{} has its feature maps in buffers only", choice.variant));
+        return Some(format!("{} has its feature maps in buffers only", choice.variant));
     }
     if limits.dialect == Dialect::Wgsl {
-        return reject(op, choice, "WGSL has no images here");
+        return Some("WGSL has no images here".to_owned());
     }
     let Some([width, height]) = limits.max_image else {
-        return reject(op, choice, "the device takes no images as kernel arguments");
+        return Some("the device takes no images as kernel arguments".to_owned());
     };
-    for shape in [&problem.input, &problem.output] {
+    maps.iter().find_map(|shape| {
         let [w, h] = Layout::image_extent(shape);
-        if w > width as usize || h > height as usize {
-            let pixels = format!("the image of {shape} is {w} x {h} pixels");
-            return reject(op, choice, format!("{pixels}, the device allows {width} x {height}"));
-        }
-    }
-    Ok(())
+        (w > width as usize || h > height as usize).then(|| {
+            format!("the image of {shape} is {w} x {h} pixels, the device allows {width} x {height}")
+        })
+    })
 }
 
 /// The bindings of a convolution over feature maps in the layout of `choice`.
@@ -110,73 +103,14 @@ pub(super) fn window_constants(problem: &Convolution) -> Vec<(&'static str, Valu
     .to_vec()
 }
 
-/// The kernel of `choice`.
-pub(super) fn kernel(
-    op: &'static str,
-    choice: &Choice,
-    constants: Vec<(&'static str, Value)>,
-    precision: Precision,
-    epilogue: crate::emit::Epilogue,
-    interface: Interface,
-) -> KernelSpec {
-    KernelSpec {
-        op,
-        variant: choice.variant,
-        constants,
-        tile: choice.tile,
-        work_group: choice.work_group,
-        precision,
-        native_half: precision == Precision::F16,
-        between: None,
-        epilogue,
-        interface,
-    }
-}
-
 /// The label of `choice` for a rejection.
-fn label(op: &str, choice: &Choice) -> String {
+pub(super) fn label(op: &str, choice: &Choice) -> String {
     format!("{op}_{choice}")
 }
 
 /// Rejects `choice` of `op` with `reason`.
 pub(super) fn reject<T>(op: &str, choice: &Choice, reason: impl Into<String>) -> Result<T> {
     Err(Error::Reject { kernel: label(op, choice), reason: reason.into() })
-}
-
-/// The constraints that every kernel has: a tile that is offered, a work-group and grid within the
-/// limits, and half arithmetic only where the device has it.
-pub(super) fn check_choice(
-    op: &'static str,
-    choice: &Choice,
-    offered: &[(&'static str, [u32; 3])],
-    grid: [u32; 3],
-    precision: Precision,
-    limits: &Limits,
-) -> Result<()> {
-    if choice.layout != Layout::C4 && !matches!(op, "conv2d" | "depthwise" | "pointwise") {
-        return reject(op, choice, format!("{op} has no feature maps to keep in {}", choice.layout));
-    }
-    if !offered.contains(&(choice.variant, choice.tile)) {
-        let mut names: Vec<String> = offered
-            .iter()
-            .filter(|(variant, _)| *variant == choice.variant)
-            .map(|(_, [x, y, z])| format!("{x}x{y}x{z}"))
-            .collect();
-        names.sort();
-        return reject(
-            op,
-            choice,
-            if names.is_empty() {
-                "this variant does not serve these shapes on this device".to_owned()
-            } else {
-                format!("tile is not one of {}", names.join(", "))
-            },
-        );
-    }
-    if precision == Precision::F16 && !limits.native_half {
-        return reject(op, choice, "precision f16 needs native half arithmetic, which the device lacks");
-    }
-    check_work_group(&label(op, choice), choice.work_group, grid, limits)
 }
 
 /// One value per output channel as whole vec4s, zero beyond the last, for `slices` slices.
@@ -207,17 +141,4 @@ pub(super) fn pack_rows(data: &[f32], channels: usize, slices: usize, inputs: us
         }
     }
     out
-}
-
-/// The length that `data` must have.
-pub(super) fn expect_len(op: &'static str, operand: Operand, data: &[f32], wanted: usize) -> Result<()> {
-    if data.len() == wanted {
-        return Ok(());
-    }
-    Err(Error::shape(op, format!("{} values of {}", data.len(), operand.name()), format!("{wanted}")))
-}
-
-/// An operand that the op has no constant for.
-pub(super) fn no_constant<T>(op: &'static str, operand: Operand) -> Result<T> {
-    Err(Error::Internal(format!("{op} has no constant operand {}", operand.name())))
 }

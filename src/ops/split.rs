@@ -8,10 +8,9 @@
 use super::convolution::Convolution;
 use super::effort::{self, Effort};
 use super::plan::Choice;
-use super::spec::{extent, reject};
+use super::spec::extent;
 use crate::dtype::Precision;
 use crate::emit::Value;
-use crate::error::Result;
 use crate::limits::{Family, Limits};
 
 /// Layers for a sum over `slices` input slices: a power of two near the square root, so that the
@@ -20,13 +19,13 @@ pub(super) fn layers(slices: usize) -> u32 {
     1 << (slices.max(1).ilog2() / 2)
 }
 
-/// The (variant, tile) pairs for pixels x slices `tiles` and sums over `slices` input slices: the
+/// The tiles for pixels x slices `tiles` and sums over `slices` input slices: the
 /// preferred number of layers first, then twice and half as many, never more than slices.
-pub(super) fn space(tiles: &[[u32; 2]], slices: usize) -> Vec<(&'static str, [u32; 3])> {
+pub(super) fn tiles(tiles: &[[u32; 2]], slices: usize) -> Vec<[u32; 3]> {
     let wanted = layers(slices);
     let counts =
         [wanted, wanted * 2, wanted / 2].into_iter().filter(|&count| count > 0 && count as usize <= slices);
-    counts.flat_map(|count| tiles.iter().map(move |&[x, y]| ("split", [x, y, count]))).collect()
+    counts.flat_map(|count| tiles.iter().map(move |&[x, y]| [x, y, count])).collect()
 }
 
 /// Whether work-groups rather than arithmetic are scarce: then a sum is split before micro-tiles
@@ -115,19 +114,17 @@ pub(super) fn effort(choice: &Choice, problem: &Convolution, grid: [u32; 3]) -> 
     }
 }
 
-/// Rejects a work-group of another depth than the tile's layers, and parts that local memory cannot
-/// hold.
-pub(super) fn check(op: &str, choice: &Choice, precision: Precision, limits: &Limits) -> Result<()> {
+/// Why the kernel cannot run as `choice`: a work-group of another depth than the tile's layers, or parts
+/// that local memory cannot hold.
+pub(super) fn obstacle(choice: &Choice, precision: Precision, limits: &Limits) -> Option<String> {
     let (depth, layers) = (choice.work_group[2], choice.tile[2]);
     if depth != layers {
-        return reject(op, choice, format!("the work-group is {depth} deep, {layers} splits need {layers}"));
+        return Some(format!("the work-group is {depth} deep, {layers} splits need {layers}"));
     }
     let bytes = 4 * precision.accumulator().bytes() * partials(choice) as usize;
-    if layers > 1 && bytes > limits.local_memory as usize {
-        let most = limits.local_memory;
-        return reject(op, choice, format!("{bytes} bytes of local memory, the device has {most}"));
-    }
-    Ok(())
+    let most = limits.local_memory;
+    let much = layers > 1 && bytes > most as usize;
+    much.then(|| format!("{bytes} bytes of local memory, the device has {most}"))
 }
 
 #[cfg(test)]
@@ -137,11 +134,8 @@ mod tests {
     #[test]
     fn layers_are_about_as_many_as_steps() {
         assert_eq!([1, 2, 8, 16, 64, 128, 256].map(layers), [1, 1, 2, 4, 8, 8, 16]);
-        assert_eq!(
-            space(&[[6, 1]], 128),
-            [("split", [6, 1, 8]), ("split", [6, 1, 16]), ("split", [6, 1, 4])]
-        );
-        assert_eq!(space(&[[6, 1]], 1), [("split", [6, 1, 1])]);
+        assert_eq!(tiles(&[[6, 1]], 128), [[6, 1, 8], [6, 1, 16], [6, 1, 4]]);
+        assert_eq!(tiles(&[[6, 1]], 1), [[6, 1, 1]]);
     }
 
     #[test]

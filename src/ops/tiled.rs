@@ -9,10 +9,9 @@
 use super::convolution::Convolution;
 use super::effort::{self, Effort};
 use super::plan::Choice;
-use super::spec::{extent, reject};
+use super::spec::extent;
 use crate::dtype::Precision;
 use crate::emit::Value;
-use crate::error::Result;
 use crate::limits::Limits;
 
 /// Terms that are multiplied without a loop.
@@ -70,10 +69,10 @@ impl Extents {
     }
 }
 
-/// The (variant, tile) pairs for a product of these extents: no more layers than steps.
-pub(super) fn space(extents: Extents) -> Vec<(&'static str, [u32; 3])> {
+/// The tiles for a product of these extents: no more layers than steps.
+pub(super) fn tiles(extents: Extents) -> Vec<[u32; 3]> {
     let serves = |tile: &&[u32; 3]| tile[2] == 1 || tile[2] * STEP <= 4 * extents.terms4;
-    TILES.iter().filter(serves).map(|&tile| ("tiled", tile)).collect()
+    TILES.iter().filter(serves).copied().collect()
 }
 
 /// The grid of `tile`: slices x pixels x layers.
@@ -152,28 +151,21 @@ impl Staging {
     }
 }
 
-/// Rejects a work-group of another depth than the tile's layers, and one that stages more than local
-/// memory holds.
-pub(super) fn check(
-    op: &str,
+/// Why the kernel cannot run as `choice`: a work-group of another depth than the tile's layers, or one
+/// that stages more than local memory holds.
+pub(super) fn obstacle(
     choice: &Choice,
     extents: Extents,
     precision: Precision,
     limits: &Limits,
-) -> Result<()> {
+) -> Option<String> {
     let (depth, layers) = (choice.work_group[2], choice.tile[2]);
     if depth != layers {
-        return reject(op, choice, format!("the work-group is {depth} deep, {layers} layers need {layers}"));
+        return Some(format!("the work-group is {depth} deep, {layers} layers need {layers}"));
     }
-    if Staging::of(choice, extents, precision, limits.local_memory).is_none() {
-        let most = limits.local_memory;
-        return reject(
-            op,
-            choice,
-            format!("a step of {STEP} terms needs more than {most} bytes of local memory"),
-        );
-    }
-    Ok(())
+    let most = limits.local_memory;
+    let none = Staging::of(choice, extents, precision, most).is_none();
+    none.then(|| format!("a step of {STEP} terms needs more than {most} bytes of local memory"))
 }
 
 /// What the kernel asks of a device; `None` if it does not fit.
@@ -270,13 +262,13 @@ mod tests {
     fn every_tile_has_work_groups_for_any_extents() {
         for (pixels, slices, terms4) in [(1, 1, 1), (3, 2, 9), (81, 256, 256), (135_200, 8, 8)] {
             let extents = Extents { pixels, slices, terms4, ..NODE_27 };
-            for (_, tile) in space(extents) {
+            for tile in tiles(extents) {
                 let groups = work_groups(tile, extents);
                 assert!(!groups.is_empty(), "{tile:?} {extents:?}");
                 assert!(groups.iter().all(|size| size.iter().product::<u32>() <= INVOCATIONS));
             }
         }
-        assert!(space(Extents { terms4: 2, ..NODE_27 }).iter().all(|(_, tile)| tile[2] == 1));
+        assert!(tiles(Extents { terms4: 2, ..NODE_27 }).iter().all(|tile| tile[2] == 1));
     }
 
     #[test]

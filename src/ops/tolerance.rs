@@ -55,7 +55,7 @@
 //! smallest normal number. Stored f16 operands are taken to be zero or normal.
 //!
 //! **Winograd's kernels** form other sums: `A^T [sum_k U_k * V_k] A` with `U = G w G^T` and `V = B^T x B`
-//! ([`crate::ops::conv2d::winograd_reference`]). `V` passes `b` roundings along each axis, `b` being the
+//! (`ops/conv2d/winograd_bound.rs`). `V` passes `b` roundings along each axis, `b` being the
 //! most non-zero factors in a row of `B^T`; a term of the sum over `c` channels one for the rounded `U`
 //! (two, with f16 storage) and `c` as above; the output `a` along each axis, for the rows of `A^T`. So
 //! `|computed s - s| <= gamma(c + 2 a + 2 b + 2, v) * M` with
@@ -76,29 +76,19 @@
 //! keeps what `F32` says in all but the worst case; F(4x4, 3x3) loses two bits, runs only where it was
 //! measured to be the fastest or was asked for, and never with sums in f16.
 
+use super::reference::Sum;
 use crate::dtype::{DType, Precision};
 use crate::emit::Activation;
-use crate::ops::plan::Reference;
 
-impl Reference {
-    /// The largest distance from `value[index]` that a correct kernel's result may have.
-    ///
-    /// `slope` is the largest PReLU slope in magnitude, `residual` the value that was added after
-    /// the activation. The bound is infinite where rounding may destroy the sum: f16 sums of a
-    /// thousand terms. A test must then use another precision or fewer terms.
-    ///
-    /// # Panics
-    /// If `index` is not that of a result.
-    pub fn tolerance(
-        &self,
-        index: usize,
-        activation: Activation,
-        slope: f64,
-        precision: Precision,
-        residual: Option<f32>,
-    ) -> f64 {
-        let (value, magnitude) = (self.value[index], self.magnitude[index]);
-        let residual = residual.map(|value| f64::from(value).abs());
+impl Sum {
+    /// The largest distance from `value[index]` that the result of a correct kernel in `precision` may
+    /// have. The bound is infinite where rounding may destroy the sum: f16 sums of a thousand terms. A
+    /// test must then use another precision or fewer terms.
+    pub fn tolerance(&self, index: usize, precision: Precision) -> f64 {
+        let at = |values: &[f64]| values.get(index).copied().unwrap_or_default();
+        let (value, magnitude, carried) = (at(&self.value), at(&self.magnitude), at(&self.carried));
+        let (activation, slope) = (self.activation, self.slope);
+        let residual = self.residual.get(index).map(|value| f64::from(value.abs()));
         let unit = 2.0 * precision.accumulator().unit_roundoff();
         let tiny = smallest_normal(precision.accumulator());
         let (store, store_tiny) = match precision.storage() {
@@ -118,7 +108,6 @@ impl Reference {
             }
         };
         let relative = rounded + (1.0 + rounded) * gamma(self.terms + blocks + 2, unit);
-        let carried = self.carried.get(index).copied().unwrap_or_default();
         let rounding = (magnitude + carried) * relative + (2 * self.terms + 8) as f64 * tiny;
         let sum_error = rounding + carried;
         let passed_on = activation.lipschitz(slope) * sum_error;
@@ -202,20 +191,16 @@ mod tests {
         ]
     }
 
-    fn exact(
-        x: &[f32],
-        w: &[f32],
-        bias: f32,
-        activation: Activation,
-        slope: f32,
-        residual: f32,
-    ) -> Reference {
+    fn exact(x: &[f32], w: &[f32], bias: f32, activation: Activation, slope: f32, residual: f32) -> Sum {
         let products = || x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w));
         let sum = products().sum::<f64>() + f64::from(bias);
-        Reference {
+        Sum {
             value: vec![activation.reference(sum, f64::from(slope)) + f64::from(residual)],
             magnitude: vec![products().map(f64::abs).sum::<f64>() + f64::from(bias.abs())],
             terms: x.len() + 1,
+            activation,
+            slope: f64::from(slope.abs()),
+            residual: if residual == 0.0 { Vec::new() } else { vec![residual] },
             ..Default::default()
         }
     }
@@ -240,8 +225,7 @@ mod tests {
                 let (bias, slope, residual) = (0.37, -1.7, 0.81);
                 for activation in ACTIVATIONS {
                     let reference = exact(&x, &w, bias, activation, slope, residual);
-                    let tolerance =
-                        reference.tolerance(0, activation, f64::from(slope), Precision::F32, Some(residual));
+                    let tolerance = reference.tolerance(0, Precision::F32);
                     for (order, sum) in sums(&x, &w, bias) {
                         let result = activation.apply(sum, slope) + residual;
                         let error = (f64::from(result) - reference.value[0]).abs();
@@ -260,7 +244,7 @@ mod tests {
     fn a_sum_that_cancels_stays_within() {
         let x = [1e6, 1.0, -1e6];
         let reference = exact(&x, &[1.0; 3], 1e-3, Activation::None, 0.0, 0.0);
-        let tolerance = reference.tolerance(0, Activation::None, 0.0, Precision::F32, None);
+        let tolerance = reference.tolerance(0, Precision::F32);
         for (order, sum) in sums(&x, &[1.0; 3], 1e-3) {
             assert!((f64::from(sum) - reference.value[0]).abs() <= tolerance, "{order}: {sum}");
         }
@@ -275,7 +259,7 @@ mod tests {
             let reference = exact(&x[..288], &w, 0.1, Activation::None, 0.0, 0.0);
             x.copy_within(288..320, 256);
             let wrong = sums(&x[..288], &w, 0.1)[0].1;
-            let tolerance = reference.tolerance(0, Activation::None, 0.0, Precision::F32, None);
+            let tolerance = reference.tolerance(0, Precision::F32);
             caught += usize::from((f64::from(wrong) - reference.value[0]).abs() > tolerance);
         }
         assert_eq!(caught, 100, "wrong taps that the tolerance lets through");
@@ -292,7 +276,7 @@ mod tests {
         let f32_sum = sums(&x, &w, half(0.37))[0].1;
         let f16_sum = half(x.iter().zip(&w).fold(0.0, |sum, (x, w)| half(sum + half(x * w))) + half(0.37));
         let error = |sum: f32| (f64::from(half(sum.clamp(0.0, 6.0))) - reference.value[0]).abs();
-        let tolerance = |precision| reference.tolerance(0, Activation::Relu6, 0.0, precision, None);
+        let tolerance = |precision| reference.tolerance(0, precision);
         assert!(error(f32_sum) <= tolerance(Precision::F16Storage));
         assert!(error(f16_sum) <= tolerance(Precision::F16));
         assert!(tolerance(Precision::F32) < tolerance(Precision::SplitF16));
@@ -339,7 +323,7 @@ mod tests {
                 let x: Vec<f32> = noise(seed, len).iter().map(|x| scale * (x + 0.1 * x.signum())).collect();
                 let w: Vec<f32> = noise(seed + 900, len).iter().map(|w| w + 0.1 * w.signum()).collect();
                 let reference = exact(&x, &w, 0.0, Activation::None, 0.0, 0.0);
-                let tolerance = |precision| reference.tolerance(0, Activation::None, 0.0, precision, None);
+                let tolerance = |precision| reference.tolerance(0, precision);
                 let error = |sum: f32| (f64::from(sum) - reference.value[0]).abs();
                 let cut = |values: &[f32]| values.iter().map(|&value| tf32(value)).collect::<Vec<_>>();
                 let [rough, fine] = [dot(&cut(&x), &cut(&w)), split_dot(&x, &w)];
@@ -374,9 +358,8 @@ mod tests {
 
     #[test]
     fn a_thousand_half_terms_have_no_bound() {
-        let reference =
-            Reference { value: vec![1.0], magnitude: vec![1.0], terms: 1030, ..Default::default() };
-        assert!(reference.tolerance(0, Activation::None, 0.0, Precision::F16, None).is_infinite());
-        assert!(reference.tolerance(0, Activation::None, 0.0, Precision::F16Storage, None).is_finite());
+        let reference = Sum { value: vec![1.0], magnitude: vec![1.0], terms: 1030, ..Default::default() };
+        assert!(reference.tolerance(0, Precision::F16).is_infinite());
+        assert!(reference.tolerance(0, Precision::F16Storage).is_finite());
     }
 }

@@ -17,7 +17,7 @@ use crate::tune::work_group;
 /// compared by putting several such lists together.
 pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
     let entry = ops::all().iter().find(|entry| entry.name == op.name());
-    let variants = entry.map_or(&[][..], |entry| entry.variants);
+    let variants = entry.map_or(Vec::new(), |entry| entry.variants());
     let each = variants.iter().flat_map(|variant| {
         let layouts = op.layouts(variant.name).iter();
         layouts.map(move |&layout| candidate(op, variant, layout, precision, limits))
@@ -27,7 +27,6 @@ pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Cand
 
 /// The CPU's kernel of `op`: f32 on host layouts, whatever the op's precision.
 pub fn on_cpu(op: &dyn Op) -> Candidate {
-    let nothing = || "the CPU reads and writes host layouts and has nothing to convert".to_owned();
     Candidate {
         kernel: KernelPlace {
             op: op.name(),
@@ -37,7 +36,7 @@ pub fn on_cpu(op: &dyn Op) -> Candidate {
             layout: Layout::Nhwc,
         },
         tensors: [DType::F32; 2],
-        obstacle: (op.name() == "convert").then(nothing),
+        obstacle: op.cpu_obstacle().map(str::to_owned),
     }
 }
 
@@ -56,7 +55,7 @@ fn candidate(
             Dialect::OpenClC => Target::OpenCl,
         },
         precision,
-        layout: if maps == Layout::C4 { layout(op.name(), variant.name) } else { maps },
+        layout: if maps == Layout::C4 { op.place(variant.name) } else { maps },
     };
     match first_launch(op, variant, maps, limits) {
         Ok(launch) => {
@@ -106,17 +105,6 @@ fn ends(launch: &Launch, precision: Precision) -> [DType; 2] {
     [input, output].map(|end| end.map_or(precision.storage(), |end| end.element.dtype()))
 }
 
-/// The layout that tells the kernels of an op apart: see [`KernelPlace::layout`].
-fn layout(op: &str, variant: &str) -> Layout {
-    match (op, variant) {
-        ("gemm", "image2d") => Layout::Image2d,
-        ("gemm", _) => Layout::Nhwc,
-        ("convert", "unpack" | "unpack_parts" | "unpack_image2d") => Layout::Nhwc,
-        ("convert", "pack_image2d" | "c4_to_image2d") => Layout::Image2d,
-        _ => Layout::C4,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +115,8 @@ mod tests {
         let limits = Limits::opencl();
         for entry in ops::all() {
             for op in (entry.examples)(Precision::F32).expect("valid examples") {
-                let each = entry.variants.iter();
+                let variants = entry.variants();
+                let each = variants.iter();
                 let each = each
                     .flat_map(|variant| op.layouts(variant.name).iter().map(move |maps| (variant, *maps)));
                 for (variant, maps) in each {

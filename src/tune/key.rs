@@ -143,6 +143,12 @@ impl ProblemKey {
         }
     }
 
+    /// The key of `op` with its feature maps in `layout`, as a [`crate::Choice`] names it: C4 for an op
+    /// that has none.
+    pub fn in_layout(op: &dyn Op, layout: Layout) -> Self {
+        ProblemKey::of(op, if layout == Layout::C4 { op.record_layout() } else { layout })
+    }
+
     /// How far two problems are apart that differ in nothing but extents and padding:
     /// `sum over extents e of |log2(e / e')|`.
     ///
@@ -218,7 +224,7 @@ impl ChoiceKey {
     /// The choice, if `op` has such a variant and its feature maps may have the layout.
     pub fn resolve(&self, op: &str) -> Option<Choice> {
         let entry = ops::all().iter().find(|entry| entry.name == op)?;
-        let variant = entry.variants.iter().find(|variant| variant.name == self.variant)?;
+        let variant = entry.variants().into_iter().find(|variant| variant.name == self.variant)?;
         let layout = [Layout::C4, Layout::Image2d].into_iter().find(|it| it.to_string() == self.layout)?;
         Some(Choice::new(variant.name, self.tile, self.work_group).with_layout(layout))
     }

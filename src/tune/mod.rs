@@ -30,7 +30,6 @@ mod tuning;
 
 pub use bench::{Bench, Check};
 pub use op_bench::OpBench;
-pub use problem::Problem;
 pub use search::Search;
 pub use tuning::{Progress, TuneOptions, Tuning};
 pub use verdict::{Outcome, Rule, Trial, Verdict};

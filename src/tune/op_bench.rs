@@ -17,7 +17,7 @@ use super::ahead::Ahead;
 use super::bench::{Bench, Check};
 use super::clock::{Clock, ClockKind};
 use super::heat::Heat;
-use super::problem::{Expectation, Operands, Problem};
+use super::problem::{Expectation, operands};
 use super::quirks::{Policy, compilers};
 use super::work_group::{WorkGroup, table, untuned_in};
 use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, family};
@@ -25,7 +25,7 @@ use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::{Choice, Launch};
+use crate::ops::{Choice, Launch, Op, OperandInfo, Operands};
 use operands::Key;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,10 +44,10 @@ const SHORT: Duration = Duration::from_micros(500);
 #[derive(Debug)]
 pub struct OpBench {
     device: Arc<dyn Device>,
-    problem: Problem,
+    op: Arc<dyn Op>,
     /// Of the feature maps of every candidate.
     layout: Layout,
-    operands: Operands,
+    operands: Operands<'static>,
     expected: Expectation,
     /// Of kernels that sum other terms than the op's own, by variant.
     variants: HashMap<&'static str, Option<Expectation>>,
@@ -90,19 +90,17 @@ impl OpBench {
     /// Lays out nothing yet, but computes the expected result on the CPU.
     ///
     /// # Errors
-    /// If the problem converts to or from images, which is not tuned.
-    pub fn new(device: Arc<dyn Device>, problem: Problem) -> Result<Self> {
-        if let Problem::Convert(op) = &problem
-            && (op.from == Layout::Image2d || op.to == Layout::Image2d)
-        {
-            return Err(Error::unsupported("tuning a conversion of images", "its table's choice is used"));
+    /// If its kernels are not measured ([`Op::untunable`]).
+    pub fn new(device: Arc<dyn Device>, op: Arc<dyn Op>) -> Result<Self> {
+        if let Some(why) = op.untunable() {
+            return Err(Error::unsupported(format!("tuning {}", op.name()), why));
         }
         let info = device.info();
         let policy = Policy::of(&family::facts(info.limits.family, &info.name));
-        let operands = problem.operands()?;
-        let expected = Expectation::new(&problem, &operands)?;
-        let values: usize = operands.values().map(Vec::len).sum();
-        let bytes = (values * problem.precision().storage().bytes()).max(1);
+        let operands = operands(&*op);
+        let expected = Expectation::new(&*op, &operands)?;
+        let values: usize = op.operands().iter().map(OperandInfo::elements).sum();
+        let bytes = (values * op.precision().storage().bytes()).max(1);
         let cache: usize = match info.limits.family {
             Family::Adreno(_) | Family::Mali(_) | Family::PowerVr => 8 << 20,
             _ => 64 << 20,
@@ -119,7 +117,7 @@ impl OpBench {
             calibrated: false,
             policy,
             sets: cache.div_ceil(bytes).clamp(1, MOST_SETS),
-            problem,
+            op,
             layout: Layout::C4,
             resources: HashMap::new(),
             packed: HashMap::new(),
@@ -194,11 +192,11 @@ impl OpBench {
 
 impl Bench for OpBench {
     fn default_choice(&self) -> Result<Choice> {
-        untuned_in(self.problem.op(), WorkGroup::Table, self.layout, self.limits())
+        untuned_in(&*self.op, WorkGroup::Table, self.layout, self.limits())
     }
 
     fn space(&self) -> Vec<(&'static str, [u32; 3])> {
-        let op = self.problem.op();
+        let op = &self.op;
         let mut space = op.space(self.limits());
         space.retain(|(variant, _)| op.layouts(variant).contains(&self.layout));
         space
@@ -209,15 +207,15 @@ impl Bench for OpBench {
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
-        self.problem.op().grid(variant, tile)
+        self.op.grid(variant, tile)
     }
 
     fn table(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
-        table(self.problem.op(), variant, tile, self.limits())
+        table(&*self.op, variant, tile, self.limits())
     }
 
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        self.problem.op().work_groups(variant, tile)
+        self.op.work_groups(variant, tile)
     }
 
     fn limits(&self) -> &Limits {
@@ -225,12 +223,12 @@ impl Bench for OpBench {
     }
 
     fn fits(&self, choice: &Choice) -> Result<()> {
-        self.problem.op().fits(choice, self.limits())?;
+        self.op.fits(choice, self.limits())?;
         // Registers do not depend on the work-group: what was too much for one is for a larger one.
         let invocations = choice.work_group.iter().product::<u32>();
         match self.too_many.get(&(choice.variant, choice.tile)) {
             Some(&refused) if invocations >= refused => Err(Error::Reject {
-                kernel: format!("{} {choice}", self.problem.op().name()),
+                kernel: format!("{} {choice}", self.op.name()),
                 reason: format!(
                     "its work-group has {invocations} invocations, as compiled it cannot have {refused}"
                 ),
@@ -240,7 +238,7 @@ impl Bench for OpBench {
     }
 
     fn prepare(&mut self, choice: &Choice) -> Result<()> {
-        let launch = self.problem.op().plan(choice, self.limits())?;
+        let launch = self.op.plan(choice, self.limits())?;
         let pipeline = self.compile(choice, &launch).inspect_err(|error| {
             if let Error::Reject { .. } = error {
                 let invocations = choice.work_group.iter().product::<u32>();
@@ -351,7 +349,7 @@ impl Bench for OpBench {
                 continue;
             }
             // What cannot be planned or rendered says so when it is prepared.
-            let Ok(launch) = self.problem.op().plan(choice, self.limits()) else { continue };
+            let Ok(launch) = self.op.plan(choice, self.limits()) else { continue };
             let Ok(source) = launch.spec.render(self.limits().dialect) else { continue };
             if self.ahead.start(&self.device, *choice, source).is_err() {
                 break;

@@ -4,7 +4,7 @@ use super::{occupancy, tables};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::{Choice, Op};
+use crate::ops::{Choice, Op, Ordinary};
 
 /// Where the work-groups of a session come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -52,18 +52,14 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
             .find(|&&work_group| op.fits(&Choice::new(variant, tile, work_group), limits).is_ok());
         return *fitting.unwrap_or(&made_for[0]);
     }
-    let size = match (op.name(), variant) {
-        ("pointwise", "micro") => {
+    let size = match op.ordinary(variant) {
+        Ordinary::Folded => {
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
             [x * y, z, 1]
         }
-        // A warp of one slice, whose invocations share its weights.
-        ("depthwise", "micro") | ("conv2d", "shallow") => [32, 2, 1],
-        ("conv2d" | "pointwise", _) => tables::gl_conv(limits.family, op.dst_depth()),
-        // The micro-tile's article advises large groups that no edge leaves half empty; a square
-        // of 64 serves any matrix.
-        ("gemm", _) => [8, 8, 1],
-        _ => tables::gl_workload(limits.family, op.grid(variant, tile)[2]),
+        Ordinary::Convolution => tables::gl_conv(limits.family, op.dst_depth()),
+        Ordinary::Size(size) => size,
+        Ordinary::Workload => tables::gl_workload(limits.family, op.grid(variant, tile)[2]),
     };
     shrink(size, limits)
 }
@@ -148,14 +144,7 @@ fn filling(
     layout: Layout,
     limits: &Limits,
 ) -> Result<Choice> {
-    // A depthwise window is short: its loads are in flight together, and few invocations suffice.
-    // Work-groups of `separable` that share pixels sum the windows again: better few and large.
-    let share = match op.name() {
-        "depthwise" => 4,
-        "separable" => 2,
-        _ => 1,
-    };
-    let enough = enough_invocations(limits) / share;
+    let enough = enough_invocations(limits) / op.share().max(1);
     let mut best: Option<(u64, Choice)> = None;
     let mut refused = Vec::new();
     for (variant, tile) in op.space(limits).into_iter().filter(|(variant, _)| wanted(variant)) {
@@ -172,25 +161,7 @@ fn filling(
             refused.push(error.to_string());
             continue;
         }
-        let invocations: u64 = op.grid(variant, tile).iter().map(|&extent| u64::from(extent)).product();
-        // A matrix unit is kept busy by fewer of them, most of all where copies are asynchronous; those
-        // of an H200 by 128 work-groups of two warp groups, or 64 of one.
-        let invocations = match variant {
-            "wgmma" | "wgmma_tf32" => {
-                let size: u64 = work_group.iter().map(|&extent| u64::from(extent)).product();
-                invocations * 131_072 / (size * size).max(1)
-            }
-            "matrix_ptx" => 4 * invocations,
-            // Half as many of the smallest tile are still faster than the kernels without such a unit.
-            "matrix" if tile == [1, 2, 1] => 4 * invocations,
-            "matrix" | "matrix_split_ptx" => 2 * invocations,
-            // Each does the work of several; its stacks are not in the grid.
-            "winograd2" | "winograd4" => {
-                let groups = (0..3).map(|axis| op.grid(variant, tile)[axis].div_ceil(work_group[axis]));
-                3 * groups.chain(work_group).map(u64::from).product::<u64>()
-            }
-            _ => invocations,
-        };
+        let invocations = op.counted(&choice);
         if invocations >= enough {
             return Ok(choice);
         }

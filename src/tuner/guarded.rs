@@ -3,14 +3,14 @@
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::Choice;
+use crate::ops::{Choice, Op};
 use crate::tune::db::{Database, Verdict};
 use crate::tune::journal::{Journal, Phase, Trial};
 use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
-use crate::tune::{Bench, Check, Problem};
+use crate::tune::{Bench, Check};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Keys of one problem's candidates.
@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(super) struct Keys {
     device: DeviceKey,
     problem: ProblemKey,
-    op: Problem,
+    op: Arc<dyn Op>,
     limits: Limits,
     known: RefCell<HashMap<Choice, Key>>,
     /// One candidate at a time, so that the next crash has one cause: a [suspect] is on record.
@@ -33,7 +33,7 @@ impl Keys {
     pub(super) fn new(
         device: DeviceKey,
         problem: ProblemKey,
-        op: Problem,
+        op: Arc<dyn Op>,
         limits: Limits,
         database: &Database,
     ) -> Self {
@@ -45,7 +45,7 @@ impl Keys {
     pub(super) fn of(&self, choice: &Choice) -> Key {
         let mut known = self.known.borrow_mut();
         let key = known.entry(*choice).or_insert_with(|| {
-            let source = SourceHash::of_kernel(self.op.op(), choice, &self.limits).ok();
+            let source = SourceHash::of_kernel(&*self.op, choice, &self.limits).ok();
             Key::new(&self.device, &self.problem, *choice, source)
         });
         key.clone()
@@ -113,7 +113,7 @@ impl Bench for Guarded<'_> {
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         match database.get(&self.keys.of(choice)) {
             Some(row) if row.verdict.bars() => Err(Error::Reject {
-                kernel: format!("{} {choice}", self.keys.op.op().name()),
+                kernel: format!("{} {choice}", self.keys.op.name()),
                 reason: format!("on record as {}", row.verdict),
             }),
             _ => Ok(()),

@@ -17,40 +17,18 @@ use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
-use crate::ops::{Choice, Op};
-use crate::session::Fusing;
-use crate::tune::db::{Database, Row};
+use crate::ops::Choice;
+use crate::options::Fusing;
+use crate::tune::db::{Database, Row, SharedDatabase};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey};
-use crate::tune::{OpBench, Problem, Progress, Search, Trial, TuneOptions, Tuning};
+use crate::tune::{OpBench, Progress, Search, Trial, TuneOptions, Tuning};
 use guarded::{Guarded, Keys};
 use jobs::Job;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// A record shared by tuners and sessions.
-pub type SharedDatabase = Arc<Mutex<Database>>;
-
-/// The problem of a node, as a session runs it.
-pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Problem {
-    match *problem {
-        crate::graph::Problem::Conv2d(op) => Problem::Conv2d(op),
-        crate::graph::Problem::Depthwise(op) => Problem::Depthwise(op),
-        crate::graph::Problem::Pointwise(op) => Problem::Pointwise(op),
-        crate::graph::Problem::Separable(op) => Problem::Separable(op),
-        // Matrices are stored as f32 in a graph whatever the convolutions use.
-        crate::graph::Problem::Gemm(op) => {
-            Problem::Gemm(crate::ops::gemm::GemmOp { precision: op.precision.of_rows(), ..op })
-        }
-    }
-}
-
-/// The layout that the op's feature maps have in a session.
-pub(crate) fn layout_of(op: &dyn Op) -> Layout {
-    if op.name() == "gemm" { Layout::Nhwc } else { Layout::C4 }
-}
 
 /// The problem being tuned.
 struct Current {

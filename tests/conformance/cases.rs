@@ -19,6 +19,7 @@ use diptych::{
 };
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// How many kernels a case is run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Case {
     pub(crate) fn choices(&self, limits: &Limits) -> Vec<Choice> {
         let mut seen = Vec::new();
         let mut choices = Vec::new();
-        for (index, (variant, tile)) in self.problem.op().space(limits).into_iter().enumerate() {
+        for (index, (variant, tile)) in self.problem.space(limits).into_iter().enumerate() {
             let first = !seen.contains(&variant);
             seen.push(variant);
             let groups = match self.breadth {
@@ -55,7 +56,7 @@ impl Case {
                 Breadth::Groups if first => &ODD_GROUPS[..],
                 _ => &[],
             };
-            let op = self.problem.op();
+            let op = &*self.problem;
             let made_for = made_for(op, variant, tile, limits);
             // Many tiles with long texts: each case meets the first and every third.
             if matches!(variant, "tiled" | "staged") && !first && !(index + self.name.len()).is_multiple_of(3)
@@ -70,13 +71,13 @@ impl Case {
             }
         }
         // Where matrix units may round, only the kernels that do: the others are those of f32.
-        let (op, precision) = (self.problem.op(), self.problem.precision());
+        let (op, precision) = (&*self.problem, self.problem.precision());
         let another =
             |choice: &Choice| op.plan(choice, limits).is_ok_and(|launch| launch.spec.precision != precision);
         choices.retain(|choice| !another(choice));
         // The same kernels with their feature maps in images, where they can have them.
         let images = choices.iter().flat_map(|choice| {
-            let layouts = self.problem.op().layouts(choice.variant).iter();
+            let layouts = self.problem.layouts(choice.variant).iter();
             layouts.filter(|&&layout| layout != choice.layout).map(|&layout| choice.with_layout(layout))
         });
         let images: Vec<Choice> = images.filter(|_| limits.dialect == Dialect::OpenClC).collect();
@@ -86,7 +87,7 @@ impl Case {
 
     /// The kernels that it is run with: op, variant, layout of the feature maps, precision.
     pub(crate) fn kernels(&self, limits: &Limits) -> Vec<String> {
-        let (op, precision) = (self.problem.op(), self.problem.precision());
+        let (op, precision) = (&*self.problem, self.problem.precision());
         let fitting = self.choices(limits).into_iter().filter(|choice| op.fits(choice, limits).is_ok());
         fitting
             .map(|choice| format!("{}_{} {} {precision}", op.name(), choice.variant, choice.layout))
@@ -157,8 +158,8 @@ pub(crate) fn table() -> Vec<Case> {
         return small_table();
     }
     let op = asked.split('_').next().unwrap_or_default();
-    if full.iter().any(|case| case.problem.op().name() == op) {
-        return full.into_iter().filter(|case| case.problem.op().name() == op).collect();
+    if full.iter().any(|case| case.problem.name() == op) {
+        return full.into_iter().filter(|case| case.problem.name() == op).collect();
     }
     full
 }
@@ -228,7 +229,7 @@ struct Table(Vec<Case>);
 
 impl Table {
     fn push(&mut self, name: String, problem: Problem, breadth: Breadth) {
-        self.0.push(Case { name: format!("{} {name}", problem.op().name()), problem, breadth });
+        self.0.push(Case { name: format!("{} {name}", problem.name()), problem, breadth });
     }
 
     fn conv2d_row(
@@ -250,7 +251,7 @@ impl Table {
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} g{groups} {activation:?} \
              add={residual} {precision}"
         );
-        self.push(name, Problem::Conv2d(op), breadth);
+        self.push(name, Arc::new(op), breadth);
     }
 
     fn conv2d(&mut self) {
@@ -344,7 +345,7 @@ impl Table {
             "{n}x{h}x{w}x{c} times {multiplier} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {activation:?} \
              add={residual} {precision}"
         );
-        self.push(name, Problem::Depthwise(op), breadth);
+        self.push(name, Arc::new(op), breadth);
     }
 
     fn depthwise(&mut self) {
@@ -405,7 +406,7 @@ impl Table {
         let op = PointwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
             .expect("a valid row");
         let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual} {precision}");
-        self.push(name, Problem::Pointwise(op), breadth);
+        self.push(name, Arc::new(op), breadth);
     }
 
     fn pointwise(&mut self) {
@@ -449,7 +450,7 @@ impl Table {
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {between:?} {activation:?} \
              add={residual} {precision}"
         );
-        self.push(name, Problem::Separable(op), breadth);
+        self.push(name, Arc::new(op), breadth);
     }
 
     fn separable(&mut self) {
@@ -511,7 +512,7 @@ impl Table {
              {ldc:?} shared={shared_b} {activation:?} extras={extras} {precision}",
             alpha.0, beta.0
         );
-        self.push(name, Problem::Gemm(op), breadth);
+        self.push(name, Arc::new(op), breadth);
     }
 
     fn gemm(&mut self) {
@@ -616,16 +617,12 @@ impl Table {
                 let shape = Shape::nhwc(n, h, w, c);
                 let breadth = if c == 7 { Breadth::Groups } else { Breadth::Variants };
                 let op = ConvertOp::new(shape, from, to, Precision::F32).expect("a valid row");
-                self.push(format!("{shape} {from} to {to}"), Problem::Convert(op), breadth);
+                self.push(format!("{shape} {from} to {to}"), Arc::new(op), breadth);
             }
             for precision in [Precision::F16Storage, Precision::F16] {
                 let shape = Shape::nhwc(2, 3, 5, 7);
                 let op = ConvertOp::new(shape, from, to, precision).expect("a valid row");
-                self.push(
-                    format!("{shape} {from} to {to} {precision}"),
-                    Problem::Convert(op),
-                    Breadth::Variants,
-                );
+                self.push(format!("{shape} {from} to {to} {precision}"), Arc::new(op), Breadth::Variants);
             }
         }
         for (channels, precision) in [
@@ -637,7 +634,7 @@ impl Table {
         ] {
             let shape = Shape::nhwc(2, 3, 5, channels.iter().sum());
             let op = ConvertOp::parts(shape, channels, precision).expect("a valid row");
-            self.push(format!("{shape} in {channels:?} {precision}"), Problem::Convert(op), Breadth::Groups);
+            self.push(format!("{shape} in {channels:?} {precision}"), Arc::new(op), Breadth::Groups);
         }
     }
 }

@@ -8,12 +8,12 @@
 //! there, and it must not matter.
 //! Those lanes of a convolution's output must be finite; those of a conversion's must be zero.
 
-use crate::problem::{Expected, Operands, Problem};
+use crate::problem::{compare, output};
 use diptych::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
-use diptych::emit::{Binding, Dialect, Element, KernelSource, Operand};
+use diptych::emit::{Access, Binding, Dialect, Element, KernelSource, Operand};
 use diptych::ops::convert::ConvertOp;
-use diptych::ops::{Choice, Op};
-use diptych::{DType, Layout, Shape};
+use diptych::ops::{Choice, Op, OperandInfo, Operands, Reference};
+use diptych::{DType, Form, Layout};
 use half::f16;
 
 /// NaN as one f32 and as each of two f16.
@@ -92,90 +92,42 @@ fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
     }
 }
 
-/// NHWC values in C4, `beyond` in the lanes beyond the channels.
-fn to_c4(shape: &Shape, nhwc: &[f32], beyond: f32) -> Vec<f32> {
-    let mut out = vec![beyond; Layout::C4.elements(shape)];
-    for (index, &value) in nhwc.iter().enumerate() {
-        let (pixel, c) = (index / shape.c, index % shape.c);
-        let (row, w) = (pixel / shape.w, pixel % shape.w);
-        out[Layout::C4.index(shape, row / shape.h, row % shape.h, w, c)] = value;
-    }
-    out
+/// What lies in the lanes beyond the channels of an input. A change of layout between C4 and images copies
+/// them, and they must be zero.
+fn beyond(op: &dyn Op) -> f32 {
+    if op.name() == "convert" { 0.0 } else { BEYOND }
 }
 
-impl Problem {
-    /// The stored values that a buffer binding is given before the run.
-    fn stored(&self, operands: &Operands, choice: &Choice, binding: &Binding) -> diptych::Result<Vec<f32>> {
-        let canaries = |len: usize| vec![f32::from_ne_bytes(CANARY); len];
-        let given = operands.get(&binding.operand);
-        Ok(match (self, binding.operand) {
-            (
-                _,
-                Operand::Weights | Operand::Bias | Operand::Slope | Operand::Window | Operand::WindowBias,
-            ) => self.op().pack(choice, binding.operand, given.expect("a constant of the op"))?,
-            (Problem::Convert(op), Operand::Dst) => canaries(op.to.elements(&op.shape)),
-            (Problem::Convert(_), _) => given.expect("a source").clone(),
-            // With beta 0 nothing may be read, so all of it is NaN.
-            (Problem::Gemm(op), Operand::C) if op.beta.0 == 0.0 => canaries(op.elements_c()),
-            (Problem::Gemm(op), Operand::C) => {
-                let mut held = canaries(op.elements_c());
-                for (slot, value) in held.iter_mut().zip(given.expect("C")) {
-                    if !value.is_nan() {
-                        *slot = *value;
-                    }
-                }
-                held
+/// The stored values of a binding before the run; of an image those that C4 has.
+fn stored(
+    op: &dyn Op,
+    operands: &Operands<'_>,
+    choice: &Choice,
+    binding: &Binding,
+) -> diptych::Result<Vec<f32>> {
+    let operand = binding.operand;
+    let Some(form) = op.form(operand, choice) else {
+        return op.pack(choice, operand, &operands[&operand]);
+    };
+    let info = info(op, operand);
+    let canaries = || vec![f32::from_ne_bytes(CANARY); info.stored_elements(form)];
+    match binding.access {
+        // Nothing of it may be read, so all of it is NaN.
+        Access::Write => Ok(canaries()),
+        Access::Read => info.stored(form, &operands[&operand], beyond(op)),
+        Access::ReadWrite => {
+            let mut held = canaries();
+            let given = info.stored(form, &operands[&operand], f32::NAN)?;
+            for (slot, value) in held.iter_mut().zip(given).filter(|(_, value)| !value.is_nan()) {
+                *slot = value;
             }
-            (Problem::Gemm(_), _) => given.expect("an operand of the op").clone(),
-            (_, Operand::Dst) => {
-                let shape = self.convolution().expect("a convolution").output;
-                canaries(Layout::C4.elements(&shape))
-            }
-            // A kernel that reads NHWC rows.
-            (_, Operand::Src) if matches!(binding.element, Element::Scalar(_)) => {
-                given.expect("a feature map").clone()
-            }
-            (_, operand) => {
-                let conv = self.convolution().expect("a convolution");
-                let shape = if operand == Operand::Src { self.source() } else { conv.output };
-                to_c4(&shape, given.expect("a feature map"), BEYOND)
-            }
-        })
-    }
-
-    /// The feature map that an image binding holds, with its NHWC values if it is read.
-    fn image(&self, operands: &Operands, operand: Operand) -> (Shape, Option<Vec<f32>>) {
-        match self {
-            Problem::Convert(op) if operand == Operand::Dst => (op.shape, None),
-            Problem::Convert(op) => {
-                let shape = op.shape;
-                let stored = &operands[&operand];
-                let at = |i: usize| {
-                    let (pixel, c) = (i / shape.c, i % shape.c);
-                    let (row, w) = (pixel / shape.w, pixel % shape.w);
-                    op.from.index(&shape, row / shape.h, row % shape.h, w, c)
-                };
-                (shape, Some((0..shape.elements()).map(|i| stored[at(i)]).collect()))
-            }
-            Problem::Gemm(op) => {
-                // Row `term` of `B` is a row of pixels.
-                let matrices = if op.shared_b { 1 } else { op.batch };
-                let stored = &operands[&operand];
-                let rows = (0..matrices * op.k)
-                    .flat_map(|row| (0..op.n).map(move |column| (row, column)))
-                    .map(|(row, column)| stored[op.index_b(row / op.k, row % op.k, column)]);
-                (Shape::nhwc(matrices, op.k, 1, op.n), Some(rows.collect()))
-            }
-            _ => {
-                let conv = self.convolution().expect("a convolution");
-                match operand {
-                    Operand::Src => (self.source(), operands.get(&operand).cloned()),
-                    Operand::Dst => (conv.output, Some(vec![f32::NAN; conv.output.elements()])),
-                    _ => (conv.output, operands.get(&operand).cloned()),
-                }
-            }
+            Ok(held)
         }
     }
+}
+
+fn info(op: &dyn Op, operand: Operand) -> OperandInfo {
+    op.operands().into_iter().find(|info| info.operand == operand).expect("an operand of the op")
 }
 
 /// Compiles and binds `op`'s kernel.
@@ -213,48 +165,39 @@ fn conversion(
     })
 }
 
-/// Runs `choice` of `problem`, its text changed by `mutate`, and compares with the oracle.
+/// Runs `choice` of `op`, its text changed by `mutate`, and compares with the oracle.
 ///
 /// # Errors
 /// What failed, or the first element that is off.
 pub(crate) fn check(
     device: &dyn Device,
-    problem: &Problem,
-    operands: &Operands,
-    expected: &Expected,
+    op: &dyn Op,
+    operands: &Operands<'_>,
+    expected: &Reference,
     choice: &Choice,
     mutate: &dyn Fn(&mut KernelSource),
 ) -> Result<(), String> {
-    let outcome = run(device, problem, operands, choice, mutate);
+    let outcome = run(device, op, operands, choice, mutate);
     let (target, read) = outcome.map_err(|error| error.to_string())?;
     let stored = target.values(&read)?;
-    let own = problem.expected_of(choice.variant, operands, expected);
-    let expected = own.as_ref().unwrap_or(expected);
-    let Expected::Near(reference) = expected else {
-        return match (problem, target.element) {
-            // An image was read back through C4.
-            (Problem::Convert(op), _) if op.to == Layout::Image2d => {
-                let through = ConvertOp::new(op.shape, Layout::Nhwc, Layout::C4, op.precision);
-                let (_, nhwc) = problem.image(operands, Operand::Src);
-                let through = through.map_err(|error| error.to_string())?;
-                let wanted = diptych::ops::convert::oracle(&through, &nhwc.expect("a source"));
-                problem.compare(operands, &Expected::Exact(wanted), &stored)
-            }
-            _ => problem.compare(operands, expected, &stored),
-        };
-    };
-    let places: Vec<usize> = (0..reference.value.len()).map(|index| problem.place(index)).collect();
-    let result: Vec<f32> = places.iter().map(|&place| stored[place]).collect();
-    problem.compare(operands, expected, &result)?;
+    let own = op.sums_otherwise(choice.variant);
+    let own = own.then(|| op.reference_of(choice.variant, operands, expected.clone())).transpose();
+    let own = own.map_err(|error| error.to_string())?;
+    let output = output(op);
+    let form = op.form(output.operand, choice).expect("an output is stored");
+    let place = |index| output.stored_place(form, index);
+    let result: Vec<f32> = (0..output.shape.elements()).map(|index| stored[place(index)]).collect();
+    compare(op.precision(), own.as_ref().unwrap_or(expected), &result)?;
     let mut logical = vec![false; stored.len()];
-    places.iter().for_each(|&place| logical[place] = true);
+    (0..result.len()).for_each(|index| logical[place(index)] = true);
     for (place, value) in stored.iter().enumerate().filter(|&(place, _)| !logical[place]) {
         let untouched =
             if target.element.dtype() == DType::F16 { value.is_nan() } else { value.to_ne_bytes() == CANARY };
-        if matches!(problem, Problem::Gemm(_)) && !untouched {
+        if form == Form::Rows && !untouched {
             return Err(format!("element {place} between the rows became {value}"));
         }
-        if !matches!(problem, Problem::Gemm(_)) && !value.is_finite() {
+        let allowed = if beyond(op) == 0.0 { *value == 0.0 } else { value.is_finite() };
+        if form != Form::Rows && !allowed {
             return Err(format!("element {place}, a lane beyond the channels, is {value}"));
         }
     }
@@ -264,53 +207,44 @@ pub(crate) fn check(
 /// Runs the kernel and returns its destination and what the whole buffer held afterwards.
 fn run(
     device: &dyn Device,
-    problem: &Problem,
-    operands: &Operands,
+    op: &dyn Op,
+    operands: &Operands<'_>,
     choice: &Choice,
     mutate: &dyn Fn(&mut KernelSource),
 ) -> diptych::Result<(Guarded, Vec<u8>)> {
-    let precision = problem.precision();
     let mut inputs: Vec<Guarded> = Vec::new();
     let mut target: Option<Guarded> = None;
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    let main = dispatch(device, problem.op(), choice, mutate, &mut |binding| {
-        let is_target = matches!(binding.operand, Operand::Dst | Operand::C);
-        if let Element::Image2d(dtype) = binding.element {
-            let (shape, values) = problem.image(operands, binding.operand);
-            let [width, height] = Layout::image_extent(&shape);
-            let image = Resource::from(&device.alloc_image(width, height, dtype)?);
+    let main = dispatch(device, op, choice, mutate, &mut |binding| {
+        let is_target = binding.access != Access::Read;
+        let values = stored(op, operands, choice, binding)?;
+        let image = matches!(binding.element, Element::Image2d(_));
+        let element = if image { Element::Vec4(binding.element.dtype()) } else { binding.element };
+        let guarded = Guarded::new(device, element, &values)?;
+        let buffer = Resource::from(guarded.slice.clone());
+        if !image {
             if is_target {
-                let element = Element::Vec4(precision.storage());
-                let canaries = vec![f32::from_ne_bytes(CANARY); Layout::C4.elements(&shape)];
-                let guarded = Guarded::new(device, element, &canaries)?;
-                let op = ConvertOp::new(shape, Layout::Image2d, Layout::C4, precision)?;
-                after.push(conversion(device, &op, &image, &guarded.slice.clone().into())?);
                 target = Some(guarded);
-            }
-            // What is read, or NaN where a convolution writes: a pixel that it leaves out is seen.
-            // By way of C4 the lanes beyond the channels are kept; those of a conversion are zero.
-            if let Some(values) = values {
-                let beyond = if is_target { f32::NAN } else { BEYOND };
-                let (from, element, stored) = match problem {
-                    Problem::Convert(_) => (Layout::Nhwc, Element::Scalar(DType::F32), values),
-                    _ => (Layout::C4, Element::Vec4(dtype), to_c4(&shape, &values, beyond)),
-                };
-                let guarded = Guarded::new(device, element, &stored)?;
-                let op = ConvertOp::new(shape, from, Layout::Image2d, precision)?;
-                before.push(conversion(device, &op, &guarded.slice.clone().into(), &image)?);
+            } else {
                 inputs.push(guarded);
             }
-            return Ok(image);
+            return Ok(buffer);
         }
-        let values = problem.stored(operands, choice, binding)?;
-        let guarded = Guarded::new(device, binding.element, &values)?;
-        let resource = guarded.slice.clone().into();
+        // By way of C4, so that the lanes beyond the channels are kept. A target holds NaN before: a pixel
+        // that is left out is seen.
+        let map = info(op, binding.operand).map;
+        let [width, height] = Layout::image_extent(&map);
+        let image = Resource::from(&device.alloc_image(width, height, element.dtype())?);
+        let fill = ConvertOp::new(map, Layout::C4, Layout::Image2d, op.precision())?;
+        before.push(conversion(device, &fill, &buffer, &image)?);
+        inputs.push(guarded);
         if is_target {
+            let guarded = Guarded::new(device, element, &values)?;
+            let fetch = ConvertOp::new(map, Layout::Image2d, Layout::C4, op.precision())?;
+            after.push(conversion(device, &fetch, &image, &guarded.slice.clone().into())?);
             target = Some(guarded);
-        } else {
-            inputs.push(guarded);
         }
-        Ok(resource)
+        Ok(image)
     })?;
     let target = target.expect("every kernel writes something");
     let dispatches: Vec<Dispatch> = before.into_iter().chain([main]).chain(after).collect();

@@ -10,12 +10,13 @@ use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::ops::{self, Launch, Op};
-use diptych::tune::{Problem, work_group};
+use diptych::tune::work_group;
 use diptych::{
     Activation, Choice, Conv2d, Depthwise, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
     WorkGroup,
 };
 use std::io::Write;
+use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -109,7 +110,7 @@ fn emit(arguments: &Arguments) -> Result<String> {
     let limits = Limits { family: arguments.family.family(), native_half, ..least };
     let (shape, variant) = (arguments.shape.as_deref(), arguments.variant.as_deref());
     let problem = problem(arguments.op, shape, variant, precision)?;
-    let launch = launch(problem.op(), arguments, &limits)?;
+    let launch = launch(&*problem, arguments, &limits)?;
     let source = launch.spec.render(limits.dialect)?;
     let [x, y, z] = source.work_group;
     // Both languages have this comment.
@@ -127,7 +128,7 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
     let wanted = arguments.variant.as_deref();
     let entry = ops::all().iter().find(|entry| entry.name == op.name());
     let variants: Vec<&'static str> =
-        entry.iter().flat_map(|entry| entry.variants).map(|variant| variant.name).collect();
+        entry.iter().flat_map(|entry| entry.variants()).map(|variant| variant.name).collect();
     if let Some(name) = wanted.filter(|name| !variants.contains(name)) {
         bail!("{} has no variant {name:?}; it has {}", op.name(), variants.join(", "));
     }
@@ -166,7 +167,7 @@ pub(crate) fn problem(
     shape: Option<&str>,
     variant: Option<&str>,
     precision: Precision,
-) -> Result<Problem> {
+) -> Result<Arc<dyn Op>> {
     let (names, default) = match name {
         OpName::Conv2d => ("n,h,w,c,oc,kh,kw,stride", "1,257,257,3,32,3,3,2"),
         OpName::Depthwise => ("n,h,w,c,oc,kh,kw,stride", "1,129,129,32,32,3,3,1"),
@@ -186,37 +187,16 @@ pub(crate) fn problem(
         (OpName::Conv2d, &[n, h, w, c, oc, kh, kw, stride]) => {
             let options = Conv2d { stride: [stride; 2], padding, activation, ..Default::default() };
             let weights = Shape::nhwc(oc, kh, kw, c);
-            Problem::Conv2d(Conv2dOp::new(
-                Shape::nhwc(n, h, w, c),
-                weights,
-                &options,
-                true,
-                false,
-                precision,
-            )?)
+            Arc::new(Conv2dOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, false, precision)?)
         }
         (OpName::Depthwise, &[n, h, w, c, oc, kh, kw, stride]) => {
             let options = Depthwise { stride: [stride; 2], padding, activation, ..Default::default() };
             let weights = Shape::nhwc(1, kh, kw, oc);
-            Problem::Depthwise(DepthwiseOp::new(
-                Shape::nhwc(n, h, w, c),
-                weights,
-                &options,
-                true,
-                false,
-                precision,
-            )?)
+            Arc::new(DepthwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, false, precision)?)
         }
         (OpName::Pointwise, &[n, h, w, c, oc]) => {
             let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(oc, 1, 1, c));
-            Problem::Pointwise(PointwiseOp::new(
-                input,
-                weights,
-                &Pointwise { activation },
-                true,
-                false,
-                precision,
-            )?)
+            Arc::new(PointwiseOp::new(input, weights, &Pointwise { activation }, true, false, precision)?)
         }
         (OpName::Separable, &[n, h, w, c, oc, kh, kw, stride]) => {
             let options = Depthwise { stride: [stride; 2], padding, activation, ..Default::default() };
@@ -224,10 +204,10 @@ pub(crate) fn problem(
             let first = DepthwiseOp::new(input, window, &options, true, false, precision)?;
             let (options, weights) = (Pointwise { activation }, Shape::nhwc(oc, 1, 1, c));
             let second = PointwiseOp::new(first.0.output, weights, &options, true, false, precision)?;
-            Problem::Separable(SeparableOp::new(first, second)?)
+            Arc::new(SeparableOp::new(first, second)?)
         }
         (OpName::Gemm, &[m, n, k]) => {
-            Problem::Gemm(GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, precision)?)
+            Arc::new(GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, precision)?)
         }
         (OpName::Convert, &[n, h, w, c]) => {
             let (from, to) = match variant {
@@ -238,7 +218,7 @@ pub(crate) fn problem(
                 Some("image2d_to_c4") => (Layout::Image2d, Layout::C4),
                 _ => (Layout::Nhwc, Layout::C4),
             };
-            Problem::Convert(ConvertOp::new(Shape::nhwc(n, h, w, c), from, to, precision)?)
+            Arc::new(ConvertOp::new(Shape::nhwc(n, h, w, c), from, to, precision)?)
         }
         _ => bail!("--shape {text}: found {} numbers, wanted {names}", extents.len()),
     })

@@ -257,7 +257,7 @@ mod tests {
             println!("skipped: no OpenCL device");
             return;
         };
-        let binding = |operand, element, access| Binding { operand, element, access };
+        let binding = Binding::new;
         let source = KernelSource {
             label: "lengths".to_owned(),
             entry: "lengths".to_owned(),

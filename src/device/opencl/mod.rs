@@ -55,7 +55,7 @@ use crate::device::{
     Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle, lock,
 };
 use crate::dtype::DType;
-use crate::emit::KernelSource;
+use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result};
 use crate::limits::{self, MatrixUnit};
 use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
@@ -154,15 +154,6 @@ impl OpenClDevice {
             .into_iter()
             .filter_map(|found| found.info.ok())
             .collect())
-    }
-
-    fn pipeline(&self, source: &KernelSource, raw: compile::RawPipeline) -> Pipeline {
-        Pipeline {
-            raw: handle::RawPipeline::OpenCl(raw),
-            label: source.label.clone(),
-            interface: source.interface.clone(),
-            work_group: source.work_group,
-        }
     }
 
     /// The path or name that the OpenCL library was found under.
@@ -325,6 +316,15 @@ impl Drop for Inner {
     }
 }
 
+fn pipeline(source: &KernelSource, raw: RawPipeline) -> Pipeline {
+    Pipeline {
+        raw: handle::RawPipeline::OpenCl(raw),
+        label: source.label.clone(),
+        interface: source.interface.clone(),
+        work_group: source.work_group,
+    }
+}
+
 impl Device for OpenClDevice {
     fn info(&self) -> &DeviceInfo {
         &self.inner.info
@@ -353,11 +353,14 @@ impl Device for OpenClDevice {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        Ok(self.pipeline(source, compile::compile_checked(&self.inner, source)?))
+        Ok(pipeline(source, compile::compile_checked(&self.inner, source)?))
     }
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        Ok(self.pipeline(source, compile::compile(&self.inner, source, &[])?))
+        if source.dialect == Dialect::Wgsl {
+            return self.compile(source);
+        }
+        Ok(pipeline(source, compile::compile(&self.inner, source, &[])?))
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {

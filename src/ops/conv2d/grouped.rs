@@ -1,12 +1,21 @@
-//! The tiles and the weights of `grouped`, for groups that are no whole slices of channels.
+//! `grouped`: groups that are no whole slices of channels. Pixels of a row and slices per invocation, on a
+//! grid of width x height x slices.
 //!
 //! A lane of a slice that is of another group must not be read, even times a zero weight: an infinity
 //! there would make the product NaN. So each output lane reads channels of its own group alone.
 //!
 //! Weights are packed as `[slice][kh][kw][k][4]`, over the inputs `k` of a group.
 
-use crate::emit::Value;
+use super::Conv2dOp;
+use super::direct::Direct;
+use super::plan::{pack_terms, params, slices};
+use crate::emit::{Binding, Operand, Value};
+use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, unsigned};
 
 /// Whether the groups are whole slices of input and output channels, so that `direct` serves them.
 pub(super) fn whole_slices(problem: &Convolution) -> bool {
@@ -28,35 +37,58 @@ fn distinct(problem: &Convolution) -> u32 {
     }
 }
 
-/// Pixels of a row by slices, the most reuse first.
-pub(super) fn space(problem: &Convolution) -> Vec<(&'static str, [u32; 3])> {
-    if problem.groups == 1 || whole_slices(problem) {
-        return Vec::new();
-    }
-    let mut tiles = vec![[4, 1, 1], [2, 1, 1], [1, 1, 1]];
-    if shares(problem, 2) {
-        tiles.extend([[4, 1, 2], [2, 1, 2], [1, 1, 2]]);
-    }
-    tiles.into_iter().map(|tile| ("grouped", tile)).collect()
-}
+#[derive(Debug)]
+pub(super) struct Grouped;
 
-/// The constants of the kernel beside the window's.
-pub(super) fn constants(problem: &Convolution, tile: [u32; 3]) -> Vec<(&'static str, Value)> {
-    // Whole vec4s of inputs, where a group's begin at one.
-    let step = if problem.group_inputs().is_multiple_of(4) { 4 } else { 1 };
-    [("TILE_X", tile[0]), ("TILE_Z", tile[2]), ("DISTINCT", distinct(problem)), ("STEP", step)]
-        .map(|(name, value)| (name, Value::U32(value)))
-        .to_vec()
-}
+impl Kernel<Conv2dOp> for Grouped {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("grouped")
+    }
 
-/// The weights as the kernel reads them, `slices` slices of them; `data` is `oc kh kw c/groups`.
-pub(super) fn pack(problem: &Convolution, slices: usize, data: &[f32]) -> Vec<f32> {
-    let terms = problem.kernel[0] * problem.kernel[1] * problem.group_inputs();
-    let mut out = vec![0.0; slices * terms * 4];
-    for (o, window) in data.chunks_exact(terms).enumerate() {
-        for (term, &weight) in window.iter().enumerate() {
-            out[4 * (o / 4 * terms + term) + o % 4] = weight;
+    /// Pixels of a row by slices, the most reuse first.
+    fn offers(&self, op: &Conv2dOp, _limits: &Limits) -> Vec<Offer> {
+        let problem = &op.0;
+        if problem.groups == 1 || whole_slices(problem) {
+            return Vec::new();
+        }
+        let mut tiles = vec![[4, 1, 1], [2, 1, 1], [1, 1, 1]];
+        if shares(problem, 2) {
+            tiles.extend([[4, 1, 2], [2, 1, 2], [1, 1, 2]]);
+        }
+        offers(2, tiles)
+    }
+
+    fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
+        Direct.grid(op, tile)
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Convolution
+    }
+
+    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {
+        let mut params = params(&op.0, choice.tile, &["src_slices"]);
+        params.push(("dst_c", unsigned(op.0.output.c)));
+        params
+    }
+
+    fn constants(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Constants {
+        // Whole vec4s of inputs, where a group's begin at one.
+        let step = if op.0.group_inputs().is_multiple_of(4) { 4 } else { 1 };
+        let [x, _, z] = choice.tile;
+        let own = [("TILE_X", x), ("TILE_Z", z), ("DISTINCT", distinct(&op.0)), ("STEP", step)];
+        [spec::window_constants(&op.0), own.map(|(name, value)| (name, Value::U32(value))).to_vec()].concat()
+    }
+
+    fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        let slices = slices(&op.0, choice.tile);
+        match operand {
+            Operand::Weights => pack_terms(&op.0, slices, data),
+            _ => spec::pack_channels(data, slices),
         }
     }
-    out
 }

@@ -10,20 +10,28 @@
 //! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`. Groups do not touch: an
 //! infinity or NaN in one is not seen in another.
 
+mod cpu;
+mod direct;
+mod examples;
 mod grouped;
+mod operator;
 mod oracle;
 mod plan;
+mod shallow;
+mod split;
+mod tiled;
 mod winograd;
 mod winograd_bound;
 
-pub use oracle::oracle;
-pub use winograd_bound::winograd_reference;
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
+
+const OP: &str = "conv2d";
 
 /// Options of a 2D convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,7 +79,7 @@ impl Conv2dOp {
     ) -> Result<Self> {
         if options.groups == 0 || weights.c * options.groups != input.c {
             return Err(Error::shape(
-                "conv2d",
+                OP,
                 format!(
                     "weights {weights} (oc kh kw c/groups) in {} groups for input {input}",
                     options.groups
@@ -80,7 +88,7 @@ impl Conv2dOp {
             ));
         }
         Convolution::new(
-            "conv2d",
+            OP,
             input,
             [weights.h, weights.w],
             weights.n,

@@ -2,20 +2,19 @@
 
 use super::Conv2dOp;
 use crate::ops::convolution::Inputs;
-use crate::ops::plan::Reference;
+use crate::ops::operands::Operands;
+use crate::ops::reference::Sum;
 
-/// The convolution of `inputs` in f64, in NHWC order: `x` is `n h w c`, `w` is `oc kh kw c/groups`.
-///
-/// # Panics
-/// If a slice is shorter than the op's shapes say. This is a test's yardstick, not a backend.
-pub fn oracle(op: &Conv2dOp, inputs: &Inputs<'_>) -> Reference {
-    let conv = &op.0;
+/// The convolution of `operands`, which were checked, in NHWC order: `x` is `n h w c`, `w` is
+/// `oc kh kw c/groups`.
+pub(super) fn oracle(op: &Conv2dOp, operands: &Operands<'_>) -> Sum {
+    let (conv, inputs) = (&op.0, Inputs::of(operands));
     let (x, y) = (conv.input, conv.output);
     let (kernel_h, kernel_w) = (conv.kernel[0], conv.kernel[1]);
     let group_in = x.c / conv.groups;
     let group_out = y.c / conv.groups;
 
-    let mut reference = Reference::default();
+    let mut reference = conv.sum(operands);
     for n in 0..y.n {
         for i in 0..y.h {
             for j in 0..y.w {
@@ -56,7 +55,6 @@ pub fn oracle(op: &Conv2dOp, inputs: &Inputs<'_>) -> Reference {
             }
         }
     }
-    reference.terms = kernel_h * kernel_w * group_in + usize::from(inputs.bias.is_some());
     reference
 }
 
@@ -64,8 +62,9 @@ pub fn oracle(op: &Conv2dOp, inputs: &Inputs<'_>) -> Reference {
 mod tests {
     use super::*;
     use crate::dtype::Precision;
-    use crate::emit::Activation;
+    use crate::emit::{Activation, Operand};
     use crate::ops::conv2d::Conv2d;
+    use crate::ops::operands::of;
     use crate::shape::{Padding, Shape};
 
     #[test]
@@ -87,14 +86,13 @@ mod tests {
         )
         .expect("a valid convolution");
         let src: Vec<f32> = (1..=9).map(|value| value as f32).collect();
-        let inputs = Inputs {
-            src: &src,
-            weights: &[1.0, 10.0, 100.0, 1000.0],
-            bias: Some(&[-2000.0]),
-            slope: None,
-            residual: Some(&[0.5, 0.25, 0.0, 0.0]),
-        };
-        let reference = oracle(&op, &inputs);
+        let operands = of(&[
+            (Operand::Src, &src),
+            (Operand::Weights, &[1.0, 10.0, 100.0, 1000.0]),
+            (Operand::Bias, &[-2000.0]),
+            (Operand::Residual, &[0.5, 0.25, 0.0, 0.0]),
+        ]);
+        let reference = oracle(&op, &operands);
         // 1000 and 3200 biased; 4*10 + 7*1000 and 5 + 60 + 800 + 9000 biased.
         assert_eq!(reference.value, [0.5, 1200.25, 5040.0, 7865.0]);
         assert_eq!(reference.magnitude, [3000.0, 5200.0, 9040.0, 11865.0]);
@@ -113,13 +111,10 @@ mod tests {
             Precision::F32,
         )
         .expect("a valid convolution");
-        let inputs = Inputs {
-            src: &[1.0, 2.0, 3.0, 4.0],
-            weights: &[1.0, 0.0, 0.0, 1.0, 10.0, 0.0, 0.0, -10.0],
-            bias: None,
-            slope: None,
-            residual: None,
-        };
-        assert_eq!(oracle(&op, &inputs).value, [1.0, 2.0, 30.0, -40.0]);
+        let operands = of(&[
+            (Operand::Src, &[1.0, 2.0, 3.0, 4.0]),
+            (Operand::Weights, &[1.0, 0.0, 0.0, 1.0, 10.0, 0.0, 0.0, -10.0]),
+        ]);
+        assert_eq!(oracle(&op, &operands).value, [1.0, 2.0, 30.0, -40.0]);
     }
 }

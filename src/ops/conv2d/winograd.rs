@@ -12,14 +12,20 @@
 //! to a whole number of steps and one step of zeros after the last, for the stacks that have nothing
 //! left to do. They are transformed in f64 and rounded once.
 
+use super::plan::slices;
+use super::{Conv2dOp, winograd_bound};
 use crate::dtype::{DType, Precision};
-use crate::emit::Value;
 use crate::emit::winograd::Minimal;
+use crate::emit::{Binding, Operand, Value};
 use crate::error::Result;
 use crate::limits::{Family, Limits};
 use crate::ops::convolution::Convolution;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::operands::Operands;
 use crate::ops::plan::Choice;
-use crate::ops::spec::{Params, extent, reject, unsigned};
+use crate::ops::reference::Reference;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, extent, unsigned};
 
 /// Tiles, output slices and input slices of an invocation, the most reuse first: an untuned session
 /// takes the first that leaves enough work-groups. On an H200 that is at most 4 % slower than the best
@@ -58,31 +64,20 @@ const MOST_LOCAL: u32 = 48 << 10;
 /// The deepest work-group that devices allow everywhere.
 const DEEPEST: u32 = 64;
 
-/// Rows or columns of outputs of a tile, if `variant` is a Winograd kernel.
-pub(super) fn results(variant: &str) -> Option<u32> {
-    match variant {
-        "winograd2" => Some(2),
-        "winograd4" => Some(4),
-        _ => None,
-    }
+/// A kernel of tiles of so many rows and columns of outputs.
+#[derive(Debug)]
+pub(super) struct Winograd {
+    name: &'static str,
+    pub(super) results: u32,
+    tiles: &'static [[u32; 3]],
 }
+
+pub(super) const WINOGRAD2: Winograd = Winograd { name: "winograd2", results: 2, tiles: &TILES2 };
+pub(super) const WINOGRAD4: Winograd = Winograd { name: "winograd4", results: 4, tiles: &TILES4 };
 
 /// Whether the transforms apply.
 fn serves(problem: &Convolution) -> bool {
     problem.kernel == [3, 3] && problem.stride == [1, 1] && problem.dilation == [1, 1] && problem.groups == 1
-}
-
-/// Every tile. F(4x4, 3x3) is not offered where sums are kept in f16: its transforms multiply by up
-/// to 8 * 8, and of the eleven bits of an f16 four or five would be left.
-pub(super) fn space(problem: &Convolution) -> Vec<(&'static str, [u32; 3])> {
-    let mut space = Vec::new();
-    if serves(problem) {
-        space.extend(TILES2.map(|tile| ("winograd2", tile)));
-        if problem.precision != Precision::F16 {
-            space.extend(TILES4.map(|tile| ("winograd4", tile)));
-        }
-    }
-    space
 }
 
 /// Tiles along height and width.
@@ -95,7 +90,7 @@ fn positions(results: u32) -> u32 {
 }
 
 /// Tiles of all images x output slices x positions.
-pub(super) fn grid(problem: &Convolution, results: u32, tile: [u32; 3]) -> [u32; 3] {
+fn grid(problem: &Convolution, results: u32, tile: [u32; 3]) -> [u32; 3] {
     let [rows, columns] = tiles(problem, results);
     [
         extent(problem.output.n * rows * columns).div_ceil(tile[0]),
@@ -106,7 +101,7 @@ pub(super) fn grid(problem: &Convolution, results: u32, tile: [u32; 3]) -> [u32;
 
 /// The work-groups that a kernel is made for, the default first: the first that makes enough of
 /// them, or else the one that makes most.
-pub(super) fn work_groups(problem: &Convolution, results: u32, tile: [u32; 3]) -> Vec<[u32; 3]> {
+fn work_groups(problem: &Convolution, results: u32, tile: [u32; 3]) -> Vec<[u32; 3]> {
     let mut sizes: Vec<[u32; 3]> = GROUPS
         .into_iter()
         .map(|[x, y, stacks]| [x, y, stacks * positions(results)])
@@ -129,21 +124,14 @@ pub(super) fn work_groups(problem: &Convolution, results: u32, tile: [u32; 3]) -
     sizes
 }
 
-/// Whether an untuned session may run `variant`: `winograd2` on NVIDIA's GPUs from 64 channels on,
-/// where it was measured, with sums in f32. `winograd4` was nowhere the faster there, and rounds
-/// more.
-pub(super) fn untuned(problem: &Convolution, variant: &str, limits: &Limits) -> bool {
+/// Whether a session that measured nothing may run F(2x2, 3x3): on NVIDIA's GPUs from 64 channels on,
+/// where it was measured, with sums in f32.
+fn measured(problem: &Convolution, limits: &Limits) -> bool {
     let slices = problem.input.slices().min(problem.output.slices());
-    match variant {
-        "winograd2" => {
-            serves(problem)
-                && limits.family == Family::Nvidia
-                && problem.precision.accumulator() == DType::F32
-                && slices >= UNTUNED_SLICES
-        }
-        "winograd4" => false,
-        _ => true,
-    }
+    serves(problem)
+        && limits.family == Family::Nvidia
+        && problem.precision.accumulator() == DType::F32
+        && slices >= UNTUNED_SLICES
 }
 
 /// What a work-group stages; lengths are in vec4s.
@@ -189,23 +177,94 @@ impl Staging {
     }
 }
 
-/// Rejects a work-group that is not made of whole stacks, and more than local memory can hold.
-pub(super) fn check(op: &str, choice: &Choice, precision: Precision, limits: &Limits) -> Result<()> {
-    let results = results(choice.variant).unwrap_or_default();
+/// Why a kernel cannot run as `choice`: a work-group that is not made of whole stacks, or more than local
+/// memory can hold.
+fn obstacle(results: u32, choice: &Choice, precision: Precision, limits: &Limits) -> Option<String> {
     let Some(staging) = Staging::of(results, choice) else {
         let (depth, stack) = (choice.work_group[2], positions(results));
-        return reject(op, choice, format!("the work-group is {depth} deep, wanted whole stacks of {stack}"));
+        return Some(format!("the work-group is {depth} deep, wanted whole stacks of {stack}"));
     };
     let bytes = u64::from(staging.staged) * 4 * precision.accumulator().bytes() as u64;
-    if bytes > u64::from(limits.local_memory) {
-        let most = limits.local_memory;
-        return reject(op, choice, format!("{bytes} bytes of local memory, the device has {most}"));
+    let most = limits.local_memory;
+    (bytes > u64::from(most)).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
+}
+
+impl Kernel<Conv2dOp> for Winograd {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair(self.name)
     }
-    Ok(())
+
+    /// F(4x4, 3x3) is not offered where sums are kept in f16: its transforms multiply by up to 8 * 8, and
+    /// of the eleven bits of an f16 four or five would be left.
+    fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
+        let slices = op.0.input.slices();
+        let exact = self.results == 2 || op.0.precision != Precision::F16;
+        if !serves(&op.0) || slices == 1 || !exact {
+            return Vec::new();
+        }
+        offers(if measured(&op.0, limits) { 0 } else { 5 }, self.tiles.iter().copied())
+    }
+
+    fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
+        grid(&op.0, self.results, tile)
+    }
+
+    fn choice_obstacle(&self, op: &Conv2dOp, choice: &Choice, limits: &Limits) -> Option<String> {
+        obstacle(self.results, choice, op.0.precision, limits)
+    }
+
+    fn work_groups(&self, op: &Conv2dOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        work_groups(&op.0, self.results, tile)
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Convolution
+    }
+
+    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {
+        params(&op.0, self.results, choice.tile)
+    }
+
+    fn constants(&self, _op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Constants {
+        constants(self.results, choice)
+    }
+
+    fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        match operand {
+            Operand::Weights => pack(&op.0, self.results, choice.tile, data),
+            _ => spec::pack_channels(data, slices(&op.0, choice.tile)),
+        }
+    }
+
+    /// F(4x4, 3x3) was nowhere the faster, and rounds more.
+    fn untuned(&self, op: &Conv2dOp, limits: &Limits) -> bool {
+        self.results == 2 && measured(&op.0, limits)
+    }
+
+    /// Each does the work of several; its stacks are not in the grid.
+    fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
+        let grid = self.grid(op, choice.tile);
+        let groups = (0..3).map(|axis| grid[axis].div_ceil(choice.work_group[axis]));
+        3 * groups.chain(choice.work_group).map(u64::from).product::<u64>()
+    }
+
+    fn sums_otherwise(&self) -> bool {
+        true
+    }
+
+    fn reference(&self, op: &Conv2dOp, operands: &Operands<'_>, reference: Reference) -> Result<Reference> {
+        let Reference::Sum(exact) = &reference else { return Ok(reference) };
+        let own = winograd_bound::reference(op, self.results, operands, exact);
+        Ok(own.map_or(reference, Reference::Sum))
+    }
 }
 
 /// The constants of the kernel, which `choice` fits.
-pub(super) fn constants(results: u32, choice: &Choice) -> Vec<(&'static str, Value)> {
+fn constants(results: u32, choice: &Choice) -> Vec<(&'static str, Value)> {
     let Some(staging) = Staging::of(results, choice) else { return Vec::new() };
     [
         ("OUTPUT", results),
@@ -237,7 +296,7 @@ fn steps(problem: &Convolution, tile: [u32; 3]) -> usize {
 }
 
 /// The scalars of the kernel.
-pub(super) fn params(problem: &Convolution, results: u32, tile: [u32; 3]) -> Params {
+fn params(problem: &Convolution, results: u32, tile: [u32; 3]) -> Params {
     let [rows, columns] = tiles(problem, results);
     vec![
         ("src_w", unsigned(problem.input.w)),
@@ -283,7 +342,7 @@ pub(super) fn transformed(problem: &Convolution, minimal: &Minimal, data: &[f32]
 }
 
 /// The weights as the kernel reads them; `data` is `oc 3 3 c`.
-pub(super) fn pack(problem: &Convolution, results: u32, tile: [u32; 3], data: &[f32]) -> Vec<f32> {
+fn pack(problem: &Convolution, results: u32, tile: [u32; 3], data: &[f32]) -> Vec<f32> {
     let Some(minimal) = Minimal::of(results as usize) else { return Vec::new() };
     let (inputs, slices, depth) = (problem.input.c, problem.output.slices(), tile[2].max(1) as usize);
     let positions = positions(results) as usize;
@@ -343,32 +402,34 @@ mod tests {
         assert_eq!(grid(&problem, 2, [4, 2, 2]), [6, 1, 16]);
         assert_eq!(grid(&problem, 4, [4, 1, 1]), [2, 2, 36]);
         let limits = Limits::webgpu();
-        for (variant, tile) in [("winograd2", TILES2[1]), ("winograd4", TILES4[0])] {
-            let results = results(variant).expect("a Winograd kernel");
+        for (kernel, tile) in [(WINOGRAD2, TILES2[1]), (WINOGRAD4, TILES4[0])] {
             let fits = |&work_group: &[u32; 3]| {
-                check("conv2d", &Choice::new(variant, tile, work_group), Precision::F32, &limits).is_ok()
+                let choice = Choice::new(kernel.name, tile, work_group);
+                obstacle(kernel.results, &choice, Precision::F32, &limits).is_none()
             };
-            assert!(work_groups(&problem, results, tile).iter().any(fits), "{variant} {tile:?}");
+            assert!(work_groups(&problem, kernel.results, tile).iter().any(fits), "{kernel:?} {tile:?}");
         }
         let broken = Choice::new("winograd2", [4, 2, 2], [4, 2, 17]);
-        let refused = check("conv2d", &broken, Precision::F32, &limits).expect_err("no whole stack");
-        let reason = refused.to_string();
+        let reason = obstacle(2, &broken, Precision::F32, &limits).expect("no whole stack");
         assert!(reason.contains("17 deep, wanted whole stacks of 16"), "{reason}");
     }
 
     #[test]
     fn other_windows_and_half_sums_of_large_tiles_are_left_out() {
         let plain = problem(9, 6);
+        let offered = |problem| {
+            [WINOGRAD2, WINOGRAD4].map(|kernel| kernel.offers(&Conv2dOp(problem), &Limits::webgpu()).len())
+        };
         for other in [
             Convolution { stride: [1, 2], ..plain },
             Convolution { kernel: [3, 2], ..plain },
             Convolution { dilation: [2, 1], ..plain },
             Convolution { groups: 3, ..plain },
         ] {
-            assert!(space(&other).is_empty(), "{other:?}");
+            assert_eq!(offered(other), [0, 0], "{other:?}");
         }
         let half = Convolution { precision: Precision::F16, ..plain };
-        assert!(space(&half).iter().all(|(variant, _)| *variant == "winograd2"));
-        assert!(space(&plain).iter().any(|(variant, _)| *variant == "winograd4"));
+        assert_eq!(offered(half), [TILES2.len(), 0]);
+        assert_eq!(offered(plain), [TILES2.len(), TILES4.len()]);
     }
 }

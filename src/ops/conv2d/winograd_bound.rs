@@ -3,26 +3,21 @@
 use super::{Conv2dOp, winograd};
 use crate::emit::winograd::Minimal;
 use crate::ops::convolution::Inputs;
-use crate::ops::plan::Reference;
+use crate::ops::operands::Operands;
+use crate::ops::reference::Sum;
 use crate::ops::tolerance::smallest_normal;
 
-/// `exact` with the magnitudes and terms of a Winograd kernel, which sums other terms than the
-/// convolution's own; `None` if `variant` is no such kernel.
+/// `exact` with the magnitudes and terms of the Winograd kernel of tiles of `results` by `results` outputs,
+/// which sums other terms than the convolution's own.
 ///
 /// The bound is derived in `ops/tolerance.rs`: the magnitude of an output is
 /// `|A^T| [sum_k |U_k| * (|B^T| |x_k| |B|)] |A|` and the bias, and each non-zero factor in a row of
 /// `B^T` and `A^T` rounds once, twice over. Underflow is counted as a relative error of something
 /// larger by the smallest normal number over the rounding unit.
-///
-/// # Panics
-/// If a slice is shorter than the op's shapes say, as the oracle does.
-pub fn winograd_reference(
-    op: &Conv2dOp,
-    variant: &str,
-    inputs: &Inputs<'_>,
-    exact: &Reference,
-) -> Option<Reference> {
-    let results = winograd::results(variant)? as usize;
+/// `operands` were checked.
+pub(super) fn reference(op: &Conv2dOp, results: u32, operands: &Operands<'_>, exact: &Sum) -> Option<Sum> {
+    let inputs = Inputs::of(operands);
+    let results = results as usize;
     let minimal = Minimal::of(results)?;
     let absolute = |rows: &[&[i32]]| -> Vec<Vec<f64>> {
         rows.iter().map(|row| row.iter().map(|&factor| f64::from(factor.abs())).collect()).collect()
@@ -83,5 +78,5 @@ pub fn winograd_reference(
     };
     let transforms = 2 * (longest(minimal.input) + longest(minimal.output));
     let terms = x.c + transforms + usize::from(inputs.bias.is_some());
-    Some(Reference { value: exact.value.clone(), magnitude, terms, ..Default::default() })
+    Some(Sum { magnitude, terms, carried: Vec::new(), ..exact.clone() })
 }

@@ -3,15 +3,19 @@
 //! The lanes of the last slice beyond the channels are written as zero in C4 and Image2d. The
 //! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type.
 
+mod examples;
+mod moves;
 mod oracle;
 mod plan;
 
-pub use oracle::oracle;
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::shape::Shape;
+
+const OP: &str = "convert";
 
 /// The most maps that one map is taken apart into.
 pub const MOST_PARTS: usize = 8;
@@ -39,11 +43,11 @@ impl ConvertOp {
     /// # Errors
     /// If there is nothing to convert, or the shape is empty or too large.
     pub fn new(shape: Shape, from: Layout, to: Layout, precision: Precision) -> Result<Self> {
-        shape.check("convert")?;
+        shape.check(OP)?;
         let host = |layout| matches!(layout, Layout::Nhwc | Layout::Nchw);
         if from == to || (host(from) && host(to)) {
             return Err(Error::shape(
-                "convert",
+                OP,
                 format!("{from} to {to}"),
                 "two layouts that differ, at least one of them c4 or image2d",
             ));
@@ -62,7 +66,7 @@ impl ConvertOp {
         let whole = channels.iter().sum::<usize>() == shape.c && !channels.contains(&0);
         if !counts.contains(&channels.len()) || !whole {
             return Err(Error::shape(
-                "convert",
+                OP,
                 format!("parts of {channels:?} channels of {shape}"),
                 format!("2 to {MOST_PARTS} parts, {} channels in all", shape.c),
             ));

@@ -1,20 +1,18 @@
-//! The kernel that stages its input in local memory: the part that the windows of a work-group touch.
+//! `local`: the input is staged in local memory, the part that the windows of a work-group touch. On a grid
+//! of width x height x slices, the tile being columns and rows.
 
-use super::OP;
-use crate::emit::Value;
-use crate::error::Result;
+use super::DepthwiseOp;
+use super::plan::{grid, in_registers, pack, params};
+use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::Convolution;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{extent, reject};
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, extent};
 
 /// Columns and rows of an invocation.
-pub(super) const TILES: [[usize; 2]; 4] = [[1, 2], [2, 2], [1, 4], [1, 1]];
-
-/// The work-groups that the kernel is made for, the default first. One slice is staged at a time.
-pub(super) fn work_groups() -> Vec<[u32; 3]> {
-    [[16, 8], [8, 8], [32, 4], [16, 4], [8, 4]].map(|[x, y]| [x, y, 1]).to_vec()
-}
+const TILES: [[usize; 2]; 4] = [[1, 2], [2, 2], [1, 4], [1, 1]];
 
 /// Columns and rows of the input that the windows of a work-group span.
 fn staged(problem: &Convolution, choice: &Choice) -> [u32; 2] {
@@ -27,27 +25,58 @@ fn staged(problem: &Convolution, choice: &Choice) -> [u32; 2] {
     [span(1, outputs(0)), span(0, outputs(1))]
 }
 
-/// The constants of the kernel.
-pub(super) fn constants(problem: &Convolution, choice: &Choice) -> [(&'static str, Value); 4] {
-    let [columns, rows] = staged(problem, choice);
-    [("TILE_X", choice.tile[0]), ("TILE_Y", choice.tile[1]), ("STAGED_W", columns), ("STAGED_H", rows)]
-        .map(|(name, value)| (name, Value::U32(value)))
-}
+#[derive(Debug)]
+pub(super) struct Local;
 
-/// Rejects a work-group that is deeper than the one slice that is staged, and more input than local
-/// memory holds.
-pub(super) fn check(problem: &Convolution, choice: &Choice, limits: &Limits) -> Result<()> {
-    let depth = choice.work_group[2];
-    if depth != 1 {
-        return reject(OP, choice, format!("the work-group is {depth} deep, and one slice is staged"));
+impl Kernel<DepthwiseOp> for Local {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("local")
     }
-    let [columns, rows] = staged(problem, choice).map(u64::from);
-    let bytes = (4 * problem.precision.accumulator().bytes() as u64).saturating_mul(columns * rows);
-    if bytes > u64::from(limits.local_memory) {
-        let most = limits.local_memory;
-        return reject(OP, choice, format!("{bytes} bytes of local memory, the device has {most}"));
+
+    fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
+        let serves = |tile: &[usize; 2]| op.multiplier() == 1 && in_registers(&op.0, *tile);
+        let tiles = TILES.into_iter().filter(serves);
+        offers(0, tiles.map(|[columns, rows]| [extent(columns), extent(rows), 1]))
     }
-    Ok(())
+
+    fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
+        grid(op, tile)
+    }
+
+    fn choice_obstacle(&self, op: &DepthwiseOp, choice: &Choice, limits: &Limits) -> Option<String> {
+        let depth = choice.work_group[2];
+        if depth != 1 {
+            return Some(format!("the work-group is {depth} deep, and one slice is staged"));
+        }
+        let [columns, rows] = staged(&op.0, choice).map(u64::from);
+        let vec4 = 4 * op.0.precision.accumulator().bytes() as u64;
+        let (bytes, most) = (vec4.saturating_mul(columns * rows), limits.local_memory);
+        (bytes > u64::from(most)).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
+    }
+
+    /// One slice is staged at a time.
+    fn work_groups(&self, _op: &DepthwiseOp, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        [[16, 8], [8, 8], [32, 4], [16, 4], [8, 4]].map(|[x, y]| [x, y, 1]).to_vec()
+    }
+
+    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let [columns, rows] = staged(&op.0, choice);
+        let [x, y, _] = choice.tile;
+        let own = [("TILE_X", x), ("TILE_Y", y), ("STAGED_W", columns), ("STAGED_H", rows)];
+        [spec::window_constants(&op.0), own.map(|(name, value)| (name, Value::U32(value))).to_vec()].concat()
+    }
+
+    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        pack(op, operand, data)
+    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,20 @@
 //!
 //! `M` is the channel multiplier. Zeros lie outside the input.
 
+pub(super) mod cpu;
+mod direct;
+mod examples;
 mod local;
+mod micro;
+mod multiplier;
+mod operator;
 mod oracle;
 mod plan;
+mod rows;
 
-pub use oracle::oracle;
+pub(super) use examples::examples;
+
+pub(super) use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

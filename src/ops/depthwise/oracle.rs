@@ -2,14 +2,13 @@
 
 use super::DepthwiseOp;
 use crate::ops::convolution::Inputs;
-use crate::ops::plan::Reference;
+use crate::ops::operands::Operands;
+use crate::ops::reference::Sum;
 
-/// The depthwise convolution of `inputs` in f64, in NHWC order: `x` is `n h w c`, `w` is
+/// The depthwise convolution of `operands`, which were checked, in NHWC order: `x` is `n h w c`, `w` is
 /// `1 kh kw c*M`.
-///
-/// # Panics
-/// If a slice is shorter than the op's shapes say. This is a test's yardstick, not a backend.
-pub fn oracle(op: &DepthwiseOp, inputs: &Inputs<'_>) -> Reference {
+pub(crate) fn oracle(op: &DepthwiseOp, operands: &Operands<'_>) -> Sum {
+    let inputs = Inputs::of(operands);
     let (x, y) = (op.0.input, op.0.output);
     let multiplier = y.c / x.c;
     let [taps_h, taps_w] = op.0.kernel;
@@ -32,8 +31,7 @@ pub fn oracle(op: &DepthwiseOp, inputs: &Inputs<'_>) -> Reference {
         }
         sum
     };
-    let mut reference =
-        Reference { terms: taps_h * taps_w + usize::from(inputs.bias.is_some()), ..Default::default() };
+    let mut reference = op.0.sum(operands);
     for n in 0..y.n {
         for i in 0..y.h {
             for j in 0..y.w {
@@ -61,8 +59,9 @@ pub fn oracle(op: &DepthwiseOp, inputs: &Inputs<'_>) -> Reference {
 mod tests {
     use super::*;
     use crate::dtype::Precision;
-    use crate::emit::Activation;
+    use crate::emit::{Activation, Operand};
     use crate::ops::depthwise::Depthwise;
+    use crate::ops::operands::of;
     use crate::shape::{Padding, Shape};
 
     #[test]
@@ -80,14 +79,12 @@ mod tests {
         )
         .expect("a valid convolution");
         let weights = [1.0, 2.0, 3.0, -4.0, 10.0, 20.0, 30.0, -40.0, 100.0, 200.0, 300.0, -400.0];
-        let inputs = Inputs {
-            src: &[1.0, 5.0, 2.0, 7.0],
-            weights: &weights,
-            bias: None,
-            slope: Some(&[0.5; 4]),
-            residual: None,
-        };
-        let reference = oracle(&op, &inputs);
+        let operands = of(&[
+            (Operand::Src, &[1.0, 5.0, 2.0, 7.0]),
+            (Operand::Weights, &weights),
+            (Operand::Slope, &[0.5; 4]),
+        ]);
+        let reference = oracle(&op, &operands);
         let expected = [210.0, 420.0, 2250.0, -1500.0, 21.0, 42.0, 225.0, -150.0];
         assert_eq!(reference.value, expected);
         assert_eq!(reference.magnitude, [210.0, 420.0, 2250.0, 3000.0, 21.0, 42.0, 225.0, 300.0]);

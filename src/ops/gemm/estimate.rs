@@ -43,53 +43,74 @@ fn units(limits: &Limits) -> f64 {
     }))
 }
 
-impl GemmOp {
-    /// Cycles until the last multiprocessor is done. `None` for kernels that are chosen by other
-    /// rules.
-    pub(super) fn cycles(&self, choice: &Choice, limits: &Limits) -> Option<f64> {
+/// What both estimates begin with.
+struct Launch {
+    units: f64,
+    /// Work-groups, and how many there are along the rows.
+    groups: f64,
+    down: usize,
+    /// Bytes of an element, and of B.
+    bytes: f64,
+    b: f64,
+    /// Cycles of halving the splits.
+    halves: f64,
+}
+
+impl Launch {
+    fn of(op: &GemmOp, choice: &Choice, limits: &Limits) -> Self {
         let [columns4, rows, splits] = choice.tile.map(|extent| extent.max(1));
         let [x, y, _] = choice.work_group.map(|extent| extent.max(1));
-        let across = (self.n / 4).div_ceil((columns4 * x) as usize);
-        let down = self.m.div_ceil((rows * y) as usize);
-        let units = units(limits);
-        let groups = (across * down * self.batch) as f64;
-        let bytes = self.precision.storage().bytes() as f64;
-        let b = bytes * (self.k * self.n * self.batch) as f64;
-        let halves = HALVE * f64::from(splits.max(1).ilog2());
-        match choice.variant {
-            "tiled" => {
-                let staging = Staging::of(choice.tile, choice.work_group)?;
-                let waves = f64::from(staging.threads * splits) / 32.0;
-                let resident = staging.resident(choice, self.precision.accumulator().bytes() as u32);
-                let each = (groups / units).ceil();
-                let together = f64::from(resident).min(each);
-                let step = staging.step_cycles(choice);
-                let steps = (self.k as f64 / f64::from(Staging::STEP * splits)).ceil();
-                let latency = if together > 1.0 { LATENCY } else { 2.0 * LATENCY };
-                let round = steps * (together * step + latency / (together * waves)) + BEGIN + halves;
-                let from_memory = (b + bytes * (self.m * self.k * self.batch) as f64) / (BYTES * units);
-                Some((OVERLAP * each / together * round).max(from_memory + BEGIN))
-            }
-            "thin" => {
-                // Half a line of a row of B at once wastes the other half.
-                let line = f64::from(4 * columns4 * x) * bytes / 64.0;
-                // Eight rows took as many invocations of either language, whatever is loaded ahead.
-                let ahead = if rows < 4 { thin::ahead(choice.tile, limits.dialect) } else { 1 };
-                let each = 16.0 * bytes * f64::from(columns4 * ahead);
-                // What is not staged is not on its way while it is multiplied.
-                let always = if thin::shared(choice.tile) { 1.0 } else { 0.5 };
-                let flying = always * each * f64::from(x * y * splits) * groups / (FLYING * units);
-                // A tenth of the multiprocessors may have nothing to do: the others take its share.
-                let share = (1.1 * groups / units).min(1.0) * line.min(1.0) * flying.min(1.0);
-                let reads = match down {
-                    1 => 1.0,
-                    more => SECOND + (more - 1) as f64,
-                };
-                Some(b * reads / (BYTES * units * share) + BEGIN + halves / 4.0)
-            }
-            _ => None,
+        let across = (op.n / 4).div_ceil((columns4 * x) as usize);
+        let down = op.m.div_ceil((rows * y) as usize);
+        let bytes = op.precision.storage().bytes() as f64;
+        Launch {
+            units: units(limits),
+            groups: (across * down * op.batch) as f64,
+            down,
+            bytes,
+            b: bytes * (op.k * op.n * op.batch) as f64,
+            halves: HALVE * f64::from(splits.max(1).ilog2()),
         }
     }
+}
+
+/// Cycles of `tiled` until the last multiprocessor is done; `None` if it cannot run as `choice`.
+pub(super) fn tiled(op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
+    let Launch { units, groups, bytes, b, halves, .. } = Launch::of(op, choice, limits);
+    let splits = choice.tile[2].max(1);
+    let staging = Staging::of(choice.tile, choice.work_group)?;
+    let waves = f64::from(staging.threads * splits) / 32.0;
+    let resident = staging.resident(choice, op.precision.accumulator().bytes() as u32);
+    let each = (groups / units).ceil();
+    let together = f64::from(resident).min(each);
+    let step = staging.step_cycles(choice);
+    let steps = (op.k as f64 / f64::from(Staging::STEP * splits)).ceil();
+    let latency = if together > 1.0 { LATENCY } else { 2.0 * LATENCY };
+    let round = steps * (together * step + latency / (together * waves)) + BEGIN + halves;
+    let from_memory = (b + bytes * (op.m * op.k * op.batch) as f64) / (BYTES * units);
+    Some((OVERLAP * each / together * round).max(from_memory + BEGIN))
+}
+
+/// Cycles of `thin` until the last multiprocessor is done.
+pub(super) fn thin(op: &GemmOp, choice: &Choice, limits: &Limits) -> f64 {
+    let Launch { units, groups, down, bytes, b, halves } = Launch::of(op, choice, limits);
+    let [columns4, rows, splits] = choice.tile.map(|extent| extent.max(1));
+    let [x, y, _] = choice.work_group.map(|extent| extent.max(1));
+    // Half a line of a row of B at once wastes the other half.
+    let line = f64::from(4 * columns4 * x) * bytes / 64.0;
+    // Eight rows took as many invocations of either language, whatever is loaded ahead.
+    let ahead = if rows < 4 { thin::ahead(choice.tile, limits.dialect) } else { 1 };
+    let each = 16.0 * bytes * f64::from(columns4 * ahead);
+    // What is not staged is not on its way while it is multiplied.
+    let always = if thin::shared(choice.tile) { 1.0 } else { 0.5 };
+    let flying = always * each * f64::from(x * y * splits) * groups / (FLYING * units);
+    // A tenth of the multiprocessors may have nothing to do: the others take its share.
+    let share = (1.1 * groups / units).min(1.0) * line.min(1.0) * flying.min(1.0);
+    let reads = match down {
+        1 => 1.0,
+        more => SECOND + (more - 1) as f64,
+    };
+    b * reads / (BYTES * units * share) + BEGIN + halves / 4.0
 }
 
 impl Staging {
@@ -139,7 +160,7 @@ mod tests {
             (512, [1, 4, 4], [8, 8, 4], 15.0),
         ] {
             let choice = Choice::new("tiled", tile, work_group);
-            let cycles = GemmOp::packed(n, n, n).cycles(&choice, &limits).expect("an estimate");
+            let cycles = tiled(&GemmOp::packed(n, n, n), &choice, &limits).expect("an estimate");
             let ratio = (cycles / 1850.0 + 5.0) / measured;
             assert!((0.75..1.34).contains(&ratio), "{n} {choice}: {ratio}");
         }

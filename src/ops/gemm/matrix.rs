@@ -1,4 +1,4 @@
-//! The geometry of `matrix`, `matrix_ptx` and `matrix_split_ptx`: products by instructions that multiply small
+//! `matrix`, `matrix_ptx` and `matrix_split_ptx`: products by instructions that multiply small
 //! matrices of halves and sum in f32.
 //!
 //! A wave of 32 invocations sums `tile[1]` times 16 rows by `tile[0]` times 16 (`matrix`) or 8
@@ -6,13 +6,18 @@
 //! ([`Precision::SplitF16`]) are staged as two halves each; `matrix` serves them as well.
 
 use super::GemmOp;
+use super::plan::preference;
 use crate::dtype::Precision;
-use crate::emit::Value;
+use crate::emit::{Binding, Dialect, Operand};
+use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::Params;
 
 /// Invocations that work on one small matrix together.
-pub(super) const WAVE: u32 = 32;
+const WAVE: u32 = 32;
 
 /// Halves between the rows of a staged operand, so that eight rows fall into different banks.
 const PADDING: u32 = 8;
@@ -35,7 +40,47 @@ const USUAL_LOCAL: u32 = 49152;
 /// Waves along columns and rows, the default first.
 const WAVES: [[u32; 2]; 5] = [[2, 2], [4, 2], [2, 4], [2, 1], [1, 2]];
 
-/// How a variant brings operands into local memory.
+/// A kernel.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Matrix {
+    entry: VariantEntry,
+    /// By cooperative matrices, or by PTX.
+    cooperative: bool,
+    /// Columns of its small matrices.
+    columns: u32,
+    /// Values that it reads at once.
+    whole: usize,
+    /// The precisions in which it multiplies on a matrix unit, with its tiles, the default first.
+    serves: &'static [(Precision, &'static [[u32; 3]])],
+}
+
+const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
+
+pub(super) const MATRIX: Matrix = Matrix {
+    entry: VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
+    cooperative: true,
+    columns: 16,
+    whole: 4,
+    serves: &[(Precision::F16Storage, &TILES), (Precision::SplitF16, &SPLIT_TILES)],
+};
+
+pub(super) const MATRIX_PTX: Matrix = Matrix {
+    entry: VariantEntry::solo("matrix_ptx", Dialect::OpenClC, NO_ASSEMBLY),
+    cooperative: false,
+    columns: 8,
+    whole: 8,
+    serves: &[(Precision::F16Storage, &PTX_TILES)],
+};
+
+pub(super) const MATRIX_SPLIT_PTX: Matrix = Matrix {
+    entry: VariantEntry::solo("matrix_split_ptx", Dialect::OpenClC, NO_ASSEMBLY),
+    cooperative: false,
+    columns: 8,
+    whole: 4,
+    serves: &[(Precision::SplitF16, &PTX_SPLIT_TILES)],
+};
+
+/// How a kernel brings operands into local memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// By asynchronous copies, several steps ahead, eight halves at a time.
@@ -50,12 +95,12 @@ enum Way {
 }
 
 impl Way {
-    fn of(variant: &str, precision: Precision) -> Self {
-        match (variant, precision) {
-            ("matrix", Precision::SplitF16) => Way::Registers { parts: 2, registers: 32 },
-            ("matrix", _) => Way::Registers { parts: 1, registers: 32 },
-            ("matrix_split_ptx", _) => Way::Registers { parts: 2, registers: 48 },
-            _ => Way::Copies,
+    fn of(kernel: &Matrix, precision: Precision) -> Self {
+        match (kernel.cooperative, precision) {
+            (true, Precision::SplitF16) => Way::Registers { parts: 2, registers: 32 },
+            (true, _) => Way::Registers { parts: 1, registers: 32 },
+            (false, Precision::SplitF16) => Way::Registers { parts: 2, registers: 48 },
+            (false, _) => Way::Copies,
         }
     }
 }
@@ -78,22 +123,22 @@ struct Staging {
 
 impl Staging {
     /// `None` if the invocations do not share the loads evenly. `local` bytes may be used.
-    fn of(choice: &Choice, precision: Precision, local: u32) -> Option<Self> {
+    fn of(kernel: &Matrix, choice: &Choice, precision: Precision, local: u32) -> Option<Self> {
         let [columns, rows, _] = choice.tile;
         let [threads_x, y, depth] = choice.work_group;
         if !threads_x.is_multiple_of(WAVE) || depth != 1 {
             return None;
         }
         let (x, threads) = (threads_x / WAVE, threads_x * y);
-        let covers = [16 * rows * y, unit_columns(choice.variant) * columns * x];
-        let way = Way::of(choice.variant, precision);
+        let covers = [16 * rows * y, kernel.columns * columns * x];
+        let way = Way::of(kernel, precision);
         let of_step = |step: u32| {
             let at_once = if way == Way::Copies { 8 } else { 4 };
             let loads = covers.map(|extent| extent * step / at_once);
             let even = loads.iter().all(|loads| loads.is_multiple_of(threads));
             let loads = loads.map(|loads| loads / threads);
             // Where the sums of a row of matrices, or of one, pass to the invocations that finish them.
-            let passed = if choice.variant == "matrix" { 16 * 64 } else { 512 * columns } * threads / WAVE;
+            let passed = if kernel.cooperative { 16 * 64 } else { 512 * columns } * threads / WAVE;
             let (stages, bytes) = match way {
                 Way::Copies => {
                     let stage = 2 * step * (covers[0] + covers[1]);
@@ -103,7 +148,7 @@ impl Staging {
                 Way::Registers { parts, registers } => {
                     let stage = 2 * parts * (covers[0] * (step + PADDING) + step * (covers[1] + PADDING));
                     let fit = 2 * parts * (loads[0] + loads[1]) <= registers;
-                    let bytes = if choice.variant == "matrix" { stage + passed } else { stage.max(passed) };
+                    let bytes = if kernel.cooperative { stage + passed } else { stage.max(passed) };
                     (u32::from(fit), bytes)
                 }
             };
@@ -122,80 +167,61 @@ impl Staging {
     }
 }
 
-/// Columns of the small matrices of `variant`.
-pub(super) fn unit_columns(variant: &str) -> u32 {
-    if variant == "matrix" { 16 } else { 8 }
-}
-
-/// Whether `variant` multiplies on a matrix unit by this module's geometry.
-pub(super) fn is_matrix(variant: &str) -> bool {
-    matches!(variant, "matrix" | "matrix_ptx" | "matrix_split_ptx")
-}
-
-/// The precisions in which `variant` multiplies on a matrix unit.
-pub(super) fn multiplies(variant: &str) -> &'static [Precision] {
-    match variant {
-        "matrix" => &[Precision::F16Storage, Precision::SplitF16],
-        "matrix_ptx" => &[Precision::F16Storage],
-        "matrix_split_ptx" => &[Precision::SplitF16],
-        _ => &[],
-    }
-}
-
-/// The tiles of the kernels here that multiply in `precision`, the default first.
-pub(super) fn tiles(precision: Precision) -> [(&'static str, &'static [[u32; 3]]); 2] {
-    match precision {
-        Precision::SplitF16 => [("matrix", &SPLIT_TILES), ("matrix_split_ptx", &PTX_SPLIT_TILES)],
-        _ => [("matrix", &TILES), ("matrix_ptx", &PTX_TILES)],
-    }
-}
-
-/// The work-groups that suit the matrix kernels, the default first: on an H200 eight waves are best
-/// for most tiles of `matrix`, and for split operands.
-pub(super) fn work_groups(variant: &'static str, tile: [u32; 3], precision: Precision) -> Vec<[u32; 3]> {
-    let mut waves = WAVES;
-    match (variant, tile) {
-        ("matrix", [4, 4, 1] | [2, 2, 1]) | ("matrix_split_ptx", [4, 4, 1]) => waves.swap(0, 1),
-        ("matrix", [2, 4, 1]) if precision == Precision::SplitF16 => waves.swap(0, 1),
-        ("matrix", [4, 2, 1]) | ("matrix_split_ptx", [8, 2, 1] | [4, 2, 1]) => waves.swap(0, 2),
-        _ => {}
-    }
-    let choices = waves.map(|[x, y]| Choice::new(variant, tile, [WAVE * x, y, 1])).into_iter();
-    let even = choices.filter(|choice| Staging::of(choice, precision, USUAL_LOCAL).is_some());
-    even.map(|choice| choice.work_group).collect()
-}
-
-impl GemmOp {
-    /// Why the device or the operands have no use for `variant`, if so.
-    pub(super) fn matrix_obstacle(&self, variant: &str, limits: &Limits) -> Option<String> {
-        let multiplies = multiplies(variant);
-        if !multiplies.contains(&self.precision) {
-            let words: Vec<String> = multiplies.iter().map(ToString::to_string).collect();
-            let words = words.join(" and ");
-            return Some(format!("it computes in {words}, the precision is {}", self.precision));
+impl Matrix {
+    /// The work-groups that suit `tile`, the default first: on an H200 eight waves are best for most tiles of
+    /// `matrix`, and for split operands.
+    fn waves(&self, tile: [u32; 3], precision: Precision) -> Vec<[u32; 3]> {
+        let mut waves = WAVES;
+        let split = precision == Precision::SplitF16;
+        match (self.cooperative, split, tile) {
+            (true, _, [4, 4, 1] | [2, 2, 1]) | (true, true, [2, 4, 1]) | (false, true, [4, 4, 1]) => {
+                waves.swap(0, 1);
+            }
+            (true, _, [4, 2, 1]) | (false, true, [8, 2, 1] | [4, 2, 1]) => waves.swap(0, 2),
+            _ => {}
         }
-        match (variant, limits.matrix_unit) {
-            ("matrix", Some(MatrixUnit::Cooperative { subgroup: WAVE })) => {}
-            ("matrix", Some(MatrixUnit::Cooperative { subgroup })) => {
+        let choices = waves.map(|[x, y]| Choice::new(self.entry.name, tile, [WAVE * x, y, 1])).into_iter();
+        let even = choices.filter(|choice| Staging::of(self, choice, precision, USUAL_LOCAL).is_some());
+        even.map(|choice| choice.work_group).collect()
+    }
+}
+
+impl Kernel<GemmOp> for Matrix {
+    fn entry(&self) -> VariantEntry {
+        self.entry
+    }
+
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        let own = self.serves.iter().find(|(precision, _)| *precision == op.precision);
+        let own = own.filter(|_| self.obstacle(op, limits).is_none());
+        offers(preference::MATRIX, own.iter().flat_map(|(_, tiles)| tiles.iter().copied()))
+    }
+
+    /// A tile is computed by a wave, and counts matrices.
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        op.grid_of(tile, [self.columns, 16, WAVE])
+    }
+
+    fn obstacle(&self, op: &GemmOp, limits: &Limits) -> Option<String> {
+        if !self.serves.iter().any(|(precision, _)| *precision == op.precision) {
+            let words: Vec<String> = self.serves.iter().map(|(precision, _)| precision.to_string()).collect();
+            let words = words.join(" and ");
+            return Some(format!("it computes in {words}, the precision is {}", op.precision));
+        }
+        match (self.cooperative, limits.matrix_unit) {
+            (true, Some(MatrixUnit::Cooperative { subgroup: WAVE })) => {}
+            (true, Some(MatrixUnit::Cooperative { subgroup })) => {
                 return Some(format!("it is made for subgroups of {WAVE}, the device has {subgroup}"));
             }
-            ("matrix_ptx" | "matrix_split_ptx", Some(MatrixUnit::Ptx { .. })) => {}
+            (false, Some(MatrixUnit::Ptx { .. })) => {}
             _ => return Some("the device does not offer matrix instructions to this API".to_owned()),
         }
-        let whole = if variant == "matrix_ptx" { 8 } else { 4 };
-        if let Some(obstacle) = self.vec4_obstacle() {
-            return Some(obstacle);
-        }
-        [("k", self.k), ("n", self.n), ("lda", self.lda), ("ldb", self.ldb)]
-            .into_iter()
-            .find(|(_, extent)| !extent.is_multiple_of(whole))
-            .map(|(name, extent)| format!("it reads {whole} values at once, {name} is {extent}"))
+        op.vec4_obstacle().or_else(|| op.row_obstacle(self.whole, "values"))
     }
 
-    /// Why a matrix kernel cannot run as `choice`, if it cannot.
-    pub(super) fn matrix_choice_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
+    fn choice_obstacle(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let [x, y, z] = choice.work_group;
-        Staging::of(choice, self.precision, limits.local_memory).is_none().then(|| {
+        Staging::of(self, choice, op.precision, limits.local_memory).is_none().then(|| {
             format!(
                 "{x} x {y} x {z} invocations are not whole waves of {WAVE} that share the loads, or \
                  need more than {} bytes of local memory",
@@ -204,16 +230,19 @@ impl GemmOp {
         })
     }
 
-    /// The constants of a matrix kernel, which `choice` fits.
-    pub(super) fn matrix_constants(&self, choice: &Choice, limits: &Limits) -> Vec<(&'static str, Value)> {
-        let Some(staging) = Staging::of(choice, self.precision, limits.local_memory) else {
+    fn work_groups(&self, op: &GemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        self.waves(tile, op.precision)
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Constants {
+        let Some(staging) = Staging::of(self, choice, op.precision, limits.local_memory) else {
             return Vec::new();
         };
         let Staging { step, covers: [rows, columns], loads, threads, bytes, stages } = staging;
         let waves_x = choice.work_group[0] / WAVE;
         let mut constants = vec![("STEP", step), ("ROWS", rows), ("THREADS", threads)];
         constants.extend([("LOADS_A", loads[0]), ("LOADS_B", loads[1])]);
-        match Way::of(choice.variant, self.precision) {
+        match Way::of(self, op.precision) {
             Way::Copies => constants.extend([
                 ("WARPS_X", waves_x),
                 ("COLUMNS", columns),
@@ -232,9 +261,9 @@ impl GemmOp {
                 let (a_row, b_row) = ((step + PADDING) / 4, (columns + PADDING) / 4);
                 let low = rows * a_row + step * b_row;
                 let passed = 64 * threads / WAVE;
-                let staged = if choice.variant == "matrix" { parts * low } else { bytes.div_ceil(8) };
+                let staged = if self.cooperative { parts * low } else { bytes.div_ceil(8) };
                 constants.extend([
-                    ("RAGGED", u32::from(!self.k.is_multiple_of(step as usize))),
+                    ("RAGGED", u32::from(!op.k.is_multiple_of(step as usize))),
                     ("PARTS", parts),
                     ("WAVES_X", waves_x),
                     ("COLUMNS4", columns / 4),
@@ -247,7 +276,40 @@ impl GemmOp {
                 ]);
             }
         }
-        constants.into_iter().map(|(name, value)| (name, Value::U32(value))).collect()
+        op.constants_and(choice, &constants)
+    }
+
+    fn precision(&self, op: &GemmOp) -> Precision {
+        op.precision
+    }
+
+    fn native_half(&self) -> bool {
+        self.cooperative
+    }
+
+    /// A matrix unit is kept busy by fewer invocations, most of all where copies are asynchronous. Half as
+    /// many of the smallest cooperative tile are still faster than the kernels without such a unit.
+    fn counted(&self, op: &GemmOp, choice: &Choice) -> u64 {
+        let invocations: u64 = self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product();
+        let few = self.cooperative && choice.tile == [1, 2, 1];
+        let copies = Way::of(self, op.precision) == Way::Copies;
+        if few || copies { 4 * invocations } else { 2 * invocations }
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        op.vec4_bindings()
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        op.vec4_params()
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
     }
 }
 
@@ -257,34 +319,30 @@ mod tests {
 
     #[test]
     fn the_defaults_fill_48_kib_as_measured() {
-        let staging = |variant, tile, work_group, precision| {
-            Staging::of(&Choice::new(variant, tile, work_group), precision, 49152)
+        let staging = |kernel: &Matrix, tile, work_group, precision| {
+            Staging::of(kernel, &Choice::new(kernel.entry.name, tile, work_group), precision, 49152)
         };
         let halves = Precision::F16Storage;
-        let ptx = staging("matrix_ptx", [8, 4, 1], [64, 2, 1], halves).expect("it fits");
+        let ptx = staging(&MATRIX_PTX, [8, 4, 1], [64, 2, 1], halves).expect("it fits");
         assert_eq!((ptx.step, ptx.covers, ptx.stages, ptx.bytes), (32, [128, 128], 3, 49152));
-        let wide = staging("matrix", [4, 4, 1], [128, 2, 1], halves).expect("it fits");
+        let wide = staging(&MATRIX, [4, 4, 1], [128, 2, 1], halves).expect("it fits");
         assert_eq!((wide.step, wide.covers, wide.loads, wide.bytes), (32, [128, 256], [4, 8], 27136 + 8192));
-        let split = staging("matrix", [2, 4, 1], [128, 2, 1], Precision::SplitF16).expect("it fits");
+        let split = staging(&MATRIX, [2, 4, 1], [128, 2, 1], Precision::SplitF16).expect("it fits");
         assert_eq!(
             (split.step, split.covers, split.loads, split.bytes),
             (32, [128; 2], [4; 2], 37888 + 8192)
         );
-        let split =
-            staging("matrix_split_ptx", [4, 4, 1], [128, 2, 1], Precision::SplitF16).expect("it fits");
+        let split = staging(&MATRIX_SPLIT_PTX, [4, 4, 1], [128, 2, 1], Precision::SplitF16).expect("it fits");
         assert_eq!((split.step, split.covers, split.bytes), (32, [128; 2], 37888));
-        assert_eq!(staging("matrix", [4, 4, 1], [48, 2, 1], halves), None);
+        assert_eq!(staging(&MATRIX, [4, 4, 1], [48, 2, 1], halves), None);
     }
 
     #[test]
     fn the_default_work_group_fits_every_tile() {
-        for precision in [Precision::F16Storage, Precision::SplitF16] {
-            for (variant, tiles) in tiles(precision) {
+        for kernel in [MATRIX, MATRIX_PTX, MATRIX_SPLIT_PTX] {
+            for &(precision, tiles) in kernel.serves {
                 for &tile in tiles {
-                    assert!(
-                        !work_groups(variant, tile, precision).is_empty(),
-                        "{variant} {tile:?} {precision}"
-                    );
+                    assert!(!kernel.waves(tile, precision).is_empty(), "{kernel:?} {tile:?} {precision}");
                 }
             }
         }

@@ -11,21 +11,29 @@
 //! Matrix `i` of a batch begins `i * batch_stride` elements after the first; a stride of 0 shares
 //! one matrix. With `beta = 0`, `C` is not read: NaN in it does not matter (BLAS's rule).
 
+mod cpu;
 mod estimate;
+mod examples;
+mod image2d;
 mod matrix;
+mod micro;
+mod operator;
 mod oracle;
 mod plan;
 mod subgroup;
 mod thin;
 mod tiled;
+mod vec4;
 mod wgmma;
 mod wide;
 
-pub use oracle::oracle;
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Epilogue};
 use crate::error::{Error, Result};
+
+const OP: &str = "gemm";
 
 /// Options of a matrix product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,14 +123,14 @@ impl GemmOp {
     ) -> Result<Self> {
         for (name, extent) in [("m", m), ("n", n), ("k", k), ("batch", batch)] {
             if extent == 0 {
-                return Err(Error::shape("gemm", format!("{name} = 0"), format!("{name} at least 1")));
+                return Err(Error::shape(OP, format!("{name} = 0"), format!("{name} at least 1")));
             }
         }
         let row_a = if options.transpose_a { m } else { k };
         let row_b = if options.transpose_b { k } else { n };
         let leading = |name: &str, given: Option<usize>, row: usize| match given {
             Some(ld) if ld < row => {
-                Err(Error::shape("gemm", format!("{name} = {ld}"), format!("{name} of at least {row}")))
+                Err(Error::shape(OP, format!("{name} = {ld}"), format!("{name} of at least {row}")))
             }
             Some(ld) => Ok(ld),
             None => Ok(row),
@@ -149,7 +157,7 @@ impl GemmOp {
             let elements = rows.checked_mul(ld).and_then(|matrix| matrix.checked_mul(batch));
             if elements.is_none_or(|elements| elements > i32::MAX as usize) {
                 return Err(Error::shape(
-                    "gemm",
+                    OP,
                     format!("{name} of {batch} x {rows} x {ld}"),
                     format!("at most {} elements (32-bit indices)", i32::MAX),
                 ));
@@ -237,14 +245,14 @@ impl GemmOp {
         let (k_b, n) = if options.transpose_b { (b.c, b.w) } else { (b.w, b.c) };
         if a.h != 1 || b.h != 1 || k != k_b || (b.n != a.n && b.n != 1) {
             return Err(Error::shape(
-                "gemm",
+                OP,
                 format!("A {a} and B {b} (batch 1 rows columns)"),
                 format!("matrices that share k (found {k} and {k_b}) and the batch, or one B"),
             ));
         }
         if (options.lda, options.ldb, options.ldc) != (None, None, None) || options.beta != Bits(0.0) {
             return Err(Error::shape(
-                "gemm",
+                OP,
                 format!(
                     "lda {:?} ldb {:?} ldc {:?} beta {}",
                     options.lda, options.ldb, options.ldc, options.beta.0

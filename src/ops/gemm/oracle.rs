@@ -1,27 +1,22 @@
 //! The matrix product's sums in f64.
 
 use super::GemmOp;
-use crate::ops::plan::Reference;
+use crate::emit::Operand;
+use crate::ops::operands::{Operands, get};
+use crate::ops::reference::Sum;
 
-/// The products of a batch in f64, packed `m x n` per matrix. `a`, `b`, `c` and `residual` are
-/// read with the op's leading dimensions; `c` is not read where `beta` is 0.
-///
-/// # Panics
-/// If a slice is shorter than the op says, or `beta` is not 0 and `c` is `None`. This is a test's
-/// yardstick, not a backend.
-#[expect(clippy::expect_used, reason = "a test without C is wrong, as `# Panics` says")]
-pub fn oracle(
-    op: &GemmOp,
-    a: &[f32],
-    b: &[f32],
-    c: Option<&[f32]>,
-    bias: Option<&[f32]>,
-    slope: Option<&[f32]>,
-    residual: Option<&[f32]>,
-) -> Reference {
+/// The rows `rows` of the products of a batch, counted through all matrices, without gaps between them.
+/// `operands`, which were checked, are read with the op's leading dimensions; `C` is not read where
+/// `beta` is 0.
+pub(super) fn oracle(op: &GemmOp, operands: &Operands<'_>, rows: &[usize]) -> Sum {
+    let values = |operand| get(operands, operand);
+    let a = values(Operand::A).unwrap_or_default();
+    let b = values(Operand::B).unwrap_or_default();
+    let (c, bias) = (values(Operand::C), values(Operand::Bias));
+    let (slope, residual) = (values(Operand::Slope), values(Operand::Residual));
     let alpha = f64::from(op.alpha.0);
     let beta = f64::from(op.beta.0);
-    let reads_c = op.beta.0 != 0.0;
+    let held = c.filter(|_| op.reads_c());
     let stored_a = |row: usize, term: usize| {
         if op.transpose_a { term * op.lda + row } else { row * op.lda + term }
     };
@@ -31,33 +26,34 @@ pub fn oracle(
     let matrix_a = if op.transpose_a { op.k } else { op.m } * op.lda;
     let matrix_b = if op.transpose_b { op.n } else { op.k } * op.ldb;
 
-    let mut reference = Reference::default();
-    for batch in 0..op.batch {
+    let destination = op.destination();
+    let mut reference = Sum::begin(op.k + usize::from(op.reads_c()), &op.epilogue, operands, &destination);
+    reference.residual.clear();
+    for &row in rows {
+        let (batch, row) = (row / op.m, row % op.m);
         let a = &a[batch * matrix_a..];
         let b = if op.shared_b { b } else { &b[batch * matrix_b..] };
-        for row in 0..op.m {
-            for column in 0..op.n {
-                let at = (batch * op.m + row) * op.ldc + column;
-                let (mut sum, mut magnitude) = (0.0, 0.0);
-                for term in 0..op.k {
-                    let product = f64::from(a[stored_a(row, term)]) * f64::from(b[stored_b(term, column)]);
-                    sum += alpha * product;
-                    magnitude += (alpha * product).abs();
-                }
-                if reads_c {
-                    let held = beta * f64::from(c.expect("beta is not 0: C is read")[at]);
-                    sum += held;
-                    magnitude += held.abs();
-                }
-                let bias = bias.map_or(0.0, |bias| f64::from(bias[column]));
-                let slope = slope.map_or(0.0, |slope| f64::from(slope[column]));
-                let residual = residual.map_or(0.0, |residual| f64::from(residual[at]));
-                reference.value.push(op.epilogue.activation.reference(sum + bias, slope) + residual);
-                reference.magnitude.push(magnitude + bias.abs());
+        for column in 0..op.n {
+            let at = (batch * op.m + row) * op.ldc + column;
+            let (mut sum, mut magnitude) = (0.0, 0.0);
+            for term in 0..op.k {
+                let product = f64::from(a[stored_a(row, term)]) * f64::from(b[stored_b(term, column)]);
+                sum += alpha * product;
+                magnitude += (alpha * product).abs();
             }
+            if let Some(c) = held {
+                let held = beta * f64::from(c[at]);
+                sum += held;
+                magnitude += held.abs();
+            }
+            let bias = bias.map_or(0.0, |bias| f64::from(bias[column]));
+            let slope = slope.map_or(0.0, |slope| f64::from(slope[column]));
+            reference.residual.extend(residual.map(|residual| residual[at]));
+            let residual = residual.map_or(0.0, |residual| f64::from(residual[at]));
+            reference.value.push(op.epilogue.activation.reference(sum + bias, slope) + residual);
+            reference.magnitude.push(magnitude + bias.abs());
         }
     }
-    reference.terms = op.k + usize::from(bias.is_some()) + usize::from(reads_c);
     reference
 }
 
@@ -67,6 +63,12 @@ mod tests {
     use crate::dtype::Precision;
     use crate::emit::Bits;
     use crate::ops::gemm::Gemm;
+    use crate::ops::operands::of;
+
+    fn rows(op: &GemmOp, operands: &[(Operand, &[f32])]) -> Sum {
+        let rows: Vec<usize> = (0..op.batch * op.m).collect();
+        oracle(op, &of(operands), &rows)
+    }
 
     fn op(options: &Gemm, batch: usize) -> GemmOp {
         GemmOp::new(2, 2, 3, batch, options, false, false, Precision::F32).expect("a valid product")
@@ -81,9 +83,9 @@ mod tests {
         for transpose_a in [false, true] {
             for transpose_b in [false, true] {
                 let options = Gemm { transpose_a, transpose_b, ..Default::default() };
-                let a = if transpose_a { &a_transposed } else { &a };
-                let b = if transpose_b { &b_transposed } else { &b };
-                let reference = oracle(&op(&options, 1), a, b, None, None, None, None);
+                let a: &[f32] = if transpose_a { &a_transposed } else { &a };
+                let b: &[f32] = if transpose_b { &b_transposed } else { &b };
+                let reference = rows(&op(&options, 1), &[(Operand::A, a), (Operand::B, b)]);
                 assert_eq!(reference.value, [7.0, 8.0, 16.0, 17.0], "{options:?}");
             }
         }
@@ -96,11 +98,13 @@ mod tests {
         let a = [1.0, 2.0, 3.0, n, 4.0, 5.0, 6.0];
         let b = [1.0, 0.0, n, 0.0, 1.0, n, 2.0, 2.0];
         let c = [n; 7];
-        let reference = oracle(&op(&options, 1), &a, &b, Some(&c), None, None, None);
+        let reference = rows(&op(&options, 1), &[(Operand::A, &a), (Operand::B, &b), (Operand::C, &c)]);
         assert_eq!(reference.value, [7.0, 8.0, 16.0, 17.0]);
         let options = Gemm { alpha: Bits(2.0), beta: Bits(-1.0), ..options };
         let c = [1.0, 2.0, n, n, n, 3.0, 4.0];
-        let reference = oracle(&op(&options, 1), &a, &b, Some(&c), Some(&[0.5, 0.25]), None, None);
+        let op = GemmOp::new(2, 2, 3, 1, &options, true, false, Precision::F32).expect("a valid product");
+        let bias = (Operand::Bias, &[0.5, 0.25][..]);
+        let reference = rows(&op, &[(Operand::A, &a), (Operand::B, &b), (Operand::C, &c), bias]);
         assert_eq!(reference.value, [13.5, 14.25, 29.5, 30.25]);
         assert_eq!(reference.magnitude, [15.5, 18.25, 35.5, 38.25]);
         assert_eq!(reference.terms, 5);
@@ -112,7 +116,9 @@ mod tests {
         op.shared_b = true;
         let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
         let b = [1.0, 0.0, 0.0, 1.0, 2.0, 2.0];
-        let reference = oracle(&op, &a, &b, None, None, None, None);
+        let reference = rows(&op, &[(Operand::A, &a), (Operand::B, &b)]);
         assert_eq!(reference.value, [7.0, 8.0, 16.0, 17.0, 1.0, 0.0, 0.0, 1.0]);
+        let last = oracle(&op, &of(&[(Operand::A, &a), (Operand::B, &b)]), &[3]);
+        assert_eq!(last.value, [0.0, 1.0]);
     }
 }

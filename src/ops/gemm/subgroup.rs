@@ -1,4 +1,4 @@
-//! The geometry of `subgroup`: products whose invocations tell each other of A by subgroup shuffles,
+//! `subgroup`: products whose invocations tell each other of A by subgroup shuffles,
 //! without local memory.
 //!
 //! A work-group is a row of invocations, side by side along the columns. Vulkan's page of
@@ -7,26 +7,72 @@
 //! does not write. So the kernel relies on neither: see its first note.
 
 use super::GemmOp;
+use super::plan::preference;
+use crate::emit::{Binding, Dialect, Operand};
+use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::Params;
 
 /// Groups of four columns by rows, per invocation.
-pub(super) const TILES: [[u32; 3]; 4] = [[1, 8, 1], [2, 8, 1], [1, 4, 1], [4, 4, 1]];
+const TILES: [[u32; 3]; 4] = [[1, 8, 1], [2, 8, 1], [1, 4, 1], [4, 4, 1]];
 
-/// The work-groups to try, the default first: multiples of the sizes that subgroups have.
-pub(super) const WORK_GROUPS: [[u32; 3]; 3] = [[64, 1, 1], [128, 1, 1], [32, 1, 1]];
+#[derive(Debug)]
+pub(super) struct Subgroup;
 
-impl GemmOp {
-    /// Why `subgroup` cannot serve, if it cannot.
-    pub(super) fn subgroup_obstacle(&self, limits: &Limits) -> Option<String> {
+impl Kernel<GemmOp> for Subgroup {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::solo("subgroup", Dialect::Wgsl, "no OpenCL driver at hand lists cl_khr_subgroups")
+    }
+
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        offers(preference::SUBGROUP, TILES.into_iter().filter(|_| self.obstacle(op, limits).is_none()))
+    }
+
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        op.grid_of(tile, [4, 1, 1])
+    }
+
+    fn obstacle(&self, op: &GemmOp, limits: &Limits) -> Option<String> {
         let none = limits.subgroup.is_none();
         let reason = "the device does not offer subgroups to this API";
-        none.then(|| reason.to_owned()).or_else(|| self.vec4_obstacle())
+        none.then(|| reason.to_owned()).or_else(|| op.vec4_obstacle())
     }
-}
 
-/// Why `subgroup` cannot run as `choice`, if it cannot.
-pub(super) fn choice_obstacle(choice: &Choice) -> Option<String> {
-    let [x, y, z] = choice.work_group;
-    (y * z != 1).then(|| format!("its work-groups are rows of invocations, {x} x {y} x {z} is not"))
+    fn choice_obstacle(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        let [x, y, z] = choice.work_group;
+        (y * z != 1).then(|| format!("its work-groups are rows of invocations, {x} x {y} x {z} is not"))
+    }
+
+    /// Multiples of the sizes that subgroups have.
+    fn work_groups(&self, _op: &GemmOp, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        [[64, 1, 1], [128, 1, 1], [32, 1, 1]].to_vec()
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
+        op.constants(choice)
+    }
+
+    /// It runs where it was measured or asked for.
+    fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
+        false
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        op.vec4_bindings()
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        op.vec4_params()
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
+    }
 }

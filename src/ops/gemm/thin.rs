@@ -1,12 +1,17 @@
-//! The geometry of `thin`: products of few rows, which take the time that B takes to be read.
+//! `thin`: products of few rows, which take the time that B takes to be read.
 //!
 //! A tile is groups of four columns, rows, and splits of the sum; a work-group is as deep as the
 //! splits and narrow, so that there are enough of them: 64 bytes of a row of B side by side.
 
-use super::GemmOp;
-use crate::emit::{Dialect, Value};
+use super::plan::{has_local_memory, preference, staged};
+use super::{GemmOp, estimate};
+use crate::emit::{Binding, Dialect, Operand};
+use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::Params;
 
 /// The most rows of a tile, and of a product. On an H200 sixteen rows, which two tiles share, took less
 /// than `tiled`; up to 32 it is offered to the tuner, and estimated as if each tile read B.
@@ -33,19 +38,11 @@ pub(super) fn ahead(tile: [u32; 3], dialect: Dialect) -> u32 {
 }
 
 /// Vec4s that a work-group keeps: its rows of A twice over, then partial sums.
-fn staged(choice: &Choice, dialect: Dialect) -> u32 {
+fn kept(choice: &Choice, dialect: Dialect) -> u32 {
     let ([columns4, rows, splits], [x, y, _]) = (choice.tile, choice.work_group);
     let partial_sums = splits / 2 * x * y * columns4 * rows;
     let window = if shared(choice.tile) { 2 * rows * splits * ahead(choice.tile, dialect) } else { 0 };
     partial_sums.max(window)
-}
-
-/// The work-groups that suit `tile`, the default first.
-pub(super) fn work_groups(tile: [u32; 3]) -> Vec<[u32; 3]> {
-    // With few rows, half as many work-groups of whole lines of B.
-    let widths = if tile[1] < 4 && shared(tile) { [8, 4, 2, 16, 1] } else { WIDTHS };
-    let sizes = widths.map(|x| [x, 1, tile[2]]).into_iter();
-    sizes.filter(|size| size.iter().product::<u32>() <= INVOCATIONS).collect()
 }
 
 impl GemmOp {
@@ -53,19 +50,35 @@ impl GemmOp {
     pub(super) const fn few_rows(&self) -> bool {
         self.m <= 2 * ROWS
     }
+}
 
-    /// The tiles of `thin`: as many rows as there are, up to eight. None if `tiled` reads B as
-    /// seldom.
-    pub(super) fn thin_tiles(&self) -> Vec<[u32; 3]> {
-        if self.m > MOST_ROWS {
-            return Vec::new();
-        }
-        let rows = self.m.next_power_of_two().min(ROWS) as u32;
-        [[1, rows, 64], [1, rows, 32], [1, rows, 16], [2, rows, 32], [1, rows, 8]].to_vec()
+#[derive(Debug)]
+pub(super) struct Thin;
+
+impl Kernel<GemmOp> for Thin {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("thin")
     }
 
-    /// Why `thin` cannot run as `choice`, if it cannot.
-    pub(super) fn thin_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
+    /// As many rows as there are, up to eight. None if `tiled` reads B as seldom.
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        if op.m > MOST_ROWS || op.vec4_obstacle().is_some() {
+            return Vec::new();
+        }
+        let rows = op.m.next_power_of_two().min(ROWS) as u32;
+        let tiles = [[1, rows, 64], [1, rows, 32], [1, rows, 16], [2, rows, 32], [1, rows, 8]];
+        offers(staged(preference::THIN, limits), tiles)
+    }
+
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        op.grid_of(tile, [4, 1, 1])
+    }
+
+    fn obstacle(&self, op: &GemmOp, _limits: &Limits) -> Option<String> {
+        op.vec4_obstacle()
+    }
+
+    fn choice_obstacle(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let ([.., splits], [_, y, depth]) = (choice.tile, choice.work_group);
         if depth != splits {
             return Some(format!("the work-group is {depth} deep, {splits} splits need {splits}"));
@@ -73,26 +86,51 @@ impl GemmOp {
         if y != 1 && shared(choice.tile) {
             return Some(format!("the work-group has {y} rows of tiles, one shares its rows of A"));
         }
-        let bytes =
-            u64::from(staged(choice, limits.dialect)) * 4 * self.precision.accumulator().bytes() as u64;
+        let vec4s = u64::from(kept(choice, limits.dialect));
+        let bytes = vec4s * 4 * op.precision.accumulator().bytes() as u64;
         (bytes > u64::from(limits.local_memory))
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
 
-    /// The constants of `thin`, which `choice` fits.
-    pub(super) fn thin_constants(&self, choice: &Choice, limits: &Limits) -> Vec<(&'static str, Value)> {
+    fn work_groups(&self, _op: &GemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        // With few rows, half as many work-groups of whole lines of B.
+        let widths = if tile[1] < 4 && shared(tile) { [8, 4, 2, 16, 1] } else { WIDTHS };
+        let sizes = widths.map(|x| [x, 1, tile[2]]).into_iter();
+        sizes.filter(|size| size.iter().product::<u32>() <= INVOCATIONS).collect()
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Constants {
         let ([_, rows, splits], [x, y, _]) = (choice.tile, choice.work_group);
         let ahead = ahead(choice.tile, limits.dialect);
-        [
+        let own = [
             ("SPLITS", splits),
             ("AHEAD", ahead),
             ("SHARED", u32::from(shared(choice.tile))),
             ("WINDOW", ahead * splits),
             ("LOADS_A", (rows * ahead).div_ceil(x)),
             ("THREADS", x * y),
-            ("STAGED", staged(choice, limits.dialect)),
-        ]
-        .map(|(name, value)| (name, Value::U32(value)))
-        .to_vec()
+            ("STAGED", kept(choice, limits.dialect)),
+        ];
+        op.constants_and(choice, &own)
+    }
+
+    fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
+        has_local_memory(limits.family).then(|| estimate::thin(op, choice, limits))
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        op.vec4_bindings()
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        op.vec4_params()
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
     }
 }

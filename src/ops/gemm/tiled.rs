@@ -1,22 +1,26 @@
-//! The geometry of `tiled`: what a work-group stages in local memory, and which tiles and
-//! work-groups there are.
+//! `tiled`: both operands are staged in local memory.
 //!
 //! A work-group of `WG_X x WG_Y x splits` covers `4 tile[0] WG_X` columns and `tile[1] WG_Y` rows.
 //! Each of its splits stages [`STEP`] terms of both operands twice: A by term and groups of four
 //! rows, with one vec4 between the terms so that the transposing stores fall into different banks,
 //! and B by term and groups of four columns.
 
-use super::GemmOp;
-use crate::emit::{Dialect, Value};
+use super::plan::{has_local_memory, preference, staged};
+use super::{GemmOp, estimate};
+use crate::emit::{Binding, Dialect, Operand};
+use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::Params;
 
 /// Terms staged at a time.
 const STEP: u32 = Staging::STEP;
 
 /// Groups of four columns, rows, and splits of the sum; the largest reuse first. Which suits a
 /// product is estimated (`estimate.rs`).
-pub(super) const TILES: [[u32; 3]; 12] = [
+const TILES: [[u32; 3]; 12] = [
     [2, 16, 1],
     [4, 8, 1],
     [2, 8, 1],
@@ -38,7 +42,7 @@ const GROUPS: [[u32; 2]; 8] = [[8, 16], [16, 8], [16, 16], [8, 8], [8, 4], [4, 8
 const INVOCATIONS: u32 = 256;
 
 /// The work-groups that suit `tile`, the default first.
-pub(super) fn work_groups(tile: [u32; 3]) -> Vec<[u32; 3]> {
+fn work_groups(tile: [u32; 3]) -> Vec<[u32; 3]> {
     let default = match tile {
         [4, ..] => [8, 16],
         [_, 16, _] => [16, 8],
@@ -103,9 +107,28 @@ impl Staging {
     }
 }
 
-impl GemmOp {
-    /// Why `tiled` cannot run as `choice`, if it cannot.
-    pub(super) fn tiled_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
+#[derive(Debug)]
+pub(super) struct Tiled;
+
+impl Kernel<GemmOp> for Tiled {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("tiled")
+    }
+
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        let tiles = TILES.into_iter().filter(|_| op.vec4_obstacle().is_none());
+        offers(staged(preference::TILED, limits), tiles)
+    }
+
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        op.grid_of(tile, [4, 1, 1])
+    }
+
+    fn obstacle(&self, op: &GemmOp, _limits: &Limits) -> Option<String> {
+        op.vec4_obstacle()
+    }
+
+    fn choice_obstacle(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let ([.., splits], [x, y, depth]) = (choice.tile, choice.work_group);
         if depth != splits {
             return Some(format!("the work-group is {depth} deep, {splits} splits need {splits}"));
@@ -113,13 +136,16 @@ impl GemmOp {
         let Some(staging) = Staging::of(choice.tile, choice.work_group) else {
             return Some(format!("{x} x {y} invocations do not share the loads of {STEP} terms evenly"));
         };
-        let bytes = u64::from(staging.staged) * 4 * self.precision.accumulator().bytes() as u64;
+        let bytes = u64::from(staging.staged) * 4 * op.precision.accumulator().bytes() as u64;
         (bytes > u64::from(limits.local_memory))
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
 
-    /// The constants of `tiled`, which `choice` fits.
-    pub(super) fn tiled_constants(&self, choice: &Choice, limits: &Limits) -> Vec<(&'static str, Value)> {
+    fn work_groups(&self, _op: &GemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        work_groups(tile)
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Constants {
         let ([.., splits], [x, y, _]) = (choice.tile, choice.work_group);
         let Some(staging) = Staging::of(choice.tile, choice.work_group) else { return Vec::new() };
         let side = STEP * (staging.a_row + staging.b_row);
@@ -127,8 +153,8 @@ impl GemmOp {
         // of four by two.
         let [lanes_x, lanes_y, paired] = if x % 8 == 0 && y % 4 == 0 { [8, 4, 2] } else { [x, 1, 1] };
         let [early, guarded] = fetching(choice.tile, limits.dialect);
-        let ragged = !self.k.is_multiple_of((STEP * splits) as usize);
-        [
+        let ragged = !op.k.is_multiple_of((STEP * splits) as usize);
+        let own = [
             ("SPLITS", splits),
             ("STEP", STEP),
             ("RAGGED", u32::from(ragged)),
@@ -147,9 +173,28 @@ impl GemmOp {
             ("PAIRED", paired),
             ("EARLY", early),
             ("GUARDED", guarded),
-        ]
-        .map(|(name, value)| (name, Value::U32(value)))
-        .to_vec()
+        ];
+        op.constants_and(choice, &own)
+    }
+
+    fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
+        has_local_memory(limits.family).then(|| estimate::tiled(op, choice, limits)).flatten()
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        op.vec4_bindings()
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        op.vec4_params()
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
     }
 }
 

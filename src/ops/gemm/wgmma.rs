@@ -1,4 +1,4 @@
-//! The geometry of `wgmma` and `wgmma_tf32`: products by Hopper's instructions that multiply matrices
+//! `wgmma` and `wgmma_tf32`: products by Hopper's instructions that multiply matrices
 //! straight from local memory, for f16 operands and for f32 operands with ten bits of mantissa.
 //!
 //! A work-group sums `tile[1]` times 64 rows by `tile[0]` times 64 columns. Its warp groups of 128
@@ -13,10 +13,15 @@
 //! [`MatrixUnit::Ptx`]'s `warp_groups` says that the driver was seen to take one of [`WARP_GROUP_MEMORY`].
 
 use super::GemmOp;
+use super::plan::preference;
 use crate::dtype::Precision;
-use crate::emit::Value;
+use crate::emit::{Binding, Dialect, Operand};
+use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit, WARP_GROUP_MEMORY};
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, extent};
 
 /// Invocations that multiply together.
 const WARP_GROUP: u32 = 128;
@@ -28,92 +33,110 @@ const SIDE: u32 = 64;
 const LINE: u32 = 128;
 
 /// What `wgmma` computes per work-group, in 64 columns and 64 rows, the default first.
-pub(super) const TILES: [[u32; 3]; 6] = [[4, 2, 1], [2, 2, 1], [1, 1, 1], [2, 1, 1], [1, 2, 1], [4, 1, 1]];
+const TILES: [[u32; 3]; 6] = [[4, 2, 1], [2, 2, 1], [1, 1, 1], [2, 1, 1], [1, 2, 1], [4, 1, 1]];
 
 /// What `wgmma_tf32` computes per work-group.
-pub(super) const TF32_TILES: [[u32; 3]; 4] = [[2, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
+const TF32_TILES: [[u32; 3]; 4] = [[2, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
 
-/// Whether `variant` is one of these kernels.
-pub(super) fn is(variant: &str) -> bool {
-    matches!(variant, "wgmma" | "wgmma_tf32")
+/// A kernel.
+#[derive(Debug)]
+pub(super) struct WarpGroups {
+    entry: VariantEntry,
+    /// Of f16 operands, or of f32 operands with ten bits of mantissa.
+    halves: bool,
+    tiles: &'static [[u32; 3]],
 }
 
-/// Warp groups of a work-group.
-fn warp_groups(variant: &str, [columns, rows, _]: [u32; 3]) -> u32 {
-    if variant == "wgmma" { rows } else { columns }
-}
+const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
-/// The only work-group of a tile.
-pub(super) fn work_group(variant: &str, tile: [u32; 3]) -> [u32; 3] {
-    [WARP_GROUP, warp_groups(variant, tile), 1]
-}
+pub(super) const WGMMA: WarpGroups = WarpGroups {
+    entry: VariantEntry::solo("wgmma", Dialect::OpenClC, NO_ASSEMBLY),
+    halves: true,
+    tiles: &TILES,
+};
 
-/// Invocations for `n` columns and `m` rows.
-pub(super) fn grid(variant: &str, tile: [u32; 3], n: u32, m: u32) -> [u32; 2] {
-    let [x, y, _] = work_group(variant, tile);
-    [x * n.div_ceil(SIDE * tile[0]), y * m.div_ceil(SIDE * tile[1])]
-}
+pub(super) const WGMMA_TF32: WarpGroups = WarpGroups {
+    entry: VariantEntry::solo("wgmma_tf32", Dialect::OpenClC, NO_ASSEMBLY),
+    halves: false,
+    tiles: &TF32_TILES,
+};
 
-impl GemmOp {
-    /// The kernels and tiles that serve, if any.
-    pub(super) fn wgmma_tiles(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
-        let halves = TILES.iter().map(|&tile| ("wgmma", tile));
-        let floats = TF32_TILES.iter().map(|&tile| ("wgmma_tf32", tile));
-        let serve = |(variant, _): &(&str, _)| self.wgmma_obstacle(variant, limits).is_none();
-        halves.chain(floats).filter(serve).collect()
+impl WarpGroups {
+    /// Warp groups of a work-group.
+    fn warp_groups(&self, [columns, rows, _]: [u32; 3]) -> u32 {
+        if self.halves { rows } else { columns }
     }
 
-    /// Why the device or the operands have no use for `variant`, if so.
-    pub(super) fn wgmma_obstacle(&self, variant: &str, limits: &Limits) -> Option<String> {
-        let multiplies = if variant == "wgmma" { Precision::F16Storage } else { Precision::Tf32 };
-        if self.precision != multiplies {
-            return Some(format!("it computes in {multiplies}, the precision is {}", self.precision));
+    /// The only work-group of a tile.
+    fn work_group(&self, tile: [u32; 3]) -> [u32; 3] {
+        [WARP_GROUP, self.warp_groups(tile), 1]
+    }
+}
+
+impl Kernel<GemmOp> for WarpGroups {
+    fn entry(&self) -> VariantEntry {
+        self.entry
+    }
+
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        // Of few rows most that a warp group multiplies would not be there.
+        let preference = if op.few_rows() { preference::LAST } else { preference::WARP_GROUPS };
+        let serves = self.obstacle(op, limits).is_none();
+        offers(preference, self.tiles.iter().copied().filter(|_| serves))
+    }
+
+    /// A tile is computed by a work-group.
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        let [x, y, _] = self.work_group(tile);
+        let groups = [extent(op.n).div_ceil(SIDE * tile[0]), extent(op.m).div_ceil(SIDE * tile[1])];
+        [x * groups[0], y * groups[1], tile[2] * extent(op.batch)]
+    }
+
+    fn obstacle(&self, op: &GemmOp, limits: &Limits) -> Option<String> {
+        let multiplies = if self.halves { Precision::F16Storage } else { Precision::Tf32 };
+        if op.precision != multiplies {
+            return Some(format!("it computes in {multiplies}, the precision is {}", op.precision));
         }
         if !matches!(limits.matrix_unit, Some(MatrixUnit::Ptx { warp_groups: true, .. })) {
             return Some("the device does not offer instructions of warp groups to this API".to_owned());
         }
-        if let Some(obstacle) = self.vec4_obstacle() {
-            return Some(obstacle);
-        }
-        let whole = if variant == "wgmma" { 8 } else { 4 };
-        [("k", self.k), ("n", self.n), ("lda", self.lda), ("ldb", self.ldb)]
-            .into_iter()
-            .find(|(_, extent)| !extent.is_multiple_of(whole))
-            .map(|(name, extent)| format!("it reads {whole} elements at once, {name} is {extent}"))
+        let whole = if self.halves { 8 } else { 4 };
+        op.vec4_obstacle().or_else(|| op.row_obstacle(whole, "elements"))
     }
 
-    /// Why one of these kernels cannot run as `choice`, if it cannot.
-    pub(super) fn wgmma_choice_obstacle(&self, choice: &Choice) -> Option<String> {
-        let [x, y, z] = work_group(choice.variant, choice.tile);
+    fn choice_obstacle(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        let [x, y, z] = self.work_group(choice.tile);
         (choice.work_group != [x, y, z]).then(|| format!("its warp groups are {x} x {y} x {z} invocations"))
     }
 
-    /// The constants of one of these kernels, which `choice` fits.
-    pub(super) fn wgmma_constants(&self, choice: &Choice) -> Vec<(&'static str, Value)> {
-        let halves = choice.variant == "wgmma";
+    fn work_groups(&self, _op: &GemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![self.work_group(tile)]
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
         let [columns, rows, _] = choice.tile.map(|extent| SIDE * extent);
         let stage = LINE * (rows + columns);
         // The largest tiles leave registers for one work-group on a multiprocessor, the others for two.
         // Alone, a work-group begins to multiply a step before it is done with the last.
-        let alone = if halves { columns } else { rows } == 256;
+        let alone = if self.halves { columns } else { rows } == 256;
         let stages = if alone { 4 } else { (WARP_GROUP_MEMORY / 2 / stage).min(6) };
-        let overlap = u32::from(alone && halves);
+        let overlap = u32::from(alone && self.halves);
         let part = columns.min(128);
-        let step = if halves { 64 } else { 32 };
+        let step = if self.halves { 64 } else { 32 };
         let mut constants = vec![
             ("STEP", step),
             ("ROWS", rows),
             ("COLUMNS", columns),
-            ("LINES", WARP_GROUP * warp_groups(choice.variant, choice.tile) / 8),
+            ("LINES", WARP_GROUP * self.warp_groups(choice.tile) / 8),
             ("B_FIRST", LINE * rows),
             ("STAGE", stage),
             ("STAGES", stages),
             ("AHEAD", stages - 1 - overlap),
             ("STAGED", stages * stage / 16),
         ];
-        if halves {
+        if self.halves {
             constants.extend([
-                ("RAGGED", u32::from(!self.k.is_multiple_of(step as usize))),
+                ("RAGGED", u32::from(!op.k.is_multiple_of(step as usize))),
                 ("OVERLAP", overlap),
                 ("PART", part),
                 // In vec4s: one more than a row, so that rows begin in different banks.
@@ -123,18 +146,47 @@ impl GemmOp {
             // In floats, likewise.
             constants.push(("PITCH", 20));
         }
-        constants.into_iter().map(|(name, value)| (name, Value::U32(value))).collect()
+        op.constants_and(choice, &constants)
+    }
+
+    fn precision(&self, op: &GemmOp) -> Precision {
+        op.precision
+    }
+
+    /// A matrix unit is kept busy by fewer invocations: that of an H200 by 128 work-groups of two warp
+    /// groups, or 64 of one.
+    fn counted(&self, op: &GemmOp, choice: &Choice) -> u64 {
+        let product = |extents: [u32; 3]| extents.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let size = product(choice.work_group);
+        product(self.grid(op, choice.tile)) * 131_072 / (size * size).max(1)
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        op.vec4_bindings()
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        op.vec4_params()
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emit::Value;
 
-    fn constant(op: &GemmOp, variant: &'static str, tile: [u32; 3], name: &str) -> u32 {
-        let choice = Choice::new(variant, tile, work_group(variant, tile));
-        let found = op.wgmma_constants(&choice).into_iter().find(|(found, _)| *found == name);
-        match found {
+    fn constant(kernel: &WarpGroups, tile: [u32; 3], name: &str) -> u32 {
+        let choice = Choice::new(kernel.entry.name, tile, kernel.work_group(tile));
+        let constants = kernel.constants(&GemmOp::packed(4096, 4096, 4096), &choice, &Limits::opencl());
+        match constants.into_iter().find(|(found, _)| *found == name) {
             Some((_, Value::U32(value))) => value,
             other => panic!("{name} is {other:?}"),
         }
@@ -142,18 +194,18 @@ mod tests {
 
     #[test]
     fn every_tile_keeps_steps_ahead_in_the_local_memory_that_was_asked_about() {
-        let op = GemmOp::packed(4096, 4096, 4096);
-        let tiles = TILES.map(|tile| ("wgmma", tile)).into_iter();
-        for (variant, tile) in tiles.chain(TF32_TILES.map(|tile| ("wgmma_tf32", tile))) {
-            let value = |name| constant(&op, variant, tile, name);
-            assert!(16 * value("STAGED") <= WARP_GROUP_MEMORY, "{variant} {tile:?}");
-            assert!(value("AHEAD") >= 2, "{variant} {tile:?}");
-            // The sums that a warp passes on fit into what was staged.
-            let [x, y, _] = work_group(variant, tile);
-            assert!(x * y / 32 * 256 * value("PITCH") <= 16 * value("STAGED"), "{variant} {tile:?}");
+        for kernel in [&WGMMA, &WGMMA_TF32] {
+            for &tile in kernel.tiles {
+                let value = |name| constant(kernel, tile, name);
+                assert!(16 * value("STAGED") <= WARP_GROUP_MEMORY, "{kernel:?} {tile:?}");
+                assert!(value("AHEAD") >= 2, "{kernel:?} {tile:?}");
+                // The sums that a warp passes on fit into what was staged.
+                let [x, y, _] = kernel.work_group(tile);
+                assert!(x * y / 32 * 256 * value("PITCH") <= 16 * value("STAGED"), "{kernel:?} {tile:?}");
+            }
         }
-        assert_eq!(constant(&op, "wgmma", [4, 2, 1], "STAGED"), (192 << 10) / 16);
-        assert_eq!(constant(&op, "wgmma", [2, 2, 1], "STAGES"), 3);
+        assert_eq!(constant(&WGMMA, [4, 2, 1], "STAGED"), (192 << 10) / 16);
+        assert_eq!(constant(&WGMMA, [2, 2, 1], "STAGES"), 3);
     }
 
     #[test]
@@ -163,10 +215,10 @@ mod tests {
             matrix_unit: Some(MatrixUnit::Ptx { capability: 90, warp_groups }),
             ..Limits::opencl()
         };
-        assert_eq!(op.wgmma_obstacle("wgmma", &on(true)), None);
-        assert!(op.wgmma_obstacle("wgmma", &on(false)).is_some());
-        assert!(op.wgmma_obstacle("wgmma_tf32", &on(true)).is_some_and(|why| why.contains("tf32")));
+        assert_eq!(WGMMA.obstacle(&op, &on(true)), None);
+        assert!(WGMMA.obstacle(&op, &on(false)).is_some());
+        assert!(WGMMA_TF32.obstacle(&op, &on(true)).is_some_and(|why| why.contains("tf32")));
         let odd = GemmOp { lda: 68, ..op };
-        assert!(odd.wgmma_obstacle("wgmma", &on(true)).is_some_and(|why| why.contains("lda is 68")));
+        assert!(WGMMA.obstacle(&odd, &on(true)).is_some_and(|why| why.contains("lda is 68")));
     }
 }

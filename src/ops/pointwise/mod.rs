@@ -7,16 +7,25 @@
 //! | `bias`, `slope` | `oc` | |
 //! | `y`, `r` | `n h w oc` | C4 on the device |
 
+pub(super) mod cpu;
+mod direct;
+mod examples;
+mod micro;
+mod operator;
 mod oracle;
 mod plan;
+mod split;
+mod tiled;
 
-pub use oracle::oracle;
+pub(super) use examples::examples;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
+
+const OP: &str = "pointwise";
 
 /// Options of a 1x1 convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -44,13 +53,13 @@ impl PointwiseOp {
     ) -> Result<Self> {
         if weights.h != 1 || weights.w != 1 || weights.c != input.c {
             return Err(Error::shape(
-                "pointwise",
+                OP,
                 format!("weights {weights} (oc 1 1 c) for input {input}"),
                 format!("oc 1 1 {}", input.c),
             ));
         }
         Convolution::new(
-            "pointwise",
+            OP,
             input,
             [1, 1],
             weights.n,

@@ -2,17 +2,16 @@
 
 use super::PointwiseOp;
 use crate::ops::convolution::Inputs;
-use crate::ops::plan::Reference;
+use crate::ops::operands::Operands;
+use crate::ops::reference::Sum;
 
-/// The 1x1 convolution of `inputs` in f64, in NHWC order: `x` is `n h w c`, `w` is `oc 1 1 c`.
-///
-/// # Panics
-/// If a slice is shorter than the op's shapes say. This is a test's yardstick, not a backend.
-pub fn oracle(op: &PointwiseOp, inputs: &Inputs<'_>) -> Reference {
+/// The 1x1 convolution of `operands`, which were checked, in NHWC order: `x` is `n h w c`, `w` is
+/// `oc 1 1 c`.
+pub(super) fn oracle(op: &PointwiseOp, operands: &Operands<'_>) -> Sum {
+    let inputs = Inputs::of(operands);
     let (channels, outputs) = (op.0.input.c, op.0.output.c);
     let pixels = op.0.output.n * op.0.output.h * op.0.output.w;
-    let mut reference = Reference { terms: channels, ..Default::default() };
-    reference.terms += usize::from(inputs.bias.is_some());
+    let mut reference = op.0.sum(operands);
     for pixel in 0..pixels {
         let x = &inputs.src[pixel * channels..][..channels];
         for o in 0..outputs {
@@ -33,7 +32,8 @@ pub fn oracle(op: &PointwiseOp, inputs: &Inputs<'_>) -> Reference {
 mod tests {
     use super::*;
     use crate::dtype::Precision;
-    use crate::emit::Activation;
+    use crate::emit::{Activation, Operand};
+    use crate::ops::operands::of;
     use crate::ops::pointwise::Pointwise;
     use crate::shape::Shape;
 
@@ -48,14 +48,13 @@ mod tests {
             Precision::F32,
         )
         .expect("a valid convolution");
-        let inputs = Inputs {
-            src: &[1.0, 2.0, 3.0, -1.0, 0.0, 1.0],
-            weights: &[1.0, 1.0, 1.0, 1.0, -1.0, 1.0],
-            bias: Some(&[1.0, -0.5]),
-            slope: None,
-            residual: Some(&[0.0, 10.0, 20.0, 30.0]),
-        };
-        let reference = oracle(&op, &inputs);
+        let operands = of(&[
+            (Operand::Src, &[1.0, 2.0, 3.0, -1.0, 0.0, 1.0]),
+            (Operand::Weights, &[1.0, 1.0, 1.0, 1.0, -1.0, 1.0]),
+            (Operand::Bias, &[1.0, -0.5]),
+            (Operand::Residual, &[0.0, 10.0, 20.0, 30.0]),
+        ]);
+        let reference = oracle(&op, &operands);
         assert_eq!(reference.value, [6.0, 11.5, 21.0, 30.0]);
         assert_eq!(reference.magnitude, [7.0, 6.5, 3.0, 2.5]);
         assert_eq!(reference.terms, 4);

@@ -17,16 +17,22 @@
 //! activation no slopes per channel: with those the operands would be more than the eight buffers
 //! that WebGPU promises a kernel.
 
+mod cpu;
+mod examples;
 mod oracle;
 mod plan;
+mod staged;
 
-pub use oracle::oracle;
+pub(super) use examples::examples;
 
-use crate::emit::{Activation, Epilogue};
+use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::{Error, Result};
-use crate::ops::convolution::{Convolution, Inputs};
+use crate::ops::convolution::Convolution;
 use crate::ops::depthwise::DepthwiseOp;
+use crate::ops::plan::Op;
 use crate::ops::pointwise::PointwiseOp;
+use crate::ops::registry::Fused;
+use std::sync::Arc;
 
 const OP: &str = "separable";
 
@@ -39,15 +45,29 @@ pub struct SeparableOp {
     pointwise: Convolution,
 }
 
-/// What the oracle reads: host slices in the public NHWC layouts.
-#[derive(Debug, Clone, Copy)]
-pub struct SeparableInputs<'a> {
-    /// The window's weights, `1 kh kw c`.
-    pub window: &'a [f32],
-    /// One value per input channel; `None` adds nothing.
-    pub window_bias: Option<&'a [f32]>,
-    /// The input, and the constants and the residual of the 1x1 convolution.
-    pub pointwise: Inputs<'a>,
+/// The operands of the depthwise convolution: the name in this op, the name in that.
+const FIRST: &[(Operand, Operand)] = &[
+    (Operand::Src, Operand::Src),
+    (Operand::Window, Operand::Weights),
+    (Operand::WindowBias, Operand::Bias),
+];
+
+/// The operands of the 1x1 convolution, likewise; its input is the depthwise convolution's output.
+const SECOND: &[(Operand, Operand)] = &[
+    (Operand::Weights, Operand::Weights),
+    (Operand::Bias, Operand::Bias),
+    (Operand::Slope, Operand::Slope),
+    (Operand::Residual, Operand::Residual),
+    (Operand::Dst, Operand::Dst),
+];
+
+/// A depthwise convolution and the 1x1 convolution of its output as one, if the pair is one that runs
+/// as a single kernel: see [`super::OpEntry::fuse`].
+pub(super) fn fuse(first: &dyn Op, second: &dyn Op) -> Option<Fused> {
+    let first = first.as_any().downcast_ref::<DepthwiseOp>()?;
+    let second = second.as_any().downcast_ref::<PointwiseOp>()?;
+    let op = SeparableOp::new(*first, *second).ok()?;
+    Some(Fused { op: Arc::new(op), first: FIRST, second: SECOND })
 }
 
 impl SeparableOp {

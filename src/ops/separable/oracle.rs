@@ -1,31 +1,22 @@
 //! The two oracles one after the other, in f64 throughout.
 
-use super::{SeparableInputs, SeparableOp};
+use super::SeparableOp;
 use crate::ops::convolution::Inputs;
 use crate::ops::depthwise::{self, DepthwiseOp};
-use crate::ops::plan::Reference;
+use crate::ops::operands::{Operands, Renamed};
+use crate::ops::reference::Sum;
 
-/// The block of `inputs` in f64, in NHWC order.
+/// The block of `operands`, which were checked, in f64 and in NHWC order.
 ///
 /// What lies between the two convolutions is off by as much as the depthwise one may be, stored or
 /// not; the reference carries that on as the sum of these errors times the weights' magnitudes.
-///
-/// # Panics
-/// If a slice is shorter than the op's shapes say. This is a test's yardstick, not a backend.
-pub fn oracle(op: &SeparableOp, inputs: &SeparableInputs<'_>) -> Reference {
-    let first = DepthwiseOp(op.depthwise);
-    let Inputs { src, weights, bias, slope, residual } = inputs.pointwise;
-    let (window, window_bias) = (inputs.window, inputs.window_bias);
-    let between = depthwise::oracle(
-        &first,
-        &Inputs { src, weights: window, bias: window_bias, slope: None, residual: None },
-    );
-    let activation = op.depthwise.epilogue.activation;
-    let off = |place| between.tolerance(place, activation, 0.0, op.pointwise.precision, None);
+pub(super) fn oracle(op: &SeparableOp, operands: &Operands<'_>) -> Sum {
+    let between = depthwise::oracle(&DepthwiseOp(op.depthwise), &operands.renamed(super::FIRST));
+    let Inputs { weights, bias, slope, residual, .. } = Inputs::of(operands);
+    let off = |place| between.tolerance(place, op.pointwise.precision);
     let offs: Vec<f64> = (0..between.value.len()).map(off).collect();
     let (channels, outputs) = (op.pointwise.input.c, op.pointwise.output.c);
-    let terms = channels + usize::from(bias.is_some());
-    let mut reference = Reference { terms, ..Default::default() };
+    let mut reference = op.pointwise.sum(operands);
     for (pixel, (x, offs)) in between.value.chunks(channels).zip(offs.chunks(channels)).enumerate() {
         for o in 0..outputs {
             let w = &weights[o * channels..][..channels];
@@ -47,8 +38,9 @@ pub fn oracle(op: &SeparableOp, inputs: &SeparableInputs<'_>) -> Reference {
 mod tests {
     use super::*;
     use crate::dtype::Precision;
-    use crate::emit::Activation;
+    use crate::emit::{Activation, Operand};
     use crate::ops::depthwise::Depthwise;
+    use crate::ops::operands::of;
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::{Padding, Shape};
 
@@ -62,21 +54,20 @@ mod tests {
         SeparableOp::new(first.expect("a depthwise"), second.expect("a 1x1")).expect("a pair")
     }
 
-    const INPUTS: SeparableInputs<'_> = SeparableInputs {
-        window: &[1.0, -1.0, 2.0, 0.0, 0.0, 1.0],
-        window_bias: Some(&[1.0, -2.0]),
-        pointwise: Inputs {
-            src: &[1.0, 2.0, 3.0, 4.0, -5.0, 6.0],
-            weights: &[0.5, -3.0],
-            bias: Some(&[2.0]),
-            slope: None,
-            residual: Some(&[0.0, 10.0, 20.0]),
-        },
-    };
+    fn inputs() -> Operands<'static> {
+        of(&[
+            (Operand::Src, &[1.0, 2.0, 3.0, 4.0, -5.0, 6.0]),
+            (Operand::Window, &[1.0, -1.0, 2.0, 0.0, 0.0, 1.0]),
+            (Operand::WindowBias, &[1.0, -2.0]),
+            (Operand::Weights, &[0.5, -3.0]),
+            (Operand::Bias, &[2.0]),
+            (Operand::Residual, &[0.0, 10.0, 20.0]),
+        ])
+    }
 
     #[test]
     fn three_pixels_worked_out_by_hand() {
-        let reference = oracle(&op(Precision::F32), &INPUTS);
+        let reference = oracle(&op(Precision::F32), &inputs());
         // Between: channel 0 is 1 + [2, 1 + 6, 3 - 10], channel 1 is -2 + [4, -2 + 6, -4]; then max 0.
         assert_eq!(reference.value, [0.0, 10.0, 22.0]);
         assert_eq!(reference.magnitude, [1.5 + 6.0 + 2.0, 4.0 + 6.0 + 2.0, 2.0]);
@@ -86,8 +77,8 @@ mod tests {
     #[test]
     fn errors_of_what_lies_between_are_carried_on() {
         let [fine, coarse] = [Precision::F32, Precision::F16Storage].map(|precision| {
-            let reference = oracle(&op(precision), &INPUTS);
-            (reference.carried[0], reference.tolerance(0, Activation::Relu6, 0.0, precision, Some(0.0)))
+            let reference = oracle(&op(precision), &inputs());
+            (reference.carried[0], reference.tolerance(0, precision))
         });
         // The first pixel's channels are 3 of magnitude 3 and 2 of magnitude 6, in f32 about 6 units
         // each; weighted by 0.5 and 3.

@@ -1,10 +1,12 @@
 //! Comparing what a candidate computes with what is expected of it.
 
-use super::operands::{decode, encode, is_output};
+use super::operands::{decode, encode};
 use super::{OpBench, Prepared};
 use crate::device::Resource;
 use crate::dtype::DType;
+use crate::emit::Access;
 use crate::error::{Error, Result};
+use crate::layout::Form;
 use crate::ops::Choice;
 use crate::tune::bench::Check;
 use crate::tune::problem::Expectation;
@@ -17,26 +19,27 @@ impl OpBench {
         let recording = self.record(prepared, 0, 1)?;
         let (target, dtype) = self.target(prepared)?;
         let bindings = &prepared.launch.spec.interface.bindings;
-        let Some(binding) = bindings.iter().find(|binding| is_output(binding.operand)) else {
+        let Some(binding) = bindings.iter().find(|binding| binding.access != Access::Read) else {
             return Err(Error::Internal("a kernel without a destination".to_owned()));
         };
+        let form = self.op.form(binding.operand, choice).unwrap_or(Form::Rows);
         let before = self.stored(choice, binding)?;
         let slice = match &target {
             Resource::Buffer(slice) => slice,
             Resource::Image(_) => {
-                return Ok(self
-                    .expected(choice)
-                    .compare(&self.run_on_image(prepared, &target, &before, dtype)?));
+                let stored = self.run_on_image(prepared, &target, &before, dtype)?;
+                return Ok(self.expected(choice).compare(form, &stored));
             }
         };
         let before = encode(&before, dtype);
         let read = self.device.run(&[(slice, &before)], &recording, &[slice])?;
-        Ok(self.expected(choice).compare(&decode(read.first().map_or(&[], Vec::as_slice), dtype)))
+        let stored = decode(read.first().map_or(&[], Vec::as_slice), dtype);
+        Ok(self.expected(choice).compare(form, &stored))
     }
 
     /// The destination of set 0 and the type of its elements.
     fn target(&self, prepared: &Prepared) -> Result<(Resource, DType)> {
-        let key = prepared.arguments.iter().find(|key| is_output(key.operand));
+        let key = prepared.arguments.iter().find(|key| key.access != Access::Read);
         key.and_then(|key| Some((self.resources.get(key)?.first()?.clone(), key.dtype)))
             .ok_or_else(|| Error::Internal("a kernel without a destination".to_owned()))
     }
@@ -44,7 +47,7 @@ impl OpBench {
     /// Works out once what is expected of `variant`.
     fn expect(&mut self, variant: &'static str) -> Result<()> {
         if !self.variants.contains_key(variant) {
-            let own = Expectation::of_variant(&self.problem, &self.operands, variant)?;
+            let own = Expectation::of_variant(&*self.op, &self.operands, variant)?;
             self.variants.insert(variant, own);
         }
         Ok(())

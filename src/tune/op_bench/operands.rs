@@ -3,13 +3,9 @@
 use super::OpBench;
 use crate::device::{Memory, Resource};
 use crate::dtype::DType;
-use crate::emit::{Binding, Element, Operand};
+use crate::emit::{Access, Binding, Element, Operand};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
-use crate::ops::Choice;
-use crate::ops::convert::{self, ConvertOp};
-use crate::shape::Shape;
-use crate::tune::problem::Problem;
+use crate::ops::{Choice, OperandInfo};
 use half::f16;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -18,6 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) operand: Operand,
+    pub(super) access: Access,
     element: Element,
     pub(super) dtype: DType,
     image: bool,
@@ -41,47 +38,38 @@ pub(super) fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
     }
 }
 
-pub(super) fn is_output(operand: Operand) -> bool {
-    matches!(operand, Operand::Dst | Operand::C)
-}
-
-/// Whether an operand is laid out for the candidate's kernel.
-fn is_constant(operand: Operand) -> bool {
-    use Operand::{Bias, Slope, Weights, Window, WindowBias};
-    matches!(operand, Weights | Bias | Slope | Window | WindowBias)
-}
-
 impl OpBench {
-    /// The stored values of `binding` before a run. The destination is full of NaN, so that an
-    /// element that is not written is seen.
+    /// The stored values of `binding` before a run, of an image those that C4 has. The destination is
+    /// full of NaN, so that an element that is not written is seen.
     pub(super) fn stored(&self, choice: &Choice, binding: &Binding) -> Result<Vec<f32>> {
         let operand = binding.operand;
         let given = || {
             let values = self.operands.get(&operand);
             values.ok_or_else(|| Error::Internal(format!("no {} to tune with", operand.name())))
         };
-        let c4 = |shape: Shape, nhwc: &[f32]| {
-            ConvertOp::new(shape, Layout::Nhwc, Layout::C4, crate::dtype::Precision::F32)
-                .map(|op| convert::oracle(&op, nhwc))
+        let Some(form) = self.op.form(operand, choice) else {
+            return self.op.pack(choice, operand, given()?);
         };
-        match (&self.problem, operand, self.problem.convolution()) {
-            (_, operand, _) if is_constant(operand) => self.problem.op().pack(choice, operand, given()?),
-            (Problem::Gemm(op), Operand::C, _) if op.beta.0 == 0.0 => Ok(vec![f32::NAN; op.elements_c()]),
-            (Problem::Convert(op), Operand::Dst, _) => Ok(vec![f32::NAN; op.to.elements(&op.shape)]),
-            (_, Operand::Dst, Some(conv)) => Ok(vec![f32::NAN; Layout::C4.elements(&conv.output)]),
-            // A kernel that reads NHWC rows.
-            (_, Operand::Src, Some(_)) if matches!(binding.element, Element::Scalar(_)) => given().cloned(),
-            (_, Operand::Src, Some(conv)) => c4(self.problem.source().unwrap_or(conv.input), given()?),
-            (_, Operand::Residual, Some(conv)) => c4(conv.output, given()?),
-            _ => given().cloned(),
+        let info = self.info(operand)?;
+        match binding.access {
+            Access::Write => Ok(vec![f32::NAN; info.stored_elements(form)]),
+            Access::Read | Access::ReadWrite => info.stored(form, given()?, 0.0),
         }
+    }
+
+    /// The operand's extents.
+    pub(super) fn info(&self, operand: Operand) -> Result<OperandInfo> {
+        let infos = self.op.operands();
+        let info = infos.into_iter().find(|info| info.operand == operand);
+        info.ok_or_else(|| Error::Internal(format!("{} has no {}", self.op.name(), operand.name())))
     }
 
     /// The resources of `binding`, one per set.
     pub(super) fn resources(&mut self, choice: &Choice, binding: &Binding) -> Result<Key> {
-        let constant = is_constant(binding.operand);
+        let constant = self.op.form(binding.operand, choice).is_none();
         let mut key = Key {
             operand: binding.operand,
+            access: binding.access,
             element: binding.element,
             dtype: binding.element.dtype(),
             image: matches!(binding.element, Element::Image2d(_)),

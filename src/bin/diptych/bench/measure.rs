@@ -15,7 +15,7 @@ use super::subject::{Subject, Target};
 use super::work_groups::{self, WorkGroups};
 use super::{Arguments, Suite, machine, op, suites};
 use anyhow::{Context as _, Result, bail};
-use diptych::tune::Problem;
+use diptych::ops::Op;
 use diptych::{Backend, Context, Precision, tflite};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub(super) fn all(arguments: &Arguments) -> Result<Record> {
         [(Suite::Gemm, "gemm", suites::products()?), (Suite::Ops, "ops", suites::layers()?)]
     {
         if run.wants(suite) {
-            let named = |problem: &Problem| suites::name(problem).contains(&arguments.case);
+            let named = |problem: &Arc<dyn Op>| suites::name(&**problem).contains(&arguments.case);
             run.problems(name, problems.into_iter().filter(named).collect());
         }
     }
@@ -183,36 +183,36 @@ impl Measurement<'_> {
     }
 
     /// The problems on every target, in blocks.
-    fn problems(&mut self, suite: &str, problems: Vec<Problem>) {
+    fn problems(&mut self, suite: &str, problems: Vec<Arc<dyn Op>>) {
         let mut rest = problems.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0;
-            let fits = |problem: &&Problem| {
-                bytes += suites::bytes(problem) + SETS;
+            let fits = |problem: &&Arc<dyn Op>| {
+                bytes += suites::bytes(&***problem) + SETS;
                 bytes <= BLOCK
             };
             let (block, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
             rest = others;
             let mut subjects = self.baselines();
             for problem in block {
-                subjects.extend(self.on_every_target(suite, *problem));
+                subjects.extend(self.on_every_target(suite, Arc::clone(problem)));
             }
             self.time(suite, subjects, self.effort);
         }
     }
 
-    fn on_every_target(&mut self, suite: &str, problem: Problem) -> Vec<Box<dyn Subject>> {
+    fn on_every_target(&mut self, suite: &str, problem: Arc<dyn Op>) -> Vec<Box<dyn Subject>> {
         let (mut subjects, mut failed) = (Vec::new(), Vec::new());
         for target in &self.targets {
             if target.context.device().is_none() && problem.precision() != Precision::F32 {
                 continue;
             }
-            let least = target.least(problem.op().flops(), suites::bytes(&problem));
+            let least = target.least(problem.flops(), suites::bytes(&*problem));
             let made = match least.filter(|least| least / HOPED > self.longest.as_secs_f64()) {
                 Some(least) => Err(anyhow::anyhow!(
                     "left out: one run takes {least:.1} s at the measured peak; --longest allows it"
                 )),
-                None => op::subject(target, suite, problem, self.longest),
+                None => op::subject(target, suite, Arc::clone(&problem), self.longest),
             };
             match made {
                 Ok(subject) => subjects.push(subject),
@@ -220,7 +220,7 @@ impl Measurement<'_> {
             }
         }
         for (backend, error) in failed {
-            self.note(suite, &suites::name(&problem), &backend, &error);
+            self.note(suite, &suites::name(&*problem), &backend, &error);
         }
         subjects
     }

@@ -6,7 +6,9 @@ use super::subject::{Subject, Target};
 use super::suites;
 use anyhow::{Result, bail};
 use diptych::Choice;
-use diptych::tune::{Bench, Check, OpBench, Problem};
+use diptych::ops::Op;
+use diptych::tune::{Bench, Check, OpBench};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An op on a device.
@@ -31,10 +33,10 @@ pub(super) struct HostOp {
 }
 
 /// A row of `problem` without samples.
-pub(super) fn row(target: &Target, suite: &str, problem: &Problem) -> Row {
+pub(super) fn row(target: &Target, suite: &str, problem: &dyn Op) -> Row {
     let mut row = target.row(suite, &suites::name(problem), "device");
     row.precision = problem.precision().to_string();
-    row.flops = problem.op().flops();
+    row.flops = problem.flops();
     row.bytes = suites::bytes(problem);
     row
 }
@@ -46,10 +48,10 @@ pub(super) fn row(target: &Target, suite: &str, problem: &Problem) -> Row {
 pub(super) fn subject(
     target: &Target,
     suite: &str,
-    problem: Problem,
+    problem: Arc<dyn Op>,
     longest: Duration,
 ) -> Result<Box<dyn Subject>> {
-    let row = row(target, suite, &problem);
+    let row = row(target, suite, &*problem);
     Ok(match target.context.device() {
         Some(_) => Box::new(DeviceOp::new(target, row, problem, longest)?),
         None => Box::new(HostOp::new(row, problem, longest)?),
@@ -64,11 +66,11 @@ fn too_long(time: Duration, longest: Duration) -> Result<()> {
 }
 
 impl DeviceOp {
-    fn new(target: &Target, mut row: Row, problem: Problem, longest: Duration) -> Result<Self> {
+    fn new(target: &Target, mut row: Row, problem: Arc<dyn Op>, longest: Duration) -> Result<Self> {
         let device = target.device()?;
         let on_cpu = device.info().is_cpu;
-        let (choice, from) = target.choose(problem.op())?;
-        let launch = problem.op().plan(&choice, &device.info().limits)?;
+        let (choice, from) = target.choose(&*problem)?;
+        let launch = problem.plan(&choice, &device.info().limits)?;
         let mut bench = OpBench::new(device, problem)?;
         bench.prepare(&choice)?;
         if let Check::Wrong { detail } = bench.check(&choice)? {
@@ -112,7 +114,7 @@ impl Subject for DeviceOp {
 }
 
 impl HostOp {
-    fn new(mut row: Row, problem: Problem, longest: Duration) -> Result<Self> {
+    fn new(mut row: Row, problem: Arc<dyn Op>, longest: Duration) -> Result<Self> {
         let mut op = CpuOp::new(problem)?;
         row.checked = op.check()?.to_owned();
         let start = Instant::now();

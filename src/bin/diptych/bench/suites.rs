@@ -3,12 +3,14 @@
 //! `benches/` times the same cases through criterion.
 
 use anyhow::Result;
+use diptych::emit::Operand;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
-use diptych::tune::Problem;
-use diptych::{Activation, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape};
+use diptych::ops::{Op, OperandInfo};
+use diptych::{Activation, Conv2d, DType, Depthwise, Gemm, Padding, Pointwise, Precision, Shape};
+use std::sync::Arc;
 
 /// `(m, n, k, batch)`: squares, a matrix by a few vectors, and many small products.
 pub const PRODUCTS: [(usize, usize, usize, usize); 8] = [
@@ -53,19 +55,19 @@ pub const LAYERS: [Layer; 7] = [
 ///
 /// # Errors
 /// If an extent is 0 or too large for 32-bit indices.
-pub fn product(extents: (usize, usize, usize, usize), precision: Precision) -> Result<Problem> {
+pub fn product(extents: (usize, usize, usize, usize), precision: Precision) -> Result<Arc<dyn Op>> {
     let (m, n, k, batch) = extents;
-    Ok(Problem::Gemm(GemmOp::new(m, n, k, batch, &Gemm::default(), false, false, precision)?))
+    Ok(Arc::new(GemmOp::new(m, n, k, batch, &Gemm::default(), false, false, precision)?))
 }
 
 /// A layer of one image.
 ///
 /// # Errors
 /// If an extent is 0 or too large for 32-bit indices.
-pub fn layer(layer: Layer, precision: Precision) -> Result<Problem> {
+pub fn layer(layer: Layer, precision: Precision) -> Result<Arc<dyn Op>> {
     let (activation, padding) = (Activation::Relu6, Padding::Same);
     Ok(match layer {
-        Layer::Pointwise(side, c, oc) => Problem::Pointwise(PointwiseOp::new(
+        Layer::Pointwise(side, c, oc) => Arc::new(PointwiseOp::new(
             Shape::nhwc(1, side, side, c),
             Shape::nhwc(oc, 1, 1, c),
             &Pointwise { activation },
@@ -73,7 +75,7 @@ pub fn layer(layer: Layer, precision: Precision) -> Result<Problem> {
             false,
             precision,
         )?),
-        Layer::Conv2d(side, c, oc, taps, stride) => Problem::Conv2d(Conv2dOp::new(
+        Layer::Conv2d(side, c, oc, taps, stride) => Arc::new(Conv2dOp::new(
             Shape::nhwc(1, side, side, c),
             Shape::nhwc(oc, taps, taps, c),
             &Conv2d { stride: [stride; 2], padding, activation, ..Default::default() },
@@ -81,7 +83,7 @@ pub fn layer(layer: Layer, precision: Precision) -> Result<Problem> {
             false,
             precision,
         )?),
-        Layer::Depthwise(side, c, taps, stride) => Problem::Depthwise(DepthwiseOp::new(
+        Layer::Depthwise(side, c, taps, stride) => Arc::new(DepthwiseOp::new(
             Shape::nhwc(1, side, side, c),
             Shape::nhwc(1, taps, taps, c),
             &Depthwise { stride: [stride; 2], padding, activation, ..Default::default() },
@@ -96,7 +98,7 @@ pub fn layer(layer: Layer, precision: Precision) -> Result<Problem> {
 ///
 /// # Errors
 /// Those of [`product`].
-pub fn products() -> Result<Vec<Problem>> {
+pub fn products() -> Result<Vec<Arc<dyn Op>>> {
     let each = PRECISIONS.into_iter().flat_map(|precision| PRODUCTS.map(|extents| (extents, precision)));
     each.map(|(extents, precision)| product(extents, precision)).collect()
 }
@@ -105,36 +107,25 @@ pub fn products() -> Result<Vec<Problem>> {
 ///
 /// # Errors
 /// Those of [`layer`].
-pub fn layers() -> Result<Vec<Problem>> {
+pub fn layers() -> Result<Vec<Arc<dyn Op>>> {
     let each = PRECISIONS.into_iter().flat_map(|precision| LAYERS.map(|shape| (shape, precision)));
     each.map(|(shape, precision)| layer(shape, precision)).collect()
 }
 
 /// The name of a case: op, precision, and the problem as the tuner's record words it.
-pub fn name(problem: &Problem) -> String {
-    let op = problem.op();
-    format!("{}_{} {}", op.name(), problem.precision(), op.problem_key())
+pub fn name(op: &dyn Op) -> String {
+    format!("{}_{} {}", op.name(), op.precision(), op.problem_key())
 }
 
 /// Bytes that a run must at least move: every operand once, in its stored type.
-pub fn bytes(problem: &Problem) -> u64 {
-    let element = problem.precision().storage().bytes();
-    let (elements, channels) = match problem {
-        Problem::Gemm(op) => (op.elements_a() + op.elements_b() + op.elements_c(), 0),
-        Problem::Conv2d(Conv2dOp(conv))
-        | Problem::Depthwise(DepthwiseOp(conv))
-        | Problem::Pointwise(PointwiseOp(conv)) => {
-            let taps = conv.kernel[0] * conv.kernel[1];
-            let weights = conv.output.c * taps * conv.input.c / conv.groups;
-            (conv.input.elements() + weights + conv.output.elements(), conv.output.c)
-        }
-        Problem::Separable(op) => {
-            let (window, output) = (op.depthwise(), op.pointwise().output);
-            let weights = window.input.c * (window.kernel[0] * window.kernel[1] + output.c);
-            (window.input.elements() + weights + output.elements(), window.input.c + output.c)
-        }
-        Problem::Convert(op) => (2 * op.shape.elements(), 0),
+pub fn bytes(op: &dyn Op) -> u64 {
+    let bytes = |info: OperandInfo| {
+        let dtype = match info.operand {
+            // One value for each channel, in every precision.
+            Operand::Bias | Operand::Slope | Operand::WindowBias => DType::F32,
+            _ => op.precision().storage(),
+        };
+        (info.elements() * dtype.bytes()) as u64
     };
-    // A bias is f32 in every precision.
-    (elements * element + 4 * channels) as u64
+    op.operands().into_iter().map(bytes).sum()
 }

@@ -6,14 +6,16 @@ use super::row::Row;
 use super::subject::{Subject, Target};
 use super::suites::{self, Layer};
 use anyhow::{Result, bail, ensure};
-use diptych::tune::{Bench, Check, OpBench, Problem};
+use diptych::ops::Op;
+use diptych::tune::{Bench, Check, OpBench};
 use diptych::{Choice, Precision};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A kernel whose work-group is to change.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Kernel {
-    pub(super) problem: Problem,
+    pub(super) problem: Arc<dyn Op>,
     variant: &'static str,
     tile: [u32; 3],
     /// The longest extents worth trying.
@@ -50,12 +52,12 @@ pub(super) fn kernels(target: &Target) -> Result<Vec<Kernel>> {
     let product = suites::product((side, side, side, 1), Precision::F32)?;
     let mut kernels = vec![
         // The article's: an invocation per pixel and slice of four channels.
-        Kernel { problem: node, variant: "direct", tile: [1, 1, 1], most: [16, 16, 256] },
+        Kernel { problem: Arc::clone(&node), variant: "direct", tile: [1, 1, 1], most: [16, 16, 256] },
         // Its counterpart among products: 8 rows by 4 columns.
-        Kernel { problem: product, variant: "vec4", tile: [1, 8, 1], most: [256, 256, 1] },
+        Kernel { problem: Arc::clone(&product), variant: "vec4", tile: [1, 8, 1], most: [256, 256, 1] },
     ];
     for (problem, most) in [(node, [16, 16, 256]), (product, [256, 256, 1])] {
-        let (Choice { variant, tile, .. }, _) = target.choose(problem.op())?;
+        let (Choice { variant, tile, .. }, _) = target.choose(&*problem)?;
         // A session's own kernel, unless it is one of these.
         if kernels.iter().all(|kernel| (kernel.variant, kernel.tile) != (variant, tile)) {
             kernels.push(Kernel { problem, variant, tile, most });
@@ -68,12 +70,12 @@ impl Kernel {
     /// The name of its rows: the problem's, and the kernel's.
     pub(super) fn name(&self) -> String {
         let [x, y, z] = self.tile;
-        format!("{} {} {x}x{y}x{z}", suites::name(&self.problem), self.variant)
+        format!("{} {} {x}x{y}x{z}", suites::name(&*self.problem), self.variant)
     }
 
     /// The work-groups to try: boxes of powers of two, and those that the kernel is made for.
     fn sizes(&self) -> Vec<[u32; 3]> {
-        let made_for = self.problem.op().work_groups(self.variant, self.tile);
+        let made_for = self.problem.work_groups(self.variant, self.tile);
         let mut sizes = boxes(self.most);
         sizes.extend(made_for.into_iter().filter(|size| !sizes.contains(size)).collect::<Vec<_>>());
         sizes
@@ -86,10 +88,10 @@ impl WorkGroups {
     /// # Errors
     /// If none fits, or a result is wrong.
     pub(super) fn new(target: &Target, kernel: Kernel, longest: Duration) -> Result<Self> {
-        let Kernel { problem, variant, tile, .. } = kernel;
+        let Kernel { ref problem, variant, tile, .. } = kernel;
         let device = target.device()?;
         let limits = device.info().limits.clone();
-        let mut bench = OpBench::new(device, problem)?;
+        let mut bench = OpBench::new(device, Arc::clone(problem))?;
         let mut sizes = Vec::new();
         for work_group in kernel.sizes() {
             let choice = Choice::new(variant, tile, work_group);
@@ -105,9 +107,9 @@ impl WorkGroups {
                 bench.release(&choice);
                 continue;
             }
-            let mut row = row(target, "work-groups", &problem);
+            let mut row = row(target, "work-groups", &**problem);
             row.case = kernel.name();
-            row.kernel = problem.op().plan(&choice, &limits)?.spec.label();
+            row.kernel = problem.plan(&choice, &limits)?.spec.label();
             let [x, y, z] = work_group;
             row.node = Some(format!("({x},{y},{z})"));
             row.work_group = work_group;

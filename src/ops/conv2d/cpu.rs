@@ -1,0 +1,176 @@
+//! The 2D convolution on the CPU: a product of each group's weights with the windows, read where they
+//! lie between rows padded with zeros. With one input channel per group it is a depthwise convolution.
+
+use super::{Conv2dOp, OP};
+use crate::cpu::blocks::{cut_panels, with_scratch};
+use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::tail::Tail;
+use crate::cpu::tile::for_each_tile;
+use crate::cpu::{CpuKernel, check_len, given, input, output};
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::convolution::Convolution;
+use crate::ops::depthwise::cpu::Channelwise;
+use crate::ops::operands::{Operands, need};
+use crate::ops::pointwise::cpu::{RowProduct, transpose};
+use rayon::prelude::*;
+
+/// Lays out the weights (`oc kh kw c/groups`).
+pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    let conv = op.0;
+    let (output, weights) = (conv.output, need(OP, constants, Operand::Weights)?);
+    let depth = conv.terms();
+    check_len(OP, "weights", weights.len(), depth * output.c)?;
+    let tail = Tail::of(OP, &conv.epilogue, output.c, constants)?;
+    let same_pixels = conv.before == [0, 0]
+        && conv.stride == [1, 1]
+        && (output.h, output.w) == (conv.input.h, conv.input.w);
+    if conv.kernel == [1, 1] && conv.groups == 1 && same_pixels {
+        let rows = output.n * output.h * output.w;
+        return Ok(Box::new(RowProduct::new(OP, rows, conv.input.c, output.c, weights, tail)?));
+    }
+    if conv.group_inputs() == 1 {
+        // `oc kh kw` to `kh kw oc`.
+        let mut transposed = vec![0.0; weights.len()];
+        transpose(weights, depth, &mut transposed);
+        return Ok(Box::new(Channelwise::new(OP, conv, transposed, tail)));
+    }
+    Ok(Box::new(Windows::new(conv, weights, tail)))
+}
+
+/// The general convolution.
+///
+/// The rows of the input that a block of output lines reads are copied between zeros where windows
+/// hang over; then neighbouring windows of a line are a fixed step apart, and their values, tap after
+/// tap, at fixed distances from a window's first.
+#[derive(Debug, Clone)]
+struct Windows {
+    conv: Convolution,
+    /// Rows and columns that the windows span, zeros included.
+    span: [usize; 2],
+    padded: bool,
+    /// Distance from a window's first value to each run of neighbouring values, and their number.
+    taps: Vec<usize>,
+    values: usize,
+    /// One for each group.
+    panels: Vec<Panels>,
+    tail: Tail,
+}
+
+impl CpuKernel for Windows {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (src, residual) = (input(OP, inputs, Operand::Src)?, given(inputs, Operand::Residual));
+        self.convolve(src, residual, output(OP, outputs, Operand::Dst)?)
+    }
+}
+
+impl Windows {
+    fn new(conv: Convolution, weights: &[f32], tail: Tail) -> Self {
+        let Convolution { input, output, kernel, stride, dilation, before, groups, .. } = conv;
+        let (inputs, outputs) = (conv.group_inputs(), conv.group_outputs());
+        let span = |axis: usize, outputs: usize| {
+            (outputs - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        };
+        let span = [span(0, output.h), span(1, output.w)];
+        let padded = before != [0, 0] || span[0] > input.h || span[1] > input.w;
+        let row_values = if padded { span[1] } else { input.w } * input.c;
+        // Neighbouring taps of an ungrouped convolution are one run of memory.
+        let together = groups == 1 && dilation[1] == 1;
+        let runs = if together { 1 } else { kernel[1] };
+        let tap = |a, b| a * dilation[0] * row_values + b * dilation[1] * input.c;
+        let taps = (0..kernel[0]).flat_map(|a| (0..runs).map(move |b| tap(a, b))).collect();
+        let depth = kernel[0] * kernel[1] * inputs;
+        let bias = tail.bounds().map(|(bias, _)| bias);
+        let panels = weights.chunks_exact(depth * outputs).enumerate().map(|(group, weights)| {
+            let bias = bias.and_then(|bias| bias.get(group * outputs..(group + 1) * outputs));
+            Panels::new(depth, outputs, weights, bias)
+        });
+        let panels = panels.collect();
+        let values = if together { kernel[1] * inputs } else { inputs };
+        Windows { conv, span, padded, taps, values, panels, tail }
+    }
+
+    fn convolve(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
+        let Convolution { input, output, .. } = self.conv;
+        check_len(OP, "src", src.len(), input.elements())?;
+        check_len(OP, "dst", dst.len(), output.elements())?;
+        self.tail.check_residual(residual, output.elements())?;
+
+        let (input, output) = (input.elements() / input.n, output.elements() / output.n);
+        dst.par_chunks_mut(output).zip(src.par_chunks(input)).enumerate().for_each(|(n, (dst, src))| {
+            let residual = residual.and_then(|residual| residual.get(n * output..));
+            self.image(src, residual, dst);
+        });
+        Ok(())
+    }
+
+    fn image(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) {
+        let Convolution { output, groups, .. } = self.conv;
+        let (columns, outputs) = (output.c, self.conv.group_outputs());
+        let depth = self.taps.len() * self.values;
+        let width = self.panels.first().map_or(1, Panels::width);
+        let mut cut = cut_panels(output.h * output.w, depth, outputs, width);
+        // Whole lines; whole rows of all groups.
+        cut.rows = cut.rows.div_ceil(output.w) * output.w;
+        if groups > 1 {
+            cut.columns = columns;
+        }
+        for_each_tile(dst, columns, cut, |[row, column], mut tile| {
+            let residual = residual.and_then(|residual| residual.get(row * columns + column..));
+            let finish = self.tail.finish(residual, columns);
+            let part = column.min(outputs)..outputs.min(column + cut.columns);
+            self.with_rows(src, row / output.w, tile.rows() / output.w, |rows| {
+                for (group, panels) in self.panels.iter().enumerate() {
+                    let rows = Rows { first: rows.first + group * self.conv.group_inputs(), ..rows };
+                    panels.multiply(rows, part.clone(), &mut tile, group * outputs, finish);
+                }
+            });
+            self.tail.apply_after(&mut tile, column, residual, columns);
+        });
+    }
+
+    /// The windows of the first lines that `src` holds, its rows of `row_values` values.
+    fn rows<'a>(&'a self, src: &'a [f32], lines: usize, row_values: usize) -> Rows<'a> {
+        let Convolution { input, output, stride, .. } = self.conv;
+        Rows {
+            src,
+            first: 0,
+            lines,
+            line_stride: stride[0] * row_values,
+            per_line: output.w,
+            row_stride: stride[1] * input.c,
+            taps: &self.taps,
+            values: self.values,
+        }
+    }
+
+    /// Lends `work` the windows of `lines` output lines, `line` the first.
+    fn with_rows(&self, src: &[f32], line: usize, lines: usize, work: impl FnOnce(Rows<'_>)) {
+        let Convolution { input, kernel, stride, dilation, before, .. } = self.conv;
+        let row_values = input.w * input.c;
+        if !self.padded {
+            let src = src.get(line * stride[0] * row_values..).unwrap_or_default();
+            return work(self.rows(src, lines, row_values));
+        }
+        let padded_values = self.span[1] * input.c;
+        let height = (lines - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1;
+        let left = (before[1] * input.c).min(padded_values);
+        let kept = row_values.min(padded_values - left);
+        with_scratch(height * padded_values, |scratch| {
+            for (a, row) in scratch.chunks_exact_mut(padded_values).enumerate() {
+                let source = (line * stride[0] + a).checked_sub(before[0]).filter(|&row| row < input.h);
+                let source = source.and_then(|row| src.get(row * row_values..row * row_values + kept));
+                let Some(source) = source else {
+                    row.fill(0.0);
+                    continue;
+                };
+                let (before, rest) = row.split_at_mut(left);
+                let (inside, after) = rest.split_at_mut(kept);
+                before.fill(0.0);
+                inside.copy_from_slice(source);
+                after.fill(0.0);
+            }
+            work(self.rows(scratch, lines, padded_values));
+        });
+    }
+}

@@ -1,0 +1,87 @@
+//! `shallow`: inputs of up to four channels, read as NHWC rows in f32 as a network's inputs are. Pixels of a
+//! row and slices per invocation, on a grid of tiles of a plane x slices.
+//!
+//! Weights are packed as `[slice][kh][kw][channel][4]`.
+
+use super::Conv2dOp;
+use super::plan::{pack_terms, params, slices};
+use crate::dtype::DType;
+use crate::emit::{Binding, Element, Operand, Scalar, Value};
+use crate::layout::Form;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, extent};
+
+/// The most terms of a sum, which are unrolled: a 7x7 window over three channels.
+const MAX_TERMS: usize = 147;
+
+/// The most input columns that are kept in registers.
+const MAX_COLUMNS: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Shallow;
+
+impl Kernel<Conv2dOp> for Shallow {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("shallow")
+    }
+
+    fn offers(&self, op: &Conv2dOp, _limits: &Limits) -> Vec<Offer> {
+        let problem = &op.0;
+        let few = problem.groups == 1 && problem.input.c <= 4 && problem.terms() <= MAX_TERMS;
+        let columns = |pixels: usize| {
+            (pixels - 1) * problem.stride[1] + (problem.kernel[1] - 1) * problem.dilation[1] + 1
+        };
+        let tiles = [[2, 2], [1, 2], [1, 1], [4, 2]].into_iter();
+        let tiles = tiles.filter(|[pixels, _]| few && columns(*pixels) <= MAX_COLUMNS);
+        offers(1, tiles.map(|[pixels, slices]| [extent(pixels), 1, extent(slices)]))
+    }
+
+    fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
+        let output = op.0.output;
+        [
+            extent(output.w).div_ceil(tile[0]) * extent(output.h),
+            extent(output.slices()).div_ceil(tile[2]) * extent(output.n),
+            1,
+        ]
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        // A warp of one slice, whose invocations share its weights.
+        Ordinary::Size([32, 2, 1])
+    }
+
+    fn form(&self, _op: &Conv2dOp, operand: Operand, _choice: &Choice) -> Form {
+        if operand == Operand::Src { Form::Rows } else { Form::C4 }
+    }
+
+    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
+        let mut bindings = spec::convolution_bindings(&op.0, choice);
+        let source = bindings.iter_mut().filter(|binding| binding.operand == Operand::Src);
+        source.for_each(|binding| binding.element = Element::Scalar(DType::F32));
+        bindings
+    }
+
+    fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {
+        let tiles = extent(op.0.output.w).div_ceil(choice.tile[0]);
+        let mut params = params(&op.0, choice.tile, &["src_c4", "src_slices"]);
+        params.push(("tiles_w", Scalar::U32(tiles)));
+        params
+    }
+
+    fn constants(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let own =
+            [("CHANNELS", extent(op.0.input.c)), ("TILE_X", choice.tile[0]), ("TILE_Z", choice.tile[2])];
+        [spec::window_constants(&op.0), own.map(|(name, value)| (name, Value::U32(value))).to_vec()].concat()
+    }
+
+    fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        let slices = slices(&op.0, choice.tile);
+        match operand {
+            Operand::Weights => pack_terms(&op.0, slices, data),
+            _ => spec::pack_channels(data, slices),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The kernels of `convert`: each moves a vec4 of channels per invocation, on a grid of width x height x
+//! slices. They differ in where it comes from and where it goes, and so in their text alone.
+
+use super::{ConvertOp, MOST_PARTS};
+use crate::dtype::DType;
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// The constants that say where parts begin, and where the last ends.
+const FIRSTS: [&str; MOST_PARTS + 1] =
+    ["FIRST0", "FIRST1", "FIRST2", "FIRST3", "FIRST4", "FIRST5", "FIRST6", "FIRST7", "FIRST8"];
+
+/// One side of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Host,
+    Parts,
+    C4,
+    Image,
+}
+
+/// A kernel.
+#[derive(Debug)]
+pub(super) struct Move {
+    entry: VariantEntry,
+    from: Side,
+    to: Side,
+}
+
+const fn both(name: &'static str, from: Side, to: Side) -> Move {
+    Move { entry: VariantEntry::pair(name), from, to }
+}
+
+const fn image(name: &'static str, from: Side, to: Side) -> Move {
+    Move { entry: VariantEntry::image(name), from, to }
+}
+
+pub(super) const PACK: Move = both("pack", Side::Host, Side::C4);
+pub(super) const UNPACK: Move = both("unpack", Side::C4, Side::Host);
+pub(super) const UNPACK_PARTS: Move = both("unpack_parts", Side::C4, Side::Parts);
+pub(super) const PACK_IMAGE: Move = image("pack_image2d", Side::Host, Side::Image);
+pub(super) const UNPACK_IMAGE: Move = image("unpack_image2d", Side::Image, Side::Host);
+pub(super) const TO_IMAGE: Move = image("c4_to_image2d", Side::C4, Side::Image);
+pub(super) const FROM_IMAGE: Move = image("image2d_to_c4", Side::Image, Side::C4);
+
+fn side(op: &ConvertOp, layout: Layout) -> Side {
+    match layout {
+        Layout::Nhwc | Layout::Nchw if op.parts[0] > 0 => Side::Parts,
+        Layout::Nhwc | Layout::Nchw => Side::Host,
+        Layout::C4 => Side::C4,
+        Layout::Image2d => Side::Image,
+    }
+}
+
+fn element(op: &ConvertOp, layout: Layout) -> Element {
+    match layout {
+        Layout::Nhwc | Layout::Nchw => Element::Scalar(DType::F32),
+        Layout::C4 => Element::Vec4(op.precision.storage()),
+        Layout::Image2d => Element::Image2d(op.precision.storage()),
+    }
+}
+
+impl Kernel<ConvertOp> for Move {
+    fn entry(&self) -> VariantEntry {
+        self.entry
+    }
+
+    fn offers(&self, op: &ConvertOp, limits: &Limits) -> Vec<Offer> {
+        let serves = (self.from, self.to) == (side(op, op.from), side(op, op.to));
+        offers(0, (serves && self.obstacle(op, limits).is_none()).then_some([1, 1, 1]))
+    }
+
+    fn obstacle(&self, op: &ConvertOp, limits: &Limits) -> Option<String> {
+        if op.from != Layout::Image2d && op.to != Layout::Image2d {
+            return None;
+        }
+        let Some([width, height]) = limits.max_image else {
+            return Some("the device takes no images as kernel arguments".to_owned());
+        };
+        let [w, h] = Layout::image_extent(&op.shape);
+        (w > width as usize || h > height as usize)
+            .then(|| format!("the image is {w} x {h} pixels, the device allows {width} x {height}"))
+    }
+
+    fn grid(&self, op: &ConvertOp, _tile: [u32; 3]) -> [u32; 3] {
+        let shape = op.shape;
+        [extent(shape.w), extent(shape.h), extent(shape.slices() * shape.n)]
+    }
+
+    fn place(&self) -> Layout {
+        match self.to {
+            Side::Host | Side::Parts => Layout::Nhwc,
+            Side::C4 => Layout::C4,
+            Side::Image => Layout::Image2d,
+        }
+    }
+
+    fn bindings(&self, op: &ConvertOp, _choice: &Choice) -> Vec<Binding> {
+        vec![
+            binding(Operand::Src, element(op, op.from), Access::Read),
+            binding(Operand::Dst, element(op, op.to), Access::Write),
+        ]
+    }
+
+    fn params(&self, op: &ConvertOp, _choice: &Choice) -> Params {
+        let shape = op.shape;
+        let mut params = vec![
+            ("dst_w", unsigned(shape.w)),
+            ("dst_h", unsigned(shape.h)),
+            ("dst_c4", unsigned(shape.slices())),
+            ("batch", unsigned(shape.n)),
+        ];
+        let host = [op.from, op.to].into_iter().find(|side| matches!(side, Layout::Nhwc | Layout::Nchw));
+        if let Some(host) = host.filter(|_| op.parts[0] == 0) {
+            let [step_n, step_h, step_w, step_c] = match host {
+                Layout::Nchw => [shape.c * shape.h * shape.w, shape.w, 1, shape.h * shape.w],
+                _ => [shape.h * shape.w * shape.c, shape.w * shape.c, shape.c, 1],
+            };
+            params.extend([
+                ("channels", unsigned(shape.c)),
+                ("step_n", unsigned(step_n)),
+                ("step_h", unsigned(step_h)),
+                ("step_w", unsigned(step_w)),
+                ("step_c", unsigned(step_c)),
+            ]);
+        }
+        params
+    }
+
+    fn constants(&self, op: &ConvertOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        if op.parts[0] == 0 {
+            return Vec::new();
+        }
+        let firsts = op.ranges().map(|(first, _)| first).chain([op.shape.c]);
+        let mut constants: Constants =
+            FIRSTS.into_iter().zip(firsts.map(|first| Value::U32(extent(first)))).collect();
+        constants.push(("PARTS", Value::U32(extent(op.ranges().count()))));
+        constants
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &ConvertOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

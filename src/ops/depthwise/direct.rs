@@ -1,0 +1,48 @@
+//! `direct`: one vec4 of channels per invocation, on a grid of width x height x slices.
+
+use super::DepthwiseOp;
+use super::plan::{grid, pack, params};
+use crate::emit::{Binding, Operand};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params};
+
+#[derive(Debug)]
+pub(super) struct Direct;
+
+impl Kernel<DepthwiseOp> for Direct {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("direct")
+    }
+
+    fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
+        offers(0, (op.multiplier() == 1).then_some([1, 1, 1]))
+    }
+
+    fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
+        grid(op, tile)
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        spec::MAPS
+    }
+
+    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &DepthwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        spec::window_constants(&op.0)
+    }
+
+    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        pack(op, operand, data)
+    }
+}

@@ -1,0 +1,55 @@
+//! `micro`: a tile of columns and rows per invocation, in registers, on a grid of the tiles of a plane x slices.
+
+use super::DepthwiseOp;
+use super::plan::{in_registers, pack, params};
+use crate::emit::{Binding, Operand, Scalar, Value};
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, extent};
+
+#[derive(Debug)]
+pub(super) struct Micro;
+
+impl Kernel<DepthwiseOp> for Micro {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("micro")
+    }
+
+    fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
+        let serves = |tile: &[usize; 2]| op.multiplier() == 1 && in_registers(&op.0, *tile);
+        let tiles = [[1, 2], [2, 2], [2, 1], [1, 4], [1, 1]].into_iter().filter(serves);
+        offers(0, tiles.map(|[columns, rows]| [extent(columns), extent(rows), 1]))
+    }
+
+    fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
+        let output = op.0.output;
+        let tiles = extent(output.w).div_ceil(tile[0]) * extent(output.h).div_ceil(tile[1]);
+        [tiles, extent(output.slices()) * extent(output.n), 1]
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        // A warp of one slice, whose invocations share its weights.
+        Ordinary::Size([32, 2, 1])
+    }
+
+    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &DepthwiseOp, choice: &Choice) -> Params {
+        let tiles = extent(op.0.output.w).div_ceil(choice.tile[0]);
+        [params(op), vec![("tiles_w", Scalar::U32(tiles))]].concat()
+    }
+
+    fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let tile = [("TILE_X", choice.tile[0]), ("TILE_Y", choice.tile[1])];
+        let tile = tile.map(|(name, value)| (name, Value::U32(value)));
+        [spec::window_constants(&op.0), tile.to_vec()].concat()
+    }
+
+    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        pack(op, operand, data)
+    }
+}

@@ -1,0 +1,46 @@
+//! `rows`: neighbouring pixels of a row per invocation, on a grid of width x height x slices.
+
+use super::DepthwiseOp;
+use super::plan::{fits_row, grid, pack, params};
+use crate::emit::{Binding, Operand, Value};
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, extent};
+
+#[derive(Debug)]
+pub(super) struct Rows;
+
+impl Kernel<DepthwiseOp> for Rows {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("rows")
+    }
+
+    fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
+        // Because each column is a register and the window is unrolled along the row.
+        let serves = op.multiplier() == 1 && op.0.dilation == [1, 1];
+        let tiles = [2, 4, 1].into_iter().filter(|&pixels| serves && fits_row(&op.0, pixels));
+        offers(0, tiles.map(|pixels| [extent(pixels), 1, 1]))
+    }
+
+    fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
+        grid(op, tile)
+    }
+
+    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
+        [spec::window_constants(&op.0), vec![("TILE_X", Value::U32(choice.tile[0]))]].concat()
+    }
+
+    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        pack(op, operand, data)
+    }
+}

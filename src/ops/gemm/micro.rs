@@ -1,0 +1,59 @@
+//! `micro`: a tile of columns and rows per invocation, in registers, from operands read element by element.
+
+use super::GemmOp;
+use super::plan::{SQUARE, TILES, preference};
+use crate::emit::{Binding, Element, Operand};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, unsigned};
+
+#[derive(Debug)]
+pub(super) struct Micro;
+
+impl Kernel<GemmOp> for Micro {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("micro")
+    }
+
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        if self.obstacle(op, limits).is_some() { Vec::new() } else { offers(preference::MICRO, TILES) }
+    }
+
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        op.grid_of(tile, [4, 1, 1])
+    }
+
+    fn obstacle(&self, op: &GemmOp, limits: &Limits) -> Option<String> {
+        op.scalar_obstacle(limits)
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size(SQUARE)
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        let element = Element::Scalar(op.precision.storage());
+        op.bindings_of(element, element)
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        let (column, step) = if op.transpose_b { (op.ldb, 1) } else { (1, op.ldb) };
+        let right = [("b_column", column), ("b_step", step), ("b_batch", op.batch_stride_b())];
+        [op.scalar_params(), right.map(|(name, value)| (name, unsigned(value))).to_vec()].concat()
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
+        op.constants(choice)
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
+    }
+}

@@ -1,0 +1,56 @@
+//! `vec4`: a tile of columns and rows per invocation, in registers, from operands read as whole vec4s.
+
+use super::GemmOp;
+use super::plan::{SQUARE, TILES, preference};
+use crate::emit::{Binding, Operand};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::Params;
+
+#[derive(Debug)]
+pub(super) struct Vec4;
+
+impl Kernel<GemmOp> for Vec4 {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("vec4")
+    }
+
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        if self.obstacle(op, limits).is_some() { Vec::new() } else { offers(preference::VEC4, TILES) }
+    }
+
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        op.grid_of(tile, [4, 1, 1])
+    }
+
+    fn obstacle(&self, op: &GemmOp, _limits: &Limits) -> Option<String> {
+        op.vec4_obstacle()
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size(SQUARE)
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        op.vec4_bindings()
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        op.vec4_params()
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
+        op.constants(choice)
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
+    }
+}

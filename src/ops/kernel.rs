@@ -1,0 +1,145 @@
+//! What a kernel of an op is: one file, one text, one place in the list of its op.
+
+use super::definition::Definition;
+use super::effort::Effort;
+use super::operands::Operands;
+use super::plan::Choice;
+use super::reference::Reference;
+use super::registry::VariantEntry;
+use super::spec::Params;
+use crate::dtype::Precision;
+use crate::emit::{Binding, Operand, Value};
+use crate::error::Result;
+use crate::layout::{Form, Layout};
+use crate::limits::Limits;
+use std::fmt;
+
+/// Named constants of a kernel's text.
+pub(crate) type Constants = Vec<(&'static str, Value)>;
+
+/// A tile that a kernel offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offer {
+    /// Its place among all that the op's kernels offer, the least first. Equal ones follow each other
+    /// as the kernels do in their op's list.
+    pub(crate) preference: u32,
+    /// Outputs per invocation.
+    pub(crate) tile: [u32; 3],
+}
+
+/// `tiles` with one preference.
+pub(crate) fn offers(preference: u32, tiles: impl IntoIterator<Item = [u32; 3]>) -> Vec<Offer> {
+    tiles.into_iter().map(|tile| Offer { preference, tile }).collect()
+}
+
+/// The work-groups of a kernel that is made for none in particular: a rule of another engine, or one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ordinary {
+    /// TensorFlow Lite's table for convolutions, by slices of output channels.
+    Convolution,
+    /// The same for a grid that is a row of pixels by slices: width and height folded into one axis.
+    Folded,
+    /// TensorFlow Lite's table for other kernels, by the grid's depth.
+    Workload,
+    /// This size.
+    Size([u32; 3]),
+}
+
+/// A kernel of the op `O`.
+pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
+    /// Its name, which is that of its text, and the language if only one has it.
+    fn entry(&self) -> VariantEntry;
+
+    /// The tiles that it offers for these shapes; none if it cannot serve them.
+    fn offers(&self, op: &O, limits: &Limits) -> Vec<Offer>;
+
+    /// Invocations along x, y and z that have work.
+    fn grid(&self, op: &O, tile: [u32; 3]) -> [u32; 3];
+
+    /// Why it cannot serve these shapes on such a device, if it cannot.
+    fn obstacle(&self, _op: &O, _limits: &Limits) -> Option<String> {
+        None
+    }
+
+    /// Why it cannot run as `choice`, whose tile it offers, if it cannot.
+    fn choice_obstacle(&self, _op: &O, _choice: &Choice, _limits: &Limits) -> Option<String> {
+        None
+    }
+
+    /// The work-groups that it is made for, the default first; empty if an ordinary one serves it.
+    fn work_groups(&self, _op: &O, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        Vec::new()
+    }
+
+    /// The work-group of a kernel that is made for none.
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Workload
+    }
+
+    /// The layouts that the op's feature maps may have, C4 first.
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::C4]
+    }
+
+    /// In which form it reads or writes `operand`, which is no packed constant.
+    fn form(&self, op: &O, operand: Operand, choice: &Choice) -> Form {
+        op.form(operand, choice)
+    }
+
+    /// The layout that tells it apart from the op's other kernels in a list of candidates.
+    fn place(&self) -> Layout {
+        Layout::C4
+    }
+
+    /// The buffers and images that it takes.
+    fn bindings(&self, op: &O, choice: &Choice) -> Vec<Binding>;
+
+    /// The scalars that it takes.
+    fn params(&self, op: &O, choice: &Choice) -> Params;
+
+    /// The constants of its text; `choice` fits.
+    fn constants(&self, op: &O, choice: &Choice, limits: &Limits) -> Constants;
+
+    /// What it computes in.
+    fn precision(&self, op: &O) -> Precision {
+        op.precision().without_matrix_units()
+    }
+
+    /// Whether its buffers of vec4s of halves are typed as such in every precision.
+    fn native_half(&self) -> bool {
+        false
+    }
+
+    /// A constant operand as it reads it. `data`, in the op's public layout, has the right length.
+    fn pack(&self, op: &O, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32>;
+
+    /// What `choice` asks of a device; `None` where nobody counted.
+    fn effort(&self, _op: &O, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        None
+    }
+
+    /// How long `choice` takes, in a unit of the op's own; `None` if other rules choose it.
+    fn estimate(&self, _op: &O, _choice: &Choice, _limits: &Limits) -> Option<f64> {
+        None
+    }
+
+    /// Whether a session that measured nothing may run it for speed's sake.
+    fn untuned(&self, _op: &O, _limits: &Limits) -> bool {
+        true
+    }
+
+    /// How many ordinary invocations keep a device as busy as those of `choice`.
+    fn counted(&self, op: &O, choice: &Choice) -> u64 {
+        self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product()
+    }
+
+    /// Whether it sums other terms than the op's own.
+    fn sums_otherwise(&self) -> bool {
+        false
+    }
+
+    /// `reference` with the bound of its own sums, if it sums other terms. `operands` were checked.
+    fn reference(&self, _op: &O, _operands: &Operands<'_>, reference: Reference) -> Result<Reference> {
+        Ok(reference)
+    }
+}

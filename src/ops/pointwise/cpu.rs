@@ -1,0 +1,115 @@
+//! The 1x1 convolution on the CPU: `[n h w, c] x [c, oc]`, the weights packed once.
+
+use super::{OP, PointwiseOp};
+use crate::cpu::blocks::cut_panels;
+use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::tail::Tail;
+use crate::cpu::tile::{Tile, for_each_tile};
+use crate::cpu::{CpuKernel, check_len, given, input, output};
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operands::{Operands, need};
+
+/// Lays out the weights (`oc 1 1 c`).
+pub(super) fn kernel(op: &PointwiseOp, constants: &Operands<'_>) -> Result<RowProduct> {
+    let (input, output) = (op.0.input, op.0.output);
+    let tail = Tail::of(OP, &op.0.epilogue, output.c, constants)?;
+    let rows = output.n * output.h * output.w;
+    RowProduct::new(OP, rows, input.c, output.c, need(OP, constants, Operand::Weights)?, tail)
+}
+
+impl CpuKernel for RowProduct {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (src, residual) = (input(self.op, inputs, Operand::Src)?, given(inputs, Operand::Residual));
+        self.product(src, residual, output(self.op, outputs, Operand::Dst)?)
+    }
+}
+
+/// Rows of `depth` values, each multiplied by one constant matrix.
+#[derive(Debug, Clone)]
+pub(crate) struct RowProduct {
+    op: &'static str,
+    rows: usize,
+    depth: usize,
+    columns: usize,
+    panels: Panels,
+    tail: Tail,
+}
+
+impl RowProduct {
+    /// `weights` is `columns x depth`.
+    pub(crate) fn new(
+        op: &'static str,
+        rows: usize,
+        depth: usize,
+        columns: usize,
+        weights: &[f32],
+        tail: Tail,
+    ) -> Result<Self> {
+        check_len(op, "weights", weights.len(), depth * columns)?;
+        let panels = Panels::new(depth, columns, weights, tail.bounds().map(|(bias, _)| bias));
+        Ok(RowProduct { op, rows, depth, columns, panels, tail })
+    }
+
+    /// Reads `src` and `residual` and writes `dst`, all row by row.
+    pub(crate) fn product(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
+        let RowProduct { op, rows, depth, columns, ref panels, .. } = *self;
+        check_len(op, "src", src.len(), rows * depth)?;
+        self.check(residual, dst)?;
+
+        let cut = cut_panels(rows, depth, columns, panels.width());
+        for_each_tile(dst, columns, cut, |[row, column], mut tile| {
+            let src = src.get(row * depth..).unwrap_or_default();
+            self.multiply(src, [row, column], cut.columns, residual, &mut tile);
+        });
+        Ok(())
+    }
+
+    /// Refuses a residual or a destination of another length than the shapes say.
+    pub(crate) fn check(&self, residual: Option<&[f32]>, dst: &[f32]) -> Result<()> {
+        check_len(self.op, "dst", dst.len(), self.rows * self.columns)?;
+        self.tail.check_residual(residual, self.rows * self.columns)
+    }
+
+    /// The columns that a tile of whole rows has.
+    pub(crate) fn all_columns(&self) -> usize {
+        self.columns.next_multiple_of(self.panels.width().max(1))
+    }
+
+    /// The tile of `width` columns whose first row and column are given; `src` begins with its first
+    /// row, `residual` with the first of all.
+    pub(crate) fn multiply(
+        &self,
+        src: &[f32],
+        [row, column]: [usize; 2],
+        width: usize,
+        residual: Option<&[f32]>,
+        tile: &mut Tile<'_>,
+    ) {
+        let RowProduct { depth, columns, ref panels, ref tail, .. } = *self;
+        let rows = Rows {
+            src,
+            first: 0,
+            lines: 1,
+            line_stride: 0,
+            per_line: tile.rows(),
+            row_stride: depth,
+            taps: &[0],
+            values: depth,
+        };
+        let residual = residual.and_then(|residual| residual.get(row * columns + column..));
+        let part = column..columns.min(column + width);
+        panels.multiply(rows, part, tile, 0, tail.finish(residual, columns));
+        tail.apply_after(tile, column, residual, columns);
+    }
+}
+
+/// Writes the transpose of `source`, whose rows have `columns` values.
+pub(crate) fn transpose(source: &[f32], columns: usize, target: &mut [f32]) {
+    let rows = source.len() / columns;
+    for (row, values) in source.chunks_exact(columns).enumerate() {
+        for (value, slot) in values.iter().zip(target.iter_mut().skip(row).step_by(rows)) {
+            *slot = *value;
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `direct`: one vec4 of output channels per invocation, on a grid of width x height x slices. The shape of
+//! the TensorFlow Lite GL delegate's kernel.
+
+use super::PointwiseOp;
+use super::micro::pack;
+use crate::emit::{Binding, Operand};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, extent, unsigned};
+
+#[derive(Debug)]
+pub(super) struct Direct;
+
+impl Kernel<PointwiseOp> for Direct {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::pair("direct")
+    }
+
+    fn offers(&self, _op: &PointwiseOp, _limits: &Limits) -> Vec<Offer> {
+        offers(5, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &PointwiseOp, _tile: [u32; 3]) -> [u32; 3] {
+        let output = op.0.output;
+        [extent(output.w), extent(output.h), extent(output.slices()) * extent(output.n)]
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Convolution
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        spec::MAPS
+    }
+
+    fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {
+        let problem = &op.0;
+        vec![
+            ("dst_w", unsigned(problem.output.w)),
+            ("dst_h", unsigned(problem.output.h)),
+            ("src_c4", unsigned(problem.input.slices())),
+            ("dst_c4", unsigned(problem.output.slices())),
+            ("batch", unsigned(problem.output.n)),
+        ]
+    }
+
+    fn constants(&self, _op: &PointwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        Vec::new()
+    }
+
+    fn pack(&self, op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        pack(op, choice, operand, data)
+    }
+}
