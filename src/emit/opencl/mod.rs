@@ -42,6 +42,7 @@ use super::{Dialect, KernelSource, check};
 use crate::error::{Error, Result, numbered};
 use naga::Span;
 use naga::valid::ModuleInfo;
+use std::sync::OnceLock;
 
 /// How a kernel is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,19 +111,47 @@ pub(crate) fn print_module(
 
 /// OpenCL C of a kernel of this crate's own.
 pub(crate) fn translate(source: &KernelSource) -> Result<KernelSource> {
-    let fixed_work_group = depends_on_work_group(&source.text);
+    let fixed_work_group = source.depends_on_work_group();
     let options = Options { checked: false, halves: true, fixed_work_group };
     let Printed { text, entry, .. } = print(&source.label, &source.text, &source.entry, options)?;
     Ok(KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() })
 }
 
-/// Whether a text in WGSL says more of the work-group than that it has one.
-fn depends_on_work_group(wgsl: &str) -> bool {
-    let shared = ["var<workgroup>", "local_invocation", "workgroup_id"];
-    wgsl.lines()
-        .filter(|line| !line.starts_with("const WG_") && !line.starts_with("@compute @workgroup_size("))
-        .any(|line| line.contains("WG_") || shared.iter().any(|word| line.contains(word)))
+/// The name of the kernel that an entry point becomes.
+pub(crate) fn entry_name(entry: &str) -> String {
+    names::Names::default().claim(entry)
 }
+
+/// Which writer this is: a text that another one printed may be another text.
+pub(crate) fn revision() -> &'static str {
+    static REVISION: OnceLock<String> = OnceLock::new();
+    REVISION.get_or_init(|| {
+        let mut hasher = blake3::Hasher::new();
+        SOURCES.iter().for_each(|source| {
+            hasher.update(source.as_bytes());
+        });
+        hasher.finalize().to_hex().to_string()
+    })
+}
+
+/// All that decides what is printed.
+const SOURCES: &[&str] = &[
+    include_str!("analysis.rs"),
+    include_str!("arithmetic.rs"),
+    include_str!("conversions.rs"),
+    include_str!("expressions.rs"),
+    include_str!("images.rs"),
+    include_str!("loops.rs"),
+    include_str!("math.rs"),
+    include_str!("mod.rs"),
+    include_str!("module.rs"),
+    include_str!("names.rs"),
+    include_str!("packing.rs"),
+    include_str!("places.rs"),
+    include_str!("statements.rs"),
+    include_str!("types.rs"),
+    crate::emit::halves::ARITHMETIC,
+];
 
 type Outcome<T> = std::result::Result<T, Refusal>;
 
