@@ -33,10 +33,8 @@ fn device_for_threads() -> Option<OpenClDevice> {
     Some(device)
 }
 
-const READ: Binding =
-    Binding::new(Operand::Src, Element::Scalar(DType::F32), Access::Read);
-const UPDATE: Binding =
-    Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite);
+const READ: Binding = Binding::new(Operand::Src, Element::Scalar(DType::F32), Access::Read);
+const UPDATE: Binding = Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite);
 const COUNT: Param = Param { name: "count", ty: ParamType::U32 };
 const FACTOR: Param = Param { name: "factor", ty: ParamType::F32 };
 

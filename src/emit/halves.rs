@@ -51,6 +51,10 @@ HALF_FUNCTION half4 max(const half4 x, const half4 y) {
 }
 HALF_FUNCTION half clamp(const half x, const half low, const half high) { return min(max(x, low), high); }
 HALF_FUNCTION half4 clamp(const half4 x, const half4 low, const half4 high) { return min(max(x, low), high); }
+HALF_FUNCTION half select(const half a, const half b, const int c) { return c ? b : a; }
+HALF_FUNCTION half4 select(const half4 a, const half4 b, const short4 c) {
+    return (half4)(c.x ? b.x : a.x, c.y ? b.y : a.y, c.z ? b.z : a.z, c.w ? b.w : a.w);
+}
 HALF_FUNCTION half exp(const half x) { return (half)exp((float)x); }
 HALF_FUNCTION half4 exp(const half4 x) { return convert_half4(exp(widened(x))); }
 HALF_FUNCTION half tanh(const half x) { return (half)tanh((float)x); }

@@ -191,7 +191,7 @@ fn print(spec: &KernelSpec, wgsl: &KernelSource) -> Result<KernelSource> {
         fixed_work_group: depends_on_work_group(&wgsl.text),
     };
     let printed = super::opencl::print(&wgsl.label, &wgsl.text, &wgsl.entry, options)?;
-    Ok(KernelSource { dialect: Dialect::OpenClC, text: printed.text, ..wgsl.clone() })
+    Ok(KernelSource { dialect: Dialect::OpenClC, text: printed.text, entry: printed.entry, ..wgsl.clone() })
 }
 
 #[cfg(not(any(feature = "wgpu", feature = "opencl")))]

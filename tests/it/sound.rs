@@ -76,7 +76,8 @@ fn floats(device: &dyn Device, buffer: &Buffer) -> Vec<f32> {
 fn an_index_out_of_bounds_is_harmless() {
     for context in contexts() {
         let device = context.device().expect("a GPU");
-        let pipeline = device.compile(&kernel(Dialect::Wgsl, STRAY)).expect("WGSL");
+        let pipeline = device.compile(&kernel(Dialect::Wgsl, STRAY));
+        let pipeline = pipeline.unwrap_or_else(|error| panic!("{}: {error}", context.info()));
         let before = filled(device, 1.0);
         let (src, dst) = (filled(device, 2.0), filled(device, 3.0));
         let after = filled(device, 4.0);
@@ -123,7 +124,8 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation
 ";
     for context in contexts() {
         let device = context.device().expect("a GPU");
-        let pipeline = device.compile(&kernel(Dialect::Wgsl, text)).expect("WGSL");
+        let pipeline = device.compile(&kernel(Dialect::Wgsl, text));
+        let pipeline = pipeline.unwrap_or_else(|error| panic!("{}: {error}", context.info()));
         let (src, dst) = (filled(device, 2.0), filled(device, 3.0));
         for (at, wanted) in [(1, 2048.0), (0, 0.0)] {
             let dispatch = Dispatch {

@@ -3,7 +3,8 @@
 use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
-use crate::emit::{Dialect, KernelSource, check as wgsl, opencl as printer};
+use crate::emit::check::check_interface;
+use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result, numbered};
 use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
 use std::ffi::{CStr, CString};
@@ -56,19 +57,20 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
     Ok(unsafe { Owned::new(raw) })
 }
 
-/// Compiles text that may be anybody's: WGSL, printed with every index clamped.
+/// Compiles text that may be anybody's: WGSL, printed with checks.
 pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
     if source.dialect != Dialect::Wgsl {
-        return Err(Error::unsupported(
-            format!("kernel {} in {} with checks", source.label, source.dialect),
-            "nothing keeps its pointers within its buffers: WGSL can be checked",
-        ));
+        let what = format!("kernel {} in {} with checks", source.label, source.dialect);
+        let reason =
+            "nothing keeps its pointers within its buffers: give it in WGSL, or see `compile_unchecked`";
+        return Err(Error::unsupported(what, reason));
     }
-    wgsl::check_interface(source)?;
-    let options = printer::Options { halves: inner.info.limits.native_half, ..printer::Options::checked() };
-    let printed = printer::print(&source.label, &source.text, &source.entry, options)?;
-    let source = KernelSource { dialect: Dialect::OpenClC, text: printed.text, ..source.clone() };
-    compile(inner, &source, &printed.lengths)
+    check_interface(source)?;
+    let halves = inner.info.limits.native_half && source.text.contains("enable f16");
+    let options = opencl::Options { halves, ..opencl::Options::checked() };
+    let printed = opencl::print(&source.label, &source.text, &source.entry, options)?;
+    let opencl::Printed { text, entry, lengths } = printed;
+    compile(inner, &KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() }, &lengths)
 }
 
 /// Compiles `source`, or takes the program compiled from the same text before, and holds the

@@ -21,7 +21,8 @@
 //! share a device do not mix their commands.
 //!
 //! OpenCL C has pointers, and nothing here or in a driver keeps a kernel within the buffers it is
-//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own.
+//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own. Text in WGSL is printed
+//! as OpenCL C that checks every index.
 
 mod arguments;
 mod awaited;

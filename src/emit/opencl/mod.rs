@@ -67,6 +67,8 @@ impl Options {
 pub struct Printed {
     /// The text.
     pub text: String,
+    /// The name of the kernel: the entry point's, unless that is OpenCL C's own, as `main` is.
+    pub entry: String,
     /// The bindings whose lengths, in elements, are the last arguments: of type `uint`, in this order.
     pub lengths: Vec<u32>,
 }

@@ -121,6 +121,7 @@ const RESERVED: &[&str] = &[
     "log",
     "log2",
     "mad",
+    "main",
     "max",
     "mem_fence",
     "min",
