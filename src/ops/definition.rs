@@ -345,6 +345,7 @@ impl<O: Definition> Op for O {
             native_half: precision == Precision::F16 || kernel.native_half(),
             between: self.between(),
             epilogue: self.epilogue(),
+            foreign: None,
             interface: spec::interface(bindings, &params),
         };
         let params = params.into_iter().map(|(_, value)| value).collect();

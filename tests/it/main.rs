@@ -7,6 +7,7 @@ mod cli_candidates;
 mod cli_files;
 mod cli_run;
 mod cpu_runs;
+mod custom;
 mod fusing;
 mod graph;
 mod house;

@@ -179,6 +179,9 @@ impl<'a> Printer<'a> {
             .filter(|(handle, global)| global.binding.is_none() && !of[*handle].is_empty());
         let all: Vec<_> = bound.iter().copied().chain(rest).collect();
         for &(handle, global) in &all {
+            if let AddressSpace::Storage { .. } = global.space {
+                self.types.lies_in_buffer(module, global.ty);
+            }
             let span = module.global_variables.get_span(handle);
             let wanted = global.name.as_deref().unwrap_or("variable");
             let array = matches!(module.types[global.ty].inner, TypeInner::Array { .. });
