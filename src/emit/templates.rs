@@ -40,6 +40,7 @@ const WGSL: &[Template] = &[
     wgsl!("convert", "unpack"),
     wgsl!("convert", "unpack_image2d"),
     wgsl!("convert", "unpack_parts"),
+    wgsl!("copy", "rows"),
     wgsl!("depthwise", "direct"),
     wgsl!("depthwise", "local"),
     wgsl!("depthwise", "micro"),

@@ -2,6 +2,7 @@
 
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
+use super::copy::{self, CopyOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::gemm::{self, GemmOp};
@@ -90,6 +91,7 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 static ALL: &[OpEntry] = &[
     OpEntry::of::<Conv2dOp>(conv2d::examples),
     OpEntry::of::<ConvertOp>(convert::examples),
+    OpEntry::of::<CopyOp>(copy::examples),
     OpEntry::of::<DepthwiseOp>(depthwise::examples),
     OpEntry::of::<GemmOp>(gemm::examples),
     OpEntry::of::<PointwiseOp>(pointwise::examples),
