@@ -155,14 +155,17 @@ pub struct KernelSource {
 /// How the declaration of an extent of the work-group begins in WGSL.
 const EXTENT: &str = "const WG_";
 
+/// How the templates say that there is a work-group.
+const NAMED_EXTENTS: &str = "@compute @workgroup_size(WG_X, WG_Y, WG_Z)";
+
 impl KernelSource {
     /// Whether a text in WGSL says more of the work-group than that it has one.
     pub(crate) fn depends_on_work_group(&self) -> bool {
-        let shared = ["var<workgroup>", "local_invocation", "workgroup_id"];
+        let shared = ["@workgroup_size", "WG_", "var<workgroup>", "local_invocation", "workgroup_id"];
         self.text
             .lines()
-            .filter(|line| !line.starts_with(EXTENT) && !line.starts_with("@compute @workgroup_size("))
-            .any(|line| line.contains("WG_") || shared.iter().any(|word| line.contains(word)))
+            .filter(|line| !line.starts_with(EXTENT) && *line != NAMED_EXTENTS)
+            .any(|line| shared.iter().any(|word| line.contains(word)))
     }
 
     /// The text, without the work-group of a kernel in WGSL that does not depend on it.

@@ -360,9 +360,6 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        if source.dialect == Dialect::Wgsl {
-            return self.compile(source);
-        }
         let raw = match source.dialect {
             Dialect::Wgsl if self.inner.checked_kernels => compile::compile_checked(&self.inner, source)?,
             _ => compile::compile(&self.inner, source, &[])?,

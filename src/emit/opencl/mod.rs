@@ -14,10 +14,10 @@
 //!
 //! | file | what it prints |
 //! |---|---|
-//! | `module` | constants, arguments, functions |
-//! | `analysis` | (decides) which values get a variable, and where variables are declared |
+//! | `module`, `entry` | arguments, functions, how the kernel begins |
+//! | `usage`, `analysis`, `kept`, `declarations` | nothing: what is used, which values get a variable, where variables are declared |
 //! | `statements`, `loops` | blocks, assignments, control flow |
-//! | `expressions`, `places` | values, and what they are read from |
+//! | `expressions`, `places`, `values` | values, what they are read from, constants |
 //! | `arithmetic`, `conversions`, `math`, `packing` | operators and built-in functions |
 //! | `images` | textures |
 //! | `types`, `names` | types, identifiers |
@@ -25,8 +25,11 @@
 mod analysis;
 mod arithmetic;
 mod conversions;
+mod declarations;
+mod entry;
 mod expressions;
 mod images;
+mod kept;
 mod loops;
 mod math;
 mod module;
@@ -37,6 +40,8 @@ mod statements;
 #[cfg(test)]
 mod tests;
 mod types;
+mod usage;
+mod values;
 
 use super::{Dialect, KernelSource, check};
 use crate::error::{Error, Result, numbered};
@@ -139,8 +144,11 @@ const SOURCES: &[&str] = &[
     include_str!("analysis.rs"),
     include_str!("arithmetic.rs"),
     include_str!("conversions.rs"),
+    include_str!("declarations.rs"),
+    include_str!("entry.rs"),
     include_str!("expressions.rs"),
     include_str!("images.rs"),
+    include_str!("kept.rs"),
     include_str!("loops.rs"),
     include_str!("math.rs"),
     include_str!("mod.rs"),
@@ -150,6 +158,8 @@ const SOURCES: &[&str] = &[
     include_str!("places.rs"),
     include_str!("statements.rs"),
     include_str!("types.rs"),
+    include_str!("usage.rs"),
+    include_str!("values.rs"),
     crate::emit::halves::ARITHMETIC,
 ];
 
