@@ -111,6 +111,7 @@ impl Definition for SeparableOp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::plan::{Choice, Op};
     use crate::emit::Activation;
     use crate::limits::Limits;
     use crate::ops::depthwise::{Depthwise, DepthwiseOp};
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn the_key_tells_the_two_epilogues_apart() {
         assert_eq!(
-            op(3, 2).problem_key(),
+            Op::problem_key(&op(3, 2)),
             "n2 h9 w11 c30 o17 kernel3x3 stride2x2 pad1,1,1,1 bias relu6 then bias residual"
         );
     }
