@@ -1,5 +1,9 @@
 //! Where networks run: one device of one API, or the CPU.
 
+mod builder;
+
+pub use builder::ContextBuilder;
+
 use crate::device::cache::KernelCache;
 use crate::device::{Device, DeviceInfo};
 use crate::error::{Error, Result};
@@ -65,7 +69,12 @@ pub struct ContextInfo {
 impl fmt::Display for ContextInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.device {
-            Some(device) => write!(f, "{}: {device}", self.backend)?,
+            Some(device) => {
+                write!(f, "{}: {device}", self.backend)?;
+                if let Some(address) = device.pci {
+                    write!(f, " at {address}")?;
+                }
+            }
             None => write!(f, "{}: {} threads", self.backend, rayon::current_num_threads())?,
         }
         write!(f, " ({})", self.reason)
@@ -114,66 +123,18 @@ pub struct Context {
 }
 
 impl Context {
-    /// Opens a device. `DIPTYCH_WGPU_ADAPTER` and `DIPTYCH_OPENCL_DEVICE` choose among several by
-    /// a part of the name.
+    /// Opens the best device of a backend: [`Context::builder`] with nothing but the backend said.
     ///
     /// # Errors
     /// If there is no such device; [`Backend::Auto`] and [`Backend::Cpu`] always succeed. A
     /// request for a GPU API never falls back on the CPU backend.
     pub fn new(backend: Backend) -> Result<Self> {
-        let asked = "asked for by name".to_owned();
-        match backend {
-            Backend::Auto => Ok(Self::auto()),
-            Backend::Cpu => Ok(Self::with(Engine::Cpu, asked)),
-            Backend::Wgpu => Self::open_wgpu(asked),
-            Backend::OpenCl => Self::open_opencl(asked),
-        }
+        Self::builder().backend(backend).open()
     }
 
-    fn auto() -> Self {
-        let mut passed_over = Vec::new();
-        for (backend, opened) in [
-            (Backend::Wgpu, Self::open_wgpu(String::new())),
-            (Backend::OpenCl, Self::open_opencl(String::new())),
-        ] {
-            match opened {
-                Ok(context) => match &context.info.device {
-                    Some(device) if !device.is_cpu => {
-                        let mut reason = format!("the first GPU: {backend} before opencl before cpu");
-                        if !passed_over.is_empty() {
-                            reason = format!("the first GPU; {}", passed_over.join("; "));
-                        }
-                        return Self::with(context.engine, reason);
-                    }
-                    Some(device) => {
-                        passed_over.push(format!("{backend} offers only {}, a CPU driver", device.name));
-                    }
-                    None => {}
-                },
-                Err(error) => passed_over.push(format!("{backend}: {error}")),
-            }
-        }
-        Self::with(Engine::Cpu, format!("no GPU: {}", passed_over.join("; ")))
-    }
-
-    #[cfg(feature = "wgpu")]
-    fn open_wgpu(reason: String) -> Result<Self> {
-        Ok(Self::with(Engine::Wgpu(WgpuDevice::open(None)?), reason))
-    }
-
-    #[cfg(not(feature = "wgpu"))]
-    fn open_wgpu(_reason: String) -> Result<Self> {
-        Err(Error::unsupported("backend wgpu", "the crate was built without feature `wgpu`"))
-    }
-
-    #[cfg(feature = "opencl")]
-    fn open_opencl(reason: String) -> Result<Self> {
-        Ok(Self::with(Engine::OpenCl(OpenClDevice::open(None)?), reason))
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn open_opencl(_reason: String) -> Result<Self> {
-        Err(Error::unsupported("backend opencl", "the crate was built without feature `opencl`"))
+    /// Chooses a device by its place, name or PCI address, and how it is opened.
+    pub fn builder() -> ContextBuilder {
+        ContextBuilder::default()
     }
 
     fn with(engine: Engine, reason: String) -> Self {
@@ -199,8 +160,7 @@ impl Context {
     /// If the device's limits are below what the kernels need.
     #[cfg(feature = "wgpu")]
     pub fn from_wgpu(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
-        let device = WgpuDevice::from_wgpu(adapter, device, queue)?;
-        Ok(Self::with(Engine::Wgpu(device), "the application's device".to_owned()))
+        Self::builder().from_wgpu(adapter, device, queue)
     }
 
     /// Runs on the application's own OpenCL context and queue, which must be in order. Both are
@@ -215,8 +175,7 @@ impl Context {
         device: &opencl3::device::Device,
         queue: &opencl3::command_queue::CommandQueue,
     ) -> Result<Self> {
-        let device = OpenClDevice::from_opencl(context, device, queue)?;
-        Ok(Self::with(Engine::OpenCl(device), "the application's device".to_owned()))
+        Self::builder().from_opencl(context, device, queue)
     }
 
     /// The features and limits that an application should ask `adapter` for, so that everything
@@ -258,6 +217,42 @@ impl Context {
     }
 }
 
+impl ContextBuilder {
+    /// [`Context::from_wgpu`] with what was said of how a device is opened; which one is the
+    /// application's business.
+    ///
+    /// # Errors
+    /// Those of [`Context::from_wgpu`].
+    #[cfg(feature = "wgpu")]
+    pub fn from_wgpu(
+        self,
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Result<Context> {
+        let options = self.options.overridden_by_environment();
+        let device = WgpuDevice::from_wgpu_with(adapter, device, queue, &options)?;
+        Ok(Context::with(Engine::Wgpu(device), "the application's device".to_owned()))
+    }
+
+    /// [`Context::from_opencl`] with what was said of how a device is opened; which one is the
+    /// application's business.
+    ///
+    /// # Errors
+    /// Those of [`Context::from_opencl`].
+    #[cfg(feature = "opencl")]
+    pub fn from_opencl(
+        self,
+        context: &opencl3::context::Context,
+        device: &opencl3::device::Device,
+        queue: &opencl3::command_queue::CommandQueue,
+    ) -> Result<Context> {
+        let options = self.options.overridden_by_environment();
+        let device = OpenClDevice::from_opencl_with(context, device, queue, &options)?;
+        Ok(Context::with(Engine::OpenCl(device), "the application's device".to_owned()))
+    }
+}
+
 /// A backend's devices, or why there are none.
 #[derive(Debug)]
 pub struct DeviceListing {
@@ -296,5 +291,75 @@ mod tests {
         let auto = Context::new(Backend::Auto).expect("something");
         assert_ne!(auto.info().backend, Backend::Auto);
         assert!(!auto.info().reason.is_empty());
+    }
+
+    #[test]
+    fn every_listed_device_is_found_by_place_name_and_address() {
+        let mut before = 0;
+        for listing in devices() {
+            let Ok(listed) = listing.devices else { continue };
+            for (index, info) in listed.iter().enumerate() {
+                let of = |builder: ContextBuilder| {
+                    let context = builder.open().expect("a listed device");
+                    assert!(!context.info().reason.is_empty());
+                    (context.info().backend, context.info().device.clone().expect("a device"))
+                };
+                let on = || Context::builder().backend(listing.backend);
+                assert_eq!(of(on().index(index)).1.name, info.name);
+                let auto = of(Context::builder().index(before + index));
+                assert_eq!((auto.0, &auto.1.name), (listing.backend, &info.name));
+                assert_eq!(of(on().name(info.name.to_uppercase())).1.name, info.name);
+                if let Some(address) = info.pci {
+                    assert_eq!(of(on().pci(address)).1.pci, Some(address));
+                    assert_eq!(of(Context::builder().pci(address)).1.pci, Some(address));
+                }
+            }
+            before += listed.len();
+            let missing = [
+                (Context::builder().backend(listing.backend).index(listed.len()), "number"),
+                (Context::builder().backend(listing.backend).name("no such GPU"), "\"no such GPU\""),
+                (Context::builder().name("no such GPU"), "\"no such GPU\""),
+                (Context::builder().index(1000), "number 1000"),
+                (Context::builder().pci("ffff:ff:1f.7".parse().expect("an address")), "ffff:ff:1f.7"),
+            ];
+            for (builder, wanted) in missing {
+                let error = builder.open().expect_err("no such device").to_string();
+                assert!(error.contains(wanted), "{error}");
+                assert!(listed.iter().all(|info| error.contains(&info.name)), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_cpu_has_no_devices_to_choose_from() {
+        let error = Context::builder().backend(Backend::Cpu).index(0).open().expect_err("no devices");
+        assert!(error.to_string().contains("device number 0"), "{error}");
+    }
+
+    #[test]
+    fn a_context_runs_as_it_was_built() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let kept = || std::fs::read_dir(directory.path().join("kernels")).map_or(0, Iterator::count);
+        let ones = |c| crate::HostTensor::new(crate::Shape::nhwc(1, 1, 1, c), vec![1.0; c]).expect("ones");
+        let run = |builder: ContextBuilder| {
+            let context = builder.open().expect("as listed");
+            let sum = context.pointwise(&ones(5), &ones(5), None, &crate::Pointwise::default());
+            assert_eq!(sum.expect("a sum").to_f32()[0], 5.0, "{}", context.info());
+        };
+        for listing in devices() {
+            if !listing.devices.is_ok_and(|devices| !devices.is_empty()) {
+                continue;
+            }
+            let builder = || Context::builder().backend(listing.backend);
+            let before = kept();
+            run(builder().kernel_cache(directory.path()).without_kernel_cache().checked_kernels(true));
+            assert_eq!(kept(), before, "{}", listing.backend);
+            run(builder().kernel_cache(directory.path()).zeroed_memory(true).pinned_copies(true));
+            run(builder().kernel_cache(directory.path()).pinned_copies(false).command_buffers(false));
+            println!("{} keeps {} kernels", listing.backend, kept() - before);
+            // The variable says where, whatever the code says.
+            let elsewhere = std::env::var_os("DIPTYCH_CACHE_DIR").is_some();
+            assert!(elsewhere || listing.backend != Backend::OpenCl || kept() > before);
+        }
     }
 }

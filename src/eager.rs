@@ -7,7 +7,8 @@ use crate::host::HostTensor;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::pointwise::Pointwise;
-use crate::session::{Session, SessionOptions};
+use crate::options::SessionOptions;
+use crate::session::Session;
 
 impl Context {
     /// A 2D convolution; `weights` is `oc kh kw c/groups`.

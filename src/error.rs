@@ -48,10 +48,12 @@ pub enum Error {
         wanted: String,
     },
     /// No device of the wanted kind; lists what was tried.
-    #[error("no {backend} device: {}", tried.join("; "))]
+    #[error("no {backend} device: wanted {wanted}; found {}", tried.join("; "))]
     NoDevice {
         /// The backend that was asked for.
         backend: String,
+        /// Which device was wanted.
+        wanted: String,
         /// What was tried, and what came of it.
         tried: Vec<String>,
     },

@@ -1,5 +1,6 @@
 //! Tensors in host memory.
 
+use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -20,7 +21,7 @@ enum Data {
 /// Cloning is cheap: the elements are shared and immutable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostTensor {
-    shape: Shape,
+    dims: Dims,
     layout: Layout,
     data: Data,
 }
@@ -30,7 +31,7 @@ impl HostTensor {
     ///
     /// # Errors
     /// If `data` does not hold exactly `shape.elements()` values.
-    pub fn new(shape: Shape, data: impl Into<Arc<[f32]>>) -> Result<Self> {
+    pub fn new(shape: impl Into<Dims>, data: impl Into<Arc<[f32]>>) -> Result<Self> {
         Self::with_layout(shape, Layout::Nhwc, data)
     }
 
@@ -38,20 +39,20 @@ impl HostTensor {
     ///
     /// # Errors
     /// If `layout` is a device layout, or `data` has the wrong length.
-    pub fn with_layout(shape: Shape, layout: Layout, data: impl Into<Arc<[f32]>>) -> Result<Self> {
-        let data = data.into();
-        check(shape, layout, data.len())?;
-        Ok(HostTensor { shape, layout, data: Data::F32(data) })
+    pub fn with_layout(shape: impl Into<Dims>, layout: Layout, data: impl Into<Arc<[f32]>>) -> Result<Self> {
+        let (dims, data) = (shape.into(), data.into());
+        check(dims, layout, data.len())?;
+        Ok(HostTensor { dims, layout, data: Data::F32(data) })
     }
 
     /// A tensor of half floats in the given host layout.
     ///
     /// # Errors
     /// If `layout` is a device layout, or `data` has the wrong length.
-    pub fn from_f16(shape: Shape, layout: Layout, data: impl Into<Arc<[f16]>>) -> Result<Self> {
-        let data = data.into();
-        check(shape, layout, data.len())?;
-        Ok(HostTensor { shape, layout, data: Data::F16(data) })
+    pub fn from_f16(shape: impl Into<Dims>, layout: Layout, data: impl Into<Arc<[f16]>>) -> Result<Self> {
+        let (dims, data) = (shape.into(), data.into());
+        check(dims, layout, data.len())?;
+        Ok(HostTensor { dims, layout, data: Data::F16(data) })
     }
 
     /// A batch of row-major matrices.
@@ -74,7 +75,28 @@ impl HostTensor {
 
     /// The shape.
     pub fn shape(&self) -> Shape {
-        self.shape
+        self.dims.shape()
+    }
+
+    /// Its dimensions.
+    pub fn dims(&self) -> Dims {
+        self.dims
+    }
+
+    /// The same elements in other dimensions, not copied.
+    ///
+    /// # Errors
+    /// If there are more or fewer elements, or the layout is not NHWC.
+    pub fn reshaped(self, dims: impl Into<Dims>) -> Result<Self> {
+        let dims = dims.into();
+        if dims.elements() != self.dims.elements() || self.layout != Layout::Nhwc {
+            return Err(Error::shape(
+                "host tensor",
+                format!("{} in {}", self.dims, self.layout),
+                format!("the elements of {dims} in nhwc"),
+            ));
+        }
+        Ok(HostTensor { dims, ..self })
     }
 
     /// The order of the elements.
@@ -104,12 +126,13 @@ impl HostTensor {
             return self.to_f32();
         }
         let source = self.to_f32();
-        let Shape { n, h, w, c } = self.shape;
+        let shape = self.shape();
+        let Shape { n, h, w, c } = shape;
         let mut out = Vec::with_capacity(source.len());
         for b in 0..n {
             for y in 0..h {
                 for x in 0..w {
-                    out.extend((0..c).map(|k| source[self.layout.index(&self.shape, b, y, x, k)]));
+                    out.extend((0..c).map(|k| source[self.layout.index(&shape, b, y, x, k)]));
                 }
             }
         }
@@ -125,16 +148,19 @@ impl HostTensor {
     }
 }
 
-fn check(shape: Shape, layout: Layout, len: usize) -> Result<()> {
-    shape.check("host tensor")?;
+fn check(dims: Dims, layout: Layout, len: usize) -> Result<()> {
+    dims.checked("host tensor")?;
     if !matches!(layout, Layout::Nhwc | Layout::Nchw) {
         return Err(Error::shape("host tensor", format!("layout {layout}"), "nhwc or nchw"));
     }
-    if len != shape.elements() {
+    if layout == Layout::Nchw && dims.rank() != 4 {
+        return Err(Error::shape("host tensor", format!("rank {} in nchw", dims.rank()), "rank 4"));
+    }
+    if len != dims.elements() {
         return Err(Error::shape(
             "host tensor",
             format!("{len} values"),
-            format!("{} for shape {shape}", shape.elements()),
+            format!("{} for shape {dims}", dims.elements()),
         ));
     }
     Ok(())

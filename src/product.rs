@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Engine};
 use crate::cpu::CpuKernel;
-use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource};
+use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, compile_planned};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
@@ -156,7 +156,7 @@ impl MatrixProduct {
                 }
             });
         }
-        let pipeline = device.compile(&launch.spec.render(limits.dialect)?)?;
+        let pipeline = compile_planned(device, &launch.spec.render(limits.dialect)?)?;
         let (params, groups) = (launch.params.clone(), launch.groups());
         let recording = device.record(&[Dispatch { pipeline, resources, params, groups }])?;
         let (engine, memory) = (context.engine.clone(), options.memory);
@@ -216,7 +216,7 @@ impl MatrixProduct {
     }
 
     /// Waits for the runs so far and lets `look` read an operand, in place if it is in f32 and in
-    /// host-visible memory.
+    /// host-visible memory. What was never written is zero.
     ///
     /// # Errors
     /// If the product has no such operand, or the driver fails.
@@ -333,7 +333,7 @@ fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recordin
     let convert = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
     let launch = convert.plan(&untuned(&convert, WorkGroup::Table, limits)?, limits)?;
     let dispatch = Dispatch {
-        pipeline: device.compile(&launch.spec.render(limits.dialect)?)?,
+        pipeline: compile_planned(device, &launch.spec.render(limits.dialect)?)?,
         resources: vec![rows.into(), (&image).into()],
         params: launch.params.clone(),
         groups: launch.groups(),

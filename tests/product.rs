@@ -189,3 +189,86 @@ fn a_product_refuses_what_does_not_fit() {
     let packed = Gemm { lda: Some(8), ..Default::default() };
     assert!(text(context.gemm(&matrix(2, 3), &matrix(3, 2), None, &packed)).contains("lda"));
 }
+
+#[test]
+fn an_operand_that_was_never_written_is_zero() {
+    for context in contexts() {
+        for memory in [Memory::Device, Memory::HostVisible] {
+            for round in 0..3 {
+                let op = GemmOp::new(64, 64, 64, 1, &Gemm::default(), false, false, Precision::F32);
+                let options = ProductOptions { memory, ..Default::default() };
+                let product = match MatrixProduct::new(&context, op.expect("extents"), None, None, options) {
+                    Ok(product) => product,
+                    Err(error @ diptych::Error::Unsupported { .. }) if memory == Memory::HostVisible => {
+                        println!("{}: {error}", context.info());
+                        break;
+                    }
+                    Err(error) => panic!("{}: {error}", context.info()),
+                };
+                for operand in [Operand::A, Operand::B, Operand::C] {
+                    let zeros = product.read(operand, |data| data.iter().all(|value| value.to_bits() == 0));
+                    assert!(zeros.expect("a read"), "{} {memory:?} round {round}", context.info());
+                    product.write(operand, |data| data.fill(f32::NAN)).expect("for the next round to find");
+                }
+            }
+        }
+    }
+}
+
+/// The product of `k` terms in ones and twos: two kernels at least for different `k`.
+fn product_of(context: &Context, k: usize) -> f32 {
+    let op = GemmOp::new(5, 6, k, 1, &Gemm::default(), false, false, Precision::F32).expect("extents");
+    let product = MatrixProduct::new(context, op, None, None, ProductOptions::default()).expect("a product");
+    product.write(Operand::A, |a| a.fill(1.0)).expect("A");
+    product.write(Operand::B, |b| b.fill(2.0)).expect("B");
+    product.run().expect("a run");
+    product.read(Operand::C, |c| c[0]).expect("C")
+}
+
+#[test]
+fn kept_kernels_that_changed_places_are_compiled_anew_and_replaced() {
+    for backend in [Backend::OpenCl, Backend::Wgpu] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path().join("kernels");
+        let run = || {
+            let Ok(context) = Context::new(backend) else { return false };
+            context.keep_kernels(Some(directory.path()));
+            // Rows of whole vec4s or not, and an image of conversions: kernels of different arguments.
+            for k in [3, 8] {
+                assert_eq!(product_of(&context, k), 2.0 * k as f32, "{}", context.info());
+            }
+            let x = HostTensor::new(Shape::nhwc(1, 3, 3, 5), vec![1.0; 45]).expect("x");
+            let w = HostTensor::new(Shape::nhwc(2, 1, 1, 5), vec![1.0; 10]).expect("w");
+            let y = context.pointwise(&x, &w, None, &Pointwise::default()).expect("pointwise");
+            assert!(y.to_f32().iter().all(|&y| y == 5.0), "{}", context.info());
+            true
+        };
+        if !run() {
+            println!("skipped {backend}");
+            continue;
+        }
+        let mut files: Vec<_> = std::fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        if files.len() < 2 {
+            println!("skipped: {backend} keeps {} kernels", files.len());
+            continue;
+        }
+        files.sort();
+        let contents: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).expect("a file")).collect();
+        for (place, file) in files.iter().enumerate() {
+            std::fs::write(file, &contents[(place + 1) % contents.len()]).expect("changed places");
+        }
+        assert!(run());
+        for (place, file) in files.iter().enumerate() {
+            let healed = std::fs::read(file).expect("a file");
+            assert!(healed != contents[(place + 1) % contents.len()], "{backend}: {}", file.display());
+        }
+        let read = || files.iter().map(|file| std::fs::read(file).expect("a file"));
+        let before: Vec<_> = read().collect();
+        assert!(run());
+        assert!(before.into_iter().eq(read()), "{backend}: a file that is right stays");
+    }
+}

@@ -41,7 +41,7 @@ fn conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
                 //% for p in range(tile[0])
                 var v${p}: ${acc4} = ${zero4};
                 if (inside${p}) {
-                    v${p} = ${load4("src", "src_first + x" ~ p ~ " - params.before_w")};
+                    v${p} = ${load4("src", "src_first + x" ~ p ~ " - params.before_w", column="x" ~ p ~ " - params.before_w + params.src_w * min(first + i, params.src_c4 - 1u)", row="y - params.before_h + params.src_h * n")};
                 }
                 //% endfor
                 //% for s in range(tile[2])
@@ -61,10 +61,10 @@ fn conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
         let dst${s}: u32 = column + params.dst_w * (row + params.dst_h * (slice + ${s}u + params.dst_c4 * n));
         //% for p in range(tile[0])
         if (column + ${p}u < params.dst_w) {
-            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + " ~ s ~ "u", "dst" ~ s ~ " + " ~ p ~ "u")
+            //% for line in epilogue("sum" ~ s ~ "_" ~ p, "slice + " ~ s ~ "u", "dst" ~ s ~ " + " ~ p ~ "u", column="column + " ~ p ~ "u + params.dst_w * (slice + " ~ s ~ "u)", row="row + params.dst_h * n")
             ${line}
             //% endfor
-            ${store4("dst", "dst" ~ s ~ " + " ~ p ~ "u", "sum" ~ s ~ "_" ~ p)}
+            ${store4("dst", "dst" ~ s ~ " + " ~ p ~ "u", "sum" ~ s ~ "_" ~ p, column="column + " ~ p ~ "u + params.dst_w * (slice + " ~ s ~ "u)", row="row + params.dst_h * n")}
         }
         //% endfor
     }

@@ -9,6 +9,9 @@ fn depthwise_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
         return;
     }
     let slice: u32 = gid.z % params.dst_c4;
+    //% if images
+    let n: u32 = gid.z / params.dst_c4;
+    //% endif
     let src_first: u32 = params.src_w * params.src_h * gid.z;
     let weights_first: u32 = KERNEL_H * KERNEL_W * slice;
     var sum: ${acc4} = ${zero4};
@@ -19,7 +22,7 @@ fn depthwise_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
             for (var kx: u32 = 0u; kx < KERNEL_W; kx++) {
                 let x: u32 = gid.x * STRIDE_W + kx * DILATION_W;
                 if (x >= params.before_w && x < params.src_w + params.before_w) {
-                    let v: ${acc4} = ${load4("src", "src_row + x - params.before_w")};
+                    let v: ${acc4} = ${load4("src", "src_row + x - params.before_w", column="x - params.before_w + params.src_w * slice", row="y - params.before_h + params.src_h * n")};
                     let w: ${acc4} = ${load4("weights", "weights_first + ky * KERNEL_W + kx")};
                     sum = ${fma4("v", "w", "sum")};
                 }
@@ -27,8 +30,8 @@ fn depthwise_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
         }
     }
     let dst_index: u32 = gid.x + params.dst_w * (gid.y + params.dst_h * gid.z);
-    //% for line in epilogue("sum", "slice", "dst_index")
+    //% for line in epilogue("sum", "slice", "dst_index", column="gid.x + params.dst_w * slice", row="gid.y + params.dst_h * n")
     ${line}
     //% endfor
-    ${store4("dst", "dst_index", "sum")}
+    ${store4("dst", "dst_index", "sum", column="gid.x + params.dst_w * slice", row="gid.y + params.dst_h * n")}
 }

@@ -16,7 +16,7 @@ fn pointwise_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
     let weights_first: u32 = 4u * params.src_c4 * slice;
     var sum: ${acc4} = ${zero4};
     for (var i: u32 = 0u; i < params.src_c4; i++) {
-        let x: ${acc4} = ${load4("src", "src_first + plane * i")};
+        let x: ${acc4} = ${load4("src", "src_first + plane * i", column="gid.x + params.dst_w * i", row="gid.y + params.dst_h * n")};
         let w: u32 = weights_first + 4u * i;
         sum = ${fma4(load4("weights", "w"), splat("x.x"), "sum")};
         sum = ${fma4(load4("weights", "w + 1u"), splat("x.y"), "sum")};
@@ -24,8 +24,8 @@ fn pointwise_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
         sum = ${fma4(load4("weights", "w + 3u"), splat("x.w"), "sum")};
     }
     let dst_index: u32 = pixel + plane * (slice + params.dst_c4 * n);
-    //% for line in epilogue("sum", "slice", "dst_index")
+    //% for line in epilogue("sum", "slice", "dst_index", column="gid.x + params.dst_w * slice", row="gid.y + params.dst_h * n")
     ${line}
     //% endfor
-    ${store4("dst", "dst_index", "sum")}
+    ${store4("dst", "dst_index", "sum", column="gid.x + params.dst_w * slice", row="gid.y + params.dst_h * n")}
 }

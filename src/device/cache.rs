@@ -3,11 +3,12 @@
 //! One file for each kernel, in the folder `kernels` of the directory that also holds the tuner's
 //! record. Its name is the hash of all that decides what a driver makes of a text: the API, the
 //! device, the driver, the options and the text itself. What lies in it is what the driver gave
-//! (an OpenCL program binary, a Vulkan pipeline cache), behind the hash of its bytes.
+//! (an OpenCL program binary, a Vulkan pipeline cache), behind a hash of the key and these bytes.
 //!
 //! | event | what comes of it |
 //! |---|---|
-//! | a file is damaged or cut short | it is not used, and replaced by the next compilation |
+//! | a file is damaged, cut short, or another kernel's | it is not used, and replaced by the next compilation |
+//! | something else has its name: a pipe, a device, a link | the same |
 //! | the driver refuses what it once gave | the text is compiled, and the file replaced |
 //! | several processes write one file | each replaces it whole; the last one stays |
 //! | the folder cannot be read or written | every start compiles; a line in the log |
@@ -16,7 +17,7 @@
 use crate::error::{Error, Result};
 use etcetera::BaseStrategy;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -27,13 +28,19 @@ const VARIABLE: &str = "DIPTYCH_CACHE_DIR";
 const FOLDER: &str = "kernels";
 
 /// How a file begins. Its last letter goes up when the format changes.
-const MAGIC: &[u8; 16] = b"diptych kernel 1";
+const MAGIC: &[u8; 16] = b"diptych kernel 2";
 
 /// Bytes of a hash.
 const HASH: usize = 32;
 
+/// Bytes before what the driver gave.
+const HEAD: u64 = (MAGIC.len() + HASH) as u64;
+
 /// Bytes of all files together.
 const BOUND: u64 = 256 << 20;
+
+/// Bytes of one file. Drivers give from some kilobytes to about a megabyte for a kernel.
+const FILE_BOUND: u64 = 32 << 20;
 
 /// `DIPTYCH_CACHE_DIR` if it is set, else `diptych` in the platform's cache directory.
 pub(crate) fn default_dir() -> Result<PathBuf> {
@@ -71,17 +78,6 @@ impl CacheKey {
 }
 
 impl KernelCache {
-    /// The kernels in the default directory; none where the platform has no such place.
-    pub(crate) fn standard() -> Option<Self> {
-        match default_dir() {
-            Ok(directory) => Some(Self::within(&directory)),
-            Err(error) => {
-                tracing::debug!("compiled kernels are not kept: {error}");
-                None
-            }
-        }
-    }
-
     /// The kernels in `directory`, which need not be there yet.
     pub(crate) fn within(directory: &Path) -> Self {
         KernelCache { folder: directory.join(FOLDER), bound: BOUND }
@@ -94,9 +90,15 @@ impl KernelCache {
     /// What was kept under `key`, if it is there and whole.
     pub(crate) fn get(&self, key: CacheKey) -> Option<Vec<u8>> {
         let path = self.path(key);
-        let contents = std::fs::read(&path).ok()?;
-        let Some(bytes) = unsealed(&contents) else {
-            tracing::warn!("{} is damaged: the kernel is compiled anew", path.display());
+        let contents = match read(&path) {
+            Ok(contents) => contents?,
+            Err(error) => {
+                tracing::warn!("{}: {error}: the kernel is compiled anew", path.display());
+                return None;
+            }
+        };
+        let Some(bytes) = unsealed(key, &contents) else {
+            tracing::warn!("{} is not whole, or another kernel's: it is compiled anew", path.display());
             return None;
         };
         // Its age tells what to remove first; a read-only folder keeps the old one.
@@ -113,10 +115,13 @@ impl KernelCache {
     }
 
     fn write(&self, key: CacheKey, bytes: &[u8]) -> std::io::Result<()> {
+        if bytes.len() as u64 > FILE_BOUND - HEAD {
+            return Err(std::io::Error::other(format!("{} bytes are too many to keep", bytes.len())));
+        }
         std::fs::create_dir_all(&self.folder)?;
         let mut file = tempfile::Builder::new().prefix(".kernel-").tempfile_in(&self.folder)?;
         file.write_all(MAGIC)?;
-        file.write_all(blake3::hash(bytes).as_bytes())?;
+        file.write_all(seal(key, bytes).as_bytes())?;
         file.write_all(bytes)?;
         file.persist(self.path(key)).map(|_| ()).map_err(|error| error.error)
     }
@@ -150,10 +155,37 @@ impl KernelCache {
     }
 }
 
+/// The contents of the file at `path`; none if there is none.
+///
+/// # Errors
+/// If it is not a regular file of at most [`FILE_BOUND`] bytes: to open a pipe would wait for its writer,
+/// and a device has no end.
+fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let about = match path.symlink_metadata() {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !about.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    if about.len() > FILE_BOUND {
+        return Err(std::io::Error::other(format!("{} bytes, at most {FILE_BOUND} are read", about.len())));
+    }
+    let mut contents = Vec::new();
+    File::open(path)?.take(FILE_BOUND).read_to_end(&mut contents)?;
+    Ok(Some(contents))
+}
+
+/// The hash that says that `bytes` are whole and those of `key`.
+fn seal(key: CacheKey, bytes: &[u8]) -> blake3::Hash {
+    blake3::keyed_hash(key.0.as_bytes(), bytes)
+}
+
 /// The bytes of a file whose beginning and hash are right.
-fn unsealed(contents: &[u8]) -> Option<&[u8]> {
+fn unsealed(key: CacheKey, contents: &[u8]) -> Option<&[u8]> {
     let (hash, bytes) = contents.strip_prefix(MAGIC)?.split_at_checked(HASH)?;
-    (blake3::hash(bytes).as_bytes() == hash).then_some(bytes)
+    (seal(key, bytes).as_bytes() == hash).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -200,6 +232,53 @@ mod tests {
         }
         cache.put(key, b"a binary of some length");
         assert_eq!(std::fs::read(cache.path(key)).expect("the file"), whole);
+    }
+
+    #[test]
+    fn the_file_of_another_kernel_is_ignored_and_replaced() {
+        let (_directory, cache) = cache(BOUND);
+        let keys = ["one", "two"].map(|text| CacheKey::of(&["gpu", text]));
+        cache.put(keys[0], b"one's binary");
+        cache.put(keys[1], b"two's binary");
+        let (one, two) = (cache.path(keys[0]), cache.path(keys[1]));
+        let between = one.with_extension("between");
+        for (from, to) in [(&one, &between), (&two, &one), (&between, &two)] {
+            std::fs::rename(from, to).expect("swapped");
+        }
+        assert_eq!(keys.map(|key| cache.get(key)), [None, None]);
+        cache.put(keys[0], b"one's binary");
+        assert_eq!(cache.get(keys[0]).as_deref(), Some(&b"one's binary"[..]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_of_bounded_size_are_read() {
+        let (directory, cache) = cache(BOUND);
+        let key = CacheKey::of(&["text"]);
+        cache.put(key, b"binary");
+        let path = cache.path(key);
+        let whole = directory.path().join("whole");
+        std::fs::rename(&path, &whole).expect("moved");
+        let pipe = |path: &Path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo");
+            assert!(made.success());
+        };
+        let hole = |path: &Path| File::create(path).and_then(|file| file.set_len(1 << 40)).expect("a hole");
+        let link = |to: &Path, path: &Path| std::os::unix::fs::symlink(to, path).expect("a link");
+        let plants: [&dyn Fn(&Path); 5] =
+            [&pipe, &hole, &|path| link(Path::new("/dev/zero"), path), &|path| link(&whole, path), &|path| {
+                link(Path::new("/nonexistent"), path)
+            }];
+        for (index, plant) in plants.into_iter().enumerate() {
+            std::fs::remove_file(&path)
+                .or_else(|error| if index == 0 { Ok(()) } else { Err(error) })
+                .expect("free");
+            plant(&path);
+            assert_eq!(cache.get(key), None, "plant {index}");
+            cache.put(key, b"binary");
+            assert_eq!(cache.get(key).as_deref(), Some(&b"binary"[..]), "plant {index} is replaced");
+        }
+        assert!(whole.is_file(), "what a link leads to is left alone");
     }
 
     #[test]

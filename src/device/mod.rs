@@ -1,9 +1,14 @@
 //! Talks to drivers. Knows kernel sources and buffers; knows no op.
 
 pub(crate) mod cache;
+pub(crate) mod choice;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod copy;
 pub mod family;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod signal;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod waiter;
 
 #[cfg(feature = "opencl")]
 pub mod opencl;
@@ -11,7 +16,12 @@ pub mod opencl;
 pub mod wgpu;
 
 mod handle;
+pub(crate) mod options;
+mod planned;
 
+pub(crate) use planned::compile_planned;
+
+pub use choice::PciAddress;
 pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};
 
 use crate::dtype::DType;
@@ -19,7 +29,13 @@ use crate::emit::KernelSource;
 use crate::error::Result;
 use crate::limits::Limits;
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Locks a mutex whose data is whole between any two calls: a panic elsewhere is no reason to refuse.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Who a device is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +46,8 @@ pub struct DeviceInfo {
     pub name: String,
     /// The driver's name and version.
     pub driver: String,
+    /// Where it sits on the PCI bus, if it does and the driver tells.
+    pub pci: Option<PciAddress>,
     /// What it allows, and its family.
     pub limits: Limits,
     /// Whether it is a driver that runs kernels on the CPU.
@@ -82,8 +100,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Who it is and what it allows.
     fn info(&self) -> &DeviceInfo;
 
-    /// Allocates `bytes` bytes (rounded up to 16) of uninitialised or zeroed memory that kernels
-    /// can read and write.
+    /// Allocates `bytes` bytes (rounded up to 16) of zeros that kernels can read and write.
     ///
     /// # Errors
     /// If `bytes` is 0 or above the device's limit, if the driver is out of memory, or if
@@ -117,10 +134,30 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Compiles a kernel, or finds it among those compiled before (by its text).
     ///
+    /// The text may be anybody's: an index beyond a buffer, or beyond an array of the kernel's own,
+    /// stays within it, work-group memory begins as zeros, and loops end. These checks are made in the
+    /// kernel and cost time.
+    ///
     /// # Errors
     /// [`crate::Error::Compile`] with the driver's log and the numbered source; also if the
     /// compiled kernel's arguments are not those of its interface.
+    /// [`crate::Error::Unsupported`] for text that cannot be checked: OpenCL C.
     fn compile(&self, source: &KernelSource) -> Result<Pipeline>;
+
+    /// [`Device::compile`] without the checks.
+    ///
+    /// # Safety
+    /// `source` declares what its interface and work-group say. In each dispatch that is ever recorded
+    /// of the pipeline, the kernel stays within the resources it is given and within its own arrays,
+    /// reads no memory before it is written, ends, and no two invocations access one place without a
+    /// barrier if one of them writes. A kernel that does not may do anything to the process.
+    ///
+    /// # Errors
+    /// Those of [`Device::compile`], but that it takes OpenCL C.
+    unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
+        // A device that stands before another one is safe unless it says otherwise.
+        self.compile(source)
+    }
 
     /// Binds the arguments of a sequence of dispatches, each of which sees the effects of those
     /// before it.

@@ -25,6 +25,19 @@ const PARAMS: &str = "params";
 /// # Errors
 /// [`Error::Compile`] whose log lists everything that was found, not only the first.
 pub fn check(source: &KernelSource) -> Result<()> {
+    check_with(source, lint)
+}
+
+/// As [`check`], but a dynamic index into an invocation's own array is nobody's business: the text may be
+/// an application's.
+pub(crate) fn check_interface(source: &KernelSource) -> Result<()> {
+    check_with(source, |_, _, _, _| ())
+}
+
+fn check_with(
+    source: &KernelSource,
+    lint: impl FnOnce(&Module, &ModuleInfo, &str, &mut Vec<String>),
+) -> Result<()> {
     let refuse = |log: String| Error::Compile {
         kernel: source.label.clone(),
         api: "naga",
@@ -34,11 +47,7 @@ pub fn check(source: &KernelSource) -> Result<()> {
     if source.dialect != Dialect::Wgsl {
         return Err(refuse(format!("the source is {}, wanted {}", source.dialect, Dialect::Wgsl)));
     }
-    let module = naga::front::wgsl::parse_str(&source.text)
-        .map_err(|error| refuse(error.emit_to_string_with_path(&source.text, &source.label)))?;
-    let info = Validator::new(ValidationFlags::all(), capabilities())
-        .validate(&module)
-        .map_err(|error| refuse(error.emit_to_string_with_path(&source.text, &source.label)))?;
+    let (module, info) = parse(&source.label, &source.text)?;
 
     let mut findings = Vec::new();
     check_entry(&module, source, &mut findings);
@@ -47,6 +56,25 @@ pub fn check(source: &KernelSource) -> Result<()> {
     check_strangers(&module, &source.interface, &mut findings);
     lint(&module, &info, &source.text, &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(refuse(findings.join("\n"))) }
+}
+
+/// What naga makes of a text that it accepts.
+///
+/// # Errors
+/// [`Error::Compile`] with its findings.
+pub(crate) fn parse(label: &str, text: &str) -> Result<(Module, ModuleInfo)> {
+    let refuse = |log: String| Error::Compile {
+        kernel: label.to_owned(),
+        api: "naga",
+        log,
+        source_text: numbered(text),
+    };
+    let module = naga::front::wgsl::parse_str(text)
+        .map_err(|error| refuse(error.emit_to_string_with_path(text, label)))?;
+    let info = Validator::new(ValidationFlags::all(), capabilities())
+        .validate(&module)
+        .map_err(|error| refuse(error.emit_to_string_with_path(text, label)))?;
+    Ok((module, info))
 }
 
 /// What a kernel may use: a device without the feature is refused when the kernel is planned.
@@ -95,7 +123,7 @@ fn check_buffers(module: &Module, interface: &Interface, findings: &mut Vec<Stri
             findings.push(format!("binding {index}: found nothing, wanted {wanted}"));
             continue;
         };
-        if name_of(global) != wanted {
+        if binding.operand.is_named() && name_of(global) != wanted {
             findings.push(format!("binding {index}: found {}, wanted {wanted}", name_of(global)));
         }
         let access = match binding.access {
@@ -159,7 +187,8 @@ fn check_params(module: &Module, interface: &Interface, findings: &mut Vec<Strin
         findings.push(format!("binding {index}: found nothing, wanted the uniform block {PARAMS}"));
         return;
     };
-    if name_of(global) != PARAMS {
+    let named = interface.params.iter().any(|param| !param.name.is_empty());
+    if named && name_of(global) != PARAMS {
         findings.push(format!("binding {index}: found {}, wanted {PARAMS}", name_of(global)));
     }
     if global.space != AddressSpace::Uniform {
@@ -178,7 +207,7 @@ fn check_params(module: &Module, interface: &Interface, findings: &mut Vec<Strin
     let found: Vec<String> = members
         .iter()
         .map(|member| {
-            let name = member.name.as_deref().unwrap_or("(unnamed)");
+            let name = if named { member.name.as_deref().unwrap_or("(unnamed)") } else { "" };
             format!("{name}: {} at {}", describe(module, member.ty), member.offset)
         })
         .collect();

@@ -9,87 +9,83 @@ use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A template: op, variant, language, text.
-type Template = (&'static str, &'static str, Dialect, &'static str);
+/// A template: op, variant, text.
+type Template = (&'static str, &'static str, &'static str);
 
-macro_rules! pair {
+macro_rules! wgsl {
     ($op:literal, $variant:literal) => {
-        [solo!(wgsl, $op, $variant), solo!(cl, $op, $variant)]
+        ($op, $variant, include_str!(concat!("../../shaders/", $op, "/", $variant, ".wgsl")))
     };
 }
 
-macro_rules! solo {
-    (wgsl, $op:literal, $variant:literal) => {
-        ($op, $variant, Dialect::Wgsl, include_str!(concat!("../../shaders/", $op, "/", $variant, ".wgsl")))
-    };
-    (cl, $op:literal, $variant:literal) => {
-        ($op, $variant, Dialect::OpenClC, include_str!(concat!("../../cl/", $op, "/", $variant, ".cl")))
+macro_rules! cl {
+    ($op:literal, $variant:literal) => {
+        ($op, $variant, include_str!(concat!("../../cl/", $op, "/", $variant, ".cl")))
     };
 }
 
-/// Pairs that say the same in both languages.
-const PAIRS: &[[Template; 2]] = &[
-    pair!("conv2d", "direct"),
-    pair!("conv2d", "grouped"),
-    pair!("conv2d", "shallow"),
-    pair!("conv2d", "split"),
-    pair!("conv2d", "tiled"),
-    pair!("conv2d", "winograd2"),
-    pair!("conv2d", "winograd4"),
-    pair!("convert", "pack"),
-    pair!("convert", "unpack"),
-    pair!("convert", "unpack_parts"),
-    pair!("depthwise", "direct"),
-    pair!("depthwise", "local"),
-    pair!("depthwise", "micro"),
-    pair!("depthwise", "multiplier"),
-    pair!("depthwise", "rows"),
-    pair!("gemm", "micro"),
-    pair!("gemm", "thin"),
-    pair!("gemm", "tiled"),
-    pair!("gemm", "vec4"),
-    pair!("pointwise", "direct"),
-    pair!("pointwise", "micro"),
-    pair!("pointwise", "split"),
-    pair!("pointwise", "tiled"),
-    pair!("separable", "staged"),
+/// Kernels in WGSL. OpenCL C is printed from them.
+const WGSL: &[Template] = &[
+    wgsl!("conv2d", "direct"),
+    wgsl!("conv2d", "grouped"),
+    wgsl!("conv2d", "shallow"),
+    wgsl!("conv2d", "split"),
+    wgsl!("conv2d", "tiled"),
+    wgsl!("conv2d", "winograd2"),
+    wgsl!("conv2d", "winograd4"),
+    wgsl!("convert", "c4_to_image2d"),
+    wgsl!("convert", "image2d_to_c4"),
+    wgsl!("convert", "pack"),
+    wgsl!("convert", "pack_image2d"),
+    wgsl!("convert", "unpack"),
+    wgsl!("convert", "unpack_image2d"),
+    wgsl!("convert", "unpack_parts"),
+    wgsl!("depthwise", "direct"),
+    wgsl!("depthwise", "local"),
+    wgsl!("depthwise", "micro"),
+    wgsl!("depthwise", "multiplier"),
+    wgsl!("depthwise", "rows"),
+    wgsl!("gemm", "image2d"),
+    wgsl!("gemm", "matrix"),
+    wgsl!("gemm", "micro"),
+    wgsl!("gemm", "subgroup"),
+    wgsl!("gemm", "thin"),
+    wgsl!("gemm", "tiled"),
+    wgsl!("gemm", "vec4"),
+    wgsl!("pointwise", "direct"),
+    wgsl!("pointwise", "micro"),
+    wgsl!("pointwise", "split"),
+    wgsl!("pointwise", "tiled"),
+    wgsl!("separable", "staged"),
 ];
 
-/// Kernels that only one language can say.
-const SOLOS: &[Template] = &[
-    solo!(cl, "convert", "c4_to_image2d"),
-    solo!(cl, "convert", "image2d_to_c4"),
-    solo!(cl, "convert", "pack_image2d"),
-    solo!(cl, "convert", "unpack_image2d"),
-    solo!(cl, "gemm", "image2d"),
-    solo!(cl, "gemm", "matrix_ptx"),
-    solo!(cl, "gemm", "matrix_split_ptx"),
-    solo!(cl, "gemm", "wide"),
-    solo!(cl, "gemm", "wgmma"),
-    solo!(cl, "gemm", "wgmma_tf32"),
-    solo!(wgsl, "gemm", "matrix"),
-    solo!(wgsl, "gemm", "subgroup"),
+/// Kernels in OpenCL C: what WGSL has no words for. A kernel that stands in both is not printed.
+const OPENCL_C: &[Template] = &[
+    cl!("gemm", "matrix_ptx"),
+    cl!("gemm", "matrix_split_ptx"),
+    cl!("gemm", "wide"),
+    cl!("gemm", "wgmma"),
+    cl!("gemm", "wgmma_tf32"),
 ];
 
-/// Pieces that kernels include under the name `shared/<piece>`.
-const SHARED: &[[Template; 2]] = &[
-    pair!("shared", "add_splits"),
-    pair!("shared", "multiply"),
-    pair!("shared", "products"),
-    pair!("shared", "store_pixels"),
-    pair!("shared", "tile_loop"),
-    pair!("shared", "tile_place"),
-    pair!("shared", "winograd"),
-    pair!("shared", "winograd_output"),
+/// Pieces that kernels in WGSL include under the name `shared/<piece>`.
+const SHARED: &[Template] = &[
+    wgsl!("shared", "add_splits"),
+    wgsl!("shared", "multiply"),
+    wgsl!("shared", "products"),
+    wgsl!("shared", "store_pixels"),
+    wgsl!("shared", "tile_loop"),
+    wgsl!("shared", "tile_place"),
+    wgsl!("shared", "winograd"),
+    wgsl!("shared", "winograd_output"),
 ];
 
 fn find(op: &str, variant: &str, dialect: Dialect) -> Option<&'static str> {
-    PAIRS
-        .iter()
-        .flatten()
-        .chain(SOLOS)
-        .find(|(o, v, d, _)| (*o, *v, *d) == (op, variant, dialect))
-        .map(|&(_, _, _, text)| text)
+    let templates = match dialect {
+        Dialect::Wgsl => WGSL,
+        Dialect::OpenClC => OPENCL_C,
+    };
+    templates.iter().find(|(o, v, _)| (*o, *v) == (op, variant)).map(|&(_, _, text)| text)
 }
 
 fn syntax() -> Result<SyntaxConfig, minijinja::Error> {
@@ -168,22 +164,32 @@ fn image_place(extra: &Kwargs) -> Result<(String, String), minijinja::Error> {
     Ok((column.unwrap_or_default(), row.unwrap_or_default()))
 }
 
-/// Renders `spec` in `dialect`.
-pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource> {
+/// The kernel of `spec` as it is written: in `dialect`, or in WGSL, from which OpenCL C is printed.
+pub(crate) fn render_written(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource> {
+    let written = find(spec.op, spec.variant, dialect).map(|text| (dialect, text));
+    let printed = || find(spec.op, spec.variant, Dialect::Wgsl).map(|text| (Dialect::Wgsl, text));
+    match written.or_else(printed) {
+        Some((dialect, template)) => render_template(spec, dialect, template),
+        None => {
+            let (folder, ending) = dialect.folder_and_ending();
+            let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
+            let kernel = format!("kernel {} in {dialect}", spec.label());
+            Err(Error::unsupported(kernel, format!("there is no {name}")))
+        }
+    }
+}
+
+fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<KernelSource> {
     let (folder, ending) = dialect.folder_and_ending();
     let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
     let fail = |message: String| Error::Template { template: name.clone(), message };
-    let text = find(spec.op, spec.variant, dialect).ok_or_else(|| {
-        Error::unsupported(format!("kernel {} in {dialect}", spec.label()), format!("there is no {name}"))
-    })?;
-
     let words = Arc::new(Words::new(spec, dialect));
     let mut env = Environment::new();
     env.set_syntax(syntax().map_err(|error| fail(error.to_string()))?);
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     teach(&mut env, &words);
-    for (folder, piece, _, text) in SHARED.iter().flatten().filter(|(_, _, of, _)| *of == dialect) {
+    for (folder, piece, text) in SHARED {
         env.add_template_owned(format!("{folder}/{piece}"), *text)
             .map_err(|error| fail(format!("{error:#}")))?;
     }
@@ -226,10 +232,4 @@ pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource
         interface: spec.interface.clone(),
         work_group: spec.work_group,
     })
-}
-
-/// The pairs' op and variant, for the tests that hold the twins against each other.
-#[cfg(test)]
-pub(crate) fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PAIRS.iter().map(|[(op, variant, ..), _]| (*op, *variant))
 }

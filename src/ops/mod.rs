@@ -7,10 +7,13 @@
 
 pub mod conv2d;
 pub mod convert;
+pub mod custom;
 pub mod depthwise;
 pub mod gemm;
+pub mod operator;
 pub mod pointwise;
 pub mod separable;
+pub mod view;
 
 mod convolution;
 mod definition;
@@ -39,3 +42,8 @@ pub use reference::{Reference, Sum};
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
 pub use registry::{Examples, Fuse, Fused, OpEntry, VariantEntry, all};
+
+/// What `op` writes, in the order of its operands.
+pub fn outputs(op: &dyn Op) -> impl Iterator<Item = OperandInfo> {
+    op.operands().into_iter().filter(|info| info.role.writes())
+}

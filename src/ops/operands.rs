@@ -24,6 +24,13 @@ pub enum Role {
     Update,
 }
 
+impl Role {
+    /// Whether the op writes it.
+    pub const fn writes(self) -> bool {
+        matches!(self, Role::Output | Role::Update)
+    }
+}
+
 /// An operand of an op of concrete shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OperandInfo {

@@ -1,36 +1,34 @@
-//! A session on the CPU: the nodes in order, their feature maps in shared host buffers.
+//! A session on the CPU: the units in order, their values in shared host buffers.
 
-use super::SessionOptions;
-use super::fusing;
 use super::offload::{Running, offload};
-use super::picks::on_cpu;
 use super::profile::{NodeTime, Profile};
-use super::units::{Unit, units};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
-use crate::host::HostTensor;
-use crate::ops::{Operands, Role};
-use crate::plan::{Lifetime, plan};
-use crate::tuner::problem_of;
+use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
+use crate::ops::Role;
+use crate::options::SessionOptions;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where a value lies during a run.
+/// What holds the elements of a value during a run.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum Holder {
     Input(usize),
-    Buffer { buffer: usize, elements: usize },
+    Constant(usize),
+    Buffer(usize),
 }
 
-/// Where an operand lies: a value, or a constant that is read as it is.
-#[derive(Debug)]
-enum Input {
-    Value(Place),
-    Constant(HostTensor),
+/// Where a value lies during a run.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    holder: Holder,
+    first: usize,
+    elements: usize,
 }
 
 #[derive(Debug)]
@@ -41,125 +39,124 @@ struct Step {
     source: String,
     kernel: Box<dyn CpuKernel>,
     flops: u64,
-    inputs: Vec<(Operand, Input)>,
-    output: Operand,
-    buffer: usize,
-    elements: usize,
+    inputs: Vec<(Operand, Place)>,
+    /// Buffers, and how many elements of each.
+    outputs: Vec<(Operand, usize, usize)>,
 }
 
 #[derive(Debug)]
-struct Network {
+struct CpuNetwork {
     steps: Vec<Step>,
     outputs: Vec<Place>,
-    /// The planned buffers, kept from run to run.
-    buffers: Mutex<Vec<Vec<f32>>>,
+    constants: Vec<Arc<[f32]>>,
+    /// Elements of each buffer of a run.
+    lengths: Vec<usize>,
+    /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
+    /// worker that waits for a part of one run may begin the next on the same stack.
+    idle: Mutex<Vec<Buffers>>,
     unshared_bytes: u64,
 }
 
+/// The planned buffers of one run.
+type Buffers = Vec<Vec<f32>>;
+
+/// Sets of buffers that are kept for later runs.
+const MAX_IDLE_SETS: usize = 4;
+
 /// A network made ready to run on the CPU.
 #[derive(Debug)]
-pub(super) struct CpuSession(Arc<Network>);
-
-/// A constant of `unit`.
-fn constant<'a>(unit: &Unit<'a>, operand: Operand) -> Option<&'a HostTensor> {
-    let (node, first) = (unit.node, unit.first());
-    match operand {
-        Operand::Weights | Operand::B => node.weights.as_ref(),
-        Operand::Bias => node.extras.bias.as_ref(),
-        Operand::Slope => node.extras.slope.as_ref(),
-        Operand::Window => first.weights.as_ref(),
-        Operand::WindowBias => first.extras.bias.as_ref(),
-        _ => None,
-    }
-}
-
-/// A value that `unit` reads.
-fn value(unit: &Unit<'_>, operand: Operand) -> Option<Value> {
-    match operand {
-        Operand::Src | Operand::A => Some(unit.first().input),
-        Operand::B => unit.node.right,
-        Operand::Residual => unit.node.extras.residual,
-        _ => None,
-    }
-}
-
-fn step(graph: &Graph, unit: &Unit<'_>, place: &dyn Fn(Value) -> Result<Place>) -> Result<Step> {
-    let op = problem_of(&unit.problem(graph, Precision::F32)?);
-    let (mut constants, mut inputs, mut output) = (Operands::new(), Vec::new(), Operand::Dst);
-    for info in op.operands() {
-        let operand = info.operand;
-        match info.role {
-            Role::Constant => {
-                constants.extend(constant(unit, operand).map(|tensor| (operand, tensor.to_nhwc())));
-            }
-            Role::Input => {
-                let value = value(unit, operand).map(place).transpose()?.map(Input::Value);
-                let constant = || constant(unit, operand).cloned().map(Input::Constant);
-                inputs.extend(value.or_else(constant).map(|input| (operand, input)));
-            }
-            Role::Output | Role::Update => output = operand,
-        }
-    }
-    Ok(Step {
-        name: unit.name().to_owned(),
-        op: op.name(),
-        source: String::new(),
-        kernel: op.cpu(&constants)?,
-        flops: op.flops(),
-        inputs,
-        output,
-        buffer: 0,
-        elements: graph.shape(unit.node.output())?.elements(),
-    })
-}
+pub(super) struct CpuSession(Arc<CpuNetwork>);
 
 /// From the unit that writes a value to the last that reads it; outputs live to the end.
-fn lifetimes(graph: &Graph, units: &[Unit<'_>]) -> Result<Vec<Lifetime>> {
-    let end = units.len();
-    units
-        .iter()
-        .enumerate()
-        .map(|(step, unit)| {
-            let value = unit.node.output();
-            let readers = units.iter().enumerate().skip(step);
-            let last_reader = readers
-                .filter(|(_, reader)| reader.inputs().any(|input| input == value))
-                .map(|(reader, _)| reader)
-                .next_back();
-            let last = if graph.outputs().contains(&value) { end } else { last_reader.unwrap_or(step) };
-            Ok(Lifetime { bytes: 4 * graph.shape(value)?.elements() as u64, first: step, last })
-        })
-        .collect()
+fn lifetimes(network: &Network<'_>) -> Result<Vec<(Value, Lifetime)>> {
+    let end = network.units.len();
+    let mut lifetimes = Vec::new();
+    for (step, unit) in network.units.iter().enumerate() {
+        for &value in &unit.outputs {
+            let last = network.readers(value).last().unwrap_or(step);
+            let last = if network.leaves(value) { end } else { last };
+            let bytes = 4 * network.dims(value)?.elements() as u64;
+            lifetimes.push((value, Lifetime { bytes, first: step, last }));
+        }
+    }
+    Ok(lifetimes)
+}
+
+/// Where values lie, found while the steps are made.
+struct Places<'n> {
+    network: &'n Network<'n>,
+    buffers: HashMap<Value, usize>,
+    constants: Vec<Arc<[f32]>>,
+}
+
+impl Places<'_> {
+    fn of(&mut self, value: Value) -> Result<Place> {
+        let elements = self.network.dims(value)?.elements();
+        if let Some(tensor) = self.network.constant(value) {
+            self.constants.push(Arc::from(&*tensor.to_nhwc()));
+            let holder = Holder::Constant(self.constants.len() - 1);
+            return Ok(Place { holder, first: 0, elements });
+        }
+        let Alias { of, offset } = self.network.resolve(value);
+        let input = self.network.graph.inputs().iter().position(|&input| input == of);
+        let holder = match (input, self.buffers.get(&of)) {
+            (Some(input), _) => Holder::Input(input),
+            (None, Some(&buffer)) => Holder::Buffer(buffer),
+            (None, None) => return Err(Error::Internal(format!("nothing writes value {}", of.index()))),
+        };
+        Ok(Place { holder, first: offset, elements })
+    }
+
+    fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
+        let op = unit.op(self.network.graph, Precision::F32)?;
+        let kernel = op.cpu(&unit.constants(&*op))?;
+        let mut inputs = Vec::new();
+        for info in op.operands().iter().filter(|info| info.role == Role::Input) {
+            let place = match unit.input(info.operand)? {
+                Input::Value(value) | Input::Constant(_, Some(value)) => self.of(*value)?,
+                Input::Constant(tensor, None) => {
+                    self.constants.push(Arc::from(&*tensor.to_nhwc()));
+                    let holder = Holder::Constant(self.constants.len() - 1);
+                    Place { holder, first: 0, elements: tensor.dims().elements() }
+                }
+            };
+            inputs.push((info.operand, place));
+        }
+        let mut outputs = Vec::new();
+        for (info, &value) in crate::ops::outputs(&*op).zip(&unit.outputs) {
+            match self.of(value)? {
+                Place { holder: Holder::Buffer(buffer), elements, .. } => {
+                    outputs.push((info.operand, buffer, elements));
+                }
+                place => return Err(Error::Internal(format!("a step that writes {place:?}"))),
+            }
+        }
+        let (name, flops) = (unit.name.clone(), op.flops());
+        Ok(Step { name, op: op.name(), source, kernel, flops, inputs, outputs })
+    }
 }
 
 impl CpuSession {
     pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
-        let fused = fusing::on_cpu(graph, options)?;
-        let units = units(graph, &[], &fused);
-        let sources = on_cpu(graph, options, &units)?;
-        let lifetimes = lifetimes(graph, &units)?;
-        let planned = plan(&lifetimes);
-        let place = |value: Value| -> Result<Place> {
-            if let Some(input) = graph.inputs().iter().position(|&input| input == value) {
-                return Ok(Place::Input(input));
-            }
-            let writer = units.iter().position(|unit| unit.node.output() == value);
-            let writer =
-                writer.ok_or_else(|| Error::Internal(format!("nothing writes value {}", value.index())))?;
-            Ok(Place::Buffer { buffer: planned.place[writer], elements: graph.shape(value)?.elements() })
-        };
-        let mut steps = Vec::with_capacity(units.len());
-        for (index, unit) in units.iter().enumerate() {
-            let mut step = step(graph, unit, &place).map_err(|error| error.at_node(unit.name()))?;
-            step.source = sources.get(index).cloned().unwrap_or_default();
-            step.buffer = planned.place[index];
-            steps.push(step);
+        let mut network = Network::of(graph)?;
+        lower::fuse_on_cpu(&mut network, options)?;
+        let sources = lower::on_cpu(&network, options)?;
+        let lifetimes = lifetimes(&network)?;
+        let planned = plan(&lifetimes.iter().map(|(_, lifetime)| *lifetime).collect::<Vec<_>>());
+        let buffers = lifetimes.iter().zip(&planned.place).map(|((value, _), &buffer)| (*value, buffer));
+        let mut places = Places { network: &network, buffers: buffers.collect(), constants: Vec::new() };
+        let mut steps = Vec::with_capacity(network.units.len());
+        for (unit, source) in network.units.iter().zip(sources) {
+            steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
         }
-        Ok(CpuSession(Arc::new(Network {
+        let outputs = graph.outputs().iter().map(|&value| places.of(value)).collect::<Result<Vec<_>>>()?;
+        Ok(CpuSession(Arc::new(CpuNetwork {
             steps,
-            outputs: graph.outputs().iter().map(|&output| place(output)).collect::<Result<_>>()?,
-            buffers: Mutex::new(planned.buffers.iter().map(|&bytes| vec![0.0; bytes as usize / 4]).collect()),
-            unshared_bytes: lifetimes.iter().map(|lifetime| lifetime.bytes).sum(),
+            outputs,
+            constants: places.constants,
+            lengths: planned.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
+            idle: Mutex::default(),
+            unshared_bytes: lifetimes.iter().map(|(_, lifetime)| lifetime.bytes).sum(),
         })))
     }
 
@@ -168,11 +165,18 @@ impl CpuSession {
     }
 
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+        if rayon::current_thread_index().is_some() {
+            return self.run(inputs);
+        }
         offload(self.work(inputs))?.await
     }
 
-    /// A run on a thread of its own.
+    /// A run on a thread of its own. On a worker of rayon's it is over when this returns: the thread
+    /// would need the pool whose workers wait for it.
     pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Vec<f32>>>> {
+        if rayon::current_thread_index().is_some() {
+            return Ok(Running::Done(self.run(inputs)));
+        }
         Running::new(self.work(inputs))
     }
 
@@ -195,75 +199,97 @@ impl CpuSession {
     }
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {
-        self.0
-            .steps
-            .iter()
-            .map(|step| {
-                let op = step.op;
-                NodeTime {
-                    name: step.name.clone(),
-                    op,
-                    kernel: format!("cpu_{op}_f32"),
-                    work_group: [0; 3],
-                    source: step.source.clone(),
-                    time: Duration::ZERO,
-                    flops: step.flops,
-                }
-            })
-            .collect()
+        let step = |step: &Step| NodeTime {
+            name: step.name.clone(),
+            op: step.op,
+            kernel: format!("cpu_{}_f32", step.op),
+            work_group: [0; 3],
+            source: step.source.clone(),
+            time: Duration::ZERO,
+            flops: step.flops,
+        };
+        self.0.steps.iter().map(step).collect()
     }
 
     pub(super) fn feature_map_bytes(&self) -> (u64, u64) {
-        let buffers = self.0.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        (buffers.iter().map(|buffer| 4 * buffer.len() as u64).sum(), self.0.unshared_bytes)
+        (self.0.lengths.iter().map(|&elements| 4 * elements as u64).sum(), self.0.unshared_bytes)
     }
 }
 
-impl Network {
-    /// Runs the nodes on a worker of rayon's current pool, so that handing out parts of a node wakes
-    /// nobody but the other workers.
+impl CpuNetwork {
+    /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
+    /// nobody but the other workers. Nothing is locked meanwhile: a worker that waits for parts of its
+    /// own may take up another run.
     fn run(
         &self,
         inputs: &[Cow<'_, [f32]>],
         mut clock: impl FnMut(Duration) + Send,
     ) -> Result<Vec<Vec<f32>>> {
-        rayon::scope(|_| {
-            let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffers = self.buffers();
+        let result = rayon::scope(|_| {
             for step in &self.steps {
                 let start = Instant::now();
-                // The plan never lets a step write a buffer that it reads.
-                let mut target = std::mem::take(&mut buffers[step.buffer]);
-                let result = step.run(inputs, &buffers, &mut target[..step.elements]);
-                buffers[step.buffer] = target;
-                result.map_err(|error| error.at_node(&step.name))?;
+                step.run(self, inputs, &mut buffers).map_err(|error| error.at_node(&step.name))?;
                 clock(start.elapsed());
             }
-            Ok(self.outputs.iter().map(|place| place.read(inputs, &buffers).to_vec()).collect())
-        })
-    }
-}
-
-impl Place {
-    fn read<'a>(self, inputs: &'a [Cow<'_, [f32]>], buffers: &'a [Vec<f32>]) -> &'a [f32] {
-        match self {
-            Place::Input(input) => &inputs[input],
-            Place::Buffer { buffer, elements } => &buffers[buffer][..elements],
+            self.outputs.iter().map(|place| Ok(self.read(*place, inputs, &buffers)?.to_vec())).collect()
+        });
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE_SETS {
+            idle.push(buffers);
         }
+        result
+    }
+
+    /// Buffers that no other run uses.
+    fn buffers(&self) -> Buffers {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| vec![0.0; elements]).collect())
+    }
+
+    fn read<'a>(
+        &'a self,
+        Place { holder, first, elements }: Place,
+        inputs: &'a [Cow<'_, [f32]>],
+        buffers: &'a [Vec<f32>],
+    ) -> Result<&'a [f32]> {
+        let all = match holder {
+            Holder::Input(input) => inputs.get(input).map(|values| &**values),
+            Holder::Constant(constant) => self.constants.get(constant).map(|values| &**values),
+            Holder::Buffer(buffer) => buffers.get(buffer).map(Vec::as_slice),
+        };
+        let found = all.and_then(|all| all.get(first..first + elements));
+        found.ok_or_else(|| Error::Internal(format!("{elements} elements from {first} of {holder:?}")))
     }
 }
 
 impl Step {
-    fn run(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Vec<f32>], dst: &mut [f32]) -> Result<()> {
-        let constants: Vec<Cow<'_, [f32]>> = self
-            .inputs
-            .iter()
-            .map(|(_, input)| match input {
-                Input::Value(place) => Cow::Borrowed(place.read(inputs, buffers)),
-                Input::Constant(tensor) => tensor.to_nhwc(),
-            })
-            .collect();
-        let operands: Vec<(Operand, &[f32])> =
-            self.inputs.iter().zip(&constants).map(|((operand, _), values)| (*operand, &**values)).collect();
-        self.kernel.run(&operands, &mut [(self.output, dst)])
+    fn run(&self, network: &CpuNetwork, inputs: &[Cow<'_, [f32]>], buffers: &mut Buffers) -> Result<()> {
+        // The plan never lets a step write a buffer that it reads.
+        let mut targets: Vec<Vec<f32>> =
+            self.outputs.iter().map(|(_, buffer, _)| std::mem::take(&mut buffers[*buffer])).collect();
+        let result = self.run_into(network, inputs, buffers, &mut targets);
+        for ((_, buffer, _), target) in self.outputs.iter().zip(targets) {
+            buffers[*buffer] = target;
+        }
+        result
+    }
+
+    fn run_into(
+        &self,
+        network: &CpuNetwork,
+        inputs: &[Cow<'_, [f32]>],
+        buffers: &[Vec<f32>],
+        targets: &mut [Vec<f32>],
+    ) -> Result<()> {
+        let read = |(operand, place): &(Operand, Place)| {
+            network.read(*place, inputs, buffers).map(|values| (*operand, values))
+        };
+        let read = self.inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let mut written: Vec<(Operand, &mut [f32])> = Vec::with_capacity(targets.len());
+        for ((operand, _, elements), target) in self.outputs.iter().zip(targets) {
+            written.push((*operand, &mut target[..*elements]));
+        }
+        self.kernel.run(&read, &mut written)
     }
 }

@@ -1,17 +1,14 @@
 //! A session on a GPU: the run is drafted, its memory planned, and recorded once.
 
-use super::SessionOptions;
-use super::draft::{Draft, Part};
-use super::picks::change_times;
 use super::profile::{NodeTime, Profile};
 use super::resources::{allocate, dispatches};
 use super::stages::StageTimes;
 use crate::context::Engine;
-#[cfg(feature = "opencl")]
-use crate::device::Device;
 use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::lower::{Part, Program, change_times};
+use crate::options::SessionOptions;
 use crate::shape::Shape;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -79,22 +76,22 @@ impl DeviceSession {
     pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
         let device = engine.device()?;
         let changes = |shape: Shape| change_times(device, shape, options.precision);
-        let (draft, ports) = Draft::of(graph, options, device.info(), &changes)?;
-        let resources = allocate(device, &draft)?;
-        if !draft.setup.is_empty() {
-            let setup = dispatches(device, &draft, &draft.setup, &resources)?;
+        let program = Program::of(graph, options, device.info(), &changes)?;
+        let resources = allocate(device, &program)?;
+        if !program.setup.is_empty() {
+            let setup = dispatches(device, &program, &program.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
         }
-        let recording = device.record(&dispatches(device, &draft, &draft.steps, &resources)?)?;
+        let recording = device.record(&dispatches(device, &program, &program.steps, &resources)?)?;
         let slice = |part: &Part| resources.slice(part);
         let mut reads: Vec<Slice> = Vec::new();
-        let mut outputs = Vec::with_capacity(ports.outputs.len());
-        for (index, part) in ports.outputs.iter().enumerate() {
-            let earlier = ports.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
+        let mut outputs = Vec::with_capacity(program.outputs.len());
+        for (index, part) in program.outputs.iter().enumerate() {
+            let earlier = program.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
             let read = match earlier.and_then(|earlier| outputs.get(earlier)) {
                 Some(Output { read, .. }) => *read,
                 None => {
-                    reads.push(resources.slice(&draft.whole(part.stored))?);
+                    reads.push(resources.slice(&program.whole(part.stored))?);
                     reads.len() - 1
                 }
             };
@@ -102,10 +99,10 @@ impl DeviceSession {
         }
         Ok(DeviceSession {
             recording,
-            inputs: ports.inputs.iter().map(slice).collect::<Result<_>>()?,
+            inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
             outputs,
             reads,
-            steps: draft
+            steps: program
                 .steps
                 .iter()
                 .map(|step| NodeTime {
@@ -119,7 +116,7 @@ impl DeviceSession {
                 })
                 .collect(),
             planned_bytes: resources.planned_bytes,
-            unshared_bytes: draft.stored.iter().map(|stored| stored.bytes).sum(),
+            unshared_bytes: program.stored.iter().map(|stored| stored.bytes).sum(),
             engine,
         })
     }
@@ -183,20 +180,9 @@ impl DeviceSession {
             }
             #[cfg(feature = "opencl")]
             Engine::OpenCl(device) => {
-                let (device, recording) = (device.clone(), self.recording.clone());
-                let writes: Vec<(Slice, Vec<u8>)> = self
-                    .writes(inputs)
-                    .into_iter()
-                    .map(|(slice, bytes)| (slice.clone(), bytes.to_vec()))
-                    .collect();
-                let (reads, outputs) = (self.reads.clone(), self.outputs.clone());
-                super::offload::offload(move || {
-                    let writes: Vec<(&Slice, &[u8])> =
-                        writes.iter().map(|(slice, bytes)| (slice, bytes.as_slice())).collect();
-                    let read = device.run(&writes, &recording, &reads.iter().collect::<Vec<_>>())?;
-                    take_copies_apart(&outputs, &read)
-                })?
-                .await
+                let reads: Vec<&Slice> = self.reads.iter().collect();
+                let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
+                take_copies_apart(&self.outputs, &read)
             }
             Engine::Cpu => self.engine.device().map(|_| Vec::new()),
         }

@@ -1,113 +1,40 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
-mod constants;
 mod cpu;
 mod device;
-mod draft;
-pub(crate) mod fusing;
 mod offload;
-mod picks;
 mod profile;
 mod resources;
-pub(crate) mod siblings;
 mod stages;
 mod stream;
-mod units;
 
-pub use fusing::Fusing;
 pub use profile::{NodeTime, Profile};
 pub use stages::StageTimes;
 pub use stream::Stream;
 
 use crate::context::{Context, Engine};
-use crate::dtype::Precision;
+use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::ops::Choice;
-use crate::pick::Place;
+use crate::options::{SessionOptions, Tuning};
 use crate::shape::Shape;
+use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
-use crate::tune::work_group::WorkGroup;
-use crate::tuner::{SharedDatabase, Tuner};
-use std::collections::BTreeMap;
+use crate::tuner::Tuner;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 use stream::Flight;
-
-/// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
-#[derive(Debug, Clone, Default)]
-pub enum Tuning {
-    /// The rule for untuned nodes.
-    #[default]
-    Default,
-    /// What the tuner's record has on this device, a near shape, the other API or the family; the
-    /// rule where it has nothing.
-    Database(SharedDatabase),
-    /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record; beside its file a journal remembers what is being tried.
-    Online {
-        /// The record.
-        database: SharedDatabase,
-        /// Time for tuning while the session is built.
-        budget: Duration,
-    },
-}
-
-impl Tuning {
-    fn database(&self) -> Option<&SharedDatabase> {
-        match self {
-            Tuning::Default => None,
-            Tuning::Database(database) | Tuning::Online { database, .. } => Some(database),
-        }
-    }
-}
-
-/// How a session picks a node's kernel among those that can run it. Each step's
-/// [`NodeTime::source`] says why it runs what it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Picking {
-    /// The record's verdict where there is one, else the rule for untuned nodes; feature maps in
-    /// buffers.
-    #[default]
-    Rule,
-    /// The kernel of the highest grade against these places ([`crate::pick`]), the most wanted
-    /// first: precisions of the session's storage, and layouts of feature maps. Its tile and
-    /// work-group are the record's or the rule's.
-    Preference(Vec<Place>),
-    /// The kernels whose measured times make the network as a whole fastest: for each node the
-    /// record's verdict with feature maps in buffers or in images, changes of layout between nodes
-    /// counted (they are timed while the session is built). Needs a record with an exact verdict on
-    /// every node.
-    Measured,
-}
-
-/// How a session runs its network.
-#[derive(Debug, Clone, Default)]
-pub struct SessionOptions {
-    /// Storage and arithmetic on a GPU. The CPU backend computes in f32; matrix products in a graph
-    /// store f32 in every precision.
-    pub precision: Precision,
-    /// Where work-groups come from, where the record has nothing.
-    pub work_group: WorkGroup,
-    /// Whether the tuner's record is asked.
-    pub tuning: Tuning,
-    /// How a kernel is picked among those that can run a node.
-    pub pick: Picking,
-    /// Whether a depthwise convolution and the 1x1 convolution behind it run as one kernel.
-    pub fuse: Fusing,
-    /// Kernels chosen by hand, by node name; the others are picked.
-    pub choices: BTreeMap<String, Choice>,
-}
 
 /// A named place where data goes in or comes out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// The name of the graph's input, or of the node that writes the output.
     pub name: String,
-    /// Its shape; the elements are f32 in NHWC order.
+    /// Its shape as a feature map (see [`Dims::shape`]); the elements are f32 in NHWC order.
     pub shape: Shape,
+    /// Its dimensions.
+    pub dims: Dims,
 }
 
 /// A network made ready to run.
@@ -156,10 +83,22 @@ impl Session {
                 return Err(Error::input("choice", format!("node {name:?}"), "a node of the graph"));
             }
         }
+        let fixed: Vec<(&str, usize)> =
+            options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
+        let with_dimensions;
+        let graph = if fixed.is_empty() {
+            graph
+        } else {
+            with_dimensions = graph.with_dimensions(&fixed)?;
+            &with_dimensions
+        };
         let ports = |values: &[crate::graph::Value]| -> Result<Vec<Port>> {
             values
                 .iter()
-                .map(|&value| Ok(Port { name: graph.name(value)?.to_owned(), shape: graph.shape(value)? }))
+                .map(|&value| {
+                    let (name, dims) = (graph.name(value)?.to_owned(), graph.dims(value)?);
+                    Ok(Port { name, shape: dims.shape(), dims })
+                })
                 .collect()
         };
         let runner = match &context.engine {
@@ -348,11 +287,13 @@ impl Session {
                 .position(|port| port.name == *name)
                 .ok_or_else(|| unknown("input", name, &self.inputs))?;
             let port = &self.inputs[index];
-            if tensor.shape() != port.shape {
+            // Rank 4 serves for any rank: a tensor of a picture, a vector or a matrix as a feature map.
+            let as_map = tensor.dims().rank() == 4 && tensor.shape() == port.shape;
+            if tensor.dims() != port.dims && !as_map {
                 return Err(Error::input(
                     format!("input {name:?}"),
-                    format!("shape {}", tensor.shape()),
-                    format!("{}", port.shape),
+                    format!("shape {}", tensor.dims()),
+                    format!("{}", port.dims),
                 ));
             }
             if found[index].is_some() {
@@ -364,7 +305,7 @@ impl Session {
     }
 
     fn wrap(&self, outputs: Vec<Arc<[f32]>>) -> Result<Vec<HostTensor>> {
-        self.outputs.iter().zip(outputs).map(|(port, data)| HostTensor::new(port.shape, data)).collect()
+        self.outputs.iter().zip(outputs).map(|(port, data)| HostTensor::new(port.dims, data)).collect()
     }
 }
 

@@ -51,20 +51,30 @@ pub(super) fn offload<T: Send + 'static>(
     Ok(Offloaded(state))
 }
 
-/// Work on a thread of its own, to be waited for. Dropped, it is left to finish.
+/// Work to be waited for. Dropped, a thread is left to finish.
 #[derive(Debug)]
-pub(super) struct Running<T>(JoinHandle<Result<T>>);
+pub(super) enum Running<T> {
+    /// On a thread of its own.
+    Thread(JoinHandle<Result<T>>),
+    /// Done when it was started.
+    Done(Result<T>),
+}
 
 impl<T: Send + 'static> Running<T> {
     /// Starts `work` on a new thread.
     pub(super) fn new(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
         let thread = std::thread::Builder::new().name("diptych run".to_owned()).spawn(work);
-        thread.map(Running).map_err(|error| Error::Internal(format!("no thread for a run: {error}")))
+        thread.map(Running::Thread).map_err(|error| Error::Internal(format!("no thread for a run: {error}")))
     }
 
     /// Waits for the result.
     pub(super) fn wait(self) -> Result<T> {
-        self.0.join().unwrap_or_else(|_| Err(Error::Internal("a run panicked on its thread".to_owned())))
+        match self {
+            Running::Thread(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(Error::Internal("a run panicked on its thread".to_owned()))),
+            Running::Done(result) => result,
+        }
     }
 }
 

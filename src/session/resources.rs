@@ -1,15 +1,13 @@
-//! What a draft becomes on a device: buffers, images and compiled kernels.
+//! What a program becomes on a device: buffers, images and compiled kernels.
 
-use super::constants::pack;
-use super::draft::{Draft, Part, Source, Step, Stored};
-use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
+use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
-use crate::plan::plan;
+use crate::lower::{Part, Program, Source, Step, Stored, pack, plan};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// What the draft's values and constants became.
+/// What the program's values and constants became.
 pub(super) struct Resources {
     stored: Vec<Resource>,
     constants: Option<Buffer>,
@@ -19,20 +17,20 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    /// The buffer of an input or output.
+    /// A part of a buffer.
     pub(super) fn slice(&self, part: &Part) -> Result<Slice> {
         match &self.stored[part.stored] {
             Resource::Buffer(slice) => slice.buffer.slice(part.offset, part.bytes),
-            Resource::Image(_) => Err(Error::Internal("an image as an input or output".to_owned())),
+            Resource::Image(_) => Err(Error::Internal("a part of an image".to_owned())),
         }
     }
 }
 
 /// Plans the memory, allocates it and uploads the constants.
-pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resources> {
-    let lifetimes = draft.lifetimes();
+pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resources> {
+    let lifetimes = program.lifetimes();
     let shared: Vec<Stored> =
-        (0..draft.stored.len()).filter(|&stored| !draft.stored[stored].pinned).collect();
+        (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
     let planned = plan(&shared.iter().map(|&stored| lifetimes[stored]).collect::<Vec<_>>());
     let buffers = planned
         .buffers
@@ -40,8 +38,8 @@ pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resourc
         .map(|&bytes| device.alloc(bytes, Memory::Device))
         .collect::<Result<Vec<_>>>()?;
     let mut planned_bytes = planned.buffers.iter().sum();
-    let mut stored = Vec::with_capacity(draft.stored.len());
-    for (index, value) in draft.stored.iter().enumerate() {
+    let mut stored = Vec::with_capacity(program.stored.len());
+    for (index, value) in program.stored.iter().enumerate() {
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
             (Some(([width, height], dtype)), _) => {
                 planned_bytes += value.bytes;
@@ -53,9 +51,25 @@ pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resourc
                 (&device.alloc(value.bytes, Memory::Device)?).into()
             }
         };
+        if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
+            let rows = tensor.to_nhwc();
+            device.write(&slice.buffer.slice(0, value.bytes)?, bytemuck::cast_slice(&rows))?;
+        }
         stored.push(resource);
     }
-    let packed = pack(&draft.constants, draft.limits.binding_alignment.max(256))?;
+    // What an application's kernel leaves out must not show what others left in the memory.
+    for step in program.steps.iter().filter(|step| step.launch.spec.foreign.is_some()) {
+        for source in &step.sources {
+            if let Source::Stored(part) = source
+                && program.stored[part.stored].constant.is_none()
+                && let Resource::Buffer(slice) = &stored[part.stored]
+            {
+                let whole = slice.buffer.whole();
+                device.write(&whole, &vec![0; whole.bytes() as usize])?;
+            }
+        }
+    }
+    let packed = pack(&program.constants, program.limits.binding_alignment.max(256))?;
     let constants = match packed.bytes.len() as u64 {
         0 => None,
         bytes => {
@@ -70,26 +84,26 @@ pub(super) fn allocate(device: &dyn Device, draft: &Draft<'_>) -> Result<Resourc
 /// Compiles the kernels of `steps`, several at a time, and gives them their arguments.
 pub(super) fn dispatches(
     device: &dyn Device,
-    draft: &Draft<'_>,
+    program: &Program,
     steps: &[Step],
     resources: &Resources,
 ) -> Result<Vec<Dispatch>> {
-    let dialect = draft.limits.dialect;
+    let dialect = program.limits.dialect;
     let mut sources = Vec::with_capacity(steps.len());
     for step in steps {
         sources.push(step.launch.spec.render(dialect).map_err(|error| error.at_node(&step.name))?);
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
     // wrong is told below, by the first node it concerns.
-    let distinct: BTreeMap<&str, &KernelSource> =
-        sources.iter().map(|source| (source.text.as_str(), source)).collect();
-    distinct.into_par_iter().for_each(|(_, source)| drop(device.compile(source)));
+    let distinct: BTreeMap<&str, (&Step, &KernelSource)> =
+        steps.iter().zip(&sources).map(|(step, source)| (source.text.as_str(), (step, source))).collect();
+    distinct.into_par_iter().for_each(|(_, (step, source))| drop(compile(device, step, source)));
     steps
         .iter()
         .zip(&sources)
         .map(|(step, source)| {
-            let pipeline = device.compile(source).map_err(|error| error.at_node(&step.name))?;
-            let resources = step.sources.iter().map(|(_, source)| bound(source, resources));
+            let pipeline = compile(device, step, source).map_err(|error| error.at_node(&step.name))?;
+            let resources = step.sources.iter().map(|source| bound(source, step, resources));
             let resources =
                 resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;
             let (params, groups) = (step.launch.params.clone(), step.launch.groups());
@@ -98,10 +112,23 @@ pub(super) fn dispatches(
         .collect()
 }
 
+/// An application's kernel is compiled with checks, the crate's own as they are.
+fn compile(device: &dyn Device, step: &Step, source: &KernelSource) -> Result<Pipeline> {
+    match step.launch.spec.foreign {
+        Some(_) => device.compile(source),
+        None => compile_planned(device, source),
+    }
+}
+
 /// What an operand is given.
-fn bound(source: &Source, resources: &Resources) -> Result<Resource> {
+fn bound(source: &Source, step: &Step, resources: &Resources) -> Result<Resource> {
     match (source, &resources.constants) {
-        (Source::Stored(stored), _) => Ok(resources.stored[*stored].clone()),
+        // A value's whole buffer may be larger than the value. The crate's kernels know their extents; an
+        // application's asks for the length.
+        (Source::Stored(part), _) if part.offset == 0 && step.launch.spec.foreign.is_none() => {
+            Ok(resources.stored[part.stored].clone())
+        }
+        (Source::Stored(part), _) => resources.slice(part).map(Resource::Buffer),
         (Source::Constant(constant), Some(constants)) => {
             let (offset, bytes) = resources.places[*constant];
             constants.slice(offset, bytes).map(Resource::Buffer)

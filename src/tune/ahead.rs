@@ -4,13 +4,14 @@
 //! are compiled side by side ahead of need, and while the tuner waits for one the device is kept
 //! busy: an idle GPU lowers its clock.
 
-use crate::device::{Device, Pipeline};
+use crate::device::{Device, Pipeline, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::ops::Choice;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long one look at a compilation under way waits.
@@ -19,7 +20,22 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// Compilations under way or done, by candidate.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    jobs: HashMap<Choice, Receiver<Result<Pipeline>>>,
+    jobs: HashMap<Choice, Job>,
+}
+
+/// One compilation and its thread, which is joined when this is dropped: the thread uses the device, and
+/// must not be inside its driver when the process ends.
+#[derive(Debug)]
+struct Job {
+    result: Receiver<Result<Pipeline>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // A panic is told by the result that is missing.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
 }
 
 impl Ahead {
@@ -48,11 +64,11 @@ impl Ahead {
         let name = format!("compiling {choice}");
         let work = move || {
             // Nobody may be waiting any more: the kernel then stays in the device's cache.
-            let _ = send.send(device.compile(&source));
+            let _ = send.send(compile_planned(&*device, &source));
         };
         let spawned = std::thread::Builder::new().name(name).spawn(work);
-        spawned.map_err(|error| Error::Internal(format!("no thread to compile on: {error}")))?;
-        self.jobs.insert(choice, receive);
+        let thread = spawned.map_err(|error| Error::Internal(format!("no thread to compile on: {error}")))?;
+        self.jobs.insert(choice, Job { result: receive, thread: Some(thread) });
         Ok(())
     }
 
@@ -60,7 +76,7 @@ impl Ahead {
     pub(super) fn take(&mut self, choice: &Choice, mut meanwhile: impl FnMut()) -> Option<Result<Pipeline>> {
         let job = self.jobs.remove(choice)?;
         loop {
-            match job.recv_timeout(PATIENCE) {
+            match job.result.recv_timeout(PATIENCE) {
                 Ok(result) => return Some(result),
                 Err(RecvTimeoutError::Timeout) => meanwhile(),
                 Err(RecvTimeoutError::Disconnected) => {
@@ -72,9 +88,6 @@ impl Ahead {
 
     /// Waits for everything under way, and forgets it.
     pub(super) fn drain(&mut self) {
-        for (_, job) in self.jobs.drain() {
-            // An error is that of a candidate that nobody asks for any more.
-            let _ = job.recv();
-        }
+        self.jobs.clear();
     }
 }

@@ -8,7 +8,7 @@
 //! under way, as when some are compiled ahead, rows [`Verdict::Suspect`]: those are tried again one
 //! at a time. A process that was killed on purpose looks the same as one that crashed.
 
-use super::db::{Database, Row, Verdict, io};
+use super::db::{Database, Row, Verdict, io, open_lock};
 use super::key::Key;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -74,8 +74,7 @@ impl Journal {
         // Held while files are made and looked at, so that nobody takes a file for a dead
         // process's between its making and its locking.
         let gate = folder.join("lock");
-        let lock =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&gate).map_err(io(&gate))?;
+        let lock = open_lock(&gate).map_err(io(&gate))?;
         lock.lock().map_err(io(&gate))?;
         recover(&folder, database)?;
         let (path, file) = create(&folder)?;
@@ -187,8 +186,11 @@ fn create(folder: &Path) -> Result<(PathBuf, File)> {
 fn recover(folder: &Path, database: &mut Database) -> Result<()> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(io(folder))? {
-        let path = entry.map_err(io(folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
+        let entry = entry.map_err(io(folder))?;
+        let path = entry.path();
+        // Pipes and the like are nobody's journal, and reading one may wait for ever.
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && path.extension().is_some_and(|extension| extension == "jsonl") {
             paths.push(path);
         }
     }

@@ -143,6 +143,12 @@ impl ProblemKey {
         }
     }
 
+    /// The key of `op` with its feature maps in `layout`, as a [`crate::Choice`] names it: C4 for an op
+    /// that has none.
+    pub fn in_layout(op: &dyn Op, layout: Layout) -> Self {
+        ProblemKey::of(op, if layout == Layout::C4 { op.record_layout() } else { layout })
+    }
+
     /// How far two problems are apart that differ in nothing but extents and padding:
     /// `sum over extents e of |log2(e / e')|`.
     ///

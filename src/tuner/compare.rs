@@ -3,6 +3,7 @@
 use super::Tuner;
 use crate::error::{Error, Result};
 use crate::ops::Choice;
+use crate::tune::db::SharedDatabase;
 use crate::tune::heat::HOT;
 use crate::tune::statistics::{Interval, signed_rank_interval};
 use crate::tune::{Bench, Check, OpBench};
@@ -40,12 +41,12 @@ impl Tuner {
     ///
     /// # Errors
     /// If the device fails, or a choice on record gives a wrong result.
-    pub fn compare(&mut self, other: &super::SharedDatabase, rounds: usize) -> Result<Vec<Comparison>> {
+    pub fn compare(&mut self, other: &SharedDatabase, rounds: usize) -> Result<Vec<Comparison>> {
         let mut found = Vec::new();
         while let Some(job) = self.jobs.pop_front() {
-            let op = &*job.problem;
+            let op = &*job.op;
             let exact = |record| {
-                self.lookup_in(record, op, &job.key).filter(|(_, exact)| *exact).map(|(choice, _)| choice)
+                self.lookup(record, op, job.layout).filter(|(_, exact)| *exact).map(|(choice, _)| choice)
             };
             let choices = [exact(&self.database), exact(other)];
             let (mut ratio, mut time) = (None, None);
@@ -53,7 +54,7 @@ impl Tuner {
                 if first == second {
                     ratio = Some(Interval { centre: 1.0, low: 1.0, high: 1.0 });
                 } else {
-                    let bench = OpBench::new(Arc::clone(&self.device), Arc::clone(&job.problem))?;
+                    let bench = OpBench::new(Arc::clone(&self.device), Arc::clone(&job.op))?;
                     let mut bench = bench.in_layout(job.layout).with_heat(self.heat, HOT);
                     let (own, interval) = face_off(&mut bench, first, second, rounds)?;
                     (time, ratio) = (Some(own), Some(interval));

@@ -27,7 +27,7 @@ impl Tuner {
         let relatives = self.relatives(&job.key);
         // At most a tenth of the time goes to warming up; once the device is warm it stays so.
         let heat = self.budget.map_or(HOT, |budget| HOT.min(budget / 10));
-        let bench = OpBench::new(Arc::clone(&self.device), Arc::clone(&job.problem))?;
+        let bench = OpBench::new(Arc::clone(&self.device), Arc::clone(&job.op))?;
         let bench = bench.in_layout(job.layout).with_heat(self.heat, heat);
         let search = match self.budget {
             Some(budget) => {
@@ -36,8 +36,8 @@ impl Tuner {
             }
             None => self.search,
         };
-        let mut warm: Vec<Choice> =
-            self.lookup(&*job.problem, &job.key).map(|(choice, _)| choice).into_iter().collect();
+        let on_record = self.lookup(&self.database, &*job.op, job.layout);
+        let mut warm: Vec<Choice> = on_record.map(|(choice, _)| choice).into_iter().collect();
         let fits = |choice: &Choice| bench.fits(choice).is_ok();
         warm.extend(self.kins_defaults(&job.key).into_iter().filter(fits).take(DEFAULTS));
         warm.extend(begin_with(&relatives, &fits));
@@ -47,7 +47,7 @@ impl Tuner {
         let device = DeviceKey::of(self.device.info());
         let keys = {
             let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-            Keys::new(device, job.key.clone(), Arc::clone(&job.problem), limits, &database)
+            Keys::new(device, job.key.clone(), Arc::clone(&job.op), limits, &database)
         };
         let known = self.known(&job, &keys);
         let (hints, seed) = (hints.collect(), self.seed);
@@ -123,7 +123,7 @@ impl Tuner {
         self.report.clock = current.bench.clock().kind().to_string();
         self.report.problems.push(ProblemReport {
             nodes: current.job.nodes.clone(),
-            op: current.job.problem.name(),
+            op: current.job.op.name(),
             problem: current.job.key.shape.clone(),
             layout: current.job.layout,
             default: verdict.default,

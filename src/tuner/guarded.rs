@@ -3,8 +3,7 @@
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::Choice;
-use crate::ops::Op;
+use crate::ops::{Choice, Op};
 use crate::tune::db::{Database, Verdict};
 use crate::tune::journal::{Journal, Phase, Trial};
 use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};

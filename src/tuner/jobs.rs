@@ -1,19 +1,18 @@
 //! Which problems a network has, and what time each gets.
 
-use super::{SharedDatabase, Tuner, layout_of, problem_of};
+use super::Tuner;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, Problem as Shaped};
+use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
+use crate::lower::{Network, fusible, stack};
 use crate::ops::{Choice, Op};
-use crate::session::Fusing;
-use crate::session::fusing::{blocks, worth_tuning};
-use crate::session::siblings::siblings;
-use crate::tune::db::NEAR;
-use crate::tune::key::{DeviceKey, ProblemKey, SourceHash};
+use crate::options::Fusing;
+use crate::tune::db::{self, NEAR, SharedDatabase, Source};
+use crate::tune::key::{DeviceKey, ProblemKey};
 use crate::tune::work_group::{WorkGroup, untuned_in};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How many times the share of others the first problem of its kind has.
@@ -25,7 +24,7 @@ const MOST_NODES: usize = 4;
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) nodes: Vec<String>,
-    pub(super) problem: Arc<dyn Op>,
+    pub(super) op: Arc<dyn Op>,
     pub(super) layout: Layout,
     pub(super) key: ProblemKey,
 }
@@ -74,26 +73,26 @@ impl Tuner {
     /// # Errors
     /// If a node's shapes are inconsistent, which the graph's own checks rule out.
     pub fn begin(&mut self, graph: &Graph) -> Result<()> {
-        let groups = siblings(graph, &|_| false)?;
-        for group in &groups {
-            let problem = graph.problem(&group.merged, self.precision)?;
-            self.line_up(&group.merged.name, problem_of(&problem));
+        let mut network = Network::of(graph)?;
+        stack(&mut network, &|_| false)?;
+        // Stacks first: they are among the largest.
+        let (stacks, nodes): (Vec<_>, Vec<_>) =
+            network.units.iter().partition(|unit| !unit.parts().is_empty());
+        for unit in stacks.into_iter().chain(nodes) {
+            self.line_up(&unit.name, unit.op(graph, self.precision)?);
         }
-        let merged =
-            |node: &Node| groups.iter().flat_map(|group| &group.nodes).any(|one| one.output == node.output);
-        for node in graph.nodes().iter().filter(|node| !merged(node)) {
-            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+        if self.fuse == Fusing::Never {
+            return Ok(());
         }
         let limits = self.device.info().limits.clone();
-        for block in blocks(graph, &|_| self.fuse == Fusing::Never)? {
-            let op = block.problem(graph, self.precision)?;
-            if self.fuse == Fusing::Rule && !worth_tuning(&op, &limits) {
+        for candidate in fusible(&network, &|_| false)? {
+            let op = candidate.unit.op(graph, self.precision)?;
+            if self.fuse == Fusing::Rule && !op.worth_tuning(&limits) {
                 continue;
             }
-            let problem = Shaped::Separable(op);
             // A window that no kernel serves stays by itself.
-            if untuned_in(&*problem_of(&problem), WorkGroup::Table, Layout::C4, &limits).is_ok() {
-                self.line_up(&block.name, problem_of(&problem));
+            if untuned_in(&*op, WorkGroup::Table, Layout::C4, &limits).is_ok() {
+                self.line_up(&candidate.unit.name, op);
             }
         }
         Ok(())
@@ -104,70 +103,59 @@ impl Tuner {
     /// # Errors
     /// If the graph has no node of one of these names.
     pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
+        let network = Network::of(graph)?;
         for name in names {
-            let Some(node) = graph.nodes().iter().find(|node| node.name() == name) else {
-                let all: Vec<&str> = graph.nodes().iter().map(|node| node.name()).collect();
+            let Some(unit) = network.units.iter().find(|unit| unit.name == *name) else {
+                let all: Vec<&str> = network.units.iter().map(|unit| unit.name.as_str()).collect();
                 return Err(Error::input("node", format!("{name:?}"), format!("one of {all:?}")));
             };
-            self.line_up(node.name(), problem_of(&graph.problem(node, self.precision)?));
+            self.line_up(&unit.name, unit.op(graph, self.precision)?);
         }
         Ok(())
     }
 
     /// Lines up one problem, under a name for the report.
-    pub fn begin_problem(&mut self, name: &str, problem: Arc<dyn Op>) {
-        self.line_up(name, problem);
+    pub fn begin_problem(&mut self, name: &str, op: Arc<dyn Op>) {
+        self.line_up(name, op);
     }
 
-    fn line_up(&mut self, name: &str, problem: Arc<dyn Op>) {
-        let (op, limits) = (&*problem, &self.device.info().limits);
+    fn line_up(&mut self, name: &str, op: Arc<dyn Op>) {
+        let limits = &self.device.info().limits;
         let images = self.layouts.iter().copied().filter(|layout| *layout != Layout::C4);
         // A layout in which no kernel can run is no problem to tune.
-        let images = images.filter(|layout| untuned_in(op, WorkGroup::Table, *layout, limits).is_ok());
+        let images = images.filter(|layout| untuned_in(&*op, WorkGroup::Table, *layout, limits).is_ok());
         let layouts: Vec<Layout> = [Layout::C4].into_iter().chain(images).collect();
         for layout in layouts {
-            self.line_up_in(layout, name, Arc::clone(&problem));
+            self.line_up_in(layout, name, &op);
         }
     }
 
-    fn line_up_in(&mut self, layout: Layout, name: &str, problem: Arc<dyn Op>) {
-        let op = &*problem;
-        let key = match layout {
-            Layout::C4 => ProblemKey::of(op, layout_of(op)),
-            _ => ProblemKey::of(op, layout),
-        };
+    fn line_up_in(&mut self, layout: Layout, name: &str, op: &Arc<dyn Op>) {
+        let key = ProblemKey::in_layout(&**op, layout);
         if let Some(job) = self.jobs.iter_mut().find(|job| job.key == key) {
             job.nodes.push(name.to_owned());
             return;
         }
-        let exact = self.lookup(op, &key).is_some_and(|(_, exact)| exact);
+        let exact = self.lookup(&self.database, &**op, layout).is_some_and(|(_, exact)| exact);
         if self.retune || !exact {
-            if let Ok(default) = untuned_in(op, WorkGroup::Table, layout, &self.device.info().limits) {
+            if let Ok(default) = untuned_in(&**op, WorkGroup::Table, layout, &self.device.info().limits) {
                 self.defaults.push((key.clone(), default));
             }
-            self.jobs.push_back(Job { nodes: vec![name.to_owned()], problem, layout, key });
+            let (nodes, op) = (vec![name.to_owned()], Arc::clone(op));
+            self.jobs.push_back(Job { nodes, op, layout, key });
             self.problems += 1;
         }
     }
 
-    /// The record's choice, and whether it is for exactly this problem.
-    pub(super) fn lookup(&self, op: &dyn Op, problem: &ProblemKey) -> Option<(Choice, bool)> {
-        self.lookup_in(&self.database, op, problem)
-    }
-
-    pub(super) fn lookup_in(
+    /// A record's choice, and whether it is for exactly this problem.
+    pub(super) fn lookup(
         &self,
         database: &SharedDatabase,
         op: &dyn Op,
-        problem: &ProblemKey,
+        layout: Layout,
     ) -> Option<(Choice, bool)> {
-        let limits = &self.device.info().limits;
-        let database = database.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = DeviceKey::of(self.device.info());
-        let found = database.lookup(&key, problem, &|choice| {
-            op.fits(choice, limits).ok()?;
-            SourceHash::of_kernel(op, choice, limits).ok()
-        })?;
-        Some((found.choice, found.from == crate::tune::db::Source::Exact))
+        let info = self.device.info();
+        let found = db::choose(database, &DeviceKey::of(info), op, layout, &info.limits)?;
+        Some((found.choice, found.from == Source::Exact))
     }
 }

@@ -17,9 +17,9 @@ use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
-use crate::ops::{Choice, Op};
-use crate::session::Fusing;
-use crate::tune::db::{Database, Row};
+use crate::ops::Choice;
+use crate::options::Fusing;
+use crate::tune::db::{Database, Row, SharedDatabase};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
 use crate::tune::key::{DeviceKey, ProblemKey};
@@ -29,26 +29,6 @@ use jobs::Job;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// A record shared by tuners and sessions.
-pub type SharedDatabase = Arc<Mutex<Database>>;
-
-/// The problem of a node, as a session runs it.
-pub(crate) fn problem_of(problem: &crate::graph::Problem) -> Arc<dyn Op> {
-    let op: Arc<dyn Op> = match *problem {
-        crate::graph::Problem::Conv2d(op) => Arc::new(op),
-        crate::graph::Problem::Depthwise(op) => Arc::new(op),
-        crate::graph::Problem::Pointwise(op) => Arc::new(op),
-        crate::graph::Problem::Separable(op) => Arc::new(op),
-        crate::graph::Problem::Gemm(op) => Arc::new(op),
-    };
-    op.with_precision(op.network_precision(op.precision()))
-}
-
-/// The layout that the op's feature maps have in a session.
-pub(crate) fn layout_of(op: &dyn Op) -> Layout {
-    op.record_layout()
-}
 
 /// The problem being tuned.
 struct Current {

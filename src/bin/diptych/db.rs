@@ -1,5 +1,6 @@
 //! `diptych db`: the tuner's record, shown, merged and exported.
 
+use crate::tune::record;
 use anyhow::{Context as _, Result, ensure};
 use clap::{Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
@@ -28,8 +29,8 @@ enum Verb {
 /// Which record.
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// The record: a directory, or a file whose name ends in .jsonl [default: the platform's cache
-    /// directory, or DIPTYCH_CACHE_DIR].
+    /// The record: a directory or a file [default: the platform's cache directory, or
+    /// DIPTYCH_CACHE_DIR].
     #[arg(long, value_name = "DIR|FILE")]
     db: Option<PathBuf>,
 }
@@ -167,15 +168,6 @@ fn tell(path: &Path, database: &Database) {
     }
 }
 
-/// The record at `path` to add rows to; it need not exist.
-fn open(path: &Path) -> diptych::Result<Database> {
-    if path.is_file() || path.extension().is_some_and(|extension| extension == "jsonl") {
-        Database::open_file(path)
-    } else {
-        Database::open(path)
-    }
-}
-
 fn merge(arguments: &Merge) -> Result<()> {
     let mut others = Vec::new();
     for path in &arguments.from {
@@ -186,7 +178,7 @@ fn merge(arguments: &Merge) -> Result<()> {
         });
     }
     let path = arguments.place.path()?;
-    let mut database = open(&path)?;
+    let (mut database, _) = record(Some(&path))?;
     tell(&path, &database);
     let before = database.len();
     for other in &others {

@@ -149,6 +149,7 @@ mod tests {
             api: "Vulkan",
             name: "Some GPU".to_owned(),
             driver: "driver 1.2".to_owned(),
+            pci: None,
             limits,
             is_cpu: false,
             timestamps: true,

@@ -11,6 +11,9 @@ mod compare;
 mod db;
 mod devices;
 mod emit;
+// The same text as the library's module, which is not public.
+#[path = "../../file.rs"]
+mod file;
 mod flags;
 mod interrupt;
 mod npy;
@@ -117,6 +120,31 @@ mod tests {
         assert_eq!(inputs, [(None, Some("x.npy")), (Some("a/b"), Some("dir/y=1.npy"))]);
         assert_eq!((run.backend, run.runs, run.profile), (Backend::Cpu, 3, false));
         assert_eq!(run.dump.as_deref(), Some("out".as_ref()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_need_not_be_utf_8() {
+        use std::os::unix::ffi::OsStrExt;
+        let parse = |words: &[&[u8]]| {
+            let words = words.iter().map(|word| std::ffi::OsStr::from_bytes(word));
+            Arguments::try_parse_from([std::ffi::OsStr::new("diptych")].into_iter().chain(words))
+        };
+        let line =
+            [&b"run"[..], b"m\xff", b"--input", b"\xff.npy", b"--input", b"x=\xfe=.npy", b"--dump", b"\xfd"];
+        let Command::Run(run) = parse(&line).expect("a valid line").command else { panic!("not run") };
+        let inputs: Vec<_> = run
+            .input
+            .iter()
+            .map(|input| (input.name.as_deref(), input.path.as_os_str().as_bytes()))
+            .collect();
+        assert_eq!(inputs, [(None, &b"\xff.npy"[..]), (Some("x"), b"\xfe=.npy")]);
+        let error = parse(&[b"run", b"m", b"--input", b"\xff=x.npy"]).expect_err("no text");
+        assert!(error.to_string().contains("wanted a NAME of UTF-8"), "{error}");
+        let Command::Tune(tune) = parse(&[b"tune", b"m\xff"]).expect("a valid line").command else {
+            panic!("not tune")
+        };
+        assert_eq!(tune.what.as_bytes(), b"m\xff");
     }
 
     #[test]

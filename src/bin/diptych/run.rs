@@ -3,15 +3,15 @@
 use crate::npy;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
 use diptych::{
     Backend, Context, Fusing, Graph, HostTensor, Layout, Picking, Session, SessionOptions, Shape, Tuning,
     tflite,
 };
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,12 @@ pub(crate) struct Arguments {
     /// An input tensor: a .npy file (float32, float64 or float16, C order, shape n h w c, leading
     /// ones optional). The name may be left out if the model has one input; a path that contains
     /// `=` needs it.
-    #[arg(long, required = true, value_name = "[NAME=]FILE")]
+    #[arg(
+        long,
+        required = true,
+        value_name = "[NAME=]FILE",
+        value_parser = OsStringValueParser::new().try_map(Input::parse)
+    )]
     pub(crate) input: Vec<Input>,
 
     /// Write each output to DIR/INDEX.npy (float32, shape n h w c).
@@ -94,19 +99,35 @@ pub(crate) struct Input {
     pub(crate) path: PathBuf,
 }
 
-impl FromStr for Input {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (name, path) = match text.split_once('=') {
-            Some((name, path)) => (Some(name), path),
-            None => (None, text),
+impl Input {
+    /// A name is text; a path may be anything that the system takes.
+    fn parse(argument: OsString) -> Result<Self, &'static str> {
+        let (name, path) = match split_at_equals(&argument) {
+            Some((name, path)) => (Some(name.to_str().ok_or("wanted a NAME of UTF-8")?), path),
+            None => (None, argument.clone()),
         };
         if path.is_empty() || name == Some("") {
             return Err("wanted FILE or NAME=FILE");
         }
         Ok(Input { name: name.map(str::to_owned), path: path.into() })
     }
+}
+
+/// What is before the first `=` and what is after it, if there is one.
+#[cfg(unix)]
+fn split_at_equals(argument: &OsStr) -> Option<(&OsStr, OsString)> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = argument.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=')?;
+    Some((OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..]).to_owned()))
+}
+
+/// What is before the first `=` and what is after it, if there is one. A path that is no Unicode needs
+/// to go without a name: elsewhere such strings cannot be split.
+#[cfg(not(unix))]
+fn split_at_equals(argument: &OsStr) -> Option<(&OsStr, OsString)> {
+    let (name, path) = argument.to_str()?.split_once('=')?;
+    Some((OsStr::new(name), path.into()))
 }
 
 /// What `--pick` says.
@@ -259,7 +280,7 @@ mod tests {
     use super::*;
 
     fn given(inputs: &[&str]) -> Vec<Input> {
-        inputs.iter().map(|text| text.parse().expect("a valid input")).collect()
+        inputs.iter().map(|text| Input::parse(text.into()).expect("a valid input")).collect()
     }
 
     fn refused(names: &[&str], inputs: &[&str]) -> String {

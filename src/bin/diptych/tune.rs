@@ -10,6 +10,7 @@ use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
 use diptych::{Backend, Context, Layout, Precision, Report, Tuner, TunerProgress, tflite};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// A TensorFlow Lite model, or an op: conv2d, depthwise, pointwise or gemm.
-    pub(crate) what: String,
+    pub(crate) what: OsString,
 
     /// The shape of an op, as `diptych emit` takes it.
     #[arg(long, value_name = "NUMBERS")]
@@ -121,13 +122,14 @@ impl PrecisionName {
     }
 }
 
-/// The record at `path`, or the default one, and the directory of its journal.
+/// The record at `path`, or the default one, and the directory of its journal. It need not exist.
 pub(crate) fn record(path: Option<&Path>) -> Result<(Database, PathBuf)> {
     let path = match path {
         Some(path) => path.to_owned(),
         None => Database::default_dir()?,
     };
-    if path.extension().is_some() && !path.is_dir() {
+    // Also a file without an extension, and what is no file at all: opening it says what it is.
+    if !path.is_dir() && (path.exists() || path.extension().is_some()) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
         return Ok((Database::open_file(&path)?, folder));
@@ -229,8 +231,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 }
 
 fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
-    let what = arguments.what.as_str();
-    if let Ok(op) = OpName::from_str(what, false) {
+    let what = arguments.what.as_os_str();
+    if let Some((what, op)) = what.to_str().and_then(|what| Some((what, OpName::from_str(what, false).ok()?)))
+    {
         if !arguments.nodes.is_empty() {
             bail!("--nodes goes with a model, not with the op {what}");
         }
@@ -240,7 +243,8 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
     }
     if arguments.shape.is_some() {
         bail!(
-            "--shape goes with an op (conv2d, depthwise, pointwise, separable, gemm), not with the model {what}"
+            "--shape goes with an op (conv2d, depthwise, pointwise, separable, gemm), not with the model {}",
+            what.display()
         );
     }
     let graph = tflite::load(what)?;

@@ -6,9 +6,10 @@
 //! |---|---|
 //! | scalars of f32 or f16 | `__global float*`, `__global half*` |
 //! | four-vectors of f32 | `__global float4*` |
-//! | four-vectors of f16 | `__global half*` (`vload_half4`) or `__global half4*` |
+//! | four-vectors of f16 | `__global uint2*` of two halves a word, `__global half*` or `__global half4*` |
 //! | image | `__read_only image2d_t` or `__write_only image2d_t` |
 //! | parameter | `uint`, `int`, `float` |
+//! | the number of elements in a buffer, last, where a checked kernel asks for it | `uint` |
 //!
 //! What is only read is `const`. A driver that cannot say what a kernel's arguments are is
 //! believed; their number is known to all.
@@ -50,9 +51,16 @@ fn invocations(sizes: [u32; 3]) -> u64 {
     sizes.iter().map(|size| u64::from(*size)).fold(1, u64::saturating_mul)
 }
 
-/// Checks the compiled kernel's arguments and work-group.
-pub(super) fn check(kernel: &Owned<Kernel>, device: cl_device_id, source: &KernelSource) -> Result<()> {
-    let wanted = expected(source)?;
+/// Checks the compiled kernel's arguments, of which the last `lengths` are numbers of elements, and its
+/// work-group.
+pub(super) fn check(
+    kernel: &Owned<Kernel>,
+    device: cl_device_id,
+    source: &KernelSource,
+    lengths: usize,
+) -> Result<()> {
+    let mut wanted = expected(source)?;
+    wanted.extend((0..lengths).map(|_| Expected::value(None, ParamType::U32)));
     let number = cl3::kernel::get_kernel_data(kernel.raw(), CL_KERNEL_NUM_ARGS);
     let number = integer(&checked("clGetKernelInfo", number)?);
     if number != Some(wanted.len() as u64) {
@@ -70,12 +78,31 @@ fn disagree(source: &KernelSource, found: String, wanted: String) -> Result<()> 
 
 /// How an argument must be declared.
 struct Expected {
-    name: &'static str,
+    /// Its name, unless any will do.
+    name: Option<&'static str>,
     types: &'static [&'static str],
     address: u32,
     access: u32,
     /// Whether what it points to is `const`, where it is a pointer.
     constant: Option<bool>,
+}
+
+impl Expected {
+    /// A number that is passed by value.
+    fn value(name: Option<&'static str>, ty: ParamType) -> Self {
+        Expected {
+            name,
+            types: match ty {
+                ParamType::U32 => &["uint", "unsignedint"],
+                ParamType::I32 => &["int"],
+                ParamType::F32 => &["float"],
+            },
+            address: CL_KERNEL_ARG_ADDRESS_PRIVATE,
+            access: CL_KERNEL_ARG_ACCESS_NONE,
+            // Drivers differ in whether they report `const` of what is passed by value.
+            constant: None,
+        }
+    }
 }
 
 fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
@@ -90,7 +117,7 @@ fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
                 ));
             }
             (Element::Image2d(_), access) => Expected {
-                name,
+                name: Some(name),
                 types: &["image2d_t"],
                 address: CL_KERNEL_ARG_ADDRESS_GLOBAL,
                 access: match access {
@@ -100,10 +127,10 @@ fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
                 constant: None,
             },
             (element, access) => Expected {
-                name,
+                name: binding.operand.is_named().then_some(name),
                 types: match element {
                     Element::Vec4(DType::F32) => &["float4*"],
-                    Element::Vec4(DType::F16) => &["half*", "half4*"],
+                    Element::Vec4(DType::F16) => &["uint2*", "half*", "half4*"],
                     _ if element.dtype() == DType::F16 => &["half*"],
                     _ => &["float*"],
                 },
@@ -113,18 +140,13 @@ fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
             },
         });
     }
-    all.extend(source.interface.params.iter().map(|param| Expected {
-        name: param.name,
-        types: match param.ty {
-            ParamType::U32 => &["uint", "unsignedint"],
-            ParamType::I32 => &["int"],
-            ParamType::F32 => &["float"],
-        },
-        address: CL_KERNEL_ARG_ADDRESS_PRIVATE,
-        access: CL_KERNEL_ARG_ACCESS_NONE,
-        // Drivers differ in whether they report `const` of what is passed by value.
-        constant: None,
-    }));
+    all.extend(
+        source
+            .interface
+            .params
+            .iter()
+            .map(|param| Expected::value(Some(param.name).filter(|name| !name.is_empty()), param.ty)),
+    );
     Ok(all)
 }
 
@@ -142,15 +164,16 @@ fn check_argument(
         (!text.is_empty()).then_some(text)
     };
     let argument = |what: &str| format!("argument {index} {what}");
-    if let Some(name) = text(CL_KERNEL_ARG_NAME)
-        && name != wanted.name
+    if let (Some(name), Some(wanted)) = (text(CL_KERNEL_ARG_NAME), wanted.name)
+        && name != wanted
     {
-        return disagree(source, argument(&name), wanted.name.to_owned());
+        return disagree(source, argument(&name), wanted.to_owned());
     }
+    let called = wanted.name.unwrap_or("length");
     if let Some(ty) = text(CL_KERNEL_ARG_TYPE_NAME)
         && !wanted.types.contains(&ty.as_str())
     {
-        let found = argument(&format!("{} of type {ty}", wanted.name));
+        let found = argument(&format!("{called} of type {ty}"));
         return disagree(source, found, wanted.types.join(" or "));
     }
     // Some drivers call the address space of an image private.
@@ -159,21 +182,21 @@ fn check_argument(
         && address != u64::from(wanted.address)
         && !is_image
     {
-        let found = argument(&format!("{} in address space {address:#x}", wanted.name));
+        let found = argument(&format!("{called} in address space {address:#x}"));
         return disagree(source, found, format!("{:#x}", wanted.address));
     }
     if let Some(access) = number(CL_KERNEL_ARG_ACCESS_QUALIFIER)
         && access != u64::from(wanted.access)
         && is_image
     {
-        let found = argument(&format!("{} with access {access:#x}", wanted.name));
+        let found = argument(&format!("{called} with access {access:#x}"));
         return disagree(source, found, format!("{:#x}", wanted.access));
     }
     if let (Some(constant), Some(qualifiers)) = (wanted.constant, number(CL_KERNEL_ARG_TYPE_QUALIFIER))
         && constant != (qualifiers & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0)
     {
         let say = |constant| if constant { "a pointer to const" } else { "a pointer without const" };
-        let found = argument(&format!("{}, {}", wanted.name, say(!constant)));
+        let found = argument(&format!("{called}, {}", say(!constant)));
         return disagree(source, found, say(constant).to_owned());
     }
     Ok(())

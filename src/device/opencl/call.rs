@@ -205,6 +205,25 @@ impl Lane<'_> {
         })
     }
 
+    /// Enqueues the filling of the first `bytes` bytes of `memory`, whole words, with zeros.
+    pub(super) fn clear(self, memory: &Owned<Memory>, bytes: usize) -> Result<()> {
+        let zero = 0u32;
+        self.enqueue("clEnqueueFillBuffer", Want::Nothing, |runtime, queue, event| {
+            runtime.clEnqueueFillBuffer(
+                queue,
+                memory.raw(),
+                ptr::from_ref(&zero).cast(),
+                size_of_val(&zero),
+                0,
+                bytes,
+                0,
+                ptr::null(),
+                event,
+            )
+        })
+        .map(|_| ())
+    }
+
     /// Enqueues a copy of `bytes` bytes from a place in a buffer to one in another.
     pub(super) fn copy(
         self,
@@ -256,6 +275,16 @@ impl Lane<'_> {
         })
     }
 
+    /// The completion of all that was enqueued, handed to the device.
+    pub(super) fn marker(self) -> Result<Owned<Event>> {
+        const CALL: &str = "clEnqueueMarkerWithWaitList";
+        let marker = self.enqueue(CALL, Want::Event, |runtime, queue, event| {
+            runtime.clEnqueueMarkerWithWaitList(queue, 0, ptr::null(), event)
+        })?;
+        self.flush()?;
+        marker.ok_or_else(|| failure(CALL, cl3::error_codes::CL_INVALID_EVENT))
+    }
+
     /// Hands what was enqueued to the device.
     pub(super) fn flush(self) -> Result<()> {
         check("clFlush", cl3::command_queue::flush(self.queue.raw()))
@@ -269,8 +298,25 @@ impl Lane<'_> {
     /// Waits until `event`, or all that was enqueued where there is none, has completed.
     pub(super) fn wait(self, event: Option<&Owned<Event>>) -> Result<()> {
         match event {
-            Some(event) => check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()])),
+            Some(event) => wait_for(event),
             None => self.finish(),
+        }
+    }
+}
+
+/// Waits until `event` has completed.
+pub(super) fn wait_for(event: &Owned<Event>) -> Result<()> {
+    check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()]))
+}
+
+impl Owned<Event> {
+    /// Another reference to the same event.
+    pub(super) fn retained(&self) -> Result<Self> {
+        // SAFETY: the event is live; the reference that is taken is given back by the new handle. Test:
+        // `a_run_can_be_awaited`.
+        unsafe {
+            check("clRetainEvent", cl3::event::retain_event(self.raw))?;
+            Ok(Owned::new(self.raw))
         }
     }
 }

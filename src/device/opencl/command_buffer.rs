@@ -10,6 +10,7 @@
 use super::Inner;
 use super::call::{Kernel, Lane, Owned, failure};
 use super::record::Launch;
+use crate::device::options::DeviceOptions;
 use crate::error::Result;
 use cl3::error_codes::{CL_INVALID_OPERATION, CL_SUCCESS};
 use cl3::types::{cl_command_queue, cl_device_id, cl_event, cl_int, cl_kernel, cl_uint};
@@ -24,9 +25,6 @@ const CL_COMMAND_BUFFER_FLAGS_KHR: u64 = 0x1293;
 const CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR: u64 = 1 << 0;
 
 const NAME: &str = "cl_khr_command_buffer";
-
-/// `0` keeps to single launches, also where the extension is offered.
-const VARIABLE: &str = "DIPTYCH_COMMAND_BUFFER";
 
 type Handle = *mut c_void;
 type Create = unsafe extern "system" fn(cl_uint, *const cl_command_queue, *const u64, *mut cl_int) -> Handle;
@@ -68,8 +66,12 @@ pub(super) struct Functions {
 
 impl Functions {
     /// The functions for `device`, if it offers the extension and asks nothing special of a queue.
-    pub(super) fn of(runtime: &super::Runtime, device: &opencl3::device::Device) -> Option<Self> {
-        if std::env::var(VARIABLE).is_ok_and(|value| value == "0") {
+    pub(super) fn of(
+        runtime: &super::Runtime,
+        device: &opencl3::device::Device,
+        options: &DeviceOptions,
+    ) -> Option<Self> {
+        if options.command_buffers == Some(false) {
             return None;
         }
         if !device.extensions().ok()?.split_whitespace().any(|name| name == NAME) {
@@ -232,11 +234,7 @@ mod tests {
                 }"
             .to_owned(),
             interface: Interface {
-                bindings: vec![Binding {
-                    operand: Operand::Dst,
-                    element: Element::Scalar(DType::F32),
-                    access: Access::ReadWrite,
-                }],
+                bindings: vec![Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite)],
                 params: vec![Param { name: "factor", ty: ParamType::F32 }],
             },
             work_group: [16, 1, 1],
@@ -247,7 +245,8 @@ mod tests {
     /// a row without a wait, then started twice.
     fn results(device: &OpenClDevice) -> Vec<Vec<u8>> {
         let buffer = device.alloc(256, Memory::Device).expect("a buffer");
-        let pipeline = device.compile(&kernel()).expect("a kernel");
+        // SAFETY: every invocation has an element of each buffer.
+        let pipeline = unsafe { device.compile_unchecked(&kernel()) }.expect("a kernel");
         let dispatches: Vec<Dispatch> = [0.5, 2.0, -1.0, 0.25, 3.0]
             .into_iter()
             .map(|factor| Dispatch {

@@ -3,7 +3,8 @@
 use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
-use crate::emit::{Dialect, KernelSource};
+use crate::emit::check::check_interface;
+use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result, numbered};
 use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
 use std::ffi::{CStr, CString};
@@ -22,6 +23,8 @@ const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
 pub(crate) struct RawPipeline {
     program: Arc<Owned<Program>>,
     entry: Arc<CStr>,
+    /// The bindings whose numbers of elements are the kernel's last arguments.
+    lengths: Arc<[u32]>,
     device: Arc<Inner>,
 }
 
@@ -37,6 +40,11 @@ impl RawPipeline {
         ptr::eq(Arc::as_ptr(&self.device), inner)
     }
 
+    /// The bindings whose numbers of elements are the kernel's last arguments, in their order.
+    pub(super) fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
     /// A kernel object of its own. Arguments are part of the object, so each dispatch needs one.
     pub(super) fn kernel(&self) -> Result<Owned<Kernel>> {
         check("clCreateKernel", new_kernel(&self.program, &self.entry))
@@ -49,18 +57,39 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
     Ok(unsafe { Owned::new(raw) })
 }
 
+/// Compiles text that may be anybody's: WGSL, printed with checks.
+pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+    if source.dialect != Dialect::Wgsl {
+        let what = format!("kernel {} in {} with checks", source.label, source.dialect);
+        let reason =
+            "nothing keeps its pointers within its buffers: give it in WGSL, or see `compile_unchecked`";
+        return Err(Error::unsupported(what, reason));
+    }
+    check_interface(source)?;
+    let halves = inner.info.limits.native_half && source.text.contains("enable f16");
+    let options = opencl::Options { halves, ..opencl::Options::checked() };
+    let printed = opencl::print(&source.label, &source.text, &source.entry, options)?;
+    let opencl::Printed { text, entry, lengths } = printed;
+    compile(inner, &KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() }, &lengths)
+}
+
 /// Compiles `source`, or takes the program compiled from the same text before, and holds the
-/// kernel against the interface and the work-group of `source`. A driver that is only believed to
-/// compute with halves shows it first.
-pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+/// kernel against the interface and the work-group of `source`. The kernel's last arguments are the
+/// numbers of elements in the bindings `lengths`. A driver that is only believed to compute with halves
+/// shows it first.
+pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource, lengths: &[u32]) -> Result<RawPipeline> {
     if half::doubtful(inner, source) {
         half::check(inner)?;
     }
-    compile_unasked(inner, source)
+    compile_unasked(inner, source, lengths)
 }
 
 /// [`compile`], whatever the driver is believed to do.
-pub(super) fn compile_unasked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+pub(super) fn compile_unasked(
+    inner: &Arc<Inner>,
+    source: &KernelSource,
+    lengths: &[u32],
+) -> Result<RawPipeline> {
     let wrong =
         |found: String, wanted: String| Err(Error::input(format!("kernel {}", source.label), found, wanted));
     if source.dialect != Dialect::OpenClC {
@@ -75,7 +104,7 @@ pub(super) fn compile_unasked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
         Some(program) => program,
         None => {
             // Not under the lock: other threads may compile other kernels meanwhile.
-            let program = Arc::new(build(inner, source)?);
+            let program = Arc::new(build(inner, source, &entry)?);
             lock(&inner.programs).entry(source.text.clone()).or_insert(program).clone()
         }
     };
@@ -86,12 +115,13 @@ pub(super) fn compile_unasked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
         }
         Err(code) => return Err(failure("clCreateKernel", code)),
     };
-    arguments::check(&kernel, inner.id.id(), source)?;
-    Ok(RawPipeline { program, entry: entry.into(), device: Arc::clone(inner) })
+    arguments::check(&kernel, inner.id.id(), source, lengths.len())?;
+    Ok(RawPipeline { program, entry: entry.into(), lengths: lengths.into(), device: Arc::clone(inner) })
 }
 
-/// The program of `source`: from the disk if the driver takes what it gave there, else compiled.
-fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
+/// The program of `source`: from the disk if the driver takes what it gave there and it has the kernel,
+/// else compiled.
+fn build(inner: &Inner, source: &KernelSource, entry: &CStr) -> Result<Owned<Program>> {
     let Some(disk) = lock(&inner.cache).clone() else {
         return build_anew(inner, source);
     };
@@ -99,7 +129,9 @@ fn build(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     let options = OPTIONS.to_string_lossy();
     let key = CacheKey::of(&[info.api, &info.name, &info.driver, &options, &source.text]);
     if let Some(binary) = disk.get(key) {
-        match build_binary(inner, &binary) {
+        let kept = build_binary(inner, &binary)
+            .and_then(|program| check("clCreateKernel", new_kernel(&program, entry)).map(|_| program));
+        match kept {
             Ok(program) => return Ok(program),
             Err(error) => tracing::warn!("kernel {}: the kept binary is refused: {error}", source.label),
         }
@@ -130,11 +162,9 @@ fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
 /// Whether the driver takes kernels for warp groups; it is asked only where the device may have them.
 pub(super) fn takes_warp_groups(inner: &Inner, local_memory: u32) -> bool {
     let question = retarget::question(local_memory);
-    let built = build(inner, &question).and_then(|program| {
-        let kernel = cl3::kernel::create_kernel(program.raw(), c"takes_warp_groups");
-        // SAFETY: the call made the kernel, and this is its only reference.
-        check("clCreateKernel", kernel).map(|raw| unsafe { Owned::<Kernel>::new(raw) })
-    });
+    let entry = c"takes_warp_groups";
+    let built = build(inner, &question, entry)
+        .and_then(|program| check("clCreateKernel", new_kernel(&program, entry)));
     match built {
         Ok(_) => true,
         Err(error) => {
@@ -210,5 +240,60 @@ fn build_text(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
             },
             source_text: numbered(&source.text),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::opencl::OpenClDevice;
+    use crate::device::{Device, Dispatch, Memory, Pipeline, handle};
+    use crate::dtype::DType;
+    use crate::emit::{Access, Binding, Element, Interface, Operand};
+
+    #[test]
+    fn a_kernel_is_told_how_many_elements_its_buffers_have() {
+        let Ok(device) = OpenClDevice::open(None) else {
+            println!("skipped: no OpenCL device");
+            return;
+        };
+        let binding = Binding::new;
+        let source = KernelSource {
+            label: "lengths".to_owned(),
+            entry: "lengths".to_owned(),
+            dialect: Dialect::OpenClC,
+            text: "__kernel void lengths(
+                __global const float4* src, __global float* dst, const uint dst_length, const uint length
+            ) {
+                if (get_global_id(0) < dst_length) dst[get_global_id(0)] = dst_length + 1000 * length;
+            }"
+            .to_owned(),
+            interface: Interface {
+                bindings: vec![
+                    binding(Operand::Src, Element::Vec4(DType::F32), Access::Read),
+                    binding(Operand::Dst, Element::Scalar(DType::F32), Access::Write),
+                ],
+                params: vec![],
+            },
+            work_group: [16, 1, 1],
+        };
+        let too_few = compile(&device.inner, &source, &[1]).expect_err("one argument is left");
+        assert!(too_few.to_string().contains("4 arguments"), "{too_few}");
+        let pipeline = Pipeline {
+            raw: handle::RawPipeline::OpenCl(compile(&device.inner, &source, &[1, 0]).expect("a kernel")),
+            label: source.label.clone(),
+            interface: source.interface.clone(),
+            work_group: source.work_group,
+        };
+        let buffer = || device.alloc(4096, Memory::Device).expect("a buffer");
+        let (src, dst) = (buffer(), buffer());
+        // Seven floats, and three whole vec4s.
+        let parts = [src.slice(0, 60), dst.slice(0, 28)].map(|part| part.expect("a part"));
+        let resources = parts.into_iter().map(Into::into).collect();
+        let dispatch = Dispatch { pipeline, resources, params: vec![], groups: [4, 1, 1] };
+        let recording = device.record(&[dispatch]).expect("a recording");
+        let read = device.run(&[], &recording, &[&dst.slice(0, 32).expect("a part")]).expect("a run");
+        let found: Vec<f32> = bytemuck::pod_collect_to_vec(&read[0]);
+        assert_eq!(found, [3007.0, 3007.0, 3007.0, 3007.0, 3007.0, 3007.0, 3007.0, 0.0]);
     }
 }

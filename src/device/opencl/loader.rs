@@ -2,7 +2,7 @@
 //!
 //! | tried, in this order | when |
 //! |---|---|
-//! | `DIPTYCH_OPENCL_LIBRARY` | if set, and then nothing else |
+//! | the one that was chosen, in code or by `DIPTYCH_OPENCL_LIBRARY` | then nothing else |
 //! | the entries of `OPENCL_DYLIB_PATH`, separated by `;` | if set: the variable of the `cl3` crate |
 //! | the platform's usual names | always |
 //! | vendors' own paths | on Linux and Android |
@@ -11,11 +11,10 @@
 //! opened by its path, as Paddle-Lite's `CLWrapper` does.
 
 use super::call::Runtime;
+use super::lock;
+use crate::device::options::environment;
 use crate::error::{Error, Result};
-use std::sync::OnceLock;
-
-/// Names the one library to use.
-const CHOICE: &str = "DIPTYCH_OPENCL_LIBRARY";
+use std::sync::Mutex;
 
 /// Where `cl3` looks for its library, before [`CL3_DEFAULT`].
 const CL3_CHOICE: &str = "OPENCL_DYLIB_PATH";
@@ -88,23 +87,31 @@ pub(super) struct Loaded {
     pub(super) runtime: &'static Runtime,
 }
 
-/// The OpenCL library, found and loaded at the first call.
+/// The OpenCL library, found and loaded at the first call: `choice`, or what is found.
 ///
 /// # Errors
-/// [`Error::OpenClLibrary`] with the answer for each path that was tried.
-pub(super) fn load() -> Result<Loaded> {
-    static LOADED: OnceLock<std::result::Result<Loaded, Vec<String>>> = OnceLock::new();
-    match LOADED.get_or_init(find) {
-        Ok(loaded) => Ok(*loaded),
-        Err(tried) => Err(Error::OpenClLibrary { tried: tried.clone() }),
+/// [`Error::OpenClLibrary`] with the answer for each path that was tried; [`Error::Unsupported`] if
+/// another one than `choice` is loaded already, because a process has one.
+pub(super) fn load(choice: Option<&str>) -> Result<Loaded> {
+    static LOADED: Mutex<Option<Loaded>> = Mutex::new(None);
+    let mut known = lock(&LOADED);
+    match (*known, choice) {
+        (Some(loaded), Some(choice)) if loaded.path != choice => Err(Error::unsupported(
+            format!("the OpenCL library {choice}"),
+            format!("this process has loaded {}", loaded.path),
+        )),
+        (Some(loaded), _) => Ok(loaded),
+        (None, _) => {
+            let loaded = find(choice).map_err(|tried| Error::OpenClLibrary { tried })?;
+            Ok(*known.insert(loaded))
+        }
     }
 }
 
-fn find() -> std::result::Result<Loaded, Vec<String>> {
-    let read = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let for_cl3 = read(CL3_CHOICE);
+fn find(choice: Option<&str>) -> std::result::Result<Loaded, Vec<String>> {
+    let for_cl3 = environment(CL3_CHOICE);
     let mut tried = Vec::new();
-    for path in candidates(read(CHOICE), for_cl3.as_deref()) {
+    for path in candidates(choice, for_cl3.as_deref()) {
         match probe(&path) {
             Ok(()) => {
                 if for_cl3.as_deref() != Some(&path) && (for_cl3.is_some() || path != CL3_DEFAULT) {
@@ -131,9 +138,9 @@ fn find() -> std::result::Result<Loaded, Vec<String>> {
 }
 
 /// Every path to try, in order, without repetitions.
-fn candidates(choice: Option<String>, for_cl3: Option<&str>) -> Vec<String> {
+fn candidates(choice: Option<&str>, for_cl3: Option<&str>) -> Vec<String> {
     if let Some(path) = choice {
-        return vec![path];
+        return vec![path.to_owned()];
     }
     let listed = for_cl3.into_iter().flat_map(|list| list.split(';')).filter(|path| !path.is_empty());
     let usual = USUAL.iter().chain(BOARDS).copied().map(str::to_owned);
@@ -190,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_chosen_library_is_the_only_candidate() {
-        assert_eq!(candidates(Some("/a/b".into()), Some("/c")), ["/a/b"]);
+        assert_eq!(candidates(Some("/a/b"), Some("/c")), ["/a/b"]);
     }
 
     #[test]
@@ -214,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_usual_library_is_found() {
-        match load() {
+        match load(environment("DIPTYCH_OPENCL_LIBRARY").as_deref()) {
             Ok(loaded) => assert!(!loaded.path.is_empty()),
             Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => panic!("{error}"),
             Err(error) => println!("skipped: {error}"),

@@ -65,6 +65,8 @@ pub(super) fn alloc(inner: &Arc<Inner>, bytes: u64, memory: Memory) -> Result<(R
     let raw =
         unsafe { cl3::memory::create_buffer(inner.context.raw(), flags, size(rounded)?, ptr::null_mut()) };
     let memory = own(check("clCreateBuffer", raw)?);
+    // What another process left there is not for this one.
+    inner.lane().clear(&memory, size(rounded)?)?;
     Ok((RawBuffer { memory, host_visible, device: Arc::clone(inner) }, rounded))
 }
 

@@ -13,16 +13,19 @@
 //! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `staging` | pinned host memory, and the queues of copies that overlap other work |
 //! | `run` | inputs, a recording and outputs with one wait: the latency path |
+//! | `awaited` | the same as a future |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
 //! events. Only the copies of a run that was started and is waited for later, as in a stream, go through
 //! queues of their own, to overlap with the work on another run. Every call that enqueues more than one command holds a lock, so that threads which
 //! share a device do not mix their commands.
 //!
-//! Kernel text is trusted: OpenCL C has pointers, and nothing here or in a driver keeps a kernel
-//! within the buffers it is given.
+//! OpenCL C has pointers, and nothing here or in a driver keeps a kernel within the buffers it is
+//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own. Text in WGSL is printed
+//! as OpenCL C that checks every index.
 
 mod arguments;
+mod awaited;
 mod call;
 mod command_buffer;
 mod compile;
@@ -44,12 +47,15 @@ pub(crate) use record::RawRecording;
 pub use opencl3;
 
 use crate::device::cache::KernelCache;
+use crate::device::choice::DeviceChoice;
 use crate::device::family::{self, Facts};
+use crate::device::options::{DeviceOptions, environment};
+use crate::device::waiter::Waiter;
 use crate::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle,
+    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle, lock,
 };
 use crate::dtype::DType;
-use crate::emit::KernelSource;
+use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result};
 use crate::limits::{self, MatrixUnit};
 use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
@@ -61,7 +67,7 @@ use cl3::device::cl_device_id;
 use order::Order;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Chooses the device: part of its name or its platform's, in any case.
@@ -76,6 +82,8 @@ pub struct OpenClDevice {
 
 /// What the clones of a device, and all its buffers, images, kernels and recordings, share.
 struct Inner {
+    /// First, so that its thread has ended before anything is released.
+    waiter: Waiter,
     info: DeviceInfo,
     facts: Facts,
     runtime: &'static Runtime,
@@ -117,13 +125,24 @@ impl OpenClDevice {
     /// [`Error::OpenClLibrary`] without an OpenCL library, [`Error::NoDevice`] with a line for
     /// each device that was passed over.
     pub fn open(filter: Option<&str>) -> Result<Self> {
-        let choice = std::env::var(CHOICE).ok().filter(|choice| !choice.is_empty());
-        let (device, info) = query::best(filter.or(choice.as_deref()))?;
+        let named = filter.map(|name| DeviceChoice::Name(name.to_owned()));
+        let choice = named.or_else(Self::choice_of_environment).unwrap_or_default();
+        Self::open_with(&choice, &DeviceOptions::from_environment())
+    }
+
+    /// The device that `DIPTYCH_OPENCL_DEVICE` names.
+    pub(crate) fn choice_of_environment() -> Option<DeviceChoice> {
+        environment(CHOICE).map(DeviceChoice::Name)
+    }
+
+    /// Opens the best of the devices that are wanted.
+    pub(crate) fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
+        let (device, info) = query::best(choice, options)?;
         let raw = cl3::context::create_context(&[device.id()], std::ptr::null(), None, std::ptr::null_mut());
         // SAFETY: the call made the context, and this is its only reference.
         let context = unsafe { Owned::new(check("clCreateContext", raw)?) };
         let queue = new_queue(&context, device.id(), 0)?;
-        Self::assemble(device, info, context, queue, true)
+        Self::assemble(device, info, context, queue, true, options)
     }
 
     /// Every device that [`OpenClDevice::open`] could open, the best first.
@@ -131,7 +150,10 @@ impl OpenClDevice {
     /// # Errors
     /// [`Error::OpenClLibrary`] without an OpenCL library, or if the library fails.
     pub fn list() -> Result<Vec<DeviceInfo>> {
-        Ok(query::devices()?.into_iter().filter_map(|found| found.info.ok()).collect())
+        Ok(query::devices(&DeviceOptions::from_environment())?
+            .into_iter()
+            .filter_map(|found| found.info.ok())
+            .collect())
     }
 
     /// The path or name that the OpenCL library was found under.
@@ -139,7 +161,7 @@ impl OpenClDevice {
     /// # Errors
     /// [`Error::OpenClLibrary`] with everything that was tried.
     pub fn library() -> Result<&'static str> {
-        Ok(loader::load()?.path)
+        Ok(loader::load(DeviceOptions::from_environment().opencl_library.as_deref())?.path)
     }
 
     /// A device on an application's own context and queue.
@@ -157,8 +179,18 @@ impl OpenClDevice {
         device: &opencl3::device::Device,
         queue: &opencl3::command_queue::CommandQueue,
     ) -> Result<Self> {
+        Self::from_opencl_with(context, device, queue, &DeviceOptions::from_environment())
+    }
+
+    /// [`OpenClDevice::from_opencl`] with these options.
+    pub(crate) fn from_opencl_with(
+        context: &opencl3::context::Context,
+        device: &opencl3::device::Device,
+        queue: &opencl3::command_queue::CommandQueue,
+        options: &DeviceOptions,
+    ) -> Result<Self> {
         // The application has loaded the library already, through the same crate.
-        loader::load()?;
+        loader::load(options.opencl_library.as_deref())?;
         let ask = |what| {
             check("clGetCommandQueueInfo", cl3::command_queue::get_command_queue_data(queue.get(), what))
         };
@@ -182,7 +214,7 @@ impl OpenClDevice {
                 "a queue that runs its commands in order",
             ));
         }
-        let info = query::describe(device)?;
+        let info = query::describe(device, options)?;
         // SAFETY: the application's handle is live during this call; the reference that is taken
         // here is given back by `Owned`. Test: `an_application_keeps_its_own_queue`.
         let context = unsafe {
@@ -194,7 +226,7 @@ impl OpenClDevice {
             check("clRetainCommandQueue", cl3::command_queue::retain_command_queue(queue.get()))?;
             Owned::new(queue.get())
         };
-        Self::assemble(*device, info, context, queue, false)
+        Self::assemble(*device, info, context, queue, false, options)
     }
 
     fn assemble(
@@ -203,10 +235,12 @@ impl OpenClDevice {
         context: Owned<Context>,
         queue: Owned<Queue>,
         own_queue: bool,
+        options: &DeviceOptions,
     ) -> Result<Self> {
-        let runtime = loader::load()?.runtime;
+        let runtime = loader::load(None)?.runtime;
         let mut inner = Inner {
-            command_buffers: command_buffer::Functions::of(runtime, &id),
+            waiter: Waiter::default(),
+            command_buffers: command_buffer::Functions::of(runtime, &id, options),
             facts: family::facts(info.limits.family, &info.name),
             info,
             runtime,
@@ -214,9 +248,9 @@ impl OpenClDevice {
             order: Order::default(),
             programs: Mutex::default(),
             halves: std::sync::OnceLock::new(),
-            cache: Mutex::new(KernelCache::standard()),
+            cache: Mutex::new(options.kernel_cache()),
             timing: Mutex::default(),
-            staging: staging::Staging::of(&id, own_queue),
+            staging: staging::Staging::of(&id, own_queue, options),
             id,
             queue,
             own_queue,
@@ -246,11 +280,6 @@ fn new_queue(context: &Owned<Context>, device: cl_device_id, properties: u64) ->
     let queue = unsafe { cl3::command_queue::create_command_queue(context.raw(), device, properties) };
     // SAFETY: the call made the queue, and this is its only reference.
     Ok(unsafe { Owned::new(check("clCreateCommandQueue", queue)?) })
-}
-
-/// Locks, also after a panic in another thread: what is guarded is whole between any two calls.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
@@ -287,6 +316,15 @@ impl Drop for Inner {
     }
 }
 
+fn pipeline(source: &KernelSource, raw: RawPipeline) -> Pipeline {
+    Pipeline {
+        raw: handle::RawPipeline::OpenCl(raw),
+        label: source.label.clone(),
+        interface: source.interface.clone(),
+        work_group: source.work_group,
+    }
+}
+
 impl Device for OpenClDevice {
     fn info(&self) -> &DeviceInfo {
         &self.inner.info
@@ -315,12 +353,14 @@ impl Device for OpenClDevice {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        Ok(Pipeline {
-            raw: handle::RawPipeline::OpenCl(compile::compile(&self.inner, source)?),
-            label: source.label.clone(),
-            interface: source.interface.clone(),
-            work_group: source.work_group,
-        })
+        Ok(pipeline(source, compile::compile_checked(&self.inner, source)?))
+    }
+
+    unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
+        if source.dialect == Dialect::Wgsl {
+            return self.compile(source);
+        }
+        Ok(pipeline(source, compile::compile(&self.inner, source, &[])?))
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {
@@ -367,7 +407,7 @@ impl Device for OpenClDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Box<dyn Pending>> {
-        run::start(&self.inner, writes, recording, reads)
+        run::start(&self.inner, writes, recording, reads).map(|started| started as Box<dyn Pending>)
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

@@ -2,22 +2,25 @@
 
 use super::call::{check, failure};
 use super::{loader, lock};
+use crate::device::choice::{DeviceChoice, PciAddress};
+use crate::device::options::DeviceOptions;
 use crate::device::{DeviceInfo, family};
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
 use cl3::device::{
+    CL_DEVICE_PCI_BUS_ID_NV, CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PCI_SLOT_ID_NV,
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, cl_device_id,
 };
 use cl3::platform::{CL_PLATFORM_NAME, cl_platform_id};
 use opencl3::device::Device;
 use std::sync::Mutex;
 
+/// The PCI domain in NVIDIA's `cl_nv_device_attribute_query`, which `cl3` does not name.
+const CL_DEVICE_PCI_DOMAIN_ID_NV: u32 = 0x400A;
+
 /// What `clGetPlatformIDs` of the usual loader answers where no driver is installed.
 const NO_PLATFORM: i32 = -1001;
-
-/// `1` computes with halves on NVIDIA's GPUs, whose driver does not list that it can.
-const UNLISTED_HALVES: &str = "DIPTYCH_UNLISTED_HALVES";
 
 /// A device that was found.
 pub(super) struct Found {
@@ -39,12 +42,12 @@ impl Found {
 }
 
 /// Every device of every platform, the best first.
-pub(super) fn devices() -> Result<Vec<Found>> {
+pub(super) fn devices(options: &DeviceOptions) -> Result<Vec<Found>> {
     // Loaders and drivers set themselves up in these calls, and not all of them take two threads
     // in there at once: PoCL then answers that it has no device.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = lock(&ONE_AT_A_TIME);
-    loader::load()?;
+    loader::load(options.opencl_library.as_deref())?;
     let platforms = match cl3::platform::get_platform_ids() {
         Ok(platforms) => platforms,
         Err(NO_PLATFORM) => Vec::new(),
@@ -63,32 +66,36 @@ pub(super) fn devices() -> Result<Vec<Found>> {
         };
         for device in devices.into_iter().map(Device::new) {
             let rank = rank(&device);
-            found.push(Found { device, info: describe(&device), platform: platform.clone(), rank });
+            found.push(Found { device, info: describe(&device, options), platform: platform.clone(), rank });
         }
     }
     found.sort_by_key(|device| std::cmp::Reverse(device.rank));
     Ok(found)
 }
 
-/// The best usable device whose own or platform's name contains `filter`, in any case.
-pub(super) fn best(filter: Option<&str>) -> Result<(Device, DeviceInfo)> {
-    let wanted = filter.map(str::to_lowercase);
+/// The best usable device that is wanted, by its own or its platform's name.
+pub(super) fn best(choice: &DeviceChoice, options: &DeviceOptions) -> Result<(Device, DeviceInfo)> {
     let mut tried = Vec::new();
-    for found in devices()? {
+    let mut index = 0;
+    for found in devices(options)? {
         let title = format!("{} ({})", found.name(), found.platform);
-        if wanted.as_ref().is_some_and(|wanted| !title.to_lowercase().contains(wanted)) {
-            tried.push(format!("{title} does not match {:?}", filter.unwrap_or_default()));
-            continue;
+        let info = match found.info {
+            Ok(info) => info,
+            Err(error) => {
+                tried.push(format!("{title}: {error}"));
+                continue;
+            }
+        };
+        match choice.obstacle(index, &title, info.pci) {
+            None => return Ok((found.device, info)),
+            Some(obstacle) => tried.push(format!("{title}: {obstacle}")),
         }
-        match found.info {
-            Ok(info) => return Ok((found.device, info)),
-            Err(error) => tried.push(format!("{title}: {error}")),
-        }
+        index += 1;
     }
     if tried.is_empty() {
-        tried.push("the OpenCL library knows no device".to_owned());
+        tried.push("no device that the library knows".to_owned());
     }
-    Err(Error::NoDevice { backend: "OpenCL".to_owned(), tried })
+    Err(Error::NoDevice { backend: "OpenCL".to_owned(), wanted: choice.to_string(), tried })
 }
 
 /// Whether the device has memory that is not the host's.
@@ -136,7 +143,7 @@ fn clamp(value: impl TryInto<u32>) -> u32 {
 ///
 /// # Errors
 /// If it cannot run OpenCL C 1.2 kernels, or a query fails.
-pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
+pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<DeviceInfo> {
     let name = text(device.name())?;
     let refuse = |reason: String| Err(Error::unsupported(format!("OpenCL device {name}"), reason));
     let version = text(device.version())?;
@@ -173,7 +180,7 @@ pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
         max_binding: value(device.max_mem_alloc_size())?,
         // The driver counts bits.
         binding_alignment: u64::from(value(device.mem_base_addr_align())?).div_ceil(8).max(1),
-        native_half: half_arithmetic(device, &extensions),
+        native_half: half_arithmetic(device, &extensions, options.unlisted_halves),
         max_image,
         matrix_unit: capability(device, &extensions)
             .filter(|&capability| capability >= 80)
@@ -182,18 +189,23 @@ pub(super) fn describe(device: &Device) -> Result<DeviceInfo> {
         subgroup: None,
         compute_units: Some(value(device.max_compute_units())?),
     };
+    let limits = match options.checked_kernels {
+        // What can be checked is WGSL, which has neither images here nor inline assembly.
+        true => Limits { dialect: Dialect::Wgsl, max_image: None, matrix_unit: None, ..limits },
+        false => limits,
+    };
     let driver = format!("{platform} {}", text(device.driver_version())?);
-    Ok(DeviceInfo { api: "OpenCL", name, driver, limits, is_cpu, timestamps: true })
+    let pci = pci_address(device, &extensions);
+    Ok(DeviceInfo { api: "OpenCL", name, driver, pci, limits, is_cpu, timestamps: true })
 }
 
 /// Whether kernels may compute with halves: where the driver promises it and, if that is asked for, on
 /// NVIDIA's GPUs that have the instructions. Its OpenCL takes half arithmetic without listing it; the
 /// kernels bring the functions along that it lacks (`emit/halves.rs`), and before the first of them a tiny
 /// one shows that it is so ([`super::half`]).
-fn half_arithmetic(device: &Device, extensions: &str) -> bool {
-    let asked = || std::env::var(UNLISTED_HALVES).is_ok_and(|value| value == "1");
+fn half_arithmetic(device: &Device, extensions: &str, unlisted: bool) -> bool {
     let able = || capability(device, extensions).is_some_and(|capability| capability >= 53);
-    lists_halves(extensions) || (asked() && able())
+    lists_halves(extensions) || (unlisted && able())
 }
 
 /// Whether the driver promises half arithmetic.
@@ -211,6 +223,37 @@ fn capability(device: &Device, extensions: &str) -> Option<u32> {
     let major = device.compute_capability_major_nv().ok()?;
     let minor = device.compute_capability_minor_nv().ok()?;
     Some(10 * major + minor)
+}
+
+/// Where the device sits on the PCI bus, by either of two extensions.
+fn pci_address(device: &Device, extensions: &str) -> Option<PciAddress> {
+    let listed = |name: &str| extensions.split_whitespace().any(|extension| extension == name);
+    let words = |what: u32| -> Option<Vec<u32>> {
+        let bytes = cl3::device::get_device_data(device.id(), what).ok()?;
+        Some(bytes.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word)).collect())
+    };
+    let byte = |word: u32| u8::try_from(word).ok();
+    if listed("cl_khr_pci_bus_info") {
+        let [domain, bus, device, function] = words(CL_DEVICE_PCI_BUS_INFO_KHR)?.try_into().ok()?;
+        return Some(PciAddress {
+            domain,
+            bus: byte(bus)?,
+            device: byte(device)?,
+            function: byte(function)?,
+        });
+    }
+    if !listed("cl_nv_device_attribute_query") {
+        return None;
+    }
+    let word = |what: u32| words(what)?.first().copied();
+    let slot = word(CL_DEVICE_PCI_SLOT_ID_NV)?;
+    Some(PciAddress {
+        // Older drivers do not know it.
+        domain: word(CL_DEVICE_PCI_DOMAIN_ID_NV).unwrap_or(0),
+        bus: byte(word(CL_DEVICE_PCI_BUS_ID_NV)?)?,
+        device: byte(slot >> 3)?,
+        function: byte(slot & 7)?,
+    })
 }
 
 /// Whether a version string, `OpenCL <major>.<minor> <vendor's text>`, is at least 1.2.

@@ -6,6 +6,7 @@ use super::command_buffer::CommandBuffer;
 use super::memory::{bind, raw_buffer, raw_image};
 use crate::device::family::Quirk;
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
+use crate::emit::{Access, Binding};
 use crate::error::{Error, Result};
 use cl3::event::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START};
 use cl3::types::cl_mem;
@@ -52,10 +53,12 @@ pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawR
 
 fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launch> {
     dispatch.check()?;
-    let kernel = match &dispatch.pipeline.raw {
-        handle::RawPipeline::OpenCl(raw) if raw.is_of(inner) => raw.kernel()?,
+    let pipeline = match &dispatch.pipeline.raw {
+        handle::RawPipeline::OpenCl(raw) if raw.is_of(inner) => raw,
         _ => return Err(inner.foreign("kernel")),
     };
+    check_aliases(inner, dispatch)?;
+    let kernel = pipeline.kernel()?;
     let (global, local) = extents(inner, dispatch)?;
     let mut memory = Vec::with_capacity(dispatch.resources.len());
     let mut index = 0;
@@ -74,7 +77,48 @@ fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launc
         set_argument(&kernel, index, bytes.len(), bytes.as_ptr().cast())?;
         index += 1;
     }
+    for &binding in pipeline.lengths() {
+        let length = elements(dispatch, binding)?;
+        set_argument(&kernel, index, size_of_val(&length), ptr::from_ref(&length).cast())?;
+        index += 1;
+    }
     Ok(Launch { kernel, global, local, _memory: memory })
+}
+
+/// Refuses arguments that share memory of which one is written: kernels are told that none do.
+fn check_aliases(inner: &Inner, dispatch: &Dispatch) -> Result<()> {
+    let mut earlier: Vec<(&Binding, usize, &Slice)> = Vec::new();
+    for (binding, resource) in dispatch.pipeline.interface.bindings.iter().zip(&dispatch.resources) {
+        let Resource::Buffer(slice) = resource else { continue };
+        let address = raw_buffer(inner, &slice.buffer)?.address();
+        let clash = earlier.iter().find(|(other, other_address, other_slice)| {
+            *other_address == address
+                && slice.offset < other_slice.offset + other_slice.bytes
+                && other_slice.offset < slice.offset + slice.bytes
+                && (binding.access != Access::Read || other.access != Access::Read)
+        });
+        if let Some((other, ..)) = clash {
+            let names = format!("{} and {}", other.operand.name(), binding.operand.name());
+            let reason = format!("{names} overlap in one buffer, and one of them is written");
+            return Err(Error::Reject { kernel: dispatch.pipeline.label.clone(), reason });
+        }
+        earlier.push((binding, address, slice));
+    }
+    Ok(())
+}
+
+/// Whole elements in what a dispatch gives the binding at `index`.
+fn elements(dispatch: &Dispatch, index: u32) -> Result<u32> {
+    let index = index as usize;
+    let (bindings, resources) = (&dispatch.pipeline.interface.bindings, &dispatch.resources);
+    match (bindings.get(index), resources.get(index)) {
+        (Some(binding), Some(Resource::Buffer(slice))) => {
+            let elements = slice.bytes / binding.element.bytes() as u64;
+            // What lies beyond an index of 32 bits is not reached.
+            Ok(u32::try_from(elements).unwrap_or(u32::MAX))
+        }
+        _ => Err(Error::Internal(format!("{} has no buffer at {index}", dispatch.pipeline.label))),
+    }
 }
 
 fn bind_once(inner: &Inner, slice: &Slice, bound: &mut Bound) -> Result<Arc<Owned<Memory>>> {

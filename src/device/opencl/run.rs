@@ -149,6 +149,12 @@ unsafe fn wait_for(
     Ok(())
 }
 
+/// A run under way and the event that ends it.
+pub(super) trait Running: Pending {
+    /// The event of its last command; none if it reads nothing.
+    fn last(&self) -> Option<&Owned<Event>>;
+}
+
 /// A run under way, with the memory that the driver copies from and to.
 pub(super) struct Started {
     device: Arc<Inner>,
@@ -171,7 +177,7 @@ pub(super) fn start(
     writes: &[(&Slice, &[u8])],
     recording: &Recording,
     reads: &[&Slice],
-) -> Result<Box<dyn Pending>> {
+) -> Result<Box<dyn Running>> {
     if let Some(staging) = &inner.staging {
         return Ok(Box::new(start_staged(inner, staging, writes, recording, reads)?));
     }
@@ -207,6 +213,12 @@ impl Pending for Started {
         self.arrived = true;
         see(&parts(&self.outputs, &self.places));
         Ok(())
+    }
+}
+
+impl Running for Started {
+    fn last(&self) -> Option<&Owned<Event>> {
+        self.last.as_ref()
     }
 }
 
@@ -329,6 +341,13 @@ impl Pending for Staged {
             staging.keep(pinned, parked);
         }
         Ok(())
+    }
+}
+
+impl Running for Staged {
+    /// What is left after it is a copy to the host.
+    fn last(&self) -> Option<&Owned<Event>> {
+        self.computed.as_ref()
     }
 }
 

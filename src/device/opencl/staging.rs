@@ -10,13 +10,11 @@
 
 use super::call::{Lane, Memory, Owned, Queue, check, failure};
 use super::{Inner, lock, new_queue, query};
+use crate::device::options::DeviceOptions;
 use crate::error::Result;
 use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE};
 use std::ptr::{self, NonNull};
 use std::sync::Mutex;
-
-/// `0` leaves copies to the driver and `1` does not, whatever the device's memory.
-const VARIABLE: &str = "DIPTYCH_OPENCL_STAGING";
 
 /// Idle blocks kept of each kind, and the size above which none is.
 const KEPT: usize = 4;
@@ -40,13 +38,13 @@ pub(super) struct Transfers {
 }
 
 impl Staging {
-    /// For a device with memory of its own.
-    pub(super) fn of(device: &opencl3::device::Device, own_queue: bool) -> Option<Self> {
-        let wanted = match std::env::var(VARIABLE).as_deref() {
-            Ok("0") => false,
-            Ok("1") => true,
-            _ => query::own_memory(device),
-        };
+    /// For a device with memory of its own, unless the options say otherwise.
+    pub(super) fn of(
+        device: &opencl3::device::Device,
+        own_queue: bool,
+        options: &DeviceOptions,
+    ) -> Option<Self> {
+        let wanted = options.pinned_copies.unwrap_or_else(|| query::own_memory(device));
         (wanted && own_queue).then(Staging::default)
     }
 
@@ -229,7 +227,7 @@ mod tests {
 
     /// `dst = 2 * dst + src`.
     fn kernel() -> KernelSource {
-        let binding = |operand, access| Binding { operand, element: Element::Scalar(DType::F32), access };
+        let binding = |operand, access| Binding::new(operand, Element::Scalar(DType::F32), access);
         KernelSource {
             label: "blend".to_owned(),
             entry: "blend".to_owned(),
@@ -253,7 +251,8 @@ mod tests {
     fn results(device: &OpenClDevice) -> Vec<Vec<u8>> {
         let alloc = || device.alloc(4 * COUNT as u64, Memory::Device).expect("a buffer");
         let (src, dst) = (alloc(), alloc());
-        let pipeline = device.compile(&kernel()).expect("a kernel");
+        // SAFETY: every invocation has an element of each buffer.
+        let pipeline = unsafe { device.compile_unchecked(&kernel()) }.expect("a kernel");
         let dispatch = Dispatch {
             pipeline,
             resources: vec![(&src).into(), (&dst).into()],

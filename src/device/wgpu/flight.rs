@@ -3,13 +3,14 @@
 //! All outputs of a run are copied into one mappable staging buffer at the end of the same
 //! submission, so that a run costs one submission, one wait and one mapping.
 
-use super::{WgpuDevice, lock};
+use super::{WgpuDevice, lock, scope};
+use crate::device::signal::Signal;
 use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// Idle staging buffers kept, and the size above which none is: one large read should not hold
@@ -25,56 +26,6 @@ const CLOSE_WATCH: Duration = Duration::from_millis(1);
 
 /// How often a waiting thread looks again if another thread is about to report for it.
 const RECHECK: Duration = Duration::from_millis(5);
-
-/// Set once by a callback of wgpu, which may run on any thread that polls.
-#[derive(Debug, Default)]
-pub(super) struct Signal {
-    state: Mutex<SignalState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct SignalState {
-    result: Option<Result<(), String>>,
-    waker: Option<Waker>,
-}
-
-impl Signal {
-    pub(super) fn set(&self, result: Result<(), String>) {
-        let waker = {
-            let mut state = lock(&self.state);
-            state.result.get_or_insert(result);
-            state.waker.take()
-        };
-        self.changed.notify_all();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    fn get(&self) -> Option<Result<(), String>> {
-        lock(&self.state).result.clone()
-    }
-
-    /// As `get`, but has `waker` woken later if there is nothing yet.
-    fn get_or_wake(&self, waker: &Waker) -> Option<Result<(), String>> {
-        let mut state = lock(&self.state);
-        if state.result.is_none() {
-            state.waker = Some(waker.clone());
-        }
-        state.result.clone()
-    }
-
-    /// As `get`, after waiting for at most `RECHECK`.
-    fn get_soon(&self) -> Option<Result<(), String>> {
-        let state = lock(&self.state);
-        let (state, _) = self
-            .changed
-            .wait_timeout_while(state, RECHECK, |state| state.result.is_none())
-            .unwrap_or_else(PoisonError::into_inner);
-        state.result.clone()
-    }
-}
 
 /// A part of a wgpu buffer to copy to the host.
 pub(super) struct Source<'a> {
@@ -134,10 +85,11 @@ impl WgpuDevice {
     /// without blocking the calling thread while the device works.
     ///
     /// The work is submitted when the future is first polled. If it is not done by then, a thread
-    /// is started that waits for the driver and wakes the task; wgpu has no other way to learn
-    /// that the device has finished. No executor is needed beyond one that polls the future, such
-    /// as `pollster::block_on`. Dropping the future leaves the submitted work to finish and its
-    /// results unread. Where threads cannot be started, the wait blocks.
+    /// of the device waits for the driver and wakes the task; wgpu has no other way to learn
+    /// that the device has finished. The thread ends with the device. No executor is needed beyond
+    /// one that polls the future, such as `pollster::block_on`. Dropping the future leaves the
+    /// submitted work to finish and its results unread. Where threads cannot be started, the wait
+    /// blocks.
     ///
     /// # Errors
     /// Those of [`crate::device::Device::run`].
@@ -183,16 +135,9 @@ impl WgpuDevice {
         if done.get().is_some() {
             return Ok(());
         }
-        let (device, arrival, signal) = (self.clone(), flight.arrival(), Arc::clone(done));
-        let watcher = std::thread::Builder::new().name("diptych-wait".to_owned()).spawn(move || {
-            if let Err(error) = device.poll(arrival) {
-                signal.set(Err(error.to_string()));
-            }
-        });
-        match watcher {
-            Ok(_) => Ok(()),
-            Err(_) => self.poll(flight.arrival()),
-        }
+        let (device, arrival) = (self.inner.device.clone(), flight.arrival());
+        self.inner.waiter.wait(done, move || scope::poll(&device, arrival));
+        Ok(())
     }
 
     /// Submits writes, a recording and the copies of what is read.
@@ -339,7 +284,7 @@ impl WgpuDevice {
             self.poll(how())?;
             // The callback is not run yet only if another thread polled at the same moment and
             // is about to run it.
-            if let Some(result) = signal.get_soon() {
+            if let Some(result) = signal.get_within(RECHECK) {
                 return result.map_err(|message| self.failed(call, message));
             }
         }

@@ -1,9 +1,9 @@
 //! Buffers: allocation, writes, and mapping in place.
 
-use super::flight::Signal;
 use super::scope::catch;
 use super::{Owner, WgpuDevice};
 use crate::device::handle::RawBuffer as AnyBuffer;
+use crate::device::signal::Signal;
 use crate::device::{Buffer, Memory, Slice};
 use crate::error::{Error, Result};
 use std::sync::Arc;

@@ -28,13 +28,15 @@ mod record;
 mod scope;
 
 use super::cache::KernelCache;
+use super::lock;
+use super::waiter::Waiter;
 use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice};
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) use memory::RawBuffer;
@@ -44,8 +46,8 @@ pub(crate) use record::RawRecording;
 /// A GPU behind Vulkan, Metal or DX12. Clones share the device, its compiled kernels and its
 /// staging memory.
 ///
-/// Kernels are compiled without wgpu's bounds checks and loop bounds, since they guard their own
-/// edges; the environment variable `DIPTYCH_CHECKED_SHADERS=1`, read when the device is opened,
+/// The kernels of ops are compiled without wgpu's bounds checks and loop bounds, since they guard their
+/// own edges; the environment variable `DIPTYCH_CHECKED_SHADERS=1`, read when the device is opened,
 /// keeps the checks.
 #[derive(Debug, Clone)]
 pub struct WgpuDevice {
@@ -54,6 +56,8 @@ pub struct WgpuDevice {
 
 #[derive(Debug)]
 struct Inner {
+    /// First, so that its thread has ended before the device is released.
+    waiter: Waiter,
     device: ::wgpu::Device,
     queue: ::wgpu::Queue,
     /// What this device's handles carry.
@@ -129,12 +133,6 @@ impl Owner {
     }
 }
 
-/// Locks a mutex whose data stays valid whatever happens in between: a panic elsewhere is no
-/// reason to refuse.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Device for WgpuDevice {
     fn info(&self) -> &DeviceInfo {
         &self.inner.info
@@ -165,7 +163,12 @@ impl Device for WgpuDevice {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        self.compile_kernel(source)
+        self.compile_checked(source)
+    }
+
+    unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
+        // SAFETY: promised by the caller.
+        unsafe { self.compile_trusted(source) }
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {

@@ -2,8 +2,10 @@
 
 use super::{Inner, Owner, WgpuDevice};
 use crate::device::DeviceInfo;
-use crate::device::cache::KernelCache;
+use crate::device::choice::{DeviceChoice, PciAddress};
 use crate::device::family::{facts, family};
+use crate::device::options::{DeviceOptions, environment};
+use crate::device::waiter::Waiter;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
@@ -14,14 +16,8 @@ use std::sync::{Arc, Mutex};
 /// A part of the name of the adapter to open, in any case.
 const ADAPTER_VARIABLE: &str = "DIPTYCH_WGPU_ADAPTER";
 
-/// `1` keeps wgpu's bounds checks and loop bounds in the kernels.
-const CHECKED_VARIABLE: &str = "DIPTYCH_CHECKED_SHADERS";
-
 /// wgpu's own variable for checks of dispatches whose grid lies in a buffer.
 const INDIRECT_VARIABLE: &str = "WGPU_VALIDATION_INDIRECT_CALL";
-
-/// `1` has work-group memory zeroed before a kernel runs, as WebGPU demands.
-const ZEROED_VARIABLE: &str = "DIPTYCH_ZEROED_MEMORY";
 
 impl WgpuDevice {
     /// Opens the best adapter: discrete before integrated before virtual before CPU, Vulkan first
@@ -33,17 +29,27 @@ impl WgpuDevice {
     /// # Errors
     /// [`Error::NoDevice`] listing the adapters that were seen and what came of each.
     pub fn open(filter: Option<&str>) -> Result<Self> {
-        let filter = filter.map(str::to_owned).or_else(|| std::env::var(ADAPTER_VARIABLE).ok());
-        let wanted = filter.as_deref().unwrap_or_default().to_lowercase();
+        let named = filter.map(|name| DeviceChoice::Name(name.to_owned()));
+        let choice = named.or_else(Self::choice_of_environment).unwrap_or_default();
+        Self::open_with(&choice, &DeviceOptions::from_environment())
+    }
+
+    /// The adapter that `DIPTYCH_WGPU_ADAPTER` names.
+    pub(crate) fn choice_of_environment() -> Option<DeviceChoice> {
+        environment(ADAPTER_VARIABLE).map(DeviceChoice::Name)
+    }
+
+    /// Opens the best of the adapters that are wanted.
+    pub(crate) fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
         let mut tried = Vec::new();
-        for adapter in adapters() {
+        for (index, adapter) in adapters().into_iter().enumerate() {
             let info = adapter.get_info();
             let seen = format!("{} ({})", info.name, api_name(info.backend));
-            if !info.name.to_lowercase().contains(&wanted) {
-                tried.push(format!("{seen}: its name does not contain {wanted:?}"));
+            if let Some(obstacle) = choice.obstacle(index, &info.name, pci_address(&info)) {
+                tried.push(format!("{seen}: {obstacle}"));
                 continue;
             }
-            match open_adapter(&adapter) {
+            match open_adapter(&adapter, options) {
                 Ok(device) => return Ok(device),
                 Err(error) => {
                     tracing::warn!("{seen} could not be opened: {error}");
@@ -52,9 +58,9 @@ impl WgpuDevice {
             }
         }
         if tried.is_empty() {
-            tried.push("no adapter was found".to_owned());
+            tried.push("no adapter".to_owned());
         }
-        Err(Error::NoDevice { backend: "wgpu".to_owned(), tried })
+        Err(Error::NoDevice { backend: "wgpu".to_owned(), wanted: choice.to_string(), tried })
     }
 
     /// Every adapter that [`WgpuDevice::open`] chooses from, the best first.
@@ -99,6 +105,16 @@ impl WgpuDevice {
     /// # Errors
     /// If the adapter has no compute shaders.
     pub fn from_wgpu(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
+        Self::from_wgpu_with(adapter, device, queue, &DeviceOptions::from_environment())
+    }
+
+    /// [`WgpuDevice::from_wgpu`] with these options.
+    pub(crate) fn from_wgpu_with(
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        options: &DeviceOptions,
+    ) -> Result<Self> {
         if !has_compute(adapter) {
             return Err(Error::unsupported(
                 format!("the adapter {}", adapter.get_info().name),
@@ -117,16 +133,17 @@ impl WgpuDevice {
         // Some drivers offer the queries and tick with a period of zero.
         info.timestamps &= queue.get_timestamp_period() > 0.0;
         let inner = Inner {
+            waiter: Waiter::default(),
             device,
             queue,
             owner: Owner::new(),
             info,
             features,
             limits,
-            checked_shaders: std::env::var(CHECKED_VARIABLE).is_ok_and(|value| value == "1"),
-            zeroed_memory: std::env::var(ZEROED_VARIABLE).is_ok_and(|value| value == "1"),
+            checked_shaders: options.checked_kernels,
+            zeroed_memory: options.zeroed_memory,
             pipelines: Mutex::new(HashMap::new()),
-            cache: Mutex::new(KernelCache::standard()),
+            cache: Mutex::new(options.kernel_cache()),
             staging: Mutex::new(Vec::new()),
             uploads: Mutex::new(Vec::new()),
             unsubmitted: AtomicU64::new(0),
@@ -135,7 +152,7 @@ impl WgpuDevice {
     }
 }
 
-fn open_adapter(adapter: &wgpu::Adapter) -> Result<WgpuDevice> {
+fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Result<WgpuDevice> {
     let (mut required_features, required_limits) = WgpuDevice::requirements(adapter);
     let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
     if cooperative_matrices(adapter) {
@@ -161,7 +178,7 @@ fn open_adapter(adapter: &wgpu::Adapter) -> Result<WgpuDevice> {
             call: "request_device",
             message: error.to_string(),
         })?;
-    WgpuDevice::from_wgpu(adapter, device, queue)
+    WgpuDevice::from_wgpu_with(adapter, device, queue, options)
 }
 
 /// Whether subgroups multiply 16x16 matrices of halves and sum in f32.
@@ -218,6 +235,11 @@ const fn api_name(backend: wgpu::Backend) -> &'static str {
     }
 }
 
+/// Where the adapter sits, if wgpu knows.
+fn pci_address(adapter: &wgpu::AdapterInfo) -> Option<PciAddress> {
+    adapter.device_pci_bus_id.parse().ok()
+}
+
 fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> DeviceInfo {
     let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
     let family = family(&adapter.name, adapter.vendor, is_cpu);
@@ -225,6 +247,7 @@ fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &w
         api: api_name(adapter.backend),
         name: adapter.name.clone(),
         driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().to_owned(),
+        pci: pci_address(adapter),
         limits: Limits {
             dialect: Dialect::Wgsl,
             family,

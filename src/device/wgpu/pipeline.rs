@@ -5,7 +5,7 @@ use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
-use crate::emit::{Access, Dialect, Element, Interface, KernelSource, check};
+use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least, check};
 use crate::error::{Error, Result, numbered};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -18,16 +18,53 @@ pub(crate) struct RawPipeline {
     pub(super) owner: Owner,
 }
 
-/// What a compiled kernel is found by: its text, and what the text is compiled for.
+/// What a compiled kernel is found by: its text, what the text is compiled for, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     text: String,
     entry: String,
     interface: Interface,
+    checks: Checks,
+}
+
+/// How a kernel is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Checks {
+    /// Every access is kept within bounds and every loop ended, in the kernel.
+    bounds: bool,
+    /// Work-group memory begins as zeros.
+    zeroed: bool,
 }
 
 impl WgpuDevice {
-    pub(super) fn compile_kernel(&self, source: &KernelSource) -> Result<Pipeline> {
+    /// Compiles text that may be anybody's.
+    pub(super) fn compile_checked(&self, source: &KernelSource) -> Result<Pipeline> {
+        self.pipeline(source, Checks { bounds: true, zeroed: true }, checked)
+    }
+
+    /// Compiles text without wgpu's checks, unless the device was opened to keep them.
+    ///
+    /// # Safety
+    /// That of [`crate::device::Device::compile_unchecked`].
+    pub(super) unsafe fn compile_trusted(&self, source: &KernelSource) -> Result<Pipeline> {
+        let checks = Checks { bounds: self.inner.checked_shaders, zeroed: self.inner.zeroed_memory };
+        if checks.bounds {
+            return self.pipeline(source, checks, checked);
+        }
+        self.pipeline(source, checks, |device, descriptor| {
+            // SAFETY: promised by the caller. The checks of ray queries and mesh shaders stay on: no
+            // kernel has any.
+            unsafe { device.create_shader_module_trusted(descriptor, trusted()) }
+        })
+    }
+
+    /// The kernel of `source`, whose module `load` makes according to `checks`.
+    fn pipeline(
+        &self,
+        source: &KernelSource,
+        checks: Checks,
+        load: impl Fn(&wgpu::Device, wgpu::ShaderModuleDescriptor<'_>) -> wgpu::ShaderModule,
+    ) -> Result<Pipeline> {
         let refuse = |log: String| Error::Compile {
             kernel: source.label.clone(),
             api: self.api(),
@@ -40,17 +77,20 @@ impl WgpuDevice {
         let key = Key {
             text: source.text.clone(),
             entry: source.entry.clone(),
-            interface: source.interface.clone(),
+            interface: without_sizes(&source.interface),
+            checks,
         };
         let known = lock(&self.inner.pipelines).get(&key).cloned();
         let raw = match known {
             Some(raw) => raw,
             None => {
-                if cfg!(debug_assertions) {
-                    check::check(source)?;
+                // The tests of the emitter do so for every kernel, and a start should not parse each
+                // text twice.
+                if checks.bounds || cfg!(debug_assertions) {
+                    check::check_interface(source)?;
                 }
                 // Compiled without the lock, so that threads compile side by side.
-                let raw = self.build(source).map_err(refuse)?;
+                let raw = self.build(source, checks, load).map_err(refuse)?;
                 lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
             }
         };
@@ -62,27 +102,22 @@ impl WgpuDevice {
         })
     }
 
-    fn build(&self, source: &KernelSource) -> Result<RawPipeline, String> {
+    fn build(
+        &self,
+        source: &KernelSource,
+        checks: Checks,
+        load: impl Fn(&wgpu::Device, wgpu::ShaderModuleDescriptor<'_>) -> wgpu::ShaderModule,
+    ) -> Result<RawPipeline, String> {
         let device = &self.inner.device;
         let entries = layout_entries(&source.interface)?;
         let label = Some(source.label.as_str());
-        let kept = self.kept(source);
+        let kept = self.kept(source, checks);
         let ((raw, cache), error) = catch(device, || {
             let descriptor = wgpu::ShaderModuleDescriptor {
                 label,
                 source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(&source.text)),
             };
-            let module = if self.inner.checked_shaders {
-                device.create_shader_module(descriptor)
-            } else {
-                // SAFETY: the kernels are rendered from this crate's own templates, which guard
-                // their edges themselves: every access is behind a comparison with the extents in
-                // the parameters, every loop has a bound, and no divisor is zero. Tests run each
-                // kernel over ragged extents between canaries, and `DIPTYCH_CHECKED_SHADERS=1`
-                // runs the same kernels with wgpu's own checks. The checks of ray queries and mesh
-                // shaders stay on: no kernel has any.
-                unsafe { device.create_shader_module_trusted(descriptor, trusted()) }
-            };
+            let module = load(device, descriptor);
             let layout = device
                 .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
             let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -104,8 +139,7 @@ impl WgpuDevice {
                 module: &module,
                 entry_point: Some(&source.entry),
                 compilation_options: wgpu::PipelineCompilationOptions {
-                    // Kernels write their shared tiles before they read them.
-                    zero_initialize_workgroup_memory: self.inner.zeroed_memory,
+                    zero_initialize_workgroup_memory: checks.zeroed,
                     ..Default::default()
                 },
                 cache: cache.as_ref(),
@@ -125,14 +159,18 @@ impl WgpuDevice {
     }
 
     /// Where the driver's work on `source` is kept between starts, and what is there.
-    fn kept(&self, source: &KernelSource) -> Option<(KernelCache, CacheKey, Option<Vec<u8>>)> {
+    fn kept(
+        &self,
+        source: &KernelSource,
+        checks: Checks,
+    ) -> Option<(KernelCache, CacheKey, Option<Vec<u8>>)> {
         if !self.inner.features.contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
         }
         let disk = lock(&self.inner.cache).clone()?;
         let info = &self.inner.info;
-        let checked = if self.inner.checked_shaders { "checked" } else { "trusted" };
-        let zeroed = if self.inner.zeroed_memory { "zeroed" } else { "not zeroed" };
+        let checked = if checks.bounds { "checked" } else { "trusted" };
+        let zeroed = if checks.zeroed { "zeroed" } else { "not zeroed" };
         let key = CacheKey::of(&[
             "wgpu 30",
             info.api,
@@ -146,6 +184,17 @@ impl WgpuDevice {
         let data = disk.get(key);
         Some((disk, key, data))
     }
+}
+
+/// The interface of a kernel that serves operands of any size, as the text does.
+fn without_sizes(interface: &Interface) -> Interface {
+    let mut interface = interface.clone();
+    interface.bindings.iter_mut().for_each(|binding| binding.least = Least::Element);
+    interface
+}
+
+fn checked(device: &wgpu::Device, descriptor: wgpu::ShaderModuleDescriptor<'_>) -> wgpu::ShaderModule {
+    device.create_shader_module(descriptor)
 }
 
 fn trusted() -> wgpu::ShaderRuntimeChecks {

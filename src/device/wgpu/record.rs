@@ -172,13 +172,6 @@ impl WgpuDevice {
                     format!("{name} has {} bytes, the device binds at most {limit}", slice.bytes),
                 ));
             }
-            if slice.bytes < binding.element.bytes() as u64 {
-                let element = binding.element.bytes();
-                return Err(reject(
-                    dispatch,
-                    format!("{name} has {} bytes, one element has {element}", slice.bytes),
-                ));
-            }
             if !slice.offset.is_multiple_of(alignment) {
                 return Err(reject(
                     dispatch,

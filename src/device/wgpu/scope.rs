@@ -49,21 +49,26 @@ impl WgpuDevice {
         }
     }
 
-    /// Polls the device. Callbacks of the application may run inside: their errors and panics are
-    /// left to it.
-    ///
-    /// wgpu 30 panics in `poll` if the device was lost (a driver reset, an unplugged GPU), since
-    /// its `PollError` cannot say so. That is an error like any other to the caller of this crate.
+    /// Polls the device.
     pub(super) fn poll(&self, how: wgpu::PollType) -> Result<()> {
-        match catch_unwind(AssertUnwindSafe(|| self.inner.device.poll(how))) {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(self.failed("poll", error.to_string())),
-            Err(panic) => match panic.downcast_ref::<String>() {
-                Some(message) if message.starts_with(POLL_PANIC) => {
-                    Err(self.failed("poll", message.trim_start_matches(POLL_PANIC).trim()))
-                }
-                _ => resume_unwind(panic),
-            },
-        }
+        poll(&self.inner.device, how).map_err(|message| self.failed("poll", message))
+    }
+}
+
+/// Polls `device`. Callbacks of the application may run inside: their errors and panics are left to
+/// it.
+///
+/// wgpu 30 panics in `poll` if the device was lost (a driver reset, an unplugged GPU), since its
+/// `PollError` cannot say so. That is an error like any other to the caller of this crate.
+pub(super) fn poll(device: &wgpu::Device, how: wgpu::PollType) -> std::result::Result<(), String> {
+    match catch_unwind(AssertUnwindSafe(|| device.poll(how))) {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(panic) => match panic.downcast_ref::<String>() {
+            Some(message) if message.starts_with(POLL_PANIC) => {
+                Err(message.trim_start_matches(POLL_PANIC).trim().to_owned())
+            }
+            _ => resume_unwind(panic),
+        },
     }
 }

@@ -26,8 +26,6 @@ mod tests;
 
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// The largest FlatBuffer: its offsets are signed 32-bit numbers.
@@ -42,17 +40,13 @@ const LARGEST: u64 = i32::MAX as u64;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read, and those of [`from_bytes`], which name the file.
+/// [`Error::Io`] if the file cannot be read or is no regular file, and those of [`from_bytes`], which
+/// name the file.
 pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    let io = |source| Error::Io { path: name.clone(), source };
-    let file = File::open(path).map_err(io)?;
-    let length = file.metadata().map_err(io)?.len();
-    check_length(&name, length)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
-    // The file may grow, or be a pipe of unknown length: read one byte more than is allowed.
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(io)?;
+    let bytes =
+        crate::file::read(path, LARGEST).map_err(|source| Error::Io { path: name.clone(), source })?;
     parse(&name, &bytes)
 }
 

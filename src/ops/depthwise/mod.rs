@@ -15,6 +15,7 @@ mod examples;
 mod local;
 mod micro;
 mod multiplier;
+mod operator;
 mod oracle;
 mod plan;
 mod rows;

@@ -17,6 +17,7 @@ mod examples;
 mod image2d;
 mod matrix;
 mod micro;
+mod operator;
 mod oracle;
 mod plan;
 mod subgroup;

@@ -11,6 +11,7 @@ pub(super) mod cpu;
 mod direct;
 mod examples;
 mod micro;
+mod operator;
 mod oracle;
 mod plan;
 mod split;

@@ -115,6 +115,7 @@ mod tests {
     use crate::emit::Activation;
     use crate::limits::Limits;
     use crate::ops::depthwise::{Depthwise, DepthwiseOp};
+    use crate::ops::plan::{Choice, Op};
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::{Padding, Shape};
 

@@ -1,7 +1,7 @@
 //! The file under a database: locked appends, and replacement as a whole.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Result, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes at the end of a file in which its last line is looked for.
@@ -18,9 +18,18 @@ pub(super) fn lock(path: &Path) -> Result<File> {
     }
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(PathBuf::from(name))?;
+    let file = open_lock(&PathBuf::from(name))?;
     file.lock()?;
     Ok(file)
+}
+
+/// Opens the file of a lock, which is made if it is not there.
+pub(in crate::tune) fn open_lock(path: &Path) -> Result<File> {
+    match crate::file::check(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
 fn parent(path: &Path) -> Option<&Path> {

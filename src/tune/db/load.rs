@@ -1,9 +1,11 @@
 //! The tolerant reader: whatever a file holds, its good rows are used.
 
-use super::{Database, Entry, MergePolicy, Row};
+use super::{Database, Entry, MergePolicy, Row, io};
+use crate::error::{Error, Result};
 use serde_json::Value;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 
 /// The longest line that is looked at; rows are about 500 bytes.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -46,7 +48,30 @@ impl fmt::Display for LoadReport {
     }
 }
 
+/// How the line of a row begins.
+const ROW_START: &[u8] = br#"{"key":{"device":"#;
+
 impl Database {
+    /// Adds the rows of the file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not empty and shows no sign of being a record: rows are appended to
+    /// a record, and what is no row goes when it is saved.
+    pub(super) fn read_file(&mut self, path: &Path) -> Result<()> {
+        let mut file = crate::file::open(path).map_err(io(path))?;
+        let mut start = Vec::new();
+        (&mut file).take(LONGEST_LINE).read_to_end(&mut start).map_err(io(path))?;
+        if !begins_a_record(&start) {
+            let first = &start[..start.len().min(16)];
+            return Err(Error::input(
+                path.display().to_string(),
+                format!("a file without rows that begins \"{}\"", first.escape_ascii()),
+                "a tuning record or no file",
+            ));
+        }
+        self.read(start.chain(file)).map_err(io(path))
+    }
+
     /// Adds the rows of a file.
     pub(super) fn read(&mut self, file: impl Read) -> std::io::Result<()> {
         let mut reader = BufReader::new(file);
@@ -110,6 +135,26 @@ impl Database {
             self.report.torn = true;
         }
     }
+}
+
+/// Whether a file that starts with these bytes is a record: one of its lines is a row, of any version,
+/// or its first line is a damaged or unfinished row; or there are only blanks.
+fn begins_a_record(start: &[u8]) -> bool {
+    let mut lines =
+        start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    let Some(first) = lines.next() else { return true };
+    let unfinished = lines.clone().next().is_none() && !start.contains(&b'\n');
+    first.starts_with(ROW_START)
+        || unfinished && ROW_START.starts_with(first)
+        || std::iter::once(first).chain(lines).any(is_row)
+}
+
+/// Whether a line is a row of this version or another: all have a key that is an object.
+fn is_row(line: &[u8]) -> bool {
+    // Most other lines are told by their first byte.
+    line.starts_with(b"{")
+        && serde_json::from_slice::<Value>(line)
+            .is_ok_and(|value| value.get("key").is_some_and(Value::is_object))
 }
 
 /// Passes over the rest of a line.

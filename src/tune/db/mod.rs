@@ -27,6 +27,7 @@
 //! | the process is killed while it saves | nothing: the file is replaced whole, or not at all |
 //! | a row of a newer version of the crate | nothing: its line is kept as it is, and not used |
 //! | a line that is not JSON | that line, at the next save |
+//! | the file is something else, without a row | nothing: it is refused and left as it is |
 //! | the machine loses power | what was appended since the system last wrote its caches |
 //!
 //! # Bounds
@@ -35,6 +36,7 @@
 //! choice) keeps its newest row, rows of older tuner versions go, then lines that this version
 //! cannot read, then whole (device, problem) groups, the longest untouched first.
 
+mod choose;
 mod compact;
 mod file;
 mod load;
@@ -45,6 +47,9 @@ mod share;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use choose::choose;
+pub use choose::{Chosen, SharedDatabase};
+pub(super) use file::open_lock;
 pub use load::LoadReport;
 pub use lookup::{Found, NEAR, Source};
 pub use relatives::Relative;
@@ -139,8 +144,8 @@ impl Database {
     /// are appended go to the file at once.
     ///
     /// # Errors
-    /// If the file exists and cannot be read. Damaged lines are no error: see
-    /// [`Database::load_report`].
+    /// If the file exists and cannot be read, or is no record: it has text but no row. It is left as
+    /// it is. Damaged lines beside rows are no error: see [`Database::load_report`].
     pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
         Self::open_file(directory.as_ref().join(FILE))
     }
@@ -157,10 +162,9 @@ impl Database {
 
     /// With the rows of the file, if there is one.
     fn opened(mut self, path: &Path) -> Result<Self> {
-        match std::fs::File::open(path) {
-            Ok(file) => self.read(file).map_err(io(path))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io(path)(error)),
+        match self.read_file(path) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            read => read?,
         }
         Ok(self)
     }
@@ -169,15 +173,14 @@ impl Database {
     /// appended later do not go to the file.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If it cannot be read, or is no record, as in [`Database::open`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let mut path = path.as_ref().to_owned();
         if path.is_dir() {
             path.push(FILE);
         }
         let mut database = Database::in_memory();
-        let file = std::fs::File::open(&path).map_err(io(&path))?;
-        database.read(file).map_err(io(&path))?;
+        database.read_file(&path)?;
         Ok(database)
     }
 

@@ -150,6 +150,63 @@ fn lines_of_other_versions_are_kept_and_damaged_ones_are_counted() {
 }
 
 #[test]
+fn what_is_no_record_is_refused_and_left_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("other.jsonl");
+    let picture = include_bytes!("../../../tests/data/posenet_figures.png");
+    for other in [
+        &picture[..],
+        b"# Notes\n\nNothing is tuned.\n",
+        b"{\n  \"name\": \"package\"\n}\n",
+        b"{\"kind\":\"row\",\"key\":7}\n",
+        b"[1, 2]\n",
+        b"{\"key\"\n",
+        b"\n\nx",
+        &[0; 4096],
+    ] {
+        std::fs::write(&path, other).expect("written");
+        for opened in [Database::open_file(&path), Database::load(&path)] {
+            let error = opened.expect_err("no record").to_string();
+            assert!(error.contains("other.jsonl: found a file without rows"), "{error}");
+        }
+        Database::in_memory().save(&path).expect_err("no record to add to");
+        assert_eq!(std::fs::read(&path).expect("the file"), other);
+    }
+    let line = row(&h200(), 8, 1, "a", Verdict::Loser, 5).line().expect("a line");
+    let tied = line.replace(r#""loser""#, r#"{"tied":{"with":3}}"#);
+    for (record, rows) in [
+        (String::new(), 0),
+        (" \n\n".to_owned(), 0),
+        (line[..5].to_owned(), 0),
+        (line.replacen("micro", "mic\u{1}ro", 1) + "\n", 0),
+        (tied + "\n", 0),
+        ("damaged\n".to_owned() + &line + "\n", 1),
+    ] {
+        std::fs::write(&path, &record).expect("written");
+        assert_eq!(Database::open_file(&path).expect(&record).len(), rows, "{record:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_no_records() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join(FILE);
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts").success());
+    for opened in [Database::open(directory.path()), Database::load(&pipe)] {
+        let error = opened.expect_err("a pipe").to_string();
+        assert!(error.ends_with("tuning.jsonl: found a pipe, wanted a regular file"), "{error}");
+    }
+    let error = Database::open_file("/dev/zero").expect_err("a device").to_string();
+    assert_eq!(error, "/dev/zero: found a character device, wanted a regular file");
+    let path = directory.path().join("locked.jsonl");
+    std::fs::rename(&pipe, directory.path().join("locked.jsonl.lock")).expect("renamed");
+    let mut database = Database::open_file(&path).expect("no file yet");
+    let error = database.append(row(&h200(), 8, 1, "a", Verdict::Loser, 5)).expect_err("a pipe");
+    assert!(error.to_string().contains("found a pipe"), "{error}");
+}
+
+#[test]
 fn saving_keeps_the_rows_that_others_appended_meanwhile() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut first = Database::open(directory.path()).expect("opened");

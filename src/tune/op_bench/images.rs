@@ -2,7 +2,7 @@
 
 use super::operands::decode;
 use super::{Key, OpBench, Prepared, WorkGroup};
-use crate::device::{Dispatch, Memory, Resource};
+use crate::device::{Dispatch, Memory, Resource, compile_planned};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -28,7 +28,7 @@ impl OpBench {
         let limits = &self.device.info().limits;
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         Ok(Dispatch {
-            pipeline: self.device.compile(&launch.spec.render(limits.dialect)?)?,
+            pipeline: compile_planned(&*self.device, &launch.spec.render(limits.dialect)?)?,
             resources: vec![from, to],
             groups: launch.groups(),
             params: launch.params,

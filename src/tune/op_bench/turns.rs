@@ -1,7 +1,7 @@
 //! A device that is kept busy, while kernels are compiled and by candidates that take turns.
 
 use super::OpBench;
-use crate::device::{Pipeline, Recording};
+use crate::device::{Pipeline, Recording, compile_planned};
 use crate::error::{Error, Result};
 use crate::ops::{Choice, Launch};
 use crate::tune::Bench as _;
@@ -30,7 +30,7 @@ impl OpBench {
             let source = launch.spec.render(self.limits().dialect)?;
             // Without something to do meanwhile a thread would be for nothing.
             if keep_busy.is_none() || self.ahead.start(&self.device, *choice, source.clone()).is_err() {
-                return self.device.compile(&source);
+                return compile_planned(&*self.device, &source);
             }
         }
         let (device, heat) = (&self.device, &mut self.heat);

@@ -14,9 +14,9 @@ use diptych::ops::Choice;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
 use diptych::tune::statistics::{percentile, signed_rank_interval};
-use diptych::tune::{tables, work_group};
+use diptych::tune::work_group;
 use diptych::{
-    Backend, Context, Graph, HostTensor, Limits, NodeOp, Profile, Session, SessionOptions, SharedDatabase,
+    Backend, Context, Graph, HostTensor, Limits, Precision, Profile, Session, SessionOptions, SharedDatabase,
     Tuner, Tuning, tflite,
 };
 use std::collections::BTreeMap;
@@ -123,15 +123,11 @@ fn article_choices(
 ) -> Result<BTreeMap<String, Choice>> {
     let mut choices = BTreeMap::new();
     for node in graph.nodes() {
-        let depth = u32::try_from(graph.shape(node.output())?.slices())?;
-        let table = match node.op() {
-            NodeOp::Depthwise(_) => tables::gl_workload(limits.family, depth),
-            NodeOp::Conv2d(_) | NodeOp::Pointwise(_) => tables::gl_conv(limits.family, depth),
-            NodeOp::Gemm(_) => {
-                bail!("{:?} is a matrix product; the article has only convolutions", node.name())
-            }
-        };
-        let work_group = size.unwrap_or_else(|| work_group::shrink(table, limits));
+        let Some(op) = graph.op(node, Precision::F32)? else { continue };
+        if !op.space(limits).contains(&("direct", [1, 1, 1])) {
+            bail!("{:?} is a {}; the article has only convolutions", node.name(), op.name());
+        }
+        let work_group = size.unwrap_or_else(|| work_group::table(&*op, "direct", [1, 1, 1], limits));
         let choice = Choice::new("direct", [1, 1, 1], work_group);
         choices.insert(node.name().to_owned(), choice);
     }

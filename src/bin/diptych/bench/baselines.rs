@@ -56,7 +56,7 @@ pub(super) fn source(limits: &Limits, name: &str, texts: [&str; 2], interface: I
 }
 
 pub(super) fn binding(operand: Operand, access: Access) -> Binding {
-    Binding { operand, element: Element::Vec4(DType::F32), access }
+    Binding::new(operand, Element::Vec4(DType::F32), access)
 }
 
 pub(super) fn large(limits: &Limits) -> bool {
@@ -89,7 +89,9 @@ impl Baseline {
             params: vec![Param { name: "stride", ty: ParamType::U32 }],
         };
         let texts = [include_str!("kernels/copy.wgsl"), include_str!("kernels/copy.cl")];
-        let pipeline = device.compile(&source(limits, "copy", texts, interface))?;
+        let source = source(limits, "copy", texts, interface);
+        // SAFETY: the grid covers the buffers exactly, four vec4s for each invocation.
+        let pipeline = unsafe { device.compile_unchecked(&source) }?;
         let [src, dst] = [device.alloc(bytes, Memory::Device)?, device.alloc(bytes, Memory::Device)?];
         let values: Vec<f32> = (0..bytes as usize / 4).map(pattern).collect();
         device.write(&src.whole(), bytemuck::cast_slice(&values))?;
@@ -187,7 +189,9 @@ impl Chains {
         let head = if limits.dialect == Dialect::Wgsl { heads[0] } else { heads[1] };
         source.text.insert_str(0, head);
         let dst = device.alloc(16 * u64::from(invocations), Memory::Device)?;
-        Ok(Chains { pipeline: device.compile(&source)?, dst, lanes })
+        // SAFETY: each invocation stores one vec4, and the grid has as many as the buffer.
+        let pipeline = unsafe { device.compile_unchecked(&source) }?;
+        Ok(Chains { pipeline, dst, lanes })
     }
 
     fn dispatch(&self, steps: u32) -> Dispatch {

@@ -18,6 +18,9 @@ use std::path::Path;
 /// Goes up when a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
 
+/// Bytes of the largest file that is read; a row has about a kilobyte.
+const LARGEST_RECORD: u64 = 256 << 20;
+
 /// Where and how a run was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
@@ -227,7 +230,8 @@ impl Record {
     pub fn load(path: &Path) -> Result<Self> {
         let name = || format!("{}", path.display());
         let mut record = Record::default();
-        record.read(&std::fs::read_to_string(path).with_context(name)?).with_context(name)?;
+        let text = crate::file::read(path, LARGEST_RECORD).with_context(name)?;
+        record.read(std::str::from_utf8(&text).with_context(name)?).with_context(name)?;
         ensure!(!record.rows.is_empty(), "{}: no rows of a benchmark", name());
         Ok(record)
     }

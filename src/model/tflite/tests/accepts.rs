@@ -4,9 +4,15 @@ use super::super::from_bytes;
 use super::super::names::builtin;
 use super::writer::{FileSpec, OptionsSpec, VALID, Window};
 use crate::dtype::DType;
-use crate::emit::{Activation, Bits};
-use crate::graph::{Graph, Node, NodeOp};
+use crate::emit::{Activation, Bits, Operand};
+use crate::graph::{Graph, Node};
+use crate::host::HostTensor;
+use crate::ops::conv2d::Conv2d;
+use crate::ops::depthwise::Depthwise;
+use crate::ops::operator::Operator;
+use crate::ops::pointwise::Pointwise;
 use crate::shape::{Padding, Shape};
+use std::any::Any;
 
 fn load(file: &FileSpec) -> Graph {
     from_bytes(&file.bytes()).expect("a valid file")
@@ -16,6 +22,26 @@ fn load(file: &FileSpec) -> Graph {
 fn only(graph: &Graph) -> &Node {
     assert_eq!(graph.nodes().len(), 1);
     &graph.nodes()[0]
+}
+
+/// The operator of a node, which is a `T`.
+fn options_of<T: Operator + Copy>(node: &Node) -> T {
+    let operator = node.operator();
+    *(operator as &dyn Any).downcast_ref().unwrap_or_else(|| panic!("found {operator:?}"))
+}
+
+fn activation(node: &Node) -> Activation {
+    match node.operator().name() {
+        "conv2d" => options_of::<Conv2d>(node).activation,
+        "depthwise" => options_of::<Depthwise>(node).activation,
+        _ => options_of::<Pointwise>(node).activation,
+    }
+}
+
+/// The constant that is `operand` of a node.
+fn constant<'g>(graph: &'g Graph, node: &Node, operand: Operand) -> Option<&'g HostTensor> {
+    let (_, value) = node.inputs().iter().find(|(own, _)| *own == operand)?;
+    graph.tensor(*value).expect("a value of the graph")
 }
 
 /// `image` of `input` -> one convolution with weights of `weights` -> `output`.
@@ -39,7 +65,7 @@ fn a_convolution_keeps_names_shapes_and_constants() {
     let graph = load(&FileSpec::stem());
     let node = only(&graph);
     assert_eq!(node.name(), "stem");
-    let NodeOp::Conv2d(options) = node.op() else { panic!("found {:?}", node.op()) };
+    let options = options_of::<Conv2d>(node);
     assert_eq!((options.stride, options.padding, options.groups), ([2, 2], Padding::Same, 1));
     let (input, output) = (graph.inputs()[0], graph.outputs()[0]);
     assert_eq!(
@@ -50,10 +76,10 @@ fn a_convolution_keeps_names_shapes_and_constants() {
         (graph.name(output).ok(), graph.shape(output).ok()),
         (Some("stem"), Some(Shape::nhwc(1, 4, 4, 4)))
     );
-    let weights = node.weights.as_ref().expect("weights");
+    let weights = constant(&graph, node, Operand::Weights).expect("weights");
     assert_eq!(weights.shape(), Shape::nhwc(4, 3, 3, 3));
     assert_eq!(weights.to_f32()[..3], [0.0, 0.25, 0.5]);
-    let bias = node.extras.bias.as_ref().expect("a bias");
+    let bias = constant(&graph, node, Operand::Bias).expect("a bias");
     assert_eq!((bias.shape(), &*bias.to_f32()), (Shape::nhwc(1, 1, 1, 4), &[0.0, 0.25, 0.5, 0.75][..]));
 }
 
@@ -63,14 +89,14 @@ fn height_and_width_are_not_mixed_up() {
     // Height: (20 - 2) / 3 + 1; width: (20 - 9) / 2 + 1.
     let (input, weights, output) = ([1, 20, 20, 4], [6, 2, 3, 4], [1, 7, 6, 6]);
     let graph = load(&convolution(input, weights, output, builtin::CONV_2D, OptionsSpec::Conv2d(window)));
-    let NodeOp::Conv2d(options) = only(&graph).op() else { panic!("not a conv2d") };
+    let options = options_of::<Conv2d>(only(&graph));
     assert_eq!((options.stride, options.dilation, options.padding), ([3, 2], [1, 4], Padding::Valid));
-    assert!(only(&graph).extras.bias.is_none());
+    assert!(constant(&graph, only(&graph), Operand::Bias).is_none());
 
     let (weights, output) = ([1, 2, 3, 8], [1, 7, 6, 8]);
     let depthwise = OptionsSpec::Depthwise(window, 2);
     let graph = load(&convolution(input, weights, output, builtin::DEPTHWISE_CONV_2D, depthwise));
-    let NodeOp::Depthwise(options) = only(&graph).op() else { panic!("not a depthwise") };
+    let options = options_of::<Depthwise>(only(&graph));
     assert_eq!((options.stride, options.dilation, options.padding), ([3, 2], [1, 4], Padding::Valid));
 }
 
@@ -78,18 +104,18 @@ fn height_and_width_are_not_mixed_up() {
 fn one_tap_of_stride_1_is_pointwise() {
     let one = OptionsSpec::Conv2d(Window { dilation: [2, 2], activation: 3, ..Default::default() });
     let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 5, 5, 7], builtin::CONV_2D, one));
-    assert_eq!(only(&graph).op().name(), "pointwise");
-    assert_eq!(only(&graph).op().activation(), Activation::Relu6);
+    assert_eq!(only(&graph).operator().name(), "pointwise");
+    assert_eq!(activation(only(&graph)), Activation::Relu6);
     let two = OptionsSpec::Conv2d(Window { stride: [2, 2], ..Default::default() });
     let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 3, 3, 7], builtin::CONV_2D, two));
-    assert_eq!(only(&graph).op().name(), "conv2d");
+    assert_eq!(only(&graph).operator().name(), "conv2d");
 }
 
 #[test]
 fn groups_follow_from_the_weights() {
     let options = OptionsSpec::Conv2d(Window::default());
     let graph = load(&convolution([1, 5, 5, 6], [4, 1, 1, 3], [1, 5, 5, 4], builtin::CONV_2D, options));
-    let NodeOp::Conv2d(options) = only(&graph).op() else { panic!("not a conv2d") };
+    let options = options_of::<Conv2d>(only(&graph));
     assert_eq!(options.groups, 2);
 }
 
@@ -104,7 +130,7 @@ fn fused_activations_are_read() {
             (builtin::DEPTHWISE_CONV_2D, [1, 3, 3, 2], OptionsSpec::Depthwise(window, 1)),
         ] {
             let graph = load(&convolution([1, 4, 4, 2], weights, [1, 4, 4, 2], op, options));
-            assert_eq!(only(&graph).op().activation(), wanted, "code {code} of operator {op}");
+            assert_eq!(activation(only(&graph)), wanted, "code {code} of operator {op}");
         }
     }
 }
@@ -124,7 +150,7 @@ fn an_activation_after_a_convolution_is_fused() {
         file.op(code, &[3], &[after], options);
         file.outputs = vec![after];
         let graph = load(&file);
-        assert_eq!((only(&graph).name(), only(&graph).op().activation()), ("activated", wanted));
+        assert_eq!((only(&graph).name(), activation(only(&graph))), ("activated", wanted));
     }
 }
 
@@ -145,10 +171,10 @@ fn float16_constants_are_read_directly_and_through_dequantize() {
         file.op(builtin::CONV_2D, &[0, weights, bias], &[out], OptionsSpec::Conv2d(Window::default()));
         file.outputs.push(out);
         let graph = load(&file);
-        let weights = only(&graph).weights.as_ref().expect("weights");
+        let weights = constant(&graph, only(&graph), Operand::Weights).expect("weights");
         assert_eq!(weights.dtype(), DType::F16, "halves stay halves");
         assert_eq!(&*weights.to_f32(), &[0.0, 0.25, 0.5, 0.75, 1.0, 1.25]);
-        let bias = only(&graph).extras.bias.as_ref().expect("a bias");
+        let bias = constant(&graph, only(&graph), Operand::Bias).expect("a bias");
         assert_eq!((bias.dtype(), &*bias.to_f32()), (DType::F32, &[0.0, 0.25, 0.5][..]));
     }
 }
@@ -197,6 +223,6 @@ fn constants_of_one_buffer_are_read_once() {
     }
     file.outputs.push(x);
     let graph = load(&file);
-    let bytes = |node: &Node| node.weights.as_ref().expect("weights").bytes().as_ptr();
+    let bytes = |node: &Node| constant(&graph, node, Operand::Weights).expect("weights").bytes().as_ptr();
     assert!(graph.nodes().iter().all(|node| bytes(node) == bytes(&graph.nodes()[0])));
 }

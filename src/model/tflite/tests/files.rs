@@ -27,7 +27,7 @@ fn posenet_loads_with_its_31_convolutions() {
         let Some(path) = shared(&format!("posenet/{file}")) else { return };
         let graph = load(path).expect(file);
         assert_eq!(graph.nodes().len(), 31, "{file}");
-        let count = |op| graph.nodes().iter().filter(|node| node.op().name() == op).count();
+        let count = |op| graph.nodes().iter().filter(|node| node.operator().name() == op).count();
         assert_eq!((count("conv2d"), count("depthwise"), count("pointwise")), (1, 13, 17), "{file}");
         let [image] = graph.inputs() else { panic!("{file}: {} inputs", graph.inputs().len()) };
         assert_eq!(graph.shape(*image).ok(), Some(Shape::nhwc(1, input, input, 3)), "{file}");
@@ -65,4 +65,16 @@ fn other_models_name_the_operator_that_is_missing() {
         assert_eq!(op, &(index, name.to_owned()), "{error}");
         assert_eq!(found, &path.display().to_string());
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_no_models() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("model.tflite");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts").success());
+    let error = load(&pipe).expect_err("a pipe").to_string();
+    assert!(error.ends_with("model.tflite: found a pipe, wanted a regular file"), "{error}");
+    let error = load("/dev/zero").expect_err("a device").to_string();
+    assert_eq!(error, "/dev/zero: found a character device, wanted a regular file");
 }

@@ -97,7 +97,7 @@ const CASES: &[Case] = &[
             f.tensors[2].shape = vec![2, 1];
             f.buffers[2].data.as_mut().expect("bias").truncate(8)
         },
-        &["op 0", "\"stem\"", "bias", "1x1x1x2", "4 output channels"],
+        &["op 0", "\"stem\"", "bias", "1x1x1x2", "1x1x1x4"],
     ),
     ("channels", |f| f.tensors[0].shape[3] = 4, &["op 0", "4x3x3x3", "1x8x8x4", "divide"]),
     ("declared shape", |f| f.tensors[3].shape[1] = 5, &["op 0", "\"stem\"", "1x5x4x4", "wanted 1x4x4x4"]),

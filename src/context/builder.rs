@@ -1,0 +1,236 @@
+//! Choosing a device, and how it is opened.
+
+use super::{Backend, Context, Engine, devices};
+use crate::device::PciAddress;
+use crate::device::choice::DeviceChoice;
+use crate::device::options::{DeviceOptions, KeepKernels};
+use crate::error::{Error, Result};
+use std::path::PathBuf;
+
+/// Which device a context runs on, and how it is opened. Made by [`Context::builder`].
+///
+/// Of [`index`](Self::index), [`name`](Self::name) and [`pci`](Self::pci) the last one counts. An
+/// environment variable that is set overrides what the code chose, where a method names one.
+///
+/// ```
+/// use diptych::{Backend, Context};
+///
+/// let context = Context::builder().backend(Backend::Cpu).open()?;
+/// assert_eq!(context.info().backend, Backend::Cpu);
+///
+/// // What cannot be had is told, with what there is.
+/// let error = Context::builder().backend(Backend::Cpu).name("Some GPU").open().unwrap_err();
+/// assert!(error.to_string().contains("Some GPU"), "{error}");
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use]
+pub struct ContextBuilder {
+    backend: Backend,
+    choice: DeviceChoice,
+    pub(super) options: DeviceOptions,
+}
+
+impl ContextBuilder {
+    /// The backend; [`Backend::Auto`] if not said.
+    pub fn backend(self, backend: Backend) -> Self {
+        ContextBuilder { backend, ..self }
+    }
+
+    /// The device at this place of the backend's list in [`devices`], counted from 0; of all lists, one
+    /// after the other, with [`Backend::Auto`].
+    pub fn index(self, index: usize) -> Self {
+        ContextBuilder { choice: DeviceChoice::Index(index), ..self }
+    }
+
+    /// The best device whose name contains `name`, in any case; on OpenCL, whose own or platform's name.
+    ///
+    /// Overridden by `DIPTYCH_WGPU_ADAPTER` and `DIPTYCH_OPENCL_DEVICE`.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        ContextBuilder { choice: DeviceChoice::Name(name.into()), ..self }
+    }
+
+    /// The device that sits there: the same GPU on every API, which a name is not where there are several
+    /// of a kind.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, PciAddress};
+    ///
+    /// let address: PciAddress = "0000:41:00.0".parse()?;
+    /// match Context::builder().backend(Backend::Wgpu).pci(address).open() {
+    ///     Ok(context) => println!("{}", context.info()),
+    ///     Err(error) => println!("{error}"),
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn pci(self, address: PciAddress) -> Self {
+        ContextBuilder { choice: DeviceChoice::Pci(address), ..self }
+    }
+
+    /// Whether the ops' kernels keep bounds checks and loop bounds on wgpu, which cost time. Kernels from
+    /// outside the crate always have them. Not, if not said; overridden by `DIPTYCH_CHECKED_SHADERS`.
+    pub fn checked_kernels(mut self, checked: bool) -> Self {
+        self.options.checked_kernels = checked;
+        self
+    }
+
+    /// Whether work-group memory is zeroed before the ops' kernels on wgpu, which write theirs before they
+    /// read it. Not, if not said; overridden by `DIPTYCH_ZEROED_MEMORY`.
+    pub fn zeroed_memory(mut self, zeroed: bool) -> Self {
+        self.options.zeroed_memory = zeroed;
+        self
+    }
+
+    /// Keeps compiled kernels in this directory from one start to the next, not beside the tuner's record.
+    /// Overridden by `DIPTYCH_CACHE_DIR`.
+    pub fn kernel_cache(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.options.keep_kernels = KeepKernels::In(directory.into());
+        self
+    }
+
+    /// Keeps no compiled kernels.
+    pub fn without_kernel_cache(mut self) -> Self {
+        self.options.keep_kernels = KeepKernels::Nowhere;
+        self
+    }
+
+    /// Loads this OpenCL library and looks for no other. Its code is run: it must be an OpenCL driver or
+    /// loader. A process loads one, so that this counts until a device was opened or listed. Overridden by
+    /// `DIPTYCH_OPENCL_LIBRARY`.
+    pub fn opencl_library(mut self, path: impl Into<String>) -> Self {
+        self.options.opencl_library = Some(path.into());
+        self
+    }
+
+    /// Whether NVIDIA's GPUs compute with halves through OpenCL, whose driver takes half arithmetic without
+    /// listing `cl_khr_fp16`; a kernel that tries it runs first. Not, if not said; overridden by
+    /// `DIPTYCH_UNLISTED_HALVES`.
+    pub fn unlisted_halves(mut self, used: bool) -> Self {
+        self.options.unlisted_halves = used;
+        self
+    }
+
+    /// Whether OpenCL runs copy their inputs and outputs through pinned memory. If not said, they do where
+    /// the device has memory of its own; overridden by `DIPTYCH_OPENCL_STAGING`.
+    pub fn pinned_copies(mut self, pinned: bool) -> Self {
+        self.options.pinned_copies = Some(pinned);
+        self
+    }
+
+    /// Whether a recording is one command on OpenCL devices that offer `cl_khr_command_buffer`. It is, if
+    /// not said; overridden by `DIPTYCH_COMMAND_BUFFER`.
+    pub fn command_buffers(mut self, used: bool) -> Self {
+        self.options.command_buffers = Some(used);
+        self
+    }
+
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// If there is no such device: the error lists those that were found, and says why each was not taken.
+    /// A request for a GPU never falls back on the CPU backend; [`Backend::Auto`] without a wanted device
+    /// always succeeds.
+    pub fn open(self) -> Result<Context> {
+        let options = self.options.overridden_by_environment();
+        match (self.backend, &self.choice) {
+            (Backend::Cpu, DeviceChoice::Best) => {
+                Ok(Context::with(Engine::Cpu, "the CPU was asked for".to_owned()))
+            }
+            (Backend::Cpu, choice) => Err(Error::NoDevice {
+                backend: Backend::Cpu.to_string(),
+                wanted: choice.to_string(),
+                tried: vec!["the CPU backend, which runs on all threads and has no devices".to_owned()],
+            }),
+            (Backend::Auto, DeviceChoice::Best) => Ok(auto(&options)),
+            (Backend::Auto, choice) => wanted(choice, &options),
+            (backend, choice) => open_on(backend, choice, &options),
+        }
+    }
+}
+
+/// What an environment variable chooses on `backend`, with the variable's name.
+fn chosen_by_environment(backend: Backend) -> Option<(DeviceChoice, &'static str)> {
+    match backend {
+        #[cfg(feature = "wgpu")]
+        Backend::Wgpu => {
+            let choice = crate::device::wgpu::WgpuDevice::choice_of_environment()?;
+            Some((choice, "DIPTYCH_WGPU_ADAPTER"))
+        }
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl => {
+            let choice = crate::device::opencl::OpenClDevice::choice_of_environment()?;
+            Some((choice, "DIPTYCH_OPENCL_DEVICE"))
+        }
+        _ => None,
+    }
+}
+
+/// Opens a device of one GPU backend.
+fn open_on(backend: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
+    let by_environment = chosen_by_environment(backend);
+    let choice = by_environment.as_ref().map_or(choice, |(choice, _)| choice);
+    let engine = match backend {
+        #[cfg(feature = "wgpu")]
+        Backend::Wgpu => Engine::Wgpu(crate::device::wgpu::WgpuDevice::open_with(choice, options)?),
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl => Engine::OpenCl(crate::device::opencl::OpenClDevice::open_with(choice, options)?),
+        backend => {
+            let reason = format!("the crate was built without feature `{backend}`");
+            return Err(Error::unsupported(format!("backend {backend}"), reason));
+        }
+    };
+    let by = by_environment.as_ref().map(|(_, variable)| format!(", as {variable} says")).unwrap_or_default();
+    Ok(Context::with(engine, format!("{backend} was asked for: {choice}{by}")))
+}
+
+/// A GPU, or the CPU.
+fn auto(options: &DeviceOptions) -> Context {
+    let mut passed_over = Vec::new();
+    for backend in [Backend::Wgpu, Backend::OpenCl] {
+        match open_on(backend, &DeviceChoice::Best, options) {
+            Ok(context) => match &context.info().device {
+                Some(device) if !device.is_cpu => {
+                    let mut reason = format!("the first GPU: {backend} before opencl before cpu");
+                    if !passed_over.is_empty() {
+                        reason = format!("the first GPU; {}", passed_over.join("; "));
+                    }
+                    return Context::with(context.engine, reason);
+                }
+                Some(device) => {
+                    passed_over.push(format!("{backend} offers only {}, a CPU driver", device.name));
+                }
+                None => {}
+            },
+            Err(error) => passed_over.push(format!("{backend}: {error}")),
+        }
+    }
+    Context::with(Engine::Cpu, format!("no GPU: {}", passed_over.join("; ")))
+}
+
+/// The device that is wanted, whichever API has it.
+fn wanted(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
+    let mut tried = Vec::new();
+    let mut before = 0;
+    for backend in [Backend::Wgpu, Backend::OpenCl] {
+        // The lists of all backends are counted as one.
+        let of_backend = match choice {
+            DeviceChoice::Index(index) => match index.checked_sub(before) {
+                Some(index) => DeviceChoice::Index(index),
+                None => break,
+            },
+            other => other.clone(),
+        };
+        match open_on(backend, &of_backend, options) {
+            Ok(context) => return Ok(context),
+            Err(Error::NoDevice { tried: found, .. }) => {
+                tried.extend(found.into_iter().map(|found| format!("{backend}: {found}")));
+            }
+            Err(error) => tried.push(format!("{backend}: {error}")),
+        }
+        if matches!(choice, DeviceChoice::Index(_)) {
+            let listing = devices().into_iter().find(|listing| listing.backend == backend);
+            before += listing.and_then(|listing| listing.devices.ok()).map_or(0, |devices| devices.len());
+        }
+    }
+    Err(Error::NoDevice { backend: Backend::Auto.to_string(), wanted: choice.to_string(), tried })
+}

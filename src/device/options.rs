@@ -1,0 +1,137 @@
+//! What may be chosen when a device is opened.
+
+use super::cache::{KernelCache, default_dir};
+use std::path::PathBuf;
+
+/// Where compiled kernels are kept from one start to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum KeepKernels {
+    /// Beside the tuner's record, in the user's cache directory or where `DIPTYCH_CACHE_DIR` says.
+    #[default]
+    Standard,
+    /// In this directory.
+    In(PathBuf),
+    /// Nowhere.
+    Nowhere,
+}
+
+/// How a device is opened. A field that is `None` is left to the device.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct DeviceOptions {
+    /// Whether the ops' kernels keep bounds checks and loop bounds: `DIPTYCH_CHECKED_SHADERS`.
+    pub(crate) checked_kernels: bool,
+    /// Whether work-group memory is zeroed before the ops' kernels: `DIPTYCH_ZEROED_MEMORY`.
+    pub(crate) zeroed_memory: bool,
+    /// Where compiled kernels are kept: `DIPTYCH_CACHE_DIR`.
+    pub(crate) keep_kernels: KeepKernels,
+    /// The OpenCL library, and no other: `DIPTYCH_OPENCL_LIBRARY`.
+    pub(crate) opencl_library: Option<String>,
+    /// Whether NVIDIA's OpenCL is asked to compute with halves, which it does not list:
+    /// `DIPTYCH_UNLISTED_HALVES`.
+    pub(crate) unlisted_halves: bool,
+    /// Whether OpenCL runs copy through pinned memory; by default where the device has memory of its
+    /// own: `DIPTYCH_OPENCL_STAGING`.
+    pub(crate) pinned_copies: Option<bool>,
+    /// Whether `cl_khr_command_buffer` is used; by default where it is offered:
+    /// `DIPTYCH_COMMAND_BUFFER`.
+    pub(crate) command_buffers: Option<bool>,
+}
+
+impl DeviceOptions {
+    /// The defaults, overridden by the environment.
+    pub(crate) fn from_environment() -> Self {
+        Self::default().overridden(environment)
+    }
+
+    /// These options, overridden by the environment.
+    pub(crate) fn overridden_by_environment(self) -> Self {
+        self.overridden(environment)
+    }
+
+    fn overridden(self, read: impl Fn(&str) -> Option<String>) -> Self {
+        let switch = |name: &str| match read(name)?.as_str() {
+            "1" => Some(true),
+            "0" => Some(false),
+            other => {
+                tracing::warn!("{name} is {other:?}, wanted 0 or 1: it is ignored");
+                None
+            }
+        };
+        let keep_kernels = match (self.keep_kernels, read("DIPTYCH_CACHE_DIR")) {
+            (KeepKernels::Standard | KeepKernels::In(_), Some(_)) => KeepKernels::Standard,
+            (chosen, _) => chosen,
+        };
+        DeviceOptions {
+            checked_kernels: switch("DIPTYCH_CHECKED_SHADERS").unwrap_or(self.checked_kernels),
+            zeroed_memory: switch("DIPTYCH_ZEROED_MEMORY").unwrap_or(self.zeroed_memory),
+            keep_kernels,
+            opencl_library: read("DIPTYCH_OPENCL_LIBRARY").or(self.opencl_library),
+            unlisted_halves: switch("DIPTYCH_UNLISTED_HALVES").unwrap_or(self.unlisted_halves),
+            pinned_copies: switch("DIPTYCH_OPENCL_STAGING").or(self.pinned_copies),
+            command_buffers: switch("DIPTYCH_COMMAND_BUFFER").or(self.command_buffers),
+        }
+    }
+
+    /// The compiled kernels on disk; none where they are not kept, or the platform has no such place.
+    pub(crate) fn kernel_cache(&self) -> Option<KernelCache> {
+        match &self.keep_kernels {
+            KeepKernels::In(directory) => Some(KernelCache::within(directory)),
+            KeepKernels::Nowhere => None,
+            KeepKernels::Standard => match default_dir() {
+                Ok(directory) => Some(KernelCache::within(&directory)),
+                Err(error) => {
+                    tracing::debug!("compiled kernels are not kept: {error}");
+                    None
+                }
+            },
+        }
+    }
+}
+
+/// The value of an environment variable, if it is set, not empty, and text.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_overrides_its_field_and_no_other() {
+        let chosen = DeviceOptions {
+            zeroed_memory: true,
+            keep_kernels: KeepKernels::In("there".into()),
+            opencl_library: Some("libone.so".to_owned()),
+            pinned_copies: Some(true),
+            ..Default::default()
+        };
+        assert_eq!(chosen.clone().overridden(|_| None), chosen);
+        let set = |variables: &'static [(&str, &str)]| {
+            move |name: &str| {
+                variables.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned())
+            }
+        };
+        let variables = &[
+            ("DIPTYCH_CHECKED_SHADERS", "1"),
+            ("DIPTYCH_ZEROED_MEMORY", "0"),
+            ("DIPTYCH_CACHE_DIR", "elsewhere"),
+            ("DIPTYCH_OPENCL_LIBRARY", "libtwo.so"),
+            ("DIPTYCH_UNLISTED_HALVES", "yes"),
+            ("DIPTYCH_OPENCL_STAGING", "0"),
+            ("DIPTYCH_COMMAND_BUFFER", "1"),
+        ];
+        let wanted = DeviceOptions {
+            checked_kernels: true,
+            zeroed_memory: false,
+            keep_kernels: KeepKernels::Standard,
+            opencl_library: Some("libtwo.so".to_owned()),
+            unlisted_halves: false,
+            pinned_copies: Some(false),
+            command_buffers: Some(true),
+        };
+        assert_eq!(chosen.overridden(set(variables)), wanted);
+        let nowhere = DeviceOptions { keep_kernels: KeepKernels::Nowhere, ..Default::default() };
+        assert_eq!(nowhere.clone().overridden(set(&[("DIPTYCH_CACHE_DIR", "elsewhere")])), nowhere);
+    }
+}

@@ -1,0 +1,59 @@
+//! What a callback or a waiting thread tells a caller that blocks or awaits.
+
+use super::lock;
+use std::sync::{Condvar, Mutex};
+use std::task::Waker;
+
+/// Set once, by any thread.
+#[derive(Debug, Default)]
+pub(super) struct Signal {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    result: Option<Result<(), String>>,
+    waker: Option<Waker>,
+}
+
+impl Signal {
+    /// Stores `result`, unless there is one, and wakes who waits for it.
+    pub(super) fn set(&self, result: Result<(), String>) {
+        let waker = {
+            let mut state = lock(&self.state);
+            state.result.get_or_insert(result);
+            state.waker.take()
+        };
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The result, if it is there.
+    #[cfg(any(feature = "wgpu", test))]
+    pub(super) fn get(&self) -> Option<Result<(), String>> {
+        lock(&self.state).result.clone()
+    }
+
+    /// As [`Signal::get`], but has `waker` woken later if there is nothing yet.
+    pub(super) fn get_or_wake(&self, waker: &Waker) -> Option<Result<(), String>> {
+        let mut state = lock(&self.state);
+        if state.result.is_none() {
+            state.waker = Some(waker.clone());
+        }
+        state.result.clone()
+    }
+
+    /// As [`Signal::get`], after waiting for at most `patience`.
+    #[cfg(feature = "wgpu")]
+    pub(super) fn get_within(&self, patience: std::time::Duration) -> Option<Result<(), String>> {
+        let state = lock(&self.state);
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, patience, |state| state.result.is_none())
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        state.result.clone()
+    }
+}

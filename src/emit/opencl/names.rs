@@ -1,0 +1,237 @@
+//! Identifiers of OpenCL C: WGSL's names, where the language and the writer leave them free.
+
+use std::collections::HashSet;
+
+/// Keywords, types and the built-in functions that the writer prints calls of.
+const RESERVED: &[&str] = &[
+    // C99 and OpenCL C 1.2.
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "bool",
+    "true",
+    "false",
+    "asm",
+    "typeof",
+    "kernel",
+    "global",
+    "local",
+    "constant",
+    "private",
+    "read_only",
+    "write_only",
+    "read_write",
+    "uchar",
+    "ushort",
+    "uint",
+    "ulong",
+    "half",
+    "quad",
+    "complex",
+    "imaginary",
+    "size_t",
+    "ptrdiff_t",
+    "intptr_t",
+    "uintptr_t",
+    "event_t",
+    "sampler_t",
+    "image1d_t",
+    "image2d_t",
+    "image3d_t",
+    "generic",
+    "pipe",
+    "uniform",
+    "NULL",
+    "NAN",
+    "INFINITY",
+    "HUGE_VALF",
+    "MAXFLOAT",
+    "FLT_MAX",
+    "FLT_MIN",
+    "FLT_EPSILON",
+    "INT_MAX",
+    "INT_MIN",
+    "UINT_MAX",
+    // Functions.
+    "abs",
+    "acos",
+    "acosh",
+    "all",
+    "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "barrier",
+    "ceil",
+    "clamp",
+    "clz",
+    "cos",
+    "cosh",
+    "cross",
+    "degrees",
+    "distance",
+    "dot",
+    "exp",
+    "exp2",
+    "fabs",
+    "floor",
+    "fma",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frexp",
+    "isinf",
+    "isnan",
+    "ldexp",
+    "length",
+    "load_half4",
+    "log",
+    "log2",
+    "mad",
+    "main",
+    "max",
+    "mem_fence",
+    "min",
+    "mix",
+    "modf",
+    "normalize",
+    "popcount",
+    "pow",
+    "radians",
+    "read_imagef",
+    "rint",
+    "rsqrt",
+    "select",
+    "sign",
+    "sin",
+    "sinh",
+    "smoothstep",
+    "sqrt",
+    "step",
+    "tan",
+    "tanh",
+    "trunc",
+    "vload_half",
+    "vload_half2",
+    "vload_half4",
+    "vstore_half_rte",
+    "vstore_half2_rte",
+    "vstore_half4_rte",
+    "widened",
+    "write_imagef",
+];
+
+/// Beginnings of names that are the language's, the drivers' or the writer's own.
+const RESERVED_BEGINNINGS: &[&str] = &["atomic_", "cl_", "CL_", "CLK_", "get_", "wgsl_"];
+
+/// What stands before a type in the name of a conversion.
+const CONVERSIONS: &[&str] = &["as_", "convert_"];
+
+/// Vector types are a scalar type and a number.
+const SCALARS: &[&str] =
+    &["bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "double", "half"];
+
+/// The names that are taken in a scope.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    taken: HashSet<String>,
+}
+
+impl Names {
+    /// `wanted`, or what is nearest to it and free.
+    pub(super) fn claim(&mut self, wanted: &str) -> String {
+        let base = sanitized(wanted);
+        let mut name = base.clone();
+        let mut count = 0;
+        while !self.taken.insert(name.clone()) {
+            count += 1;
+            name = format!("{base}_{count}");
+        }
+        name
+    }
+}
+
+fn sanitized(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.trim_start_matches('_').chars() {
+        match c {
+            '_' if out.ends_with('_') => {}
+            '_' => out.push('_'),
+            c if c.is_ascii_alphanumeric() => out.push(c),
+            c => out.push_str(&format!("u{:x}", u32::from(c))),
+        }
+    }
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, 'v');
+    }
+    if RESERVED_BEGINNINGS.iter().any(|beginning| out.starts_with(beginning)) {
+        out.insert_str(0, "v_");
+    }
+    if is_reserved(&out) {
+        out.push('_');
+    }
+    out
+}
+
+fn is_reserved(name: &str) -> bool {
+    let of = CONVERSIONS.iter().find_map(|conversion| name.strip_prefix(conversion)).unwrap_or(name);
+    let scalar = of.split('_').next().unwrap_or(of).trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_type = of == name && scalar == name.trim_end_matches(|c: char| c.is_ascii_digit());
+    RESERVED.contains(&name) || (SCALARS.contains(&scalar) && (is_type || of != name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_where_they_are_free() {
+        let mut names = Names::default();
+        assert_eq!(names.claim("src_w"), "src_w");
+        assert_eq!(names.claim("src_w"), "src_w_1");
+        assert_eq!(names.claim("step"), "step_");
+        assert_eq!(names.claim("float4"), "float4_");
+        assert_eq!(names.claim("kernel"), "kernel_");
+        assert_eq!(names.claim("get_local_id"), "v_get_local_id");
+        assert_eq!(names.claim("__modf_result_f32"), "modf_result_f32");
+        assert_eq!(names.claim("convert_half4"), "convert_half4_");
+        assert_eq!(names.claim("convert_int4_sat"), "convert_int4_sat_");
+        assert_eq!(names.claim("convert_pack"), "convert_pack");
+        assert_eq!(names.claim("half_sum"), "half_sum");
+        assert_eq!(names.claim("été"), "ue9tue9");
+        assert_eq!(names.claim(""), "v");
+    }
+}

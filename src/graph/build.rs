@@ -1,0 +1,207 @@
+//! The methods that add nodes of one op each.
+
+use super::{Graph, Value};
+use crate::dims::Dim;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use crate::ops::conv2d::Conv2d;
+use crate::ops::custom::Custom;
+use crate::ops::depthwise::Depthwise;
+use crate::ops::gemm::Gemm;
+use crate::ops::operator::Operator;
+use crate::ops::pointwise::Pointwise;
+use crate::ops::view::{Reshape, Slice};
+use std::sync::Arc;
+
+/// What a node may have beside its input and weights.
+#[derive(Debug, Clone, Default)]
+pub struct Extras {
+    /// One value per output channel, added to the sum.
+    pub bias: Option<HostTensor>,
+    /// One PReLU slope per output channel; wanted by [`crate::Activation::PRelu`] and only by it.
+    pub slope: Option<HostTensor>,
+    /// A value of the output's shape, added after the activation.
+    pub residual: Option<Value>,
+}
+
+impl Extras {
+    /// Only a bias.
+    pub fn bias(bias: HostTensor) -> Self {
+        Extras { bias: Some(bias), ..Default::default() }
+    }
+}
+
+/// The right operand of a matrix product in a graph.
+#[derive(Debug, Clone)]
+pub enum Right {
+    /// A constant matrix, uploaded once.
+    Constant(HostTensor),
+    /// A value computed or given at each run.
+    Value(Value),
+}
+
+impl Graph {
+    /// Adds a 2D convolution; `weights` is `oc kh kw c/groups`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other; the error names the node.
+    pub fn conv2d(
+        &mut self,
+        name: &str,
+        x: Value,
+        weights: HostTensor,
+        extras: Extras,
+        options: Conv2d,
+    ) -> Result<Value> {
+        self.with_constants(name, Arc::new(options), (Operand::Src, x), (Operand::Weights, weights), extras)
+    }
+
+    /// Adds a depthwise convolution; `weights` is `1 kh kw c*multiplier`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other; the error names the node.
+    pub fn depthwise(
+        &mut self,
+        name: &str,
+        x: Value,
+        weights: HostTensor,
+        extras: Extras,
+        options: Depthwise,
+    ) -> Result<Value> {
+        self.with_constants(name, Arc::new(options), (Operand::Src, x), (Operand::Weights, weights), extras)
+    }
+
+    /// Adds a 1x1 convolution; `weights` is `oc 1 1 c`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other; the error names the node.
+    pub fn pointwise(
+        &mut self,
+        name: &str,
+        x: Value,
+        weights: HostTensor,
+        extras: Extras,
+        options: Pointwise,
+    ) -> Result<Value> {
+        self.with_constants(name, Arc::new(options), (Operand::Src, x), (Operand::Weights, weights), extras)
+    }
+
+    /// Adds a matrix product of `x` (`rows columns`, `batch rows columns`, or `batch 1 rows columns`; see
+    /// [`crate::Shape::matrix`]) and `right`, both packed. A batch of left matrices may share one right
+    /// matrix. The result has the rank of `x`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other, `beta` is not 0, or a leading dimension is given:
+    /// the values of a graph are packed and written once.
+    pub fn gemm(
+        &mut self,
+        name: &str,
+        x: Value,
+        right: Right,
+        extras: Extras,
+        options: Gemm,
+    ) -> Result<Value> {
+        match right {
+            Right::Constant(tensor) => {
+                self.with_constants(name, Arc::new(options), (Operand::A, x), (Operand::B, tensor), extras)
+            }
+            Right::Value(value) => {
+                self.with_extras(name, Arc::new(options), vec![(Operand::A, x), (Operand::B, value)], extras)
+            }
+        }
+    }
+
+    /// `x` in other dimensions, its elements in the same order: no kernel runs for it. At most one extent
+    /// is [`Dim::Rest`].
+    ///
+    /// ```
+    /// use diptych::{Dim, Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 7, 7, 1024))?;
+    /// let rows = graph.reshape("rows", x, &[49.into(), Dim::Rest])?;
+    /// assert_eq!(graph.dims(rows)?.extents(), [49, 1024]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the number of elements is another.
+    pub fn reshape(&mut self, name: &str, x: Value, target: &[Dim]) -> Result<Value> {
+        let operator = Arc::new(Reshape { target: target.to_vec() });
+        self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
+    }
+
+    /// `x[begin..end]` along `axis`, which every axis with more than one element follows or is: no kernel
+    /// runs for it.
+    ///
+    /// # Errors
+    /// If the range is empty or beyond the axis, or an axis before it has more than one element.
+    pub fn slice(
+        &mut self,
+        name: &str,
+        x: Value,
+        axis: usize,
+        range: std::ops::Range<usize>,
+    ) -> Result<Value> {
+        let operator = Arc::new(Slice { axis, begin: range.start, end: range.end });
+        self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
+    }
+
+    /// Adds a compute shader of the application's own, which reads `inputs` in the order of its bindings,
+    /// and returns its outputs in that order.
+    ///
+    /// # Errors
+    /// If the shader has another number of inputs or outputs, its uniform other members, or a tensor is
+    /// not of whole vec4s where it is read so; the error names the node.
+    pub fn custom(&mut self, name: &str, kernel: &Custom, inputs: &[Value]) -> Result<Vec<Value>> {
+        let operand = |(index, &value): (usize, &Value)| (Operand::Input(index.min(255) as u8), value);
+        let inputs: Vec<(Operand, Value)> = inputs.iter().enumerate().map(operand).collect();
+        self.add(name, Arc::new(kernel.clone()), &inputs)
+    }
+
+    fn with_constants(
+        &mut self,
+        name: &str,
+        operator: Arc<dyn Operator>,
+        x: (Operand, Value),
+        (operand, tensor): (Operand, HostTensor),
+        extras: Extras,
+    ) -> Result<Value> {
+        let before = self.values.len();
+        let constant = self.constant(&format!("{name}.{}", operand.name()), tensor);
+        let added = self.with_extras(name, operator, vec![x, (operand, constant)], extras);
+        if added.is_err() {
+            self.values.truncate(before);
+        }
+        added
+    }
+
+    /// Adds a node of one output; what is added with it is taken back if it does not fit.
+    fn with_extras(
+        &mut self,
+        name: &str,
+        operator: Arc<dyn Operator>,
+        mut inputs: Vec<(Operand, Value)>,
+        extras: Extras,
+    ) -> Result<Value> {
+        let before = self.values.len();
+        for (operand, tensor) in [(Operand::Bias, extras.bias), (Operand::Slope, extras.slope)] {
+            if let Some(tensor) = tensor {
+                let constant = self.constant(&format!("{name}.{}", operand.name()), tensor);
+                inputs.push((operand, constant));
+            }
+        }
+        inputs.extend(extras.residual.map(|residual| (Operand::Residual, residual)));
+        match self.add(name, operator, &inputs) {
+            Ok(outputs) => match outputs[..] {
+                [output] => Ok(output),
+                _ => Err(Error::Internal(format!("node {name:?} has {} outputs", outputs.len()))),
+            },
+            Err(error) => {
+                self.values.truncate(before);
+                Err(error)
+            }
+        }
+    }
+}

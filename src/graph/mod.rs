@@ -1,0 +1,438 @@
+//! A network as values and the nodes between them; shapes are checked when a node is added.
+
+mod build;
+mod value;
+
+pub use build::{Extras, Right};
+pub use value::{Node, TensorType, Value};
+pub(crate) use value::{Origin, ValueInfo};
+
+use crate::dims::{Dim, Dims};
+use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use crate::ops::operator::{Argument, Arguments, Lowered, Operator};
+use crate::ops::{Op, Role};
+use crate::shape::Shape;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A network: inputs, constants, nodes in order of execution, outputs.
+///
+/// ```
+/// use diptych::{Conv2d, Extras, Graph, HostTensor, Padding, Shape};
+///
+/// let mut graph = Graph::new();
+/// let x = graph.input("image", Shape::nhwc(1, 8, 8, 3))?;
+/// let w = HostTensor::new(Shape::nhwc(4, 3, 3, 3), vec![0.1; 108])?;
+/// let options = Conv2d { stride: [2, 2], padding: Padding::Same, ..Default::default() };
+/// let y = graph.conv2d("stem", x, w, Extras::default(), options)?;
+/// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 4, 4, 4));
+/// graph.output(y)?;
+/// # Ok::<(), diptych::Error>(())
+/// ```
+///
+/// Extents may be named, and the names given other extents later:
+///
+/// ```
+/// use diptych::{Dim, Extras, Gemm, Graph, HostTensor, Right};
+///
+/// let mut graph = Graph::new();
+/// graph.dimension("batch", 1)?;
+/// let x = graph.input_of("features", &["batch".into(), Dim::Fixed(3)])?;
+/// let w = HostTensor::matrix(1, 3, 2, vec![1.0; 6])?;
+/// let y = graph.gemm("dense", x, Right::Constant(w), Extras::default(), Gemm::default())?;
+/// graph.output(y)?;
+/// assert_eq!(graph.dims(y)?.extents(), [1, 2]);
+/// assert_eq!(graph.with_dimensions(&[("batch", 8)])?.dims(y)?.extents(), [8, 2]);
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Graph {
+    /// Tells the values of this graph and its clones from those of others.
+    number: u64,
+    values: Vec<ValueInfo>,
+    nodes: Vec<Node>,
+    inputs: Vec<Value>,
+    outputs: Vec<Value>,
+    dimensions: BTreeMap<String, usize>,
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Graph {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            values: Vec::new(),
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            dimensions: BTreeMap::new(),
+        }
+    }
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names a dimension and gives it an extent, which [`Graph::with_dimensions`] and
+    /// [`crate::SessionOptions::dimensions`] change.
+    ///
+    /// # Errors
+    /// If the extent is 0, or the graph has a dimension of this name.
+    pub fn dimension(&mut self, name: &str, extent: usize) -> Result<()> {
+        if extent == 0 {
+            return Err(Error::input(format!("dimension {name:?}"), "0", "at least 1"));
+        }
+        if self.dimensions.contains_key(name) {
+            return Err(Error::input(format!("dimension {name:?}"), "two of this name", "distinct names"));
+        }
+        self.dimensions.insert(name.to_owned(), extent);
+        Ok(())
+    }
+
+    /// The named dimensions with their extents.
+    pub fn dimensions(&self) -> &BTreeMap<String, usize> {
+        &self.dimensions
+    }
+
+    /// Adds an input of f32.
+    ///
+    /// # Errors
+    /// If the shape is empty or too large, or another input has this name.
+    pub fn input(&mut self, name: &str, shape: impl Into<Dims>) -> Result<Value> {
+        let extents: Vec<Dim> = shape.into().extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
+        self.input_of(name, &extents)
+    }
+
+    /// Adds an input of f32, some of whose extents may be named dimensions.
+    ///
+    /// # Errors
+    /// If the dimensions are empty or too large, a name is not one of [`Graph::dimensions`], or another
+    /// input has this name.
+    pub fn input_of(&mut self, name: &str, extents: &[Dim]) -> Result<Value> {
+        if self.inputs.iter().any(|&input| self.values[input.index].name == name) {
+            return Err(Error::input(name, "two inputs of this name", "distinct names"));
+        }
+        let numbers = extents.iter().map(|dim| self.extent(name, dim)).collect::<Result<Vec<_>>>()?;
+        let dims = Dims::new(&numbers).map_err(|error| error.at_node(name))?;
+        let value = self.value(name, dims, Origin::Input(extents.to_vec()));
+        self.inputs.push(value);
+        Ok(value)
+    }
+
+    fn extent(&self, input: &str, dim: &Dim) -> Result<usize> {
+        let found = match dim {
+            Dim::Fixed(extent) => Some(*extent),
+            Dim::Named(name) => self.dimensions.get(name).copied(),
+            Dim::Rest => None,
+        };
+        found.ok_or_else(|| {
+            let names: Vec<&String> = self.dimensions.keys().collect();
+            Error::input(
+                format!("input {input:?}"),
+                format!("extent {dim}"),
+                format!("a number or one of the dimensions {names:?}"),
+            )
+        })
+    }
+
+    /// Adds a constant, which nodes read like any other value.
+    pub fn constant(&mut self, name: &str, tensor: HostTensor) -> Value {
+        self.value(name, tensor.dims(), Origin::Constant(tensor))
+    }
+
+    /// Marks a value as an output. Outputs are returned in the order they were marked.
+    ///
+    /// # Errors
+    /// If the value is not of this graph, or is an output already.
+    pub fn output(&mut self, value: Value) -> Result<()> {
+        let info = self.info(value)?;
+        if self.outputs.contains(&value) {
+            return Err(Error::input(info.name.clone(), "an output twice", "each output once"));
+        }
+        self.outputs.push(value);
+        Ok(())
+    }
+
+    /// Adds a node that applies `operator` to `inputs`, each in the part that it plays, and returns what
+    /// it writes. The methods named after ops are short for this.
+    ///
+    /// # Errors
+    /// If an input is missing, not wanted, of another graph, or of a shape that does not fit; the error
+    /// names the node. The graph is then as it was.
+    pub fn add(
+        &mut self,
+        name: &str,
+        operator: Arc<dyn Operator>,
+        inputs: &[(Operand, Value)],
+    ) -> Result<Vec<Value>> {
+        let checked = self.check(&*operator, inputs).map_err(|error| error.at_node(name))?;
+        let node = self.nodes.len();
+        let named = |index: usize| if index == 0 { name.to_owned() } else { format!("{name}:{index}") };
+        let outputs: Vec<Value> = checked
+            .into_iter()
+            .enumerate()
+            .map(|(index, dims)| self.value(&named(index), dims, Origin::Node(node)))
+            .collect();
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            operator,
+            inputs: inputs.to_vec(),
+            outputs: outputs.clone(),
+        });
+        Ok(outputs)
+    }
+
+    /// The dimensions of the outputs, if everything fits.
+    fn check(&self, operator: &dyn Operator, inputs: &[(Operand, Value)]) -> Result<Vec<Dims>> {
+        let arguments = self.arguments(inputs)?;
+        let op = operator.name();
+        for (index, argument) in arguments.iter().enumerate() {
+            if arguments[..index].iter().any(|earlier| earlier.operand == argument.operand) {
+                return Err(Error::shape(
+                    op,
+                    format!("{} twice", argument.operand.name()),
+                    "each input once",
+                ));
+            }
+        }
+        let given = Arguments { inputs: &arguments, dimensions: &self.dimensions };
+        match operator.lower(given, Precision::F32)? {
+            Lowered::View(view) => Ok(vec![view.dims]),
+            Lowered::Op(lowered) => {
+                self.check_operands(&*lowered, inputs)?;
+                Ok(operator.outputs(given, &*lowered))
+            }
+        }
+    }
+
+    /// Whether the inputs are what the op reads.
+    fn check_operands(&self, op: &dyn Op, inputs: &[(Operand, Value)]) -> Result<()> {
+        let operands = op.operands();
+        for (operand, value) in inputs {
+            let (name, info) = (operand.name(), self.info(*value)?);
+            let wanted = operands.iter().find(|wanted| wanted.operand == *operand);
+            let Some(wanted) = wanted.filter(|wanted| !wanted.role.writes()) else {
+                let reads = operands.iter().filter(|wanted| !wanted.role.writes());
+                let reads: Vec<&str> = reads.map(|wanted| wanted.operand.name()).collect();
+                return Err(Error::shape(op.name(), format!("an input {name}"), format!("only {reads:?}")));
+            };
+            if info.dims.shape() != wanted.shape {
+                let found = format!("{name} {}", info.dims);
+                return Err(Error::shape(op.name(), found, format!("{name} {}", wanted.shape)));
+            }
+            if wanted.role == Role::Constant && !matches!(info.origin, Origin::Constant(_)) {
+                let found = format!("{name} computed at each run ({:?})", info.name);
+                return Err(Error::shape(op.name(), found, format!("a constant {name}")));
+            }
+        }
+        for wanted in operands.iter().filter(|wanted| !wanted.role.writes()) {
+            if !inputs.iter().any(|(operand, _)| *operand == wanted.operand) {
+                let name = wanted.operand.name();
+                return Err(Error::shape(
+                    op.name(),
+                    format!("no {name}"),
+                    format!("{name} {}", wanted.shape),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The inputs of a node with their dimensions.
+    pub(crate) fn arguments(&self, inputs: &[(Operand, Value)]) -> Result<Vec<Argument>> {
+        let argument =
+            |&(operand, value): &(Operand, Value)| Ok(Argument { operand, dims: self.info(value)?.dims });
+        inputs.iter().map(argument).collect()
+    }
+
+    /// What `operator` is, for inputs of these dimensions.
+    pub(crate) fn lower(
+        &self,
+        operator: &dyn Operator,
+        inputs: &[Argument],
+        precision: Precision,
+    ) -> Result<Lowered> {
+        operator.lower(Arguments { inputs, dimensions: &self.dimensions }, precision)
+    }
+
+    fn value(&mut self, name: &str, dims: Dims, origin: Origin) -> Value {
+        self.values.push(ValueInfo { name: name.to_owned(), dims, origin });
+        Value { graph: self.number, index: self.values.len() - 1 }
+    }
+
+    /// Every value with what is known of it, in the order they were added.
+    pub(crate) fn all_values(&self) -> impl Iterator<Item = (Value, &ValueInfo)> {
+        let value = |index| Value { graph: self.number, index };
+        self.values.iter().enumerate().map(move |(index, info)| (value(index), info))
+    }
+
+    pub(crate) fn info(&self, value: Value) -> Result<&ValueInfo> {
+        let found = self.values.get(value.index).filter(|_| value.graph == self.number);
+        found.ok_or_else(|| {
+            Error::input(
+                "graph value",
+                format!("value {} of another graph", value.index),
+                format!("one of this graph's {} values", self.values.len()),
+            )
+        })
+    }
+
+    /// The same network for `n` images at once: its inputs, whose outermost extent must be 1, have `n`
+    /// there. Constants are shared, not copied. Values keep their indices.
+    ///
+    /// ```
+    /// # use diptych::{Conv2d, Extras, Graph, HostTensor, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("image", Shape::nhwc(1, 8, 8, 3))?;
+    /// # let w = HostTensor::new(Shape::nhwc(4, 3, 3, 3), vec![0.1; 108])?;
+    /// # let y = graph.conv2d("stem", x, w, Extras::default(), Conv2d::default())?;
+    /// # graph.output(y)?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 6, 6, 4));
+    /// assert_eq!(graph.with_batch(5)?.shape(y)?, Shape::nhwc(5, 6, 6, 4));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `n` is 0, an input has another outermost extent than 1, or a value would become too large.
+    pub fn with_batch(&self, n: usize) -> Result<Graph> {
+        let batched = |name: &str, dims: Dims, declared: &[Dim]| -> Result<Vec<Dim>> {
+            if dims.extents().first() != Some(&1) {
+                return Err(Error::shape("batch", format!("input {name:?} of {dims}"), "batch 1"));
+            }
+            Ok([Dim::Fixed(n)].into_iter().chain(declared.iter().skip(1).cloned()).collect())
+        };
+        self.again(self.dimensions.clone(), &batched)
+    }
+
+    /// The same network with other extents of its named dimensions. Constants are shared, not copied.
+    /// Values keep their indices.
+    ///
+    /// # Errors
+    /// If a name is not one of [`Graph::dimensions`], an extent is 0, or shapes no longer fit.
+    pub fn with_dimensions(&self, extents: &[(&str, usize)]) -> Result<Graph> {
+        let mut dimensions = self.dimensions.clone();
+        for &(name, extent) in extents {
+            let wanted = format!("one of {:?}", self.dimensions.keys().collect::<Vec<_>>());
+            let known = dimensions.get_mut(name);
+            *known.ok_or_else(|| Error::input("dimension", format!("{name:?}"), wanted))? = extent;
+        }
+        self.again(dimensions, &|_, _, declared| Ok(declared.to_vec()))
+    }
+
+    /// The same graph with other inputs or dimensions, every shape checked again.
+    fn again(
+        &self,
+        dimensions: BTreeMap<String, usize>,
+        input: &dyn Fn(&str, Dims, &[Dim]) -> Result<Vec<Dim>>,
+    ) -> Result<Graph> {
+        let mut graph = Graph { number: self.number, dimensions, ..Graph::default() };
+        for info in &self.values {
+            match &info.origin {
+                Origin::Input(declared) => {
+                    graph.input_of(&info.name, &input(&info.name, info.dims, declared)?)?;
+                }
+                Origin::Constant(tensor) => {
+                    graph.constant(&info.name, tensor.clone());
+                }
+                // A node's values follow each other, the first one made with the node.
+                Origin::Node(node) if *node == graph.nodes.len() => {
+                    let node = &self.nodes[*node];
+                    graph.add(&node.name, Arc::clone(&node.operator), &node.inputs)?;
+                }
+                Origin::Node(_) => {}
+            }
+        }
+        graph.outputs.clone_from(&self.outputs);
+        Ok(graph)
+    }
+
+    /// The shape of a value as a feature map (see [`Dims::shape`]).
+    ///
+    /// # Errors
+    /// If the value is not of this graph.
+    pub fn shape(&self, value: Value) -> Result<Shape> {
+        self.info(value).map(|info| info.dims.shape())
+    }
+
+    /// The dimensions of a value.
+    ///
+    /// # Errors
+    /// If the value is not of this graph.
+    pub fn dims(&self, value: Value) -> Result<Dims> {
+        self.info(value).map(|info| info.dims)
+    }
+
+    /// The element type and the dimensions of a value.
+    ///
+    /// # Errors
+    /// If the value is not of this graph.
+    pub fn tensor_type(&self, value: Value) -> Result<TensorType> {
+        Ok(TensorType { dtype: DType::F32, dims: self.dims(value)? })
+    }
+
+    /// The name of a value: of the input or constant, or of the node that writes it.
+    ///
+    /// # Errors
+    /// If the value is not of this graph.
+    pub fn name(&self, value: Value) -> Result<&str> {
+        self.info(value).map(|info| info.name.as_str())
+    }
+
+    /// The tensor of a constant; `None` for other values.
+    ///
+    /// # Errors
+    /// If the value is not of this graph.
+    pub fn tensor(&self, value: Value) -> Result<Option<&HostTensor>> {
+        Ok(match &self.info(value)?.origin {
+            Origin::Constant(tensor) => Some(tensor),
+            Origin::Input(_) | Origin::Node(_) => None,
+        })
+    }
+
+    /// The inputs, in the order they were added.
+    pub fn inputs(&self) -> &[Value] {
+        &self.inputs
+    }
+
+    /// The outputs, in the order they were marked.
+    pub fn outputs(&self) -> &[Value] {
+        &self.outputs
+    }
+
+    /// The nodes, in order of execution.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The op of a node for the graph's shapes; `None` for one that only shows elements of its input.
+    ///
+    /// # Errors
+    /// If the node is of another graph.
+    pub fn op(&self, node: &Node, precision: Precision) -> Result<Option<Arc<dyn Op>>> {
+        let arguments = self.arguments(&node.inputs)?;
+        Ok(match self.lower(&*node.operator, &arguments, precision)? {
+            Lowered::Op(op) => Some(op),
+            Lowered::View(_) => None,
+        })
+    }
+
+    /// Floating-point operations of one run.
+    ///
+    /// # Errors
+    /// If a node's shapes are inconsistent, which insertion rules out.
+    pub fn flops(&self) -> Result<u64> {
+        self.nodes
+            .iter()
+            .try_fold(0u64, |sum, node| Ok(sum + self.op(node, Precision::F32)?.map_or(0, |op| op.flops())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

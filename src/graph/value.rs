@@ -1,0 +1,82 @@
+//! Values and nodes of a graph.
+
+use crate::dims::{Dim, Dims};
+use crate::dtype::DType;
+use crate::emit::Operand;
+use crate::host::HostTensor;
+use crate::ops::operator::Operator;
+use std::sync::Arc;
+
+/// A tensor in a graph: an input, a constant, or an output of a node. Of one graph and its clones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value {
+    /// The graph's number.
+    pub(super) graph: u64,
+    pub(super) index: usize,
+}
+
+impl Value {
+    /// Its index among the graph's values, in the order they were added.
+    pub fn index(self) -> usize {
+        self.index
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// The caller, at each run; the extents as they were declared.
+    Input(Vec<Dim>),
+    /// The graph.
+    Constant(HostTensor),
+    /// A node, by its index.
+    Node(usize),
+}
+
+/// One value of a graph.
+#[derive(Debug, Clone)]
+pub(crate) struct ValueInfo {
+    pub(crate) name: String,
+    pub(crate) dims: Dims,
+    pub(crate) origin: Origin,
+}
+
+/// The element type and the dimensions of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// The type of an element, as it enters and leaves the network.
+    pub dtype: DType,
+    /// The dimensions.
+    pub dims: Dims,
+}
+
+/// One op of a graph: what it computes, from which values, and what it writes.
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub(crate) name: String,
+    pub(crate) operator: Arc<dyn Operator>,
+    pub(crate) inputs: Vec<(Operand, Value)>,
+    pub(crate) outputs: Vec<Value>,
+}
+
+impl Node {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it computes.
+    pub fn operator(&self) -> &dyn Operator {
+        &*self.operator
+    }
+
+    /// What it reads, constants included, each with the part that it plays.
+    pub fn inputs(&self) -> &[(Operand, Value)] {
+        &self.inputs
+    }
+
+    /// What it writes.
+    pub fn outputs(&self) -> &[Value] {
+        &self.outputs
+    }
+}

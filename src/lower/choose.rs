@@ -1,0 +1,313 @@
+//! The kernel of each unit: by hand, by preference, by the measured times of the network as a whole, by
+//! the record, or by rule.
+
+use super::unit::{Network, Unit};
+use crate::device::{Device, Dispatch, Memory, Resource, compile_planned};
+use crate::dtype::Precision;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::convert::ConvertOp;
+use crate::ops::{Choice, Op};
+use crate::options::{Picking, SessionOptions};
+use crate::pick::network::{Edge, cheapest};
+use crate::pick::{self, Candidate, KernelPlace, Pick, Place, Tensors};
+use crate::shape::Shape;
+use crate::tune::db::{self, Chosen, Source};
+use crate::tune::key::DeviceKey;
+use crate::tune::work_group::{WorkGroup, untuned, untuned_of};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Times of a feature map's changes of layout: C4 to image, and back.
+pub(super) type ChangeTimes<'a> = dyn Fn(Shape) -> Result<[Duration; 2]> + 'a;
+
+/// The layouts of feature maps, in the order of [`cheapest`].
+const LAYOUTS: [Layout; 2] = [Layout::C4, Layout::Image2d];
+
+/// What a choice depends on beside the unit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choosing<'a> {
+    pub(crate) options: &'a SessionOptions,
+    /// What the device is in the tuner's record.
+    pub(crate) device: &'a DeviceKey,
+    pub(crate) limits: &'a Limits,
+}
+
+/// A unit's op and the kernel that computes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    pub(crate) op: Arc<dyn Op>,
+    pub(crate) choice: Choice,
+    /// Why.
+    pub(crate) from: String,
+}
+
+/// What was picked for a unit.
+#[derive(Debug, Clone)]
+struct UnitPick {
+    choice: Choice,
+    precision: Precision,
+    from: String,
+}
+
+/// Whether the op's operands are feature maps, which may lie in several layouts.
+fn has_maps(op: &dyn Op) -> bool {
+    op.record_layout() == Layout::C4
+}
+
+impl Choosing<'_> {
+    /// What the record of the options has on an op with its feature maps in `layout`.
+    pub(super) fn recorded(&self, op: &dyn Op, layout: Layout) -> Option<Chosen> {
+        db::choose(self.options.tuning.database()?, self.device, op, layout, self.limits)
+    }
+
+    /// The kernel of each unit of `network`.
+    pub(super) fn choose(&self, network: &Network<'_>, changes: &ChangeTimes<'_>) -> Result<Vec<Kernel>> {
+        let picks = self.picks(network, changes)?;
+        let chosen = network.units.iter().map(|unit| {
+            let chosen = self.chosen(network.graph, unit, picks.get(unit.name.as_str()));
+            chosen.map_err(|error| error.at_node(&unit.name))
+        });
+        chosen.collect()
+    }
+
+    fn chosen(&self, graph: &Graph, unit: &Unit, pick: Option<&UnitPick>) -> Result<Kernel> {
+        let op = unit.op(graph, pick.map_or(self.options.precision, |pick| pick.precision))?;
+        let (choice, from) = if let Some(choice) = self.options.choices.get(&unit.name) {
+            op.fits(choice, self.limits)?;
+            (*choice, "by hand".to_owned())
+        } else if let Some(pick) = pick {
+            (pick.choice, pick.from.clone())
+        } else {
+            match self.recorded(&*op, Layout::C4) {
+                Some(found) => (found.choice, found.from.to_string()),
+                None => (untuned(&*op, self.options.work_group, self.limits)?, "rule".to_owned()),
+            }
+        };
+        let from = unit.why.as_ref().map_or(from.clone(), |why| format!("{from}; fused: {why}"));
+        Ok(Kernel { op, choice, from })
+    }
+
+    /// What was picked beyond the rule, by the unit's name; nothing with [`Picking::Rule`].
+    fn picks<'u>(
+        &self,
+        network: &'u Network<'_>,
+        changes: &ChangeTimes<'_>,
+    ) -> Result<HashMap<&'u str, UnitPick>> {
+        let by_hand = |unit: &Unit| self.options.choices.contains_key(&unit.name);
+        let units: Vec<&Unit> = network.units.iter().filter(|unit| !by_hand(unit)).collect();
+        match &self.options.pick {
+            Picking::Rule => Ok(HashMap::new()),
+            Picking::Preference(places) => {
+                let picks = units.iter().map(|unit| {
+                    let pick = self.preferred(network.graph, unit, places)?;
+                    Ok((unit.name.as_str(), pick))
+                });
+                picks.collect()
+            }
+            Picking::Measured => self.measured(network, &units, changes),
+        }
+    }
+
+    /// The kernels that may run `unit`, in the session's storage.
+    fn candidates(&self, graph: &Graph, unit: &Unit) -> Result<Vec<Candidate>> {
+        let storage = self.options.precision;
+        let mut candidates = Vec::new();
+        let precisions = [Precision::F32, Precision::F16Storage, Precision::F16];
+        // The session's own first: of equal grades the first counts. What may use matrix units has the
+        // kernels of f32 among its own.
+        let alone = storage.without_matrix_units() != storage;
+        let same = |precision: &Precision| {
+            !alone && *precision != storage && precision.storage() == storage.storage()
+        };
+        for precision in [storage].into_iter().chain(precisions.into_iter().filter(same)) {
+            let op = unit.op(graph, precision)?;
+            if op.precision() != precision && precision != storage {
+                continue;
+            }
+            candidates.extend(pick::on_device(&*op, op.precision(), self.limits));
+        }
+        if !unit.parts().is_empty() {
+            for candidate in candidates.iter_mut().filter(|one| one.kernel.layout == Layout::Image2d) {
+                let reason = "its outputs leave the network together, from a buffer";
+                candidate.obstacle.get_or_insert_with(|| reason.to_owned());
+            }
+        }
+        Ok(candidates)
+    }
+
+    fn preferred(&self, graph: &Graph, unit: &Unit, places: &[Place]) -> Result<UnitPick> {
+        let candidates = self.candidates(graph, unit)?;
+        let maps = has_maps(&*unit.op(graph, self.options.precision)?);
+        let stored = maps.then_some(self.options.precision.storage());
+        let tensors = Tensors { input: stored, output: stored };
+        let picked = Pick::Preference(places.to_vec()).pick(&unit.name, tensors, &candidates)?;
+        let KernelPlace { variant, precision, layout, .. } = picked.winner;
+        let precision = if maps { precision } else { self.options.precision };
+        let layout = if maps { layout } else { Layout::C4 };
+        let op = unit.op(graph, precision)?;
+        let wanted = |other: &str| other == variant;
+        let known = self.recorded(&*op, layout).filter(|known| wanted(known.choice.variant));
+        let choice = match known {
+            Some(known) => known.choice,
+            None => untuned_of(&*op, &wanted, self.options.work_group, layout, self.limits)?,
+        };
+        let why = picked.ranking.first().map(|(_, verdict)| verdict.to_string()).unwrap_or_default();
+        Ok(UnitPick { choice, precision, from: format!("preference: {why}") })
+    }
+
+    fn measured<'u>(
+        &self,
+        network: &'u Network<'_>,
+        units: &[&'u Unit],
+        changes: &ChangeTimes<'_>,
+    ) -> Result<HashMap<&'u str, UnitPick>> {
+        if self.options.tuning.database().is_none() {
+            let wanted = "Tuning::Database or Tuning::Online, which have measured times";
+            return Err(Error::input("Picking::Measured", "Tuning::Default", wanted));
+        }
+        let mut found = Vec::with_capacity(units.len());
+        for unit in units {
+            let op = unit.op(network.graph, self.options.precision)?;
+            let in_layout = |layout: Layout| {
+                let no_images = !unit.parts().is_empty() || !has_maps(&*op);
+                if layout == Layout::Image2d && no_images {
+                    return None;
+                }
+                let known = self.recorded(&*op, layout)?;
+                (known.from == Source::Exact).then_some((known.choice, known.time?))
+            };
+            let both = LAYOUTS.map(in_layout);
+            if both.iter().all(Option::is_none) {
+                // Tells every candidate, and that it was not measured.
+                let candidates = self.candidates(network.graph, unit)?;
+                Pick::Measured(Vec::new()).pick(&unit.name, Tensors::default(), &candidates)?;
+            }
+            found.push(both);
+        }
+        let edges = self.edges(network, units, &found, changes)?;
+        let times: Vec<[Option<Duration>; 2]> =
+            found.iter().map(|both| both.map(|one| one.map(|(_, time)| time))).collect();
+        let layouts = cheapest(&times, &edges);
+        let mut picks = HashMap::new();
+        for ((unit, both), layout) in units.iter().zip(&found).zip(layouts) {
+            let Some((choice, time)) = both[layout] else {
+                return Err(Error::Internal(format!("{:?} was given a layout without a time", unit.name)));
+            };
+            let microseconds = |time: Duration| format!("{:.1} us", time.as_secs_f64() * 1e6);
+            let mut from = format!("measured: {}", microseconds(time));
+            if let Some((_, other)) = both[1 - layout] {
+                let (here, there) = (LAYOUTS[layout], LAYOUTS[1 - layout]);
+                let other = microseconds(other);
+                from = format!("{from} in {here}; {other} in {there}, changes of layout not counted");
+            }
+            let precision = self.options.precision;
+            picks.insert(unit.name.as_str(), UnitPick { choice, precision, from });
+        }
+        Ok(picks)
+    }
+
+    /// The values that pass from unit to unit as feature maps, where a layout is to be decided. What
+    /// enters and leaves the network is rows, which cost as much from or to either.
+    fn edges(
+        &self,
+        network: &Network<'_>,
+        units: &[&Unit],
+        found: &[[Option<(Choice, Duration)>; 2]],
+        changes: &ChangeTimes<'_>,
+    ) -> Result<Vec<Edge>> {
+        let mut maps = Vec::with_capacity(units.len());
+        for unit in units {
+            maps.push(has_maps(&*unit.op(network.graph, self.options.precision)?));
+        }
+        let mut known: HashMap<Shape, [Duration; 2]> = HashMap::new();
+        let mut edges = Vec::new();
+        for (producer, unit) in units.iter().enumerate() {
+            let (&[value], true, true) = (&unit.outputs[..], maps[producer], unit.parts().is_empty()) else {
+                continue;
+            };
+            let reads =
+                |(reader, unit): &(usize, &&Unit)| maps[*reader] && unit.reads().any(|read| read == value);
+            let consumers: Vec<usize> =
+                units.iter().enumerate().filter(reads).map(|(reader, _)| reader).collect();
+            let open =
+                |index: &usize| found[*index].iter().flatten().count() > 1 || found[*index][1].is_some();
+            if !consumers.iter().chain([&producer]).any(open) {
+                continue;
+            }
+            let shape = network.dims(value)?.shape();
+            let change = match known.get(&shape) {
+                Some(change) => *change,
+                None => *known.entry(shape).or_insert(changes(shape)?),
+            };
+            edges.push(Edge { producer, consumers, change });
+        }
+        Ok(edges)
+    }
+}
+
+/// Measures what it takes to change the layout of a feature map of `shape`: C4 to image, and back.
+pub(crate) fn change_times(device: &dyn Device, shape: Shape, precision: Precision) -> Result<[Duration; 2]> {
+    let limits = &device.info().limits;
+    let dtype = precision.storage();
+    let bytes = (Layout::C4.elements(&shape) * dtype.bytes()) as u64;
+    let buffer = Resource::from(&device.alloc(bytes, Memory::Device)?);
+    let [width, height] = Layout::image_extent(&shape);
+    let image = Resource::from(&device.alloc_image(width, height, dtype)?);
+    let time = |from: Layout, to: Layout, resources: [&Resource; 2]| -> Result<Duration> {
+        let op = ConvertOp::new(shape, from, to, precision)?;
+        let launch = op.plan(&untuned(&op, WorkGroup::Table, limits)?, limits)?;
+        let recording = device.record(&[Dispatch {
+            pipeline: compile_planned(device, &launch.spec.render(limits.dialect)?)?,
+            resources: resources.map(Resource::clone).to_vec(),
+            groups: launch.groups(),
+            params: launch.params,
+        }])?;
+        let mut fastest = Duration::MAX;
+        // The first warms up; outliers are slow, never fast.
+        for _ in 0..6 {
+            let start = Instant::now();
+            let time = if device.info().timestamps {
+                device.time(&recording)?.into_iter().sum()
+            } else {
+                device.submit(&recording)?;
+                device.wait()?;
+                start.elapsed()
+            };
+            fastest = fastest.min(time);
+        }
+        Ok(fastest)
+    };
+    Ok([
+        time(Layout::C4, Layout::Image2d, [&buffer, &image])?,
+        time(Layout::Image2d, Layout::C4, [&image, &buffer])?,
+    ])
+}
+
+/// Why the CPU's kernel runs each unit.
+///
+/// # Errors
+/// If the preference has no place for the CPU, or times are asked for, which the CPU has none of.
+pub(crate) fn on_cpu(network: &Network<'_>, options: &SessionOptions) -> Result<Vec<String>> {
+    let alone = |unit: &Unit| match &options.pick {
+        Picking::Rule => Ok("the only kernel".to_owned()),
+        Picking::Preference(places) => {
+            let candidate = pick::on_cpu(&*unit.op(network.graph, Precision::F32)?);
+            let picked =
+                Pick::Preference(places.clone()).pick(&unit.name, Tensors::default(), &[candidate])?;
+            let why = picked.ranking.first().map(|(_, verdict)| verdict.to_string()).unwrap_or_default();
+            Ok(format!("preference: {why}"))
+        }
+        Picking::Measured => {
+            Err(Error::unsupported("Picking::Measured", "the CPU has one kernel for each op, and no record"))
+        }
+    };
+    let why = |unit: &Unit| {
+        let alone = alone(unit)?;
+        Ok(unit.why.as_ref().map_or(alone.clone(), |why| format!("{alone}; fused: {why}")))
+    };
+    network.units.iter().map(why).collect()
+}

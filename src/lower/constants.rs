@@ -1,0 +1,124 @@
+//! The constants of a draft, packed for their kernels: several at a time, into one buffer.
+
+use crate::dtype::DType;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::host::HostTensor;
+use crate::ops::{Choice, Op};
+use half::f16;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// A constant operand of a node, as the graph has it, and the kernel that it is packed for.
+#[derive(Debug)]
+pub(crate) struct Constant {
+    pub(super) node: String,
+    pub(super) op: Arc<dyn Op>,
+    pub(super) choice: Choice,
+    pub(super) operand: Operand,
+    pub(super) tensor: HostTensor,
+    /// What the kernel stores.
+    pub(super) dtype: DType,
+}
+
+impl Constant {
+    /// Its elements in the order in which the kernel reads them.
+    fn packed(&self) -> Result<Vec<f32>> {
+        let packed = self.op.pack(&self.choice, self.operand, &self.tensor.to_nhwc());
+        packed.map_err(|error| error.at_node(&self.node))
+    }
+
+    /// Writes `elements` to the beginning of `bytes` as the kernel stores them.
+    fn store(&self, elements: &[f32], bytes: &mut [u8]) {
+        let elements = elements.iter();
+        match self.dtype {
+            DType::F32 => bytes.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
+                *bytes = element.to_ne_bytes();
+            }),
+            DType::F16 => bytes.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
+                *bytes = f16::from_f32(*element).to_ne_bytes();
+            }),
+        }
+    }
+}
+
+/// Constants in the bytes of one buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Packed {
+    pub(crate) bytes: Vec<u8>,
+    /// Offset and length of each.
+    pub(crate) places: Vec<(u64, u64)>,
+}
+
+/// Packs all of `constants`, each to begin at a multiple of `alignment`.
+pub(crate) fn pack(constants: &[Constant], alignment: u64) -> Result<Packed> {
+    let packed = constants.par_iter().map(Constant::packed).collect::<Result<Vec<_>>>()?;
+    let mut places = Vec::with_capacity(packed.len());
+    let mut end = 0u64;
+    for (constant, elements) in constants.iter().zip(&packed) {
+        let offset = end.next_multiple_of(alignment);
+        // Whole vec4s, so that a kernel may bind the range as such.
+        let length = (elements.len() * constant.dtype.bytes()).next_multiple_of(16) as u64;
+        places.push((offset, length));
+        end = offset + length;
+    }
+    let mut bytes = vec![0; end as usize];
+    let mut rest = bytes.as_mut_slice();
+    let mut targets = Vec::with_capacity(packed.len());
+    let mut at = 0;
+    for &(offset, length) in &places {
+        let (_, from) = rest.split_at_mut((offset - at) as usize);
+        let (target, after) = from.split_at_mut(length as usize);
+        targets.push(target);
+        (rest, at) = (after, offset + length);
+    }
+    let targets = targets.into_par_iter().zip(constants).zip(&packed);
+    targets.for_each(|((target, constant), elements)| constant.store(elements, target));
+    Ok(Packed { bytes, places })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::limits::Limits;
+    use crate::ops::pointwise::{Pointwise, PointwiseOp};
+    use crate::shape::Shape;
+    use crate::tune::work_group::{WorkGroup, untuned};
+
+    fn constant(dtype: DType, operand: Operand, tensor: HostTensor) -> Constant {
+        let (input, weights) = (Shape::nhwc(1, 2, 2, 4), Shape::nhwc(5, 1, 1, 4));
+        let options = Pointwise::default();
+        let op = PointwiseOp::new(input, weights, &options, true, false, Precision::F32).expect("shapes");
+        let choice = untuned(&op, WorkGroup::Table, &Limits::webgpu()).expect("a kernel");
+        Constant { node: "node".to_owned(), op: Arc::new(op), choice, operand, tensor, dtype }
+    }
+
+    #[test]
+    fn constants_lie_apart_padded_and_in_their_own_type() {
+        let bias: Vec<f32> = (1..=5).map(|channel| channel as f32).collect();
+        let vector = || HostTensor::vector(bias.clone()).expect("five values");
+        let both = [DType::F32, DType::F16].map(|dtype| constant(dtype, Operand::Bias, vector()));
+        let packed = pack(&both, 256).expect("both");
+        // Eight lanes: five channels and the rest of the last vec4.
+        assert_eq!(packed.places, [(0, 32), (256, 16)]);
+        assert_eq!(packed.bytes.len(), 272);
+        let wide: Vec<f32> = bytemuck::pod_collect_to_vec(&packed.bytes[..20]);
+        let narrow: Vec<f16> = bytemuck::pod_collect_to_vec(&packed.bytes[256..266]);
+        assert_eq!(wide, bias);
+        assert_eq!(narrow.iter().map(|value| value.to_f32()).collect::<Vec<_>>(), bias);
+        assert!(packed.bytes[20..256].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn no_constants_are_no_bytes() {
+        assert!(pack(&[], 256).expect("nothing").bytes.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_names_its_node() {
+        let short = HostTensor::vector(vec![1.0; 3]).expect("three values");
+        let error = pack(&[constant(DType::F32, Operand::Bias, short)], 256).expect_err("three of five");
+        assert!(error.to_string().contains("node"), "{error}");
+    }
+}

@@ -1,0 +1,28 @@
+//! From a graph to what runs: passes that make units of nodes, choose a kernel and a form for each, and
+//! plan the memory. Sessions, the tuner, the benchmarks and the CPU all run what comes out of here.
+//!
+//! | pass | what it does |
+//! |---|---|
+//! | `unit` | one unit for each node with kernels; views are noted, nodes of constants are computed |
+//! | `stack` | units that read one input and only leave the network become one |
+//! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
+//! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
+//! | `program` | forms of values and the conversions between them: the steps of a run |
+//! | `constants` | constants as their kernels read them |
+//! | `memory` | which values share a buffer |
+
+mod choose;
+mod constants;
+mod fuse;
+mod memory;
+mod program;
+mod stack;
+mod unit;
+
+pub(crate) use choose::{change_times, on_cpu};
+pub(crate) use constants::pack;
+pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
+pub(crate) use memory::{Lifetime, plan};
+pub(crate) use program::{Part, Program, Source, Step, Stored};
+pub(crate) use stack::stack;
+pub(crate) use unit::{Alias, Input, Network, Unit};

@@ -1,0 +1,399 @@
+//! The steps of a run before anything is allocated or compiled: which kernels, on which values, in which
+//! form.
+
+use super::choose::{ChangeTimes, Choosing, Kernel};
+use super::constants::Constant;
+use super::fuse;
+use super::memory::Lifetime;
+use super::stack::stack;
+use super::unit::{Input, Network, Unit};
+use crate::device::DeviceInfo;
+use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Value};
+use crate::host::HostTensor;
+use crate::layout::{Form, Layout};
+use crate::limits::Limits;
+use crate::ops::convert::ConvertOp;
+use crate::ops::{Launch, Op, OperandInfo, Role};
+use crate::options::SessionOptions;
+use crate::shape::Shape;
+use crate::tune::key::DeviceKey;
+use crate::tune::work_group::{WorkGroup, untuned};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A stored value: an index into [`Program::stored`].
+pub(crate) type Stored = usize;
+
+/// A buffer or an image for a value.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredValue {
+    pub(crate) bytes: u64,
+    /// Inputs, outputs and constants keep a buffer of their own.
+    pub(crate) pinned: bool,
+    /// Width, height and channels' type, for an image.
+    pub(crate) image: Option<([usize; 2], DType)>,
+    /// The rows of a constant, written when the session is built.
+    pub(crate) constant: Option<HostTensor>,
+}
+
+/// A part of a stored value, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) stored: Stored,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What an operand is bound to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    Stored(Part),
+    /// A constant, by its place in [`Program::constants`].
+    Constant(usize),
+}
+
+/// One kernel of a run.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) op: &'static str,
+    pub(crate) flops: u64,
+    /// Where the choice came from.
+    pub(crate) from: String,
+    pub(crate) launch: Launch,
+    pub(crate) sources: Vec<Source>,
+}
+
+/// What a value is stored as: its form, its extents as a feature map, and its element type.
+type Kind = (Form, Shape, DType);
+
+/// A run before anything is allocated or compiled.
+pub(crate) struct Program {
+    pub(crate) limits: Limits,
+    pub(crate) stored: Vec<StoredValue>,
+    pub(crate) steps: Vec<Step>,
+    /// Steps that run once, when the session is built.
+    pub(crate) setup: Vec<Step>,
+    pub(crate) constants: Vec<Constant>,
+    /// Where the graph's inputs and outputs are stored, in its order.
+    pub(crate) inputs: Vec<Part>,
+    pub(crate) outputs: Vec<Part>,
+}
+
+impl Program {
+    /// The whole of `graph` on a device; `changes` measures changes of layout, where they are asked for.
+    pub(crate) fn of(
+        graph: &Graph,
+        options: &SessionOptions,
+        info: &DeviceInfo,
+        changes: &ChangeTimes<'_>,
+    ) -> Result<Self> {
+        let device = DeviceKey::of(info);
+        let choosing = Choosing { options, device: &device, limits: &info.limits };
+        let mut network = Network::of(graph)?;
+        stack(&mut network, &|name| options.choices.contains_key(name))?;
+        fuse::on_device(&mut network, &choosing)?;
+        let kernels = choosing.choose(&network, changes)?;
+        let mut builder = Builder::new(&network, options.precision, &info.limits);
+        for &input in graph.inputs() {
+            builder.store(input, builder.rows(input)?, None);
+        }
+        for (unit, kernel) in network.units.iter().zip(kernels) {
+            let built = if unit.parts().is_empty() {
+                builder.step(unit, kernel)
+            } else {
+                builder.stack(unit, kernel)
+            };
+            built.map_err(|error| error.at_node(&unit.name))?;
+        }
+        builder.finish()
+    }
+
+    /// When each stored value is written first and used last.
+    pub(crate) fn lifetimes(&self) -> Vec<Lifetime> {
+        let uses = |stored: usize, step: &Step| {
+            step.sources.iter().any(|source| matches!(source, Source::Stored(part) if part.stored == stored))
+        };
+        let lifetime = |(stored, value): (usize, &StoredValue)| {
+            let mut steps =
+                self.steps.iter().enumerate().filter(|(_, step)| uses(stored, step)).map(|(index, _)| index);
+            let first = steps.next().unwrap_or(0);
+            Lifetime { bytes: value.bytes, first, last: steps.next_back().unwrap_or(first) }
+        };
+        self.stored.iter().enumerate().map(lifetime).collect()
+    }
+
+    /// All of a stored value.
+    pub(crate) fn whole(&self, stored: Stored) -> Part {
+        Part { stored, offset: 0, bytes: self.stored[stored].bytes }
+    }
+}
+
+struct Builder<'n, 'g> {
+    network: &'n Network<'g>,
+    /// The session's.
+    precision: Precision,
+    program: Program,
+    /// Where values are, in each form that they are stored in.
+    places: HashMap<Value, Vec<(Kind, Part)>>,
+}
+
+impl<'n, 'g> Builder<'n, 'g> {
+    fn new(network: &'n Network<'g>, precision: Precision, limits: &Limits) -> Self {
+        let program = Program {
+            limits: limits.clone(),
+            stored: Vec::new(),
+            steps: Vec::new(),
+            setup: Vec::new(),
+            constants: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        Builder { network, precision, program, places: HashMap::new() }
+    }
+
+    fn finish(mut self) -> Result<Program> {
+        let graph = self.network.graph;
+        let ports = |builder: &mut Self, values: &[Value]| -> Result<Vec<Part>> {
+            values.iter().map(|&value| builder.read(value, builder.rows(value)?)).collect()
+        };
+        self.program.inputs = ports(&mut self, graph.inputs())?;
+        self.program.outputs = ports(&mut self, graph.outputs())?;
+        Ok(self.program)
+    }
+
+    /// The rows of a value.
+    fn rows(&self, value: Value) -> Result<Kind> {
+        Ok((Form::Rows, self.network.dims(value)?.shape(), DType::F32))
+    }
+
+    /// What an operand of `op` in `form` is stored as.
+    fn kind(op: &dyn Op, info: &OperandInfo, form: Form) -> Kind {
+        match form {
+            Form::Rows => (form, info.shape, DType::F32),
+            Form::C4 | Form::Image => (form, info.map, op.precision().storage()),
+        }
+    }
+
+    fn own(&mut self, bytes: usize, pinned: bool) -> Part {
+        let stored = StoredValue { bytes: bytes as u64, pinned, image: None, constant: None };
+        self.program.stored.push(stored);
+        self.program.whole(self.program.stored.len() - 1)
+    }
+
+    fn store(&mut self, value: Value, kind: Kind, constant: Option<&HostTensor>) -> Part {
+        let (form, shape, dtype) = kind;
+        let graph = self.network.graph;
+        let port = graph.inputs().contains(&value) || self.network.leaves(value);
+        let pinned = form == Form::Image || constant.is_some() || (form == Form::Rows && port);
+        let part = self.own(stored_bytes(kind), pinned);
+        let stored = &mut self.program.stored[part.stored];
+        stored.image = (form == Form::Image).then(|| (Layout::image_extent(&shape), dtype));
+        stored.constant = constant.cloned();
+        self.places.entry(value).or_default().push((kind, part));
+        part
+    }
+
+    fn place(&self, value: Value, wanted: &dyn Fn(&Kind) -> bool) -> Option<(Kind, Part)> {
+        self.places.get(&value)?.iter().find(|(kind, _)| wanted(kind)).copied()
+    }
+
+    /// Where `value` is stored as `kind`; it is converted if it is stored only in others.
+    fn read(&mut self, value: Value, kind: Kind) -> Result<Part> {
+        let (form, shape, dtype) = kind;
+        let value = self.same_map(value)?;
+        let same = |other: &Kind| match form {
+            // Rows are the same elements in the same order, whatever the extents.
+            Form::Rows => other.0 == Form::Rows,
+            Form::C4 | Form::Image => *other == kind,
+        };
+        if let Some((_, part)) = self.place(value, &same) {
+            return Ok(part);
+        }
+        if form == Form::Rows
+            && let Some(part) = self.rows_elsewhere(value)?
+        {
+            return Ok(part);
+        }
+        // From C4 to an image or back directly, if only the form differs; else from or through rows.
+        let near = |other: &Kind| {
+            form != Form::Rows && (other.1, other.2) == (shape, dtype) && other.0 != Form::Rows
+        };
+        let from = match (self.place(value, &near), form) {
+            (Some(found), _) => found,
+            (None, Form::Rows) => {
+                Form::ALL.iter().find_map(|&form| self.place(value, &|other| other.0 == form)).ok_or_else(
+                    || Error::Internal(format!("value {} is read before it is written", value.index())),
+                )?
+            }
+            (None, _) => {
+                let rows = self.rows(value)?;
+                (rows, self.read(value, rows)?)
+            }
+        };
+        let target = self.store(value, kind, None);
+        self.convert(value, from, (kind, target))?;
+        Ok(target)
+    }
+
+    /// The value that `value` shows all of as the same feature map, or itself.
+    fn same_map(&self, value: Value) -> Result<Value> {
+        let alias = self.network.resolve(value);
+        let shapes = [self.network.dims(value)?.shape(), self.network.dims(alias.of)?.shape()];
+        Ok(if alias.offset == 0 && shapes[0] == shapes[1] { alias.of } else { value })
+    }
+
+    /// The rows of a value that another one holds, or of a constant.
+    fn rows_elsewhere(&mut self, value: Value) -> Result<Option<Part>> {
+        if let Some(tensor) = self.network.constant(value) {
+            let tensor = tensor.clone();
+            let rows = self.rows(value)?;
+            return Ok(Some(self.store(value, rows, Some(&tensor))));
+        }
+        let alias = self.network.resolve(value);
+        if alias.of == value {
+            return Ok(None);
+        }
+        let rows = self.rows(alias.of)?;
+        let whole = self.read(alias.of, rows)?;
+        let kind = self.rows(value)?;
+        let bytes = stored_bytes(kind) as u64;
+        let part = Part { stored: whole.stored, offset: whole.offset + 4 * alias.offset as u64, bytes };
+        self.places.entry(value).or_default().push((kind, part));
+        Ok(Some(part))
+    }
+
+    /// A step that changes the form of `value`.
+    fn convert(
+        &mut self,
+        value: Value,
+        (from, source): (Kind, Part),
+        (to, target): (Kind, Part),
+    ) -> Result<()> {
+        let maps = if from.0 == Form::Rows { to } else { from };
+        let precision = if maps.2 == self.precision.storage() { self.precision } else { Precision::F32 };
+        let (from, to) = (from.0.layout(), to.0.layout());
+        let op = ConvertOp::new(maps.1, from, to, precision)?;
+        let name = format!("{} ({from} to {to})", self.network.graph.name(value)?);
+        let step = self.conversion(name, &op, source, target)?;
+        // What is the same at each run is converted once.
+        if self.network.constant(value).is_some() {
+            self.program.setup.push(step);
+        } else {
+            self.program.steps.push(step);
+        }
+        Ok(())
+    }
+
+    fn conversion(&self, name: String, op: &ConvertOp, source: Part, target: Part) -> Result<Step> {
+        let limits = &self.program.limits;
+        let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
+        let sources = vec![Source::Stored(source), Source::Stored(target)];
+        Ok(Step { name, op: op.name(), flops: 0, from: "rule".to_owned(), launch, sources })
+    }
+
+    /// The step of `unit`, and before it the conversions of what it reads.
+    fn step(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
+        let op = Arc::clone(&kernel.op);
+        let written = crate::ops::outputs(&*op).zip(&unit.outputs);
+        let mut targets = Vec::with_capacity(unit.outputs.len());
+        for (info, &value) in written {
+            let form = op.form(info.operand, &kernel.choice).unwrap_or(Form::Rows);
+            targets.push((info.operand, value, Self::kind(&*op, &info, form)));
+        }
+        self.launch(unit, kernel, &mut |builder, operand| {
+            let target = targets.iter().find(|(own, ..)| *own == operand);
+            target.map(|&(_, value, kind)| builder.store(value, kind, None))
+        })
+    }
+
+    /// The step of a stack, and one that gives each of its parts its rows.
+    fn stack(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
+        let infos: Vec<OperandInfo> = crate::ops::outputs(&*kernel.op).collect();
+        let [info] = infos[..] else {
+            return Err(Error::Internal("a stack without a single output".to_owned()));
+        };
+        let shapes = unit.outputs.iter().map(|&value| Ok(self.network.dims(value)?.shape()));
+        let shapes = shapes.collect::<Result<Vec<_>>>()?;
+        let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
+        let map = Self::kind(&*kernel.op, &info, Form::C4);
+        let whole = self.own(stored_bytes(map), false);
+        let rows = self.own(4 * info.shape.elements(), true);
+        self.launch(unit, kernel, &mut |_, operand| (operand == info.operand).then_some(whole))?;
+        let op = ConvertOp::parts(info.shape, &channels, self.precision)?;
+        let step = self.conversion(format!("{} (rows)", unit.name), &op, whole, rows)?;
+        self.program.steps.push(step);
+        let mut offset = 0;
+        for (&value, shape) in unit.outputs.iter().zip(shapes) {
+            let bytes = 4 * shape.elements() as u64;
+            let kind = self.rows(value)?;
+            self.places.entry(value).or_default().push((kind, Part { stored: rows.stored, offset, bytes }));
+            offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// The kernel of `unit`, which writes where `target` says.
+    fn launch(
+        &mut self,
+        unit: &Unit,
+        Kernel { op, choice, from }: Kernel,
+        target: &mut dyn FnMut(&mut Self, Operand) -> Option<Part>,
+    ) -> Result<()> {
+        let launch = op.plan(&choice, &self.program.limits)?;
+        let infos = op.operands();
+        let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
+        for binding in &launch.spec.interface.bindings {
+            let operand = binding.operand;
+            let info = infos.iter().find(|info| info.operand == operand).ok_or_else(|| {
+                Error::Internal(format!("a kernel of {} binds {}", op.name(), operand.name()))
+            })?;
+            sources.push(match info.role {
+                Role::Output | Role::Update => Source::Stored(target(self, operand).ok_or_else(|| {
+                    Error::Internal(format!("{:?} writes {} nowhere", unit.name, operand.name()))
+                })?),
+                Role::Constant => match unit.input(operand)? {
+                    Input::Constant(tensor, _) => {
+                        let (node, op, tensor) = (unit.name.clone(), Arc::clone(&op), tensor.clone());
+                        let dtype = binding.element.dtype();
+                        self.program.constants.push(Constant { node, op, choice, operand, tensor, dtype });
+                        Source::Constant(self.program.constants.len() - 1)
+                    }
+                    Input::Value(_) => {
+                        let name = operand.name();
+                        return Err(Error::unsupported(name, "it is packed once, and computed at each run"));
+                    }
+                },
+                Role::Input => {
+                    let form = op.form(operand, &choice).unwrap_or(Form::Rows);
+                    let kind = Self::kind(&*op, info, form);
+                    Source::Stored(self.input(unit, operand, kind)?)
+                }
+            });
+        }
+        let (name, flops) = (unit.name.clone(), op.flops());
+        self.program.steps.push(Step { name, op: op.name(), flops, from, launch, sources });
+        Ok(())
+    }
+
+    /// Where a unit finds an input that is not packed.
+    fn input(&mut self, unit: &Unit, operand: Operand, kind: Kind) -> Result<Part> {
+        match unit.input(operand)? {
+            Input::Value(value) | Input::Constant(_, Some(value)) => self.read(*value, kind),
+            Input::Constant(_, None) => {
+                Err(Error::Internal(format!("{:?} reads a stacked {}", unit.name, operand.name())))
+            }
+        }
+    }
+}
+
+/// Bytes of a value that is stored as `kind`.
+fn stored_bytes((form, shape, dtype): Kind) -> usize {
+    match form {
+        Form::Rows => 4 * shape.elements(),
+        Form::C4 | Form::Image => Layout::C4.elements(&shape) * dtype.bytes(),
+    }
+}

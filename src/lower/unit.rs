@@ -1,0 +1,276 @@
+//! The units of a network: what runs as one step.
+
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Node, Origin, Value};
+use crate::host::HostTensor;
+use crate::ops::operator::{Argument, Lowered, Operator, View};
+use crate::ops::{Fuse, Op, Operands, Role};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What an operand of a unit is given.
+#[derive(Debug, Clone)]
+pub(crate) enum Input {
+    /// A value that is given or computed at each run.
+    Value(Value),
+    /// The same at each run, with the value of the graph that it is, if it is one.
+    Constant(HostTensor, Option<Value>),
+}
+
+impl Input {
+    /// The value, if it is one of a run.
+    pub(crate) fn value(&self) -> Option<Value> {
+        match self {
+            Input::Value(value) => Some(*value),
+            Input::Constant(..) => None,
+        }
+    }
+}
+
+/// How the op of a unit is made.
+#[derive(Debug, Clone)]
+enum Compute {
+    /// A node's.
+    Node { operator: Arc<dyn Operator>, arguments: Vec<Argument> },
+    /// Several units' results, one behind the other along the channels.
+    Stack(Vec<Unit>),
+    /// Two units, the second of which reads the first.
+    Pair { units: Box<[Unit; 2]>, fuse: Fuse },
+}
+
+/// What runs as one step: a node, several stacked ones, or two that are fused.
+#[derive(Debug, Clone)]
+pub(crate) struct Unit {
+    /// The name of its node, or of its nodes.
+    pub(crate) name: String,
+    compute: Compute,
+    /// What it reads.
+    pub(crate) inputs: Vec<(Operand, Input)>,
+    /// What it writes: a value for each of the op's outputs, or of a stack each part's value.
+    pub(crate) outputs: Vec<Value>,
+    /// Why it is fused, if it is.
+    pub(crate) why: Option<String>,
+}
+
+impl Unit {
+    /// A stack of `parts`, which read one input.
+    pub(super) fn stacked(parts: Vec<Unit>, inputs: Vec<(Operand, Input)>) -> Unit {
+        let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+        Unit {
+            name: names.join(" + "),
+            inputs,
+            outputs: parts.iter().flat_map(|part| part.outputs.iter().copied()).collect(),
+            compute: Compute::Stack(parts),
+            why: None,
+        }
+    }
+
+    /// `first` and `second` as one.
+    pub(super) fn pair(first: Unit, second: Unit, inputs: Vec<(Operand, Input)>, fuse: Fuse) -> Unit {
+        Unit {
+            name: format!("{} + {}", first.name, second.name),
+            inputs,
+            outputs: second.outputs.clone(),
+            compute: Compute::Pair { units: Box::new([first, second]), fuse },
+            why: None,
+        }
+    }
+
+    /// Its op with its concrete shapes.
+    pub(crate) fn op(&self, graph: &Graph, precision: Precision) -> Result<Arc<dyn Op>> {
+        let broken = || Error::Internal(format!("{:?} cannot be one in {precision}", self.name));
+        match &self.compute {
+            Compute::Node { operator, arguments } => match graph.lower(&**operator, arguments, precision)? {
+                Lowered::Op(op) => Ok(op),
+                Lowered::View(_) => Err(Error::Internal(format!("a view, {:?}, as a step", self.name))),
+            },
+            Compute::Stack(parts) => {
+                let ops = parts.iter().map(|part| part.op(graph, precision)).collect::<Result<Vec<_>>>()?;
+                let ops: Vec<&dyn Op> = ops.iter().map(|op| &**op).collect();
+                ops.first().and_then(|first| first.stack(&ops)).ok_or_else(broken)
+            }
+            Compute::Pair { units, fuse } => {
+                let [first, second] = &**units;
+                let (first, second) = (first.op(graph, precision)?, second.op(graph, precision)?);
+                fuse(&*first, &*second).map(|fused| fused.op).ok_or_else(broken)
+            }
+        }
+    }
+
+    /// The parts of a stack, in the order of its outputs; none of another unit.
+    pub(crate) fn parts(&self) -> &[Unit] {
+        match &self.compute {
+            Compute::Stack(parts) => parts,
+            _ => &[],
+        }
+    }
+
+    /// The two units that a fused one was made of.
+    pub(crate) fn halves(&self) -> Option<&[Unit; 2]> {
+        match &self.compute {
+            Compute::Pair { units, .. } => Some(units),
+            _ => None,
+        }
+    }
+
+    /// The values of a run that it reads.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = Value> + '_ {
+        self.inputs.iter().filter_map(|(_, input)| input.value())
+    }
+
+    /// What `operand` is given.
+    pub(crate) fn input(&self, operand: Operand) -> Result<&Input> {
+        let found = self.inputs.iter().find(|(own, _)| *own == operand).map(|(_, input)| input);
+        found.ok_or_else(|| Error::Internal(format!("{:?} has no {}", self.name, operand.name())))
+    }
+
+    /// The elements of its constants of role [`Role::Constant`], which its kernel is made with.
+    pub(crate) fn constants(&self, op: &dyn Op) -> Operands<'_> {
+        let packed = |operand: Operand| {
+            op.operands().iter().any(|info| info.operand == operand && info.role == Role::Constant)
+        };
+        let constant = |(operand, input): &'_ (Operand, Input)| match input {
+            Input::Constant(tensor, _) if packed(*operand) => Some((*operand, tensor.clone())),
+            _ => None,
+        };
+        let constants = self.inputs.iter().filter_map(constant);
+        constants.map(|(operand, tensor)| (operand, Cow::Owned(tensor.to_nhwc().into_owned()))).collect()
+    }
+}
+
+/// A value that shows elements of another one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Alias {
+    /// The value that holds the elements: no alias itself.
+    pub(crate) of: Value,
+    /// Its first element there.
+    pub(crate) offset: usize,
+}
+
+/// The units of a graph in order of execution, and what needs none.
+#[derive(Debug)]
+pub(crate) struct Network<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) units: Vec<Unit>,
+    aliases: HashMap<Value, Alias>,
+    /// Constants of the graph, and what nodes make of them alone.
+    constants: HashMap<Value, HostTensor>,
+}
+
+impl<'a> Network<'a> {
+    /// One unit for each node of `graph` that has kernels.
+    pub(crate) fn of(graph: &'a Graph) -> Result<Self> {
+        let mut network =
+            Network { graph, units: Vec::new(), aliases: HashMap::new(), constants: HashMap::new() };
+        for (value, info) in graph.all_values() {
+            if let Origin::Constant(tensor) = &info.origin {
+                network.constants.insert(value, tensor.clone());
+            }
+        }
+        for node in graph.nodes() {
+            network.add(node).map_err(|error| error.at_node(node.name()))?;
+        }
+        Ok(network)
+    }
+
+    fn add(&mut self, node: &Node) -> Result<()> {
+        let arguments = self.graph.arguments(node.inputs())?;
+        let input = |&(operand, value): &(Operand, Value)| {
+            let constant = self.constants.get(&value).cloned();
+            (operand, constant.map_or(Input::Value(value), |tensor| Input::Constant(tensor, Some(value))))
+        };
+        let inputs: Vec<(Operand, Input)> = node.inputs().iter().map(input).collect();
+        match self.graph.lower(node.operator(), &arguments, Precision::F32)? {
+            Lowered::View(view) => self.view(node, &inputs, view),
+            Lowered::Op(op) => {
+                if inputs.iter().all(|(_, input)| input.value().is_none()) && op.cpu_obstacle().is_none() {
+                    return self.fold(node, &*op, &inputs);
+                }
+                self.units.push(Unit {
+                    name: node.name().to_owned(),
+                    compute: Compute::Node { operator: Arc::clone(&node.operator), arguments },
+                    inputs,
+                    outputs: node.outputs().to_vec(),
+                    why: None,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn view(&mut self, node: &Node, inputs: &[(Operand, Input)], view: View) -> Result<()> {
+        let (Some((_, input)), &[output]) = (inputs.first(), node.outputs()) else {
+            return Err(Error::Internal("a view without an input and an output".to_owned()));
+        };
+        match input {
+            Input::Value(value) => {
+                let Alias { of, offset } = self.resolve(*value);
+                self.aliases.insert(output, Alias { of, offset: offset + view.offset });
+            }
+            Input::Constant(tensor, _) => {
+                let elements = tensor.to_nhwc();
+                let shown = elements.get(view.offset..view.offset + view.dims.elements());
+                let shown = shown.ok_or_else(|| Error::Internal(format!("a view beyond {tensor:?}")))?;
+                self.constants.insert(output, HostTensor::new(view.dims, shown)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes a node of constants on the CPU, once.
+    fn fold(&mut self, node: &Node, op: &dyn Op, inputs: &[(Operand, Input)]) -> Result<()> {
+        let constant = |(operand, input): &(Operand, Input)| match input {
+            Input::Constant(tensor, _) => Some((*operand, tensor.clone())),
+            Input::Value(_) => None,
+        };
+        let tensors: Vec<(Operand, HostTensor)> = inputs.iter().filter_map(constant).collect();
+        let infos = op.operands();
+        let role = |operand: Operand| infos.iter().find(|info| info.operand == operand).map(|info| info.role);
+        let of = |wanted: Role| tensors.iter().filter(move |(operand, _)| role(*operand) == Some(wanted));
+        let kernel =
+            op.cpu(&of(Role::Constant).map(|(operand, tensor)| (*operand, tensor.to_nhwc())).collect())?;
+        let given: Vec<(Operand, Cow<'_, [f32]>)> =
+            of(Role::Input).map(|(operand, tensor)| (*operand, tensor.to_nhwc())).collect();
+        let given: Vec<(Operand, &[f32])> =
+            given.iter().map(|(operand, values)| (*operand, &**values)).collect();
+        let mut written: Vec<(Operand, Vec<f32>)> =
+            crate::ops::outputs(op).map(|info| (info.operand, vec![0.0; info.elements()])).collect();
+        let mut slots: Vec<(Operand, &mut [f32])> =
+            written.iter_mut().map(|(operand, values)| (*operand, values.as_mut_slice())).collect();
+        kernel.run(&given, &mut slots)?;
+        for (&value, (_, values)) in node.outputs().iter().zip(written) {
+            self.constants.insert(value, HostTensor::new(self.graph.dims(value)?, values)?);
+        }
+        Ok(())
+    }
+
+    /// Where the elements of `value` are.
+    pub(crate) fn resolve(&self, value: Value) -> Alias {
+        self.aliases.get(&value).copied().unwrap_or(Alias { of: value, offset: 0 })
+    }
+
+    /// The elements of `value`, if they are the same at each run.
+    pub(crate) fn constant(&self, value: Value) -> Option<&HostTensor> {
+        self.constants.get(&value)
+    }
+
+    /// The units that read `value` or something that shows elements of it.
+    pub(crate) fn readers(&self, value: Value) -> impl Iterator<Item = usize> + '_ {
+        let reads = move |unit: &Unit| unit.reads().any(|read| self.resolve(read).of == value);
+        self.units.iter().enumerate().filter(move |(_, unit)| reads(unit)).map(|(index, _)| index)
+    }
+
+    /// Whether `value`, or something that shows elements of it, is an output of the graph.
+    pub(crate) fn leaves(&self, value: Value) -> bool {
+        self.graph.outputs().iter().any(|&output| self.resolve(output).of == value)
+    }
+
+    /// The dimensions of `value`.
+    pub(crate) fn dims(&self, value: Value) -> Result<Dims> {
+        self.graph.dims(value)
+    }
+}

@@ -1,0 +1,118 @@
+//! What a node of a graph computes, before its shapes are known.
+
+use super::plan::Op;
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// An input of a node: the part it plays, and its dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Argument {
+    /// The part.
+    pub operand: Operand,
+    /// Its dimensions.
+    pub dims: Dims,
+}
+
+/// The inputs of a node, and the graph's dimensions.
+#[derive(Debug, Clone, Copy)]
+pub struct Arguments<'a> {
+    /// The inputs.
+    pub inputs: &'a [Argument],
+    /// The extents of the graph's named dimensions.
+    pub dimensions: &'a BTreeMap<String, usize>,
+}
+
+impl Arguments<'_> {
+    /// The dimensions of `operand`, if the node has it.
+    pub fn get(&self, operand: Operand) -> Option<Dims> {
+        self.inputs.iter().find(|argument| argument.operand == operand).map(|argument| argument.dims)
+    }
+
+    /// Whether the node has `operand`.
+    pub fn has(&self, operand: Operand) -> bool {
+        self.get(operand).is_some()
+    }
+
+    /// The dimensions of `operand`.
+    ///
+    /// # Errors
+    /// If the node lacks it.
+    pub fn need(&self, op: &'static str, operand: Operand) -> Result<Dims> {
+        self.get(operand).ok_or_else(|| {
+            let found: Vec<&str> = self.inputs.iter().map(|argument| argument.operand.name()).collect();
+            Error::shape(op, format!("inputs {}", found.join(", ")), format!("an input {}", operand.name()))
+        })
+    }
+}
+
+/// A value that is another one's elements, where they lie: it costs no kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct View {
+    /// Its dimensions.
+    pub dims: Dims,
+    /// Its first element, among those of the value it shows.
+    pub offset: usize,
+}
+
+/// What an operator is for concrete shapes.
+#[derive(Debug, Clone)]
+pub enum Lowered {
+    /// An op with kernels.
+    Op(Arc<dyn Op>),
+    /// The elements of the only input, seen otherwise.
+    View(View),
+}
+
+/// What a node of a graph computes: an op and its options, for any shapes.
+///
+/// Shapes, constants and the graph's dimensions are checked by the [`Op`] that [`Operator::lower`]
+/// makes; a graph asks for it when a node is added, and again when its dimensions change.
+pub trait Operator: Any + fmt::Debug + Send + Sync {
+    /// The op's name: that of its folder.
+    fn name(&self) -> &'static str;
+
+    /// The op for inputs of these dimensions.
+    ///
+    /// # Errors
+    /// If they do not fit each other or the options; the error says what was found and wanted.
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered>;
+
+    /// The dimensions of the outputs, in the order of the op's operands. Those of a feature map unless
+    /// the operator says otherwise.
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        super::outputs(op).map(|info| Dims::from(info.shape)).collect()
+    }
+
+    /// Whether `other` is the same operator with the same options.
+    fn same(&self, other: &dyn Operator) -> bool;
+}
+
+/// Whether `other` is a `T` equal to `one`: what [`Operator::same`] answers for plain options.
+pub fn same<T: Operator + PartialEq>(one: &T, other: &dyn Operator) -> bool {
+    (other as &dyn Any).downcast_ref::<T>() == Some(one)
+}
+
+/// The input and the weights of a node that is a convolution; both have rank 4.
+pub(super) fn maps(op: &'static str, arguments: Arguments<'_>) -> Result<[Shape; 2]> {
+    let map = |operand: Operand| {
+        let dims = arguments.need(op, operand)?;
+        if dims.rank() == 4 {
+            return Ok(dims.shape());
+        }
+        let name = operand.name();
+        Err(Error::shape(op, format!("{name} of rank {} ({dims})", dims.rank()), format!("{name} of rank 4")))
+    };
+    Ok([map(Operand::Src)?, map(Operand::Weights)?])
+}
+
+/// Whether a node has a bias, and a residual.
+pub(super) fn extras(arguments: Arguments<'_>) -> [bool; 2] {
+    [Operand::Bias, Operand::Residual].map(|operand| arguments.has(operand))
+}

@@ -1,0 +1,91 @@
+//! How a session runs its network: options as plain data, read by the passes, the tuner and sessions.
+
+use crate::dtype::Precision;
+use crate::ops::Choice;
+use crate::pick::Place;
+use crate::tune::db::SharedDatabase;
+use crate::tune::work_group::WorkGroup;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
+#[derive(Debug, Clone, Default)]
+pub enum Tuning {
+    /// The rule for untuned nodes.
+    #[default]
+    Default,
+    /// What the tuner's record has on this device, a near shape, the other API or the family; the
+    /// rule where it has nothing.
+    Database(SharedDatabase),
+    /// The same, after tuning what the record has no exact verdict on, for at most this long in
+    /// all. Verdicts go to the record; beside its file a journal remembers what is being tried.
+    Online {
+        /// The record.
+        database: SharedDatabase,
+        /// Time for tuning while the session is built.
+        budget: Duration,
+    },
+}
+
+impl Tuning {
+    pub(crate) fn database(&self) -> Option<&SharedDatabase> {
+        match self {
+            Tuning::Default => None,
+            Tuning::Database(database) | Tuning::Online { database, .. } => Some(database),
+        }
+    }
+}
+
+/// How a session picks a node's kernel among those that can run it. Each step's
+/// [`crate::NodeTime::source`] says why it runs what it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Picking {
+    /// The record's verdict where there is one, else the rule for untuned nodes; feature maps in
+    /// buffers.
+    #[default]
+    Rule,
+    /// The kernel of the highest grade against these places ([`crate::pick`]), the most wanted
+    /// first: precisions of the session's storage, and layouts of feature maps. Its tile and
+    /// work-group are the record's or the rule's.
+    Preference(Vec<Place>),
+    /// The kernels whose measured times make the network as a whole fastest: for each node the
+    /// record's verdict with feature maps in buffers or in images, changes of layout between nodes
+    /// counted (they are timed while the session is built). Needs a record with an exact verdict on
+    /// every node.
+    Measured,
+}
+
+/// How a session runs its network.
+#[derive(Debug, Clone, Default)]
+pub struct SessionOptions {
+    /// Storage and arithmetic on a GPU. The CPU backend computes in f32; matrix products in a graph
+    /// store f32 in every precision.
+    pub precision: Precision,
+    /// Where work-groups come from, where the record has nothing.
+    pub work_group: WorkGroup,
+    /// Whether the tuner's record is asked.
+    pub tuning: Tuning,
+    /// How a kernel is picked among those that can run a node.
+    pub pick: Picking,
+    /// Whether a depthwise convolution and the 1x1 convolution behind it run as one kernel.
+    pub fuse: Fusing,
+    /// Kernels chosen by hand, by node name; the others are picked.
+    pub choices: BTreeMap<String, Choice>,
+    /// Extents of the graph's named dimensions ([`crate::Graph::dimension`]) that are to differ from
+    /// the graph's own.
+    pub dimensions: BTreeMap<String, usize>,
+}
+
+/// Whether a session runs a depthwise convolution and the 1x1 convolution that alone reads its output
+/// as one kernel ([`crate::ops::separable`]). A node that has a choice by hand stays by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fusing {
+    /// Where the record's times say that it is faster: it then has exact verdicts on the block and on
+    /// both of its nodes. Nowhere else: nothing that was measured so far speaks for it.
+    #[default]
+    Rule,
+    /// Wherever a kernel can.
+    Always,
+    /// Nowhere.
+    Never,
+}

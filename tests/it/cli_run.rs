@@ -1,0 +1,95 @@
+//! `diptych run` on the bundled network: how its kernels are picked, as a profile tells it.
+#![cfg(feature = "cli")]
+
+use crate::npy;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/posenet/data/posenet_figures.tflite");
+
+/// `diptych run` with these words at the end.
+fn run(input: &Path, backend: &str, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
+    command.args(["run", MODEL, "--backend", backend, "--profile", "--input"]).arg(input).args(words);
+    command.output().expect("the program starts")
+}
+
+/// A grey picture of the network's size.
+fn grey(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("grey.npy");
+    npy::write(&path, &[1, 257, 257, 3], &vec![0.5; 257 * 257 * 3]);
+    path
+}
+
+/// Standard error of `diptych run` with these words, which must succeed.
+fn told(input: &Path, backend: &str, words: &[&str]) -> String {
+    let output = run(input, backend, words);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{backend} {words:?}: {errors}");
+    errors
+}
+
+#[test]
+fn the_cpu_picks_by_rule_or_preference_and_refuses_the_rest() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let input = grey(folder.path());
+    for (pick, wanted) in [
+        ("rule", "the only kernel"),
+        ("preference=cpu", "preference: grade 3.500 at place 1 of 1"),
+        ("preference=opencl,any", "preference: grade 1.750 at place 2 of 2"),
+    ] {
+        let told = told(&input, "cpu", &["--pick", pick]);
+        assert!(told.contains(wanted), "{pick}: {told}");
+    }
+    for (pick, wanted) in
+        [("measured", "wanted --db"), ("preference=opencl", "no place of the preference has target cpu")]
+    {
+        let output = run(&input, "cpu", &["--pick", pick]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{pick}: {errors}");
+        assert!(errors.contains(wanted), "{pick}: {errors}");
+    }
+}
+
+/// The APIs of this machine, and whether feature maps can be images there.
+fn devices() -> Vec<(String, bool)> {
+    let output = Command::new(env!("CARGO_BIN_EXE_diptych")).args(["devices", "--json"]).output();
+    let listed: Vec<Value> = serde_json::from_slice(&output.expect("the list").stdout).expect("a list");
+    let mut found: Vec<(String, bool)> = Vec::new();
+    for entry in listed.iter().filter(|entry| entry["device"].is_object()) {
+        let backend = entry["backend"].as_str().expect("a backend");
+        if matches!(backend, "wgpu" | "opencl") && found.iter().all(|(known, _)| known != backend) {
+            found.push((backend.to_owned(), !entry["device"]["max_image"].is_null()));
+        }
+    }
+    if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() {
+        assert_eq!(found.len(), 2, "{listed:?}");
+    }
+    found
+}
+
+#[test]
+fn a_device_picks_by_preference_and_by_measured_times() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let input = grey(folder.path());
+    for (name, images) in devices() {
+        let told_by = |words: &[&str]| told(&input, &name, words);
+        let preferred = told_by(&["--pick", "preference=image2d,any"]);
+        let grade = if images { "preference: grade 3.500" } else { "preference: grade 3.000" };
+        assert!(preferred.contains(&format!("{grade} at place 1 of 2")), "{name}: {preferred}");
+        assert_eq!(preferred.contains("image2d"), images, "{name}: {preferred}");
+
+        let record = folder.path().join(&name);
+        let tuned = Command::new(env!("CARGO_BIN_EXE_diptych"))
+            .args(["tune", MODEL, "--search", "table", "--layouts", "c4,image2d", "--backend", &name, "--db"])
+            .arg(&record)
+            .output()
+            .expect("the program starts");
+        assert!(tuned.status.success(), "{name}: {}", String::from_utf8_lossy(&tuned.stderr));
+        let record = record.to_str().expect("text");
+        let measured = told_by(&["--pick", "measured", "--db", record]);
+        assert!(measured.contains("measured: "), "{name}: {measured}");
+        assert_eq!(measured.contains("changes of layout not counted"), images, "{name}: {measured}");
+    }
+}

@@ -1,0 +1,202 @@
+//! Graphs beyond chains of convolutions, on every backend: views, constants as values, named dimensions,
+//! tensors that are no feature maps.
+
+use diptych::{
+    Backend, Context, Dim, Dims, Extras, Gemm, Graph, HostTensor, Pointwise, Precision, Right, Session,
+    SessionOptions, Shape,
+};
+
+/// The backends of this machine; a missing one is printed, or fails if devices are required.
+fn contexts() -> Vec<Context> {
+    let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
+    let mut contexts = Vec::new();
+    for backend in [Backend::Cpu, Backend::Wgpu, Backend::OpenCl] {
+        match Context::new(backend) {
+            Ok(context) => contexts.push(context),
+            Err(error) if required => panic!("{backend} is required: {error}"),
+            Err(error) => println!("skipping {backend}: {error}"),
+        }
+    }
+    contexts
+}
+
+/// Small whole numbers: sums of their products are exact in f32.
+fn numbers(dims: impl Into<Dims>, seed: usize) -> HostTensor {
+    let dims = dims.into();
+    let value = |index: usize| ((index * 7 + seed * 13) % 11) as f32 - 5.0;
+    HostTensor::new(dims, (0..dims.elements()).map(value).collect::<Vec<f32>>()).expect("numbers")
+}
+
+fn dims(extents: &[usize]) -> Dims {
+    Dims::new(extents).expect("small")
+}
+
+/// Runs `graph` on every backend and holds the outputs against `wanted`.
+fn check(graph: &Graph, options: &SessionOptions, inputs: &[(&str, &HostTensor)], wanted: &[HostTensor]) {
+    for context in contexts() {
+        let backend = context.info().backend;
+        let mut session = Session::new(&context, graph, options.clone()).expect("a session");
+        for _ in 0..2 {
+            let outputs = session.run(inputs).expect("a run");
+            assert_eq!(outputs.len(), wanted.len());
+            for (index, (found, wanted)) in outputs.iter().zip(wanted).enumerate() {
+                assert_eq!(found.dims(), wanted.dims(), "{backend}: output {index}");
+                assert_eq!(found.to_f32(), wanted.to_f32(), "{backend}: output {index}");
+            }
+        }
+    }
+}
+
+/// `a b` of rows, by definition.
+fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
+    let at = |row: usize, column: usize| (0..k).map(|i| a[row * k + i] * b[i * n + column]).sum();
+    (0..m * n).map(|index| at(index / n, index % n)).collect()
+}
+
+#[test]
+fn a_feature_map_is_reshaped_to_rows_and_multiplied() {
+    // 1x1 convolution to 6 channels, its 3 x 4 pixels as the rows of a matrix, times 6 x 5.
+    let (x, w, right) =
+        (numbers(Shape::nhwc(1, 3, 4, 5), 1), numbers(Shape::nhwc(6, 1, 1, 5), 2), numbers(dims(&[6, 5]), 3));
+    let mut graph = Graph::new();
+    let input = graph.input("x", x.shape()).expect("an input");
+    let map = graph.pointwise("map", input, w.clone(), Extras::default(), Pointwise::default()).expect("1x1");
+    let rows = graph.reshape("rows", map, &[Dim::Rest, 6.into()]).expect("rows");
+    let y = graph.gemm("dense", rows, Right::Constant(right.clone()), Extras::default(), Gemm::default());
+    graph.output(y.expect("a product")).expect("an output");
+    let flat = graph.reshape("flat", map, &[72.into()]).expect("flat");
+    graph.output(flat).expect("an output");
+    let transposed: Vec<f32> = (0..30).map(|index| w.to_f32()[index % 6 * 5 + index / 6]).collect();
+    let map = product(&x.to_f32(), &transposed, [12, 6, 5]);
+    let wanted = [
+        HostTensor::new(dims(&[12, 5]), product(&map, &right.to_f32(), [12, 5, 6])).expect("wanted"),
+        HostTensor::new(dims(&[72]), map).expect("wanted"),
+    ];
+    check(&graph, &SessionOptions::default(), &[("x", &x)], &wanted);
+}
+
+#[test]
+fn slices_begin_at_any_element() {
+    // Rows of three elements: slices of them begin where no device binds a buffer.
+    let (x, right) = (numbers(dims(&[200, 3]), 4), numbers(dims(&[3, 4]), 5));
+    let mut graph = Graph::new();
+    let input = graph.input("x", dims(&[200, 3])).expect("an input");
+    let mut wanted = Vec::new();
+    for (index, range) in [0..7, 1..6, 64..128, 101..200].into_iter().enumerate() {
+        let part = graph.slice(&format!("part{index}"), input, 0, range.clone()).expect("a slice");
+        let right = Right::Constant(right.clone());
+        let y = graph.gemm(&format!("dense{index}"), part, right, Extras::default(), Gemm::default());
+        graph.output(y.expect("a product")).expect("an output");
+        let rows = &x.to_f32()[3 * range.start..3 * range.end];
+        let values = product(rows, &numbers(dims(&[3, 4]), 5).to_f32(), [range.len(), 4, 3]);
+        wanted.push(HostTensor::new(dims(&[range.len(), 4]), values).expect("wanted"));
+    }
+    let last = graph.slice("last", input, 0, 199..200).expect("a slice");
+    graph.output(last).expect("an output");
+    wanted.push(HostTensor::new(dims(&[1, 3]), &x.to_f32()[597..]).expect("wanted"));
+    check(&graph, &SessionOptions::default(), &[("x", &x)], &wanted);
+}
+
+#[test]
+fn constants_are_values_and_nodes_of_constants_are_computed_once() {
+    let (x, w) = (numbers(Shape::nhwc(1, 2, 3, 4), 6), numbers(Shape::nhwc(4, 1, 1, 4), 7));
+    let (left, right) = (numbers(dims(&[2, 3]), 8), numbers(dims(&[3, 4]), 9));
+    let mut graph = Graph::new();
+    let input = graph.input("x", x.shape()).expect("an input");
+    // A product of constants, as a picture that is added to every result.
+    let left_value = graph.constant("left", left.clone());
+    let folded = graph
+        .gemm("folded", left_value, Right::Constant(right.clone()), Extras::default(), Gemm::default())
+        .expect("a product");
+    let other = graph.constant("other", numbers(Shape::nhwc(1, 2, 3, 4), 10));
+    let extras = Extras { residual: Some(other), ..Default::default() };
+    let y = graph.pointwise("mix", input, w.clone(), extras, Pointwise::default()).expect("1x1");
+    graph.output(y).expect("an output");
+    graph.output(folded).expect("an output");
+    let transposed: Vec<f32> = (0..16).map(|index| w.to_f32()[index % 4 * 4 + index / 4]).collect();
+    let sums = product(&x.to_f32(), &transposed, [6, 4, 4]);
+    let residual = numbers(Shape::nhwc(1, 2, 3, 4), 10);
+    let values: Vec<f32> =
+        sums.iter().zip(residual.to_f32().iter()).map(|(sum, other)| sum + other).collect();
+    let wanted = [
+        HostTensor::new(Shape::nhwc(1, 2, 3, 4), values).expect("wanted"),
+        HostTensor::new(dims(&[2, 4]), product(&left.to_f32(), &right.to_f32(), [2, 4, 3])).expect("wanted"),
+    ];
+    check(&graph, &SessionOptions::default(), &[("x", &x)], &wanted);
+    for context in contexts() {
+        let session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        assert!(session.steps().iter().all(|step| step.name != "folded"), "computed when it was built");
+    }
+}
+
+#[test]
+fn a_session_fixes_named_dimensions() {
+    let mut graph = Graph::new();
+    graph.dimension("batch", 1).expect("a dimension");
+    let x = graph.input_of("x", &["batch".into(), 3.into()]).expect("an input");
+    let right = numbers(dims(&[3, 2]), 1);
+    let y = graph.gemm("dense", x, Right::Constant(right.clone()), Extras::default(), Gemm::default());
+    graph.output(y.expect("a product")).expect("an output");
+    for batch in [1, 5] {
+        let x = numbers(dims(&[batch, 3]), 2);
+        let options =
+            SessionOptions { dimensions: [("batch".to_owned(), batch)].into(), ..Default::default() };
+        let wanted = product(&x.to_f32(), &right.to_f32(), [batch, 2, 3]);
+        let wanted = HostTensor::new(dims(&[batch, 2]), wanted).expect("wanted");
+        check(&graph, &options, &[("x", &x)], &[wanted]);
+    }
+    let options = SessionOptions { dimensions: [("width".to_owned(), 1)].into(), ..Default::default() };
+    let error = Session::new(&Context::new(Backend::Cpu).expect("the CPU"), &graph, options);
+    assert!(error.expect_err("no such dimension").to_string().contains("width"));
+}
+
+#[test]
+fn a_constant_or_an_input_can_be_an_output() {
+    let x = numbers(dims(&[2, 3, 4]), 3);
+    let mut graph = Graph::new();
+    let input = graph.input("x", dims(&[2, 3, 4])).expect("an input");
+    let constant = graph.constant("c", numbers(dims(&[5]), 4));
+    let scalar = graph.constant("s", HostTensor::new(Dims::SCALAR, vec![2.5]).expect("a scalar"));
+    let flat = graph.reshape("flat", constant, &[5.into(), 1.into()]).expect("a view of a constant");
+    for value in [input, constant, scalar, flat] {
+        graph.output(value).expect("an output");
+    }
+    let wanted = [
+        x.clone(),
+        numbers(dims(&[5]), 4),
+        HostTensor::new(Dims::SCALAR, vec![2.5]).expect("a scalar"),
+        numbers(dims(&[5]), 4).reshaped(dims(&[5, 1])).expect("five"),
+    ];
+    check(&graph, &SessionOptions::default(), &[("x", &x)], &wanted);
+}
+
+#[test]
+fn matrices_stay_f32_beside_maps_of_halves() {
+    let (x, w) = (numbers(Shape::nhwc(1, 2, 2, 4), 1), numbers(Shape::nhwc(8, 1, 1, 4), 2));
+    let mut graph = Graph::new();
+    let input = graph.input("x", x.shape()).expect("an input");
+    let map = graph.pointwise("map", input, w.clone(), Extras::default(), Pointwise::default()).expect("1x1");
+    let rows = graph.reshape("rows", map, &[4.into(), 8.into()]).expect("rows");
+    let right = numbers(dims(&[8, 4]), 3);
+    let y = graph.gemm("dense", rows, Right::Constant(right.clone()), Extras::default(), Gemm::default());
+    let y = graph
+        .reshape("map again", y.expect("a product"), &[1.into(), 2.into(), 2.into(), 4.into()])
+        .expect("a map");
+    let z = graph.pointwise(
+        "more",
+        y,
+        numbers(Shape::nhwc(1, 1, 1, 4), 4),
+        Extras::default(),
+        Pointwise::default(),
+    );
+    graph.output(z.expect("1x1")).expect("an output");
+    let transposed: Vec<f32> = (0..32).map(|index| w.to_f32()[index % 8 * 4 + index / 8]).collect();
+    let map = product(&x.to_f32(), &transposed, [4, 8, 4]);
+    let dense = product(&map, &right.to_f32(), [4, 4, 8]);
+    let more = product(&dense, &numbers(Shape::nhwc(1, 1, 1, 4), 4).to_f32(), [4, 1, 4]);
+    let wanted = HostTensor::new(Shape::nhwc(1, 2, 2, 1), more).expect("wanted");
+    // Whole numbers below 2048 are exact in halves.
+    assert!(dense.iter().all(|value| value.abs() <= 2048.0), "{dense:?}");
+    let options = SessionOptions { precision: Precision::F16Storage, ..Default::default() };
+    check(&graph, &options, &[("x", &x)], &[wanted]);
+}

@@ -1,0 +1,22 @@
+//! The library and the command line from outside, each part in a module.
+//!
+//! One program, because each test program links the whole library.
+
+mod cli_bench;
+mod cli_candidates;
+mod cli_files;
+mod cli_run;
+mod cpu_runs;
+mod custom;
+mod fusing;
+mod graph;
+mod house;
+mod picks;
+mod session;
+mod sound;
+mod tune;
+mod tuning_faults;
+mod tuning_record;
+
+#[cfg(feature = "cli")]
+mod npy;

@@ -1,0 +1,40 @@
+//! The PoseNet example and its networks: its modules' own unit tests, real networks, the bundled one.
+//!
+//! One program, because each test program links the whole library.
+#![cfg(feature = "tflite")]
+#![expect(dead_code, reason = "the example's modules are included whole; the tests use parts of them")]
+
+mod bundled;
+mod networks;
+mod parts;
+
+mod npy;
+
+#[path = "../../examples/posenet/compare.rs"]
+mod compare;
+#[path = "../../examples/posenet/decode.rs"]
+mod decode;
+#[path = "../../examples/posenet/draw.rs"]
+mod draw;
+#[path = "../../examples/posenet/evaluate.rs"]
+mod evaluate;
+#[path = "../../examples/posenet/film.rs"]
+mod film;
+#[path = "../../examples/posenet/heads.rs"]
+mod heads;
+#[path = "../../examples/posenet/model.rs"]
+mod model;
+#[path = "../../examples/posenet/multi.rs"]
+mod multi;
+#[path = "../../examples/posenet/options.rs"]
+mod options;
+#[path = "../../examples/posenet/picture.rs"]
+mod picture;
+#[path = "../../examples/posenet/progress.rs"]
+mod progress;
+#[path = "../../examples/posenet/report.rs"]
+mod report;
+#[path = "../../examples/posenet/skeleton.rs"]
+mod skeleton;
+#[path = "../../examples/posenet/tuning.rs"]
+mod tuning;
