@@ -203,7 +203,8 @@ pub(crate) fn problem(
             let (input, window) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
             let first = DepthwiseOp::new(input, window, &options, true, false, precision)?;
             let (options, weights) = (Pointwise { activation }, Shape::nhwc(oc, 1, 1, c));
-            let second = PointwiseOp::new(first.0.output, weights, &options, true, false, precision)?;
+            let second =
+                PointwiseOp::new(first.convolution().output, weights, &options, true, false, precision)?;
             Arc::new(SeparableOp::new(first, second)?)
         }
         (OpName::Gemm, &[m, n, k]) => {

@@ -89,7 +89,7 @@ impl Kernel<GemmOp> for WarpGroups {
     fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
         let [x, y, _] = self.work_group(tile);
         let groups = [extent(op.n).div_ceil(SIDE * tile[0]), extent(op.m).div_ceil(SIDE * tile[1])];
-        [x * groups[0], y * groups[1], tile[2] * extent(op.batch)]
+        [x.saturating_mul(groups[0]), y.saturating_mul(groups[1]), extent(op.batch)]
     }
 
     fn obstacle(&self, op: &GemmOp, limits: &Limits) -> Option<String> {

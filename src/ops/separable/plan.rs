@@ -111,7 +111,6 @@ impl Definition for SeparableOp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::plan::{Choice, Op};
     use crate::emit::Activation;
     use crate::limits::Limits;
     use crate::ops::depthwise::{Depthwise, DepthwiseOp};
