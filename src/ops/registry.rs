@@ -9,7 +9,7 @@ use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::separable::{self, SeparableOp};
 use crate::dtype::Precision;
-use crate::emit::{Activation, Bits, Dialect, Operand};
+use crate::emit::{Activation, Bits, Dialect, Operand, Template};
 use crate::error::Result;
 use std::sync::Arc;
 
@@ -18,21 +18,32 @@ use std::sync::Arc;
 pub struct VariantEntry {
     /// The name of its templates.
     pub name: &'static str,
-    /// The only language that has it, and why; `None` for a pair.
+    /// Its text.
+    pub template: Template,
+    /// The only language that has it, and why.
     pub solo: Option<(Dialect, &'static str)>,
 }
 
 impl VariantEntry {
-    pub(super) const fn pair(name: &'static str) -> Self {
-        VariantEntry { name, solo: None }
+    /// A kernel in WGSL, from which OpenCL C is printed.
+    pub(super) const fn wgsl(name: &'static str, text: &'static str) -> Self {
+        VariantEntry { name, template: Template { dialect: Dialect::Wgsl, text }, solo: None }
     }
 
-    pub(super) const fn image(name: &'static str) -> Self {
-        VariantEntry { name, solo: Some((Dialect::OpenClC, "WGSL has no images here")) }
+    /// The same with images, which only OpenCL has here.
+    pub(super) const fn image(name: &'static str, text: &'static str) -> Self {
+        VariantEntry::wgsl(name, text).only(Dialect::OpenClC, "WGSL has no images here")
     }
 
-    pub(super) const fn solo(name: &'static str, only: Dialect, why: &'static str) -> Self {
-        VariantEntry { name, solo: Some((only, why)) }
+    /// A kernel in OpenCL C, and why it is not in WGSL.
+    pub(super) const fn opencl(name: &'static str, text: &'static str, why: &'static str) -> Self {
+        let template = Template { dialect: Dialect::OpenClC, text };
+        VariantEntry { name, template, solo: Some((Dialect::OpenClC, why)) }
+    }
+
+    /// The same for devices that take `dialect` alone.
+    pub(super) const fn only(self, dialect: Dialect, why: &'static str) -> Self {
+        VariantEntry { solo: Some((dialect, why)), ..self }
     }
 
     /// Whether the kernel exists in `dialect`.

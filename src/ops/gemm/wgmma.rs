@@ -15,7 +15,7 @@
 use super::GemmOp;
 use super::plan::preference;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Dialect, Operand};
+use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit, WARP_GROUP_MEMORY};
 use crate::ops::kernel::{Constants, Kernel, Offer, offers};
@@ -50,13 +50,13 @@ pub(super) struct WarpGroups {
 const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
 pub(super) const WGMMA: WarpGroups = WarpGroups {
-    entry: VariantEntry::solo("wgmma", Dialect::OpenClC, NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma", include_str!("../../../cl/gemm/wgmma.cl"), NO_ASSEMBLY),
     halves: true,
     tiles: &TILES,
 };
 
 pub(super) const WGMMA_TF32: WarpGroups = WarpGroups {
-    entry: VariantEntry::solo("wgmma_tf32", Dialect::OpenClC, NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma_tf32", include_str!("../../../cl/gemm/wgmma_tf32.cl"), NO_ASSEMBLY),
     halves: false,
     tiles: &TF32_TILES,
 };
