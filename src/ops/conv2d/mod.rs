@@ -23,7 +23,7 @@ mod tiled;
 mod winograd;
 mod winograd_bound;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};

@@ -8,7 +8,7 @@ mod moves;
 mod oracle;
 mod plan;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::error::{Error, Result};

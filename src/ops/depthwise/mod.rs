@@ -20,7 +20,7 @@ mod oracle;
 mod plan;
 mod rows;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 pub(super) use oracle::oracle;
 

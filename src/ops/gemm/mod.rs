@@ -27,7 +27,7 @@ mod vec4;
 mod wgmma;
 mod wide;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Epilogue};

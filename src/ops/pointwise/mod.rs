@@ -17,7 +17,7 @@ mod plan;
 mod split;
 mod tiled;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};
