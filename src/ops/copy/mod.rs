@@ -8,11 +8,12 @@
 //! A view costs no kernel where a device can bind it. Where it begins at an element that no binding may
 //! begin at, it is copied.
 
+mod examples;
 mod oracle;
 mod plan;
 mod rows;
 
-pub(super) use plan::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::error::{Error, Result};
 use crate::shape::Shape;

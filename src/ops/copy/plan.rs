@@ -9,9 +9,8 @@ use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
-use crate::ops::plan::{Choice, Op};
+use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
-use crate::shape::Shape;
 
 impl Definition for CopyOp {
     const NAME: &'static str = OP;
@@ -83,11 +82,4 @@ impl CpuKernel for CopyOp {
         dst.copy_from_slice(taken.ok_or_else(|| Error::Internal(format!("{self:?} is out of range")))?);
         Ok(())
     }
-}
-
-/// The examples in `precision`: within a line of invocations, and beyond.
-pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
-    let small = CopyOp::new(Shape::nhwc(1, 5, 7, 3), 11, Shape::nhwc(1, 1, 1, 37))?;
-    let large = CopyOp::new(Shape::nhwc(1, 2, 66000, 1), 3, Shape::nhwc(1, 1, 65999, 2))?;
-    Ok(vec![Box::new(small), Box::new(large)])
 }

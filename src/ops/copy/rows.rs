@@ -17,7 +17,7 @@ pub(super) struct Rows;
 
 impl Kernel<CopyOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::pair("rows")
+        VariantEntry::wgsl("rows", include_str!("../../../shaders/copy/rows.wgsl"))
     }
 
     fn offers(&self, _op: &CopyOp, _limits: &Limits) -> Vec<Offer> {
