@@ -4,7 +4,7 @@ use super::{Device, Pipeline};
 use crate::emit::KernelSource;
 use crate::error::Result;
 
-/// Compiles a kernel without checks in it. `source` is what [`crate::emit::KernelSpec::render`] made of
+/// Compiles a kernel without checks in it. `source` is what [`crate::emit::KernelSpec::render_written`] made of
 /// an op's plan, and is dispatched with the plan's parameters and grid, on operands of the op's shapes.
 ///
 /// This is the only way from safe code to an unchecked kernel, and it ends at this crate: what an

@@ -10,7 +10,7 @@
 
 use crate::problem::{compare, output};
 use diptych::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
-use diptych::emit::{Access, Binding, Dialect, Element, KernelSource, Operand};
+use diptych::emit::{Access, Binding, Element, KernelSource, Operand};
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::{Choice, Op, OperandInfo, Operands, Reference};
 use diptych::{DType, Form, Layout};
@@ -142,7 +142,6 @@ fn dispatch(
     let launch = op.plan(choice, limits)?;
     let mut source = launch.spec.render_written(limits.dialect)?;
     mutate(&mut source);
-    let source = if limits.dialect == Dialect::OpenClC { source.into_opencl()? } else { source };
     // SAFETY: the kernel stays within its operands unless it is planted to stray, and then within the
     // guards around them, which is what is tested.
     let pipeline = unsafe { device.compile_unchecked(&source) }?;
