@@ -60,6 +60,7 @@ pub use ops::custom::Custom;
 pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;
+pub use ops::pool::{Pool, Pooling};
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 pub use product::{MatrixProduct, ProductOptions};
 pub use session::{NodeTime, Port, Profile, Session, StageTimes, Stream};

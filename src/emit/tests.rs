@@ -1,7 +1,7 @@
 //! Every kernel in both languages: it renders, naga accepts it, and one text of each is the one that was
 //! reviewed.
 
-use super::{Activation, Dialect, KernelSource};
+use super::{Activation, Dialect, KernelSource, Template};
 use crate::dtype::Precision;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits, MatrixUnit};
@@ -198,9 +198,12 @@ fn a_name_that_the_spec_does_not_give_is_an_error_that_names_the_template() {
     let example = (ops::all()[4].examples)(Precision::F32).expect("examples").remove(0);
     let choice = Choice::new("micro", [1, 1, 1], [8, 4, 1]);
     let mut spec = example.plan(&choice, &limits(Dialect::Wgsl)).expect("a plan").spec;
-    spec.variant = "no_such_variant";
-    let text = spec.render(Dialect::Wgsl).expect_err("no template").to_string();
-    assert!(text.contains("shaders/pointwise/no_such_variant.wgsl"), "{text}");
+    spec.template = Some(Template { dialect: Dialect::Wgsl, text: "${no_such_name}" });
+    let text = spec.render(Dialect::Wgsl).expect_err("no such name").to_string();
+    assert!(text.contains("shaders/pointwise/micro.wgsl"), "{text}");
+    spec.template = Some(Template { dialect: Dialect::OpenClC, text: "" });
+    let text = spec.render(Dialect::Wgsl).expect_err("no text in WGSL").to_string();
+    assert!(text.contains("not written in that language"), "{text}");
 }
 
 /// The CPU's activation and the oracle's agree, so that a wrong GPU text cannot hide behind one.

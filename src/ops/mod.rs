@@ -13,6 +13,7 @@ pub mod depthwise;
 pub mod gemm;
 pub mod operator;
 pub mod pointwise;
+pub mod pool;
 pub mod separable;
 pub mod view;
 

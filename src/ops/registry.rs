@@ -8,6 +8,7 @@ use super::depthwise::{self, DepthwiseOp};
 use super::gemm::{self, GemmOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
+use super::pool::{self, PoolOp};
 use super::separable::{self, SeparableOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
@@ -127,6 +128,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
+    OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry {
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
