@@ -19,6 +19,7 @@ use crate::device::wgpu::WgpuDevice;
 
 /// What runs the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Backend {
     /// A GPU through wgpu, else a GPU through OpenCL, else the CPU. Drivers that run GPU kernels
     /// on the CPU are passed over: the CPU backend is faster. [`ContextInfo`] says what was taken

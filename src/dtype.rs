@@ -5,6 +5,7 @@ use std::fmt;
 
 /// The type of one stored element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum DType {
     /// IEEE 754 binary32.
     #[default]
@@ -90,6 +91,7 @@ impl fmt::Display for DType {
 /// is part of infinite or NaN where a matrix unit computes it. An activation that is bounded makes a finite
 /// number of that, so operands of such a size want `F32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Precision {
     /// f32 storage and arithmetic.
     #[default]

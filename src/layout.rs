@@ -16,6 +16,7 @@ use std::fmt;
 /// finite value: packed weights are zero there, so no op's result depends on them. `C4` is the
 /// layout of the TensorFlow Lite GL delegate, `Image2d` that of Paddle-Lite's OpenCL backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Layout {
     /// Channels last.
     #[default]
@@ -69,6 +70,7 @@ impl fmt::Display for Layout {
 
 /// How a value of a network lies in a device's memory. It may lie there in several forms at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Form {
     /// Row by row, as on the host: inputs, outputs, matrices.
     Rows,

@@ -29,6 +29,7 @@ pub enum Family {
 
 /// The architecture of a Mali GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MaliArchitecture {
     /// T6xx, T7xx, T8xx.
     Midgard,

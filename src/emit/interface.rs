@@ -7,6 +7,7 @@ use crate::dtype::DType;
 
 /// The part an argument plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Operand {
     /// The feature map that is read.
     Src,
@@ -92,6 +93,7 @@ impl Operand {
 
 /// What one element of an argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Element {
     /// A buffer of scalars.
     Scalar(DType),
@@ -163,6 +165,7 @@ pub enum Least {
 
 /// The type of a scalar parameter. All are four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ParamType {
     /// `u32` / `uint`.
     U32,
@@ -184,6 +187,7 @@ pub struct Param {
 
 /// The value of a scalar parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Scalar {
     /// A `u32`.
     U32(u32),

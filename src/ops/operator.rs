@@ -63,6 +63,7 @@ pub struct View {
 
 /// What an operator is for concrete shapes.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Lowered {
     /// An op with kernels.
     Op(Arc<dyn Op>),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 /// Which row counts when two databases have different rows of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum MergePolicy {
     /// The newer one; of equally old ones the measured before the imported and the shipped, then
     /// the one whose text sorts last. The order of merging does not matter.
