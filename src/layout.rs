@@ -39,6 +39,7 @@ impl Layout {
     }
 
     /// Width and height in pixels of the RGBA image that holds `shape` as [`Layout::Image2d`].
+    #[doc(hidden)]
     pub const fn image_extent(shape: &Shape) -> [usize; 2] {
         [shape.w * shape.slices(), shape.h * shape.n]
     }

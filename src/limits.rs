@@ -113,6 +113,7 @@ pub struct Limits {
 
 impl Limits {
     /// The least that WebGPU promises: the limits of a device about which nothing is known.
+    #[doc(hidden)]
     pub const fn webgpu() -> Self {
         Limits {
             dialect: Dialect::Wgsl,
@@ -132,6 +133,7 @@ impl Limits {
     }
 
     /// Typical limits of an OpenCL 1.2 device with images.
+    #[doc(hidden)]
     pub const fn opencl() -> Self {
         Limits {
             dialect: Dialect::OpenClC,

@@ -46,7 +46,7 @@ pub enum Picking {
     /// buffers.
     #[default]
     Rule,
-    /// The kernel of the highest grade against these places ([`crate::pick`]), the most wanted
+    /// The kernel of the highest grade against these places, the most wanted
     /// first: precisions of the session's storage, and layouts of feature maps. Its tile and
     /// work-group are the record's or the rule's.
     Preference(Vec<Place>),
@@ -79,7 +79,7 @@ pub struct SessionOptions {
 }
 
 /// Whether a session runs a depthwise convolution and the 1x1 convolution that alone reads its output
-/// as one kernel ([`crate::ops::separable`]). A node that has a choice by hand stays by itself.
+/// as one kernel. A node that has a choice by hand stays by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Fusing {

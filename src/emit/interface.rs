@@ -66,6 +66,7 @@ impl Operand {
     }
 
     /// Its number, which never changes.
+    #[doc(hidden)]
     pub const fn number(self) -> u64 {
         match self {
             Operand::Src => 0,
@@ -86,6 +87,7 @@ impl Operand {
 
     /// Whether the kernel text calls the argument [`Operand::name`]; an application's calls it what it
     /// likes.
+    #[doc(hidden)]
     pub const fn is_named(self) -> bool {
         !matches!(self, Operand::Input(_) | Operand::Output(_))
     }
@@ -199,6 +201,7 @@ pub enum Scalar {
 
 impl Scalar {
     /// Its type.
+    #[doc(hidden)]
     pub const fn ty(self) -> ParamType {
         match self {
             Scalar::U32(_) => ParamType::U32,
@@ -208,6 +211,7 @@ impl Scalar {
     }
 
     /// Its four bytes, as the device reads them.
+    #[doc(hidden)]
     pub const fn bytes(self) -> [u8; 4] {
         match self {
             Scalar::U32(value) => value.to_ne_bytes(),
