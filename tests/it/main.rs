@@ -12,6 +12,7 @@ mod fusing;
 mod graph;
 mod house;
 mod picks;
+mod public_api;
 mod session;
 mod sound;
 mod tune;
