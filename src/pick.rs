@@ -33,6 +33,7 @@ use std::time::Duration;
 
 /// What runs a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Target {
     /// WGSL through wgpu.
     Wgpu,
@@ -121,6 +122,7 @@ impl Tensors {
 
 /// How a kernel is picked.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pick {
     /// By the grade against these places, the most wanted first. A target that no place has is not
     /// used: a list without the CPU never falls back to it.

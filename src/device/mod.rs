@@ -64,6 +64,7 @@ impl fmt::Display for DeviceInfo {
 
 /// Where a buffer lies and how the host reaches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Memory {
     /// Device memory; the host copies in and out.
     #[default]

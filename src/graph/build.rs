@@ -34,6 +34,7 @@ impl Extras {
 
 /// The right operand of a matrix product in a graph.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Right {
     /// A constant matrix, uploaded once.
     Constant(HostTensor),

@@ -415,6 +415,7 @@ impl Graph {
     ///
     /// # Errors
     /// If the node is of another graph.
+    #[doc(hidden)]
     pub fn op(&self, node: &Node, precision: Precision) -> Result<Option<Arc<dyn Op>>> {
         let arguments = self.arguments(&node.inputs)?;
         Ok(match self.lower(&*node.operator, &arguments, precision)? {

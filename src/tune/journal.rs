@@ -49,7 +49,8 @@ enum Line {
     End { id: u64 },
 }
 
-/// This process's journal. Cheap to clone; may be shared by threads.
+/// What a tuner is about to try, written down beside its record before it does. Cheap to clone; may be shared
+/// by threads.
 #[derive(Debug, Clone)]
 pub struct Journal(Arc<Mutex<Inner>>);
 
@@ -86,6 +87,7 @@ impl Journal {
     ///
     /// # Errors
     /// If it cannot be written; the candidate should then not be tried.
+    #[doc(hidden)]
     pub fn begin(&self, phase: Phase, key: &Key) -> Result<Trial> {
         let mut inner = self.lock();
         let id = inner.next;

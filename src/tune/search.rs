@@ -13,6 +13,7 @@ const MOST_ALIGNED: usize = 2048;
 
 /// How widely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Search {
     /// Only the default is checked and timed.
     Table,

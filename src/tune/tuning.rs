@@ -117,6 +117,7 @@ impl Default for TuneOptions {
 
 /// How far a tuning run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Progress {
     /// There is more to do.
     Working {

@@ -74,6 +74,7 @@ fn without_outliers(differences: &[f64]) -> Vec<f64> {
 
 /// What became of a candidate.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// It is to be used.
     Winner,

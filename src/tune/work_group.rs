@@ -8,6 +8,7 @@ use crate::ops::{Choice, Op, Ordinary};
 
 /// Where the work-groups of a session come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum WorkGroup {
     /// The GL delegate's tables ([`tables`]), shrunk to the device's limits.
     #[default]

@@ -18,6 +18,7 @@ const ROUND: Duration = Duration::from_micros(400);
 const MOST_RUNS: f64 = 32.0;
 
 /// One problem's choice in two records.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// The nodes of this problem.
@@ -41,6 +42,7 @@ impl Tuner {
     ///
     /// # Errors
     /// If the device fails, or a choice on record gives a wrong result.
+    #[doc(hidden)]
     pub fn compare(&mut self, other: &SharedDatabase, rounds: usize) -> Result<Vec<Comparison>> {
         let mut found = Vec::new();
         while let Some(job) = self.jobs.pop_front() {

@@ -115,6 +115,7 @@ impl Tuner {
     }
 
     /// Lines up one problem, under a name for the report.
+    #[doc(hidden)]
     pub fn begin_problem(&mut self, name: &str, op: Arc<dyn Op>) {
         self.line_up(name, op);
     }

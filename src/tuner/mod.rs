@@ -98,6 +98,7 @@ impl Tuner {
     }
 
     /// As [`Tuner::new`], on a device without a context.
+    #[doc(hidden)]
     pub fn on(device: Arc<dyn Device>) -> Self {
         let report = Report { device: device.info().to_string(), ..Default::default() };
         Tuner {

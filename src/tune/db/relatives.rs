@@ -30,6 +30,7 @@ impl Database {
     ///
     /// They are hints for a search. Their kernels may have changed since, so none is to be used
     /// without being timed.
+    #[doc(hidden)]
     pub fn relatives(&self, device: &DeviceKey, problem: &ProblemKey) -> Vec<Relative> {
         let mut found = Vec::new();
         for ((other, near), group) in &self.groups {
