@@ -18,7 +18,7 @@ pub enum Tuning {
     /// rule where it has nothing.
     Database(SharedDatabase),
     /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record; beside its file a journal remembers what is being tried.
+    /// all. Verdicts go to the record; a journal beside its file names what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,
@@ -81,7 +81,7 @@ pub struct SessionOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fusing {
     /// Where the record's times say that it is faster: it then has exact verdicts on the block and on
-    /// both of its nodes. Nowhere else: nothing that was measured so far speaks for it.
+    /// both of its nodes. Nowhere else: no measurement so far shows a gain.
     #[default]
     Rule,
     /// Wherever a kernel can.

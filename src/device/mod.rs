@@ -1,4 +1,4 @@
-//! Talks to drivers. Knows kernel sources and buffers; knows no op.
+//! Drivers: kernel sources and buffers, without any knowledge of ops.
 
 pub(crate) mod cache;
 pub(crate) mod choice;
@@ -156,7 +156,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of [`Device::compile`], but that it takes OpenCL C.
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        // A device that stands before another one is safe unless it says otherwise.
+        // A device that wraps another one is safe unless it says otherwise.
         self.compile(source)
     }
 

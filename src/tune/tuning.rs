@@ -4,7 +4,7 @@
 //!    estimate, and sampled once. One that is wrong, refused or too slow goes no further.
 //! 2. **Race.** The survivors are sampled in shuffled rounds. After each, those whose interval lies
 //!    wholly above the best one's are dropped, and from the second sample on the slower half.
-//! 3. **Duel.** The finalists meet the default in fresh rounds: see [`super::verdict`].
+//! 3. **Duel.** The finalists are compared with the default in fresh rounds: see [`super::verdict`].
 //!
 //! Where the bench can take turns within one submission ([`Bench::interleaves`]) and the kernels are
 //! short, every sample is a pair: anchor and candidate alternate for some rounds, and the score is
@@ -15,7 +15,7 @@
 //!
 //! Elsewhere, in the first two phases the default is sampled again after every eight candidates, as an
 //! anchor: a score is `ln(t) - ln(median of the last three anchors)`, so that a clock that drifts
-//! does not favour who came early. Where the default itself cannot be used, the first candidate
+//! does not favour early candidates. Where the default itself cannot be used, the first candidate
 //! that can takes its place.
 //!
 //! Outliers are slow, never fast. So an anchor 15 % above the last ones is taken again, up to
@@ -60,7 +60,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// How long a pair's rounds take together, and how many there are.
 const PAIR: Duration = Duration::from_micros(800);
 const PAIR_ROUNDS: [usize; 2] = [5, 25];
-/// Rounds of a candidate's first pair: the median of three forgives one outlier.
+/// Rounds of a candidate's first pair: the median of three tolerates one outlier.
 const ESTIMATE_ROUNDS: usize = 3;
 /// A candidate this many times slower than the best in a pair's first rounds is not raced.
 const HOPELESS: f64 = 1.5;
@@ -93,7 +93,7 @@ pub struct TuneOptions {
     pub limit: Duration,
     /// A candidate whose first run takes this many times the best one's is dropped.
     pub give_up: f64,
-    /// Candidates that meet the default at the end.
+    /// Candidates that are compared with the default at the end.
     pub finalists: usize,
 }
 
@@ -192,9 +192,9 @@ pub struct Tuning {
     explorer: Option<Explorer>,
     phase: Phase,
     current: Option<usize>,
-    /// The default, or who stands in for it.
+    /// The default, or its substitute.
     baseline: Option<usize>,
-    /// The baseline's score: 0 but for a stand-in.
+    /// The baseline's score: 0 but for a substitute.
     level: f64,
     anchors: Vec<f64>,
     since_anchor: usize,

@@ -180,12 +180,12 @@ fn filling(
 }
 
 /// How much shorter an estimate must be to count: they are not better than that.
-const SHORTER: f64 = 0.9;
+const MAX_TIME_RATIO: f64 = 0.9;
 
 /// The choice with the least estimate, if that is less than `ruled`'s.
 fn quicker(op: &dyn Op, ruled: &Choice, wanted: &dyn Fn(&str) -> bool, limits: &Limits) -> Option<Choice> {
     let estimate = |choice: &Choice| Some(occupancy::clocks(&op.effort(choice, limits)?, limits));
-    let enough = SHORTER * estimate(ruled)?;
+    let enough = MAX_TIME_RATIO * estimate(ruled)?;
     let mut ranked = Vec::new();
     for (variant, tile) in op.space(limits) {
         if !wanted(variant) || !op.layouts(variant).contains(&ruled.layout) {

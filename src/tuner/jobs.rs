@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many times the share of others the first problem of its kind has.
-const FIRST_OF_ITS_KIND: u32 = 2;
+const FIRST_PROBLEM_SHARE: u32 = 2;
 /// Nodes at most that count for a problem's share.
-const MOST_NODES: usize = 4;
+const MAX_NODES_COUNTED: usize = 4;
 
 /// A distinct problem still to be tuned.
 #[derive(Debug, Clone)]
@@ -34,9 +34,9 @@ impl Job {
     /// feature maps in images, and the `first` of its kind begins with nothing, while what it finds
     /// serves those that follow.
     pub(super) fn weight(&self, first: bool) -> u32 {
-        let nodes = u32::try_from(self.nodes.len().clamp(1, MOST_NODES)).unwrap_or(1);
+        let nodes = u32::try_from(self.nodes.len().clamp(1, MAX_NODES_COUNTED)).unwrap_or(1);
         let layout = if self.layout == Layout::C4 { 4 } else { 1 };
-        nodes * layout * if first { FIRST_OF_ITS_KIND } else { 1 }
+        nodes * layout * if first { FIRST_PROBLEM_SHARE } else { 1 }
     }
 }
 
@@ -51,14 +51,14 @@ impl Tuner {
     /// What `job`, of which the record knows nothing if it is the `first` of its kind, gets of the
     /// time that is `left` for it and those after it.
     pub(super) fn share(&self, job: &Job, first: bool, left: Duration) -> Duration {
-        let kin = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
+        let similar = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
         let after: u32 = self
             .jobs
             .iter()
             .enumerate()
             .map(|(place, waiting)| {
-                let follows = kin(&job.key, &waiting.key)
-                    || self.jobs.iter().take(place).any(|before| kin(&before.key, &waiting.key))
+                let follows = similar(&job.key, &waiting.key)
+                    || self.jobs.iter().take(place).any(|before| similar(&before.key, &waiting.key))
                     || !self.relatives(&waiting.key).is_empty();
                 waiting.weight(!follows)
             })

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes at the end of a file in which its last line is looked for.
-const TAIL: u64 = 1 << 20;
+const TAIL_BYTES: u64 = 1 << 20;
 
 /// Waits for the exclusive lock of `path`; dropping the file releases it.
 ///
@@ -68,7 +68,7 @@ fn open_line(file: &mut File, length: u64) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     tail.clear();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     file.read_to_end(&mut tail)?;
     let start = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     Ok(Some(tail.split_off(start)))

@@ -4,7 +4,7 @@ use super::action::log;
 use super::*;
 
 impl Tuning {
-    /// Who meets in a round of the duel, in a random order.
+    /// The candidates of a round of the duel, in a random order.
     fn members(&mut self, baseline: usize) -> Vec<usize> {
         let mut members = self.live.clone();
         members.push(baseline);
