@@ -48,25 +48,25 @@ const ANCHOR_PERIOD: usize = 8;
 /// Standard errors on each side of a race's interval.
 const RACE_Z: f64 = 3.0;
 /// The least relative noise of a sample that is believed.
-const LEAST_NOISE: f64 = 0.005;
+const MIN_NOISE: f64 = 0.005;
 /// What is assumed of a sample's noise until enough samples tell.
 const ASSUMED_NOISE: f64 = 0.05;
 /// The same of a pair.
 const ASSUMED_PAIR_NOISE: f64 = 0.015;
 /// Candidates that a budgeted search takes into the race.
-const BUDGET_RACERS: usize = 6;
+const MAX_BUDGET_RACERS: usize = 6;
 /// A kernel this short is timed in pairs: a longer one keeps the clock up by itself.
-const SHORT: Duration = Duration::from_millis(2);
+const MAX_PAIRED_TIME: Duration = Duration::from_millis(2);
 /// How long a pair's rounds take together, and how many there are.
-const PAIR: Duration = Duration::from_micros(800);
+const PAIR_TIME: Duration = Duration::from_micros(800);
 const PAIR_ROUNDS: [usize; 2] = [5, 25];
 /// Rounds of a candidate's first pair: the median of three tolerates one outlier.
 const ESTIMATE_ROUNDS: usize = 3;
 /// A candidate this many times slower than the best in a pair's first rounds is not raced.
-const HOPELESS: f64 = 1.5;
+const MAX_RACED_SLOWDOWN: f64 = 1.5;
 /// Rounds of a duel in one submission, and how long each is made to last.
-const BOUT: usize = 5;
-const BOUT_ROUND: Duration = Duration::from_micros(400);
+const DUEL_ROUNDS_PER_SUBMISSION: usize = 5;
+const DUEL_ROUND_TIME: Duration = Duration::from_micros(400);
 
 /// How to tune.
 #[derive(Debug, Clone)]
@@ -380,11 +380,11 @@ impl Tuning {
     fn time_is_up(&self, cost: Duration) -> bool {
         // In pairs, a submission holds several rounds of all.
         let duel = match self.paired {
-            true => self.options.rule.looks[0].div_ceil(BOUT) * 2,
+            true => self.options.rule.looks[0].div_ceil(DUEL_ROUNDS_PER_SUBMISSION) * 2,
             false => self.options.rule.looks[0] * (1 + self.finalists()),
         };
         let samples = match self.phase {
-            Phase::Screen => 2 * BUDGET_RACERS + duel,
+            Phase::Screen => 2 * MAX_BUDGET_RACERS + duel,
             Phase::Race => duel,
             Phase::Duel => 0,
         };

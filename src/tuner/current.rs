@@ -19,7 +19,7 @@ const MAX_DEFAULTS: usize = 8;
 const MAX_LOG_TIME_BEHIND: f64 = 0.3;
 const LOG_TIME_PER_OCTAVE: f64 = 0.1;
 /// Times of other problems at most that a search looks at.
-const MOST_HINTS: usize = 256;
+const MAX_HINTS: usize = 256;
 
 impl Tuner {
     pub(super) fn open(&self, job: Job) -> Result<Current> {
@@ -43,7 +43,7 @@ impl Tuner {
         warm.extend(begin_with(&relatives, &fits));
         let mut seen = HashSet::new();
         warm.retain(|choice| seen.insert(*choice));
-        let hints = relatives.iter().take(MOST_HINTS).map(|near| (near.choice, near.behind, near.weight));
+        let hints = relatives.iter().take(MAX_HINTS).map(|near| (near.choice, near.behind, near.weight));
         let device = DeviceKey::of(self.device.info());
         let keys = {
             let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
