@@ -134,7 +134,7 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Compiles a kernel, or finds it among those compiled before (by its text).
     ///
-    /// The text may be anybody's: an index beyond a buffer, or beyond an array of the kernel's own,
+    /// The text may come from any source: an index beyond a buffer, or beyond an array of the kernel's own,
     /// stays within it, and work-group memory begins as zeros. These checks are made in the kernel and
     /// cost time. A loop without an end hangs the device.
     ///

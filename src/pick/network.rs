@@ -2,7 +2,7 @@
 //! between nodes cost.
 //!
 //! Each node `i` is in layout `x_i`, 0 or 1, at a time `t_i(x_i)`. A value that is wanted in the
-//! layout that its producer does not write is changed once, whoever wants it so:
+//! layout that its producer does not write is changed once for all that read it so:
 //!
 //! ```text
 //! minimize sum_i t_i(x_i) + sum_v [x_p(v) = 0, some consumer in 1] up(v)

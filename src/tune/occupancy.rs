@@ -22,7 +22,7 @@ const REGISTERS_PER_UNIT: u32 = 65536;
 const INVOCATIONS_PER_UNIT: u32 = 2048;
 /// Multiply-adds of waves per clock.
 const WAVE_MULTIPLIES_PER_CLOCK: f64 = 4.0;
-/// Clocks of a wave's vec4 from local memory; from memory on its way there; from memory to be used.
+/// Clocks of a wave's vec4: from local memory; from memory to local memory; from memory to registers.
 const CLOCKS_PER_STAGED_VEC4: f64 = 1.91;
 const CLOCKS_PER_VEC4_TO_LOCAL: f64 = 0.77;
 const CLOCKS_PER_VEC4_TO_REGISTERS: f64 = 0.9;

@@ -18,7 +18,7 @@ pub enum WorkGroup {
 
 /// The most invocations of a work-group that no measurement chose. A driver may compile a kernel
 /// for fewer than the device's limit: NVIDIA's OpenCL says 1024 for the device and 256 for the
-/// kernel. 256 is also what WebGPU promises everywhere.
+/// kernel. 256 is also the least that WebGPU guarantees.
 const UNTUNED_INVOCATIONS: u32 = 256;
 
 /// Halves the longest extent until the work-group keeps the device's limits, and 256 invocations.
@@ -87,7 +87,7 @@ fn estimated(op: &dyn Op, wanted: &dyn Fn(&str) -> bool, layout: Layout, limits:
                 best = Some((time, choice));
             }
         }
-        // The first kernel has no estimate: another rule is for this op, or this precision.
+        // The first kernel has no estimate: this op, or this precision, has another rule.
         best?;
     }
     best.map(|(_, choice)| choice)

@@ -64,7 +64,7 @@ impl Tuner {
 
     /// What untuned sessions run for the other problems of the same kernels, the nearest first. They
     /// are compiled for those anyway, and are the same in every run: what is good for one size is
-    /// then not missed at the next by the luck of a short search.
+    /// then tried at the next, however short the search.
     fn defaults_of_similar(&self, problem: &ProblemKey) -> Vec<Choice> {
         let near = |(key, choice): &(ProblemKey, Choice)| Some((problem.distance(key)?, *choice));
         let mut near: Vec<(f64, Choice)> = self.defaults.iter().filter_map(near).collect();

@@ -23,7 +23,7 @@ enum Slot {
     Value(Value),
     /// The widened float16 constant at this position.
     Widened(usize),
-    /// The sum of a convolution whose activation was fused; nobody else reads it.
+    /// The sum of a convolution whose activation was fused; nothing else reads it.
     Fused,
 }
 

@@ -1,4 +1,4 @@
-//! How long `tiled` and `thin` take on a GPU that nobody has tuned, roughly: which tile and
+//! How long `tiled` and `thin` take on a GPU without tuning, roughly: which tile and
 //! work-group fill its multiprocessors best.
 //!
 //! The unit is a cycle of a multiprocessor that multiplies and adds 128 pairs in it. What a step of a
@@ -101,7 +101,7 @@ pub(super) fn thin(op: &GemmOp, choice: &Choice, limits: &Limits) -> f64 {
     // Eight rows took as many invocations of either language, whatever is loaded ahead.
     let ahead = if rows < 4 { thin::ahead(choice.tile, limits.dialect) } else { 1 };
     let each = 16.0 * bytes * f64::from(columns4 * ahead);
-    // What is not staged is not on its way while it is multiplied.
+    // What is not staged is not loaded while something is multiplied.
     let always = if thin::shared(choice.tile) { 1.0 } else { 0.5 };
     let flying = always * each * f64::from(x * y * splits) * groups / (BYTES_IN_FLIGHT_PER_UNIT * units);
     // A tenth of the multiprocessors may have nothing to do: the others take its share.
@@ -127,7 +127,7 @@ impl Staging {
     }
 
     /// Cycles of a step of a whole work-group: products, the loads of their factors at half a cycle a
-    /// wave, and what brings the next step, half of whose way through the cache is hidden.
+    /// wave, and the loads of the next step, half of whose time in the cache overlaps.
     fn step_cycles(&self, choice: &Choice) -> f64 {
         let [columns4, rows, splits] = choice.tile.map(f64::from);
         let waves = f64::from(self.threads) * splits / 32.0;

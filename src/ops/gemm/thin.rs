@@ -24,7 +24,7 @@ const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
 /// The most invocations of a work-group that is offered: what drivers compile kernels for.
 const INVOCATIONS: u32 = 256;
 
-/// Whether a work-group stages its rows of A, and the next of B is on its way meanwhile. With few rows
+/// Whether a work-group stages its rows of A, and loads the next of B meanwhile. With few rows
 /// each invocation can read them itself; which is faster depends on how many invocations there are, so
 /// that of these tiles one stages and the others do not.
 pub(super) const fn shared(tile: [u32; 3]) -> bool {

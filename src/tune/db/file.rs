@@ -42,8 +42,8 @@ pub(super) fn append(path: &Path, lines: &[u8]) -> Result<u64> {
     let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
     let mut length = file.seek(SeekFrom::End(0))?;
     if let Some(tail) = open_line(&mut file, length)? {
-        // Because the lock is held, nobody is writing this line any more: either its writer was
-        // killed, or somebody edited the file and left out the last line's end.
+        // Because the lock is held, no process is writing this line any more: either its writer was
+        // killed, or the file was edited and the last line's end left out.
         if serde_json::from_slice::<serde::de::IgnoredAny>(&tail).is_ok() {
             file.seek(SeekFrom::End(0))?;
             file.write_all(b"\n")?;

@@ -118,7 +118,7 @@ impl Timing {
 pub enum Origin {
     /// Part of a table that came with an application or a crate.
     Shipped,
-    /// From somebody's file.
+    /// From an imported file.
     Imported,
     /// Measured by the tuner that wrote it.
     Measured,
