@@ -1,10 +1,10 @@
 //! Convolutional networks and matrix products on any GPU that speaks Vulkan or OpenCL.
 //!
-//! Each kernel is one WGSL text: `wgpu` runs it, and OpenCL C is printed from it for `opencl3`. The same
-//! ops run on the CPU where there is neither.
+//! One op set is described once and emitted twice: as WGSL compute shaders, run by `wgpu`, and as
+//! OpenCL C kernels, run by `opencl3`. The same ops run on the CPU where there is neither.
 
 #![warn(missing_docs, unreachable_pub)]
-// The library returns an error; it does not stop the program.
+// The library answers with an error; it does not stop the program.
 #![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
 #![cfg_attr(
     not(any(feature = "wgpu", feature = "opencl")),
