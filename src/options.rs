@@ -77,7 +77,7 @@ pub struct SessionOptions {
 }
 
 /// Whether a session runs a depthwise convolution and the 1x1 convolution that alone reads its output
-/// as one kernel ([`crate::ops::separable`]). A node that has a choice by hand is not fused.
+/// as one kernel ([`crate::ops::separable`]). A node that has a choice by hand stays by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fusing {
     /// Where the record's times say that it is faster: it then has exact verdicts on the block and on
