@@ -154,7 +154,7 @@ impl Context {
     /// Runs on the application's own wgpu device. [`Context::wgpu_requirements`] says what to ask
     /// the adapter for; whatever the device lacks of it is not used.
     ///
-    /// The application keeps its device: nothing is submitted but by `run` and its kin, and
+    /// The application keeps its device: nothing is submitted but by `run` and its variants, and
     /// nothing polls but what waits for a result.
     ///
     /// # Errors

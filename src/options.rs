@@ -19,7 +19,7 @@ pub enum Tuning {
     /// rule where it has nothing.
     Database(SharedDatabase),
     /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record; beside its file a journal remembers what is being tried.
+    /// all. Verdicts go to the record; a journal beside its file names what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,
@@ -84,7 +84,7 @@ pub struct SessionOptions {
 #[non_exhaustive]
 pub enum Fusing {
     /// Where the record's times say that it is faster: it then has exact verdicts on the block and on
-    /// both of its nodes. Nowhere else: nothing that was measured so far speaks for it.
+    /// both of its nodes. Nowhere else: no measurement so far shows a gain.
     #[default]
     Rule,
     /// Wherever a kernel can.

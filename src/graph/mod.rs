@@ -160,7 +160,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a node that applies `operator` to `inputs`, each in the part that it plays, and returns what
+    /// Adds a node that applies `operator` to `inputs`, each as the operand named with it, and returns what
     /// it writes. The methods named after ops are short for this.
     ///
     /// # Errors

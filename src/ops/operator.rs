@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// An input of a node: the part it plays, and its dimensions.
+/// An input of a node: its role, and its dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Argument {
-    /// The part.
+    /// The role.
     pub operand: Operand,
     /// Its dimensions.
     pub dims: Dims,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A kernel of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariantEntry {
-    /// The name of its templates.
+    /// The name of its text.
     pub name: &'static str,
     /// Its text.
     pub template: Template,

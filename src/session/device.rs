@@ -1,4 +1,4 @@
-//! A session on a GPU: the run is drafted, its memory planned, and recorded once.
+//! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
 use super::profile::{NodeTime, Profile};
 use super::resources::{allocate, dispatches};

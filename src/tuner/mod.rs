@@ -149,7 +149,7 @@ impl Tuner {
         self
     }
 
-    /// Writes down every candidate before it runs, so that one that takes the process with it is
+    /// Writes down every candidate before it runs, so that one that crashes the process is
     /// skipped at the next start.
     #[must_use]
     pub fn journal(mut self, journal: Journal) -> Self {

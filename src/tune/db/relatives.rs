@@ -6,7 +6,7 @@ use crate::ops::Choice;
 use crate::tune::key::{DeviceKey, ProblemKey, TUNER_VERSION};
 
 /// How much a time under another API counts.
-const OTHER_API: f64 = 0.7;
+const OTHER_API_WEIGHT: f64 = 0.7;
 
 /// A choice that was timed for a problem like the one that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ impl Database {
         for ((other, near), group) in &self.groups {
             let api = match other {
                 other if other == device => 1.0,
-                other if other.api != device.api && other.same_gpu(device) => OTHER_API,
+                other if other.api != device.api && other.same_gpu(device) => OTHER_API_WEIGHT,
                 _ => continue,
             };
             let Some(distance) = problem.distance(near).filter(|&distance| distance <= NEAR) else {
