@@ -19,7 +19,7 @@ mod templates;
 #[cfg(test)]
 mod tests;
 pub(crate) mod winograd;
-mod words;
+pub(crate) mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;

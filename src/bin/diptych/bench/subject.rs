@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use diptych::device;
 use diptych::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use diptych::tune::work_group::{WorkGroup, untuned};
-use diptych::{Choice, Context, Layout, SharedDatabase};
+use diptych::{Choice, Context, SharedDatabase};
 use std::sync::{Arc, PoisonError};
 
 /// Something to be timed, checked and warmed up already.
