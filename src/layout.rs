@@ -12,9 +12,8 @@ use std::fmt;
 /// | `C4` | lane `c%4` of vec4 `w + W*(h + H*(c/4 + S*n))`, `S = ceil(C/4)` | device buffers |
 /// | `Image2d` | channel `c%4` of pixel `(w + W*(c/4), h + H*n)` | OpenCL images |
 ///
-/// In the lanes of the last slice beyond `C`, a change of layout writes zeros and a convolution any
-/// finite value: packed weights are zero there, so no op's result depends on them. `C4` is the
-/// layout of the TensorFlow Lite GL delegate, `Image2d` that of Paddle-Lite's OpenCL backend.
+/// The lanes of the last slice beyond `C` are zero. `C4` is the layout of the TensorFlow Lite GL delegate,
+/// `Image2d` that of Paddle-Lite's OpenCL backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Layout {

@@ -15,8 +15,8 @@ fn pool_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
     if (gid.x >= params.dst_w || gid.y >= params.dst_h || gid.z >= params.dst_c4 * params.batch) {
         return;
     }
-    //% if images
     let slice: u32 = gid.z % params.dst_c4;
+    //% if images
     let n: u32 = gid.z / params.dst_c4;
     //% endif
     let src_first: u32 = params.src_w * params.src_h * gid.z;

@@ -128,6 +128,11 @@ impl Activation {
         }
     }
 
+    /// Whether `f(0) = 0`, so that the lanes beyond the channels, whose sums are zero, stay zero.
+    pub(crate) const fn keeps_zero(self) -> bool {
+        !matches!(self, Activation::Sigmoid)
+    }
+
     /// The largest slope of the function, for error bounds: an error `e` in the biased sum moves
     /// the result by at most this times `e`. `slope` is the largest PReLU slope in magnitude.
     #[doc(hidden)]

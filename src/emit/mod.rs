@@ -19,7 +19,7 @@ mod templates;
 #[cfg(test)]
 mod tests;
 pub(crate) mod winograd;
-mod words;
+pub(crate) mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;
@@ -101,11 +101,11 @@ impl KernelSpec {
         )
     }
 
-    /// Whether it is a kernel for buffers whose feature maps are images instead. (A conversion's
-    /// images are in its variant's name.)
+    /// Whether it is a kernel for buffers whose feature maps are images instead. One for images alone says so
+    /// in its variant's name.
     fn maps_are_images(&self) -> bool {
         let source = self.interface.binding(Operand::Src).map(|(_, binding)| binding.element);
-        self.op != "convert" && matches!(source, Some(Element::Image2d(_)))
+        !self.variant.contains("image2d") && matches!(source, Some(Element::Image2d(_)))
     }
 
     /// The name of the kernel function.

@@ -348,6 +348,14 @@ fn mistakes() -> Vec<Mistake> {
         ("a layer's part not added", separable(1), "staged", [2, 2, 2], "z < SPLITS", "z < 1u"),
         ("a row beyond the last", separable(1), "staged", [4, 1, 1], "row + 2u < @dst_h", "true"),
         (
+            "a lane beyond the channels not zero",
+            pointwise(Activation::Sigmoid),
+            "micro",
+            [4, 2, 1],
+            "< vec4<u32>(@dst_channels)",
+            "< vec4<u32>(@dst_channels + 3u)",
+        ),
+        (
             "an outside that counts",
             pool(Pooling::Average),
             "direct",
