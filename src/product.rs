@@ -83,7 +83,7 @@ fn stored_bytes(op: &GemmOp, operand: Operand) -> u64 {
 
 impl MatrixProduct {
     /// Allocates the operands and compiles the kernel. `bias` and `slope` hold one value per
-    /// column, and are wanted exactly where `op.epilogue` says so.
+    /// column, and are wanted exactly where [`GemmOp::epilogue`] says so.
     ///
     /// # Errors
     /// If the precision stores halves and the context is the CPU, `bias` or `slope` do not fit the epilogue, no kernel serves

@@ -31,6 +31,15 @@ use crate::error::Result;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The text of a kernel as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Template {
+    /// The language. From WGSL, OpenCL C is printed.
+    pub dialect: Dialect,
+    /// The text, not rendered.
+    pub text: &'static str,
+}
+
 /// Everything that decides a kernel's text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
@@ -54,6 +63,8 @@ pub struct KernelSpec {
     pub epilogue: Epilogue,
     /// The kernel's arguments.
     pub interface: Interface,
+    /// Its text; none if it is an application's.
+    pub template: Option<Template>,
     /// The text, if it is an application's: it is compiled with checks.
     pub foreign: Option<Foreign>,
 }
