@@ -19,6 +19,9 @@ pub(super) struct Logical {
     pub(super) right: Handle<Expression>,
 }
 
+/// A function and what it is called with.
+pub(super) type Call = (Handle<Function>, Vec<Handle<Expression>>);
+
 /// A block, by its address: naga gives blocks no handles.
 pub(super) type BlockId = usize;
 
@@ -46,7 +49,7 @@ pub(super) struct Analysis {
     /// How often a value is used in the text.
     pub(super) uses: HashMap<Handle<Expression>, usize>,
     /// The arguments of calls of functions that only compute, by their results.
-    pub(super) pure_calls: HashMap<Handle<Expression>, (Handle<Function>, Vec<Handle<Expression>>)>,
+    pub(super) pure_calls: HashMap<Handle<Expression>, Call>,
 }
 
 /// The parent of a block, the number of the statement that it belongs to, and whether it is repeated.
