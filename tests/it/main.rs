@@ -18,3 +18,4 @@ mod tuning_record;
 
 #[cfg(feature = "cli")]
 mod npy;
+mod oracle;
