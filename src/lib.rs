@@ -46,7 +46,7 @@ pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, 
 pub use device::{DeviceInfo, Memory, PciAddress};
 pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
-pub use emit::{Activation, Bits, Dialect, Epilogue};
+pub use emit::{Activation, Bits, Dialect, Epilogue, Scalar};
 pub use error::{Error, Result};
 pub use graph::{Extras, Graph, Node, Right, TensorType, Value};
 pub use host::HostTensor;
@@ -56,6 +56,7 @@ pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 pub use model::tflite;
 pub use ops::Choice;
 pub use ops::conv2d::Conv2d;
+pub use ops::custom::Custom;
 pub use ops::depthwise::Depthwise;
 pub use ops::gemm::Gemm;
 pub use ops::pointwise::Pointwise;

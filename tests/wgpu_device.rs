@@ -50,10 +50,6 @@ fn device() -> Option<WgpuDevice> {
     }
 }
 
-fn binding(operand: Operand, element: Element, access: Access) -> Binding {
-    Binding { operand, element, access }
-}
-
 fn saxpy() -> KernelSource {
     let f32s = Element::Scalar(DType::F32);
     KernelSource {
@@ -63,8 +59,8 @@ fn saxpy() -> KernelSource {
         text: SAXPY.to_owned(),
         interface: Interface {
             bindings: vec![
-                binding(Operand::Src, f32s, Access::Read),
-                binding(Operand::Dst, f32s, Access::ReadWrite),
+                Binding::new(Operand::Src, f32s, Access::Read),
+                Binding::new(Operand::Dst, f32s, Access::ReadWrite),
             ],
             params: vec![
                 Param { name: "n", ty: ParamType::U32 },
@@ -82,7 +78,7 @@ fn increment() -> KernelSource {
         dialect: Dialect::Wgsl,
         text: INCREMENT.to_owned(),
         interface: Interface {
-            bindings: vec![binding(Operand::Dst, Element::Vec4(DType::F32), Access::ReadWrite)],
+            bindings: vec![Binding::new(Operand::Dst, Element::Vec4(DType::F32), Access::ReadWrite)],
             params: vec![],
         },
         work_group: [16, 1, 1],

@@ -1,6 +1,6 @@
 //! Handles to a device's memory, kernels and recorded work. All are cheap to clone.
 
-use crate::emit::{Interface, Scalar};
+use crate::emit::{Binding, Interface, Least, Scalar};
 use crate::error::{Error, Result};
 
 #[cfg(feature = "opencl")]
@@ -187,15 +187,34 @@ impl Dispatch {
             if !fits {
                 return wrong(format!("{resource:?} for {name}"), format!("{:?}", binding.element));
             }
-            let element = binding.element.bytes() as u64;
-            if let Resource::Buffer(slice) = resource
-                && slice.bytes < element
-            {
-                let reason = format!("{name} has {} bytes, one element has {element}", slice.bytes);
+            if let Some(reason) = too_small(binding, resource) {
                 return Err(Error::Reject { kernel: self.pipeline.label.clone(), reason });
             }
         }
         Ok(())
+    }
+}
+
+/// Why `resource` holds less than the kernel reads or writes, if it does.
+fn too_small(binding: &Binding, resource: &Resource) -> Option<String> {
+    let name = binding.operand.name();
+    match (resource, binding.least) {
+        (Resource::Buffer(slice), Least::Bytes(least)) if slice.bytes < least => {
+            Some(format!("{name} has {} bytes, the kernel reaches {least}", slice.bytes))
+        }
+        (Resource::Buffer(slice), _) => {
+            let element = binding.element.bytes() as u64;
+            (slice.bytes < element)
+                .then(|| format!("{name} has {} bytes, one element has {element}", slice.bytes))
+        }
+        (Resource::Image(image), Least::Pixels([width, height])) => {
+            let [found_width, found_height] = image.extent;
+            (found_width < width || found_height < height).then(|| {
+                let reached = format!("the kernel reaches {width} x {height}");
+                format!("{name} has {found_width} x {found_height} pixels, {reached}")
+            })
+        }
+        (Resource::Image(_), _) => None,
     }
 }
 

@@ -73,10 +73,14 @@ impl Activation {
             }
             Activation::PRelu => format!("max({x}, {zero}) + {slope} * min({x}, {zero})"),
             Activation::Sigmoid => format!("{one} / ({one} + exp(-({x})))"),
-            // Beyond +-10 tanh rounds to +-1; drivers that compute it from exp(2x) overflow there.
-            Activation::Tanh => format!("tanh(clamp({x}, {}, {}))", splat(-10.0), splat(10.0)),
+            // Beyond +-10 tanh rounds to +-1; drivers that compute it from exp(2x) overflow there. A clamp
+            // may make a bound of what is no number.
+            Activation::Tanh => {
+                format!("select({x}, tanh(clamp({x}, {}, {})), {x} == {x})", splat(-10.0), splat(10.0))
+            }
+            // The factor is 1 from 3 on: the other order overflows where the result does not.
             Activation::HardSwish => {
-                format!("{x} * clamp({x} + {}, {zero}, {six}) * {}", splat(3.0), splat(1.0 / 6.0))
+                format!("{x} * (clamp({x} + {}, {zero}, {six}) * {})", splat(3.0), splat(1.0 / 6.0))
             }
         }
     }
@@ -91,7 +95,7 @@ impl Activation {
             Activation::PRelu => x.max(0.0) + slope * x.min(0.0),
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             Activation::Tanh => x.tanh(),
-            Activation::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0),
+            Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)),
         }
     }
 
@@ -117,7 +121,7 @@ impl Activation {
             }
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             Activation::Tanh => x.tanh(),
-            Activation::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+            Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) / 6.0),
         }
     }
 

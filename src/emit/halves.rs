@@ -29,6 +29,7 @@ pub(crate) const ARITHMETIC: &str = "\
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #ifdef cl_khr_fp16
 #define load_half4(src, index) src[index]
+#define widened(x) convert_float4(x)
 #else
 #define HALF_FUNCTION static __attribute__((overloadable))
 HALF_FUNCTION half convert_half(const float x) { return (half)x; }
@@ -51,11 +52,13 @@ HALF_FUNCTION half4 max(const half4 x, const half4 y) {
 }
 HALF_FUNCTION half clamp(const half x, const half low, const half high) { return min(max(x, low), high); }
 HALF_FUNCTION half4 clamp(const half4 x, const half4 low, const half4 high) { return min(max(x, low), high); }
+HALF_FUNCTION half select(const half a, const half b, const int c) { return c ? b : a; }
+HALF_FUNCTION half4 select(const half4 a, const half4 b, const short4 c) {
+    return (half4)(c.x ? b.x : a.x, c.y ? b.y : a.y, c.z ? b.z : a.z, c.w ? b.w : a.w);
+}
 HALF_FUNCTION half exp(const half x) { return (half)exp((float)x); }
 HALF_FUNCTION half4 exp(const half4 x) { return convert_half4(exp(widened(x))); }
 HALF_FUNCTION half tanh(const half x) { return (half)tanh((float)x); }
 HALF_FUNCTION half4 tanh(const half4 x) { return convert_half4(tanh(widened(x))); }
-#define read_imageh(image, place) convert_half4(read_imagef(image, place))
-#define write_imageh(image, place, value) write_imagef(image, place, widened(value))
 #endif
 ";

@@ -30,7 +30,17 @@ pub enum Operand {
     Window,
     /// One value per input channel, added to the window's sum.
     WindowBias,
+    /// An input of an application's kernel, counted from 0.
+    Input(u8),
+    /// An output of an application's kernel, counted from 0.
+    Output(u8),
 }
+
+/// Names of an application's operands in messages: a device binds no more of each.
+const INPUTS: [&str; 8] =
+    ["input 0", "input 1", "input 2", "input 3", "input 4", "input 5", "input 6", "input 7"];
+const OUTPUTS: [&str; 8] =
+    ["output 0", "output 1", "output 2", "output 3", "output 4", "output 5", "output 6", "output 7"];
 
 impl Operand {
     /// The argument's name in the kernel text.
@@ -47,7 +57,36 @@ impl Operand {
             Operand::A => "mat_a",
             Operand::B => "mat_b",
             Operand::C => "mat_c",
+            Operand::Input(index) if (index as usize) < INPUTS.len() => INPUTS[index as usize],
+            Operand::Output(index) if (index as usize) < OUTPUTS.len() => OUTPUTS[index as usize],
+            Operand::Input(_) => "an input",
+            Operand::Output(_) => "an output",
         }
+    }
+
+    /// Its number, which never changes.
+    pub const fn number(self) -> u64 {
+        match self {
+            Operand::Src => 0,
+            Operand::Weights => 1,
+            Operand::Bias => 2,
+            Operand::Slope => 3,
+            Operand::Residual => 4,
+            Operand::Dst => 5,
+            Operand::A => 6,
+            Operand::B => 7,
+            Operand::C => 8,
+            Operand::Window => 9,
+            Operand::WindowBias => 10,
+            Operand::Input(index) => 256 + index as u64,
+            Operand::Output(index) => 512 + index as u64,
+        }
+    }
+
+    /// Whether the kernel text calls the argument [`Operand::name`]; an application's calls it what it
+    /// likes.
+    pub const fn is_named(self) -> bool {
+        !matches!(self, Operand::Input(_) | Operand::Output(_))
     }
 }
 
@@ -99,6 +138,27 @@ pub struct Binding {
     pub element: Element,
     /// What is done with it.
     pub access: Access,
+    /// What it holds at least, where that is known: a dispatch with less is refused.
+    pub least: Least,
+}
+
+impl Binding {
+    /// A binding of any size.
+    pub const fn new(operand: Operand, element: Element, access: Access) -> Self {
+        Binding { operand, element, access, least: Least::Element }
+    }
+}
+
+/// What an argument holds at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Least {
+    /// One element. How many more there are, the kernel finds out.
+    #[default]
+    Element,
+    /// So many bytes of a buffer.
+    Bytes(u64),
+    /// So many columns and rows of an image's pixels.
+    Pixels([usize; 2]),
 }
 
 /// The type of a scalar parameter. All are four bytes.
@@ -115,7 +175,8 @@ pub enum ParamType {
 /// One scalar parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Param {
-    /// Its name, `params.<name>` in WGSL and `<name>` in OpenCL C.
+    /// Its name, `params.<name>` in WGSL and `<name>` in OpenCL C; empty where an application's kernel
+    /// calls it what it likes.
     pub name: &'static str,
     /// Its type.
     pub ty: ParamType,

@@ -1,8 +1,9 @@
 //! The emitter: a [`KernelSpec`] in, source text in either language out.
 //!
-//! A kernel is a pair of hand-written templates, `shaders/<op>/<variant>.wgsl` and
-//! `cl/<op>/<variant>.cl`, rendered by minijinja with a syntax that hides in comments:
-//! `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that are not emitted).
+//! A kernel is a hand-written template in WGSL, `shaders/<op>/<variant>.wgsl`, rendered by minijinja with
+//! a syntax that hides in comments: `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that
+//! are not emitted). OpenCL C is printed from it by [`opencl`]. What WGSL cannot say stands in OpenCL C,
+//! `cl/<op>/<variant>.cl`; a kernel that has such a text is not printed.
 
 pub mod dialect;
 pub mod epilogue;
@@ -23,10 +24,11 @@ mod words;
 pub use constants::Value;
 pub use dialect::Dialect;
 pub use epilogue::{Activation, Bits, Epilogue};
-pub use interface::{Access, Binding, Element, Interface, Operand, Param, ParamType, Scalar};
+pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
 
 use crate::dtype::Precision;
 use crate::error::Result;
+use std::sync::Arc;
 
 /// Everything that decides a kernel's text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -51,12 +53,28 @@ pub struct KernelSpec {
     pub epilogue: Epilogue,
     /// The kernel's arguments.
     pub interface: Interface,
+    /// The text, if it is an application's: it is compiled with checks.
+    pub foreign: Option<Foreign>,
+}
+
+/// A compute shader of an application.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Foreign {
+    /// What the application calls it.
+    pub name: Arc<str>,
+    /// The name of the kernel function.
+    pub entry: Arc<str>,
+    /// The WGSL.
+    pub text: Arc<str>,
 }
 
 impl KernelSpec {
     /// The kernel's name for people, benches and the tuner, such as
     /// `pointwise_micro_f32_t4x1x1_bias_relu6_wg8x4x8`.
     pub fn label(&self) -> String {
+        if let Some(Foreign { name, .. }) = &self.foreign {
+            return format!("{}_{name}", self.op);
+        }
         let [tx, ty, tz] = self.tile;
         let [x, y, z] = self.work_group;
         let between = self.between.map(|between| between.label());
@@ -83,12 +101,36 @@ impl KernelSpec {
         format!("{}_{}", self.op, self.variant)
     }
 
-    /// Renders the kernel.
+    /// Renders the kernel. An application's is WGSL in every dialect: a device that does not take WGSL
+    /// prints its own language from it, with checks.
     ///
     /// # Errors
     /// If there is no such template in `dialect`, or it uses a name that the spec does not give.
     pub fn render(&self, dialect: Dialect) -> Result<KernelSource> {
-        templates::render(self, dialect)
+        let written = self.render_written(dialect)?;
+        match dialect {
+            Dialect::OpenClC if self.foreign.is_none() => written.into_opencl(),
+            _ => Ok(written),
+        }
+    }
+
+    /// Renders the text that the kernel in `dialect` is made from: one in WGSL, unless the kernel is
+    /// written in OpenCL C.
+    ///
+    /// # Errors
+    /// Those of [`KernelSpec::render`].
+    pub fn render_written(&self, dialect: Dialect) -> Result<KernelSource> {
+        match &self.foreign {
+            None => templates::render_written(self, dialect),
+            Some(Foreign { entry, text, .. }) => Ok(KernelSource {
+                label: self.label(),
+                entry: entry.to_string(),
+                dialect: Dialect::Wgsl,
+                text: text.to_string(),
+                interface: self.interface.clone(),
+                work_group: self.work_group,
+            }),
+        }
     }
 }
 
@@ -107,4 +149,23 @@ pub struct KernelSource {
     pub interface: Interface,
     /// Invocations per work-group.
     pub work_group: [u32; 3],
+}
+
+impl KernelSource {
+    /// The kernel in OpenCL C, without checks.
+    ///
+    /// # Errors
+    /// [`crate::Error::Compile`] if it cannot be said in that language.
+    pub fn into_opencl(self) -> Result<KernelSource> {
+        match self.dialect {
+            Dialect::OpenClC => Ok(self),
+            #[cfg(any(feature = "wgpu", feature = "opencl"))]
+            Dialect::Wgsl => opencl::translate(&self),
+            #[cfg(not(any(feature = "wgpu", feature = "opencl")))]
+            Dialect::Wgsl => {
+                let kernel = format!("kernel {} in OpenCL C", self.label);
+                Err(crate::Error::unsupported(kernel, "no GPU backend is compiled in"))
+            }
+        }
+    }
 }

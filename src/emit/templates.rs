@@ -2,7 +2,6 @@
 
 use super::words::Words;
 use super::{Dialect, KernelSource, KernelSpec, Value};
-use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Kwargs;
@@ -34,14 +33,19 @@ const WGSL: &[Template] = &[
     wgsl!("conv2d", "tiled"),
     wgsl!("conv2d", "winograd2"),
     wgsl!("conv2d", "winograd4"),
+    wgsl!("convert", "c4_to_image2d"),
+    wgsl!("convert", "image2d_to_c4"),
     wgsl!("convert", "pack"),
+    wgsl!("convert", "pack_image2d"),
     wgsl!("convert", "unpack"),
+    wgsl!("convert", "unpack_image2d"),
     wgsl!("convert", "unpack_parts"),
     wgsl!("depthwise", "direct"),
     wgsl!("depthwise", "local"),
     wgsl!("depthwise", "micro"),
     wgsl!("depthwise", "multiplier"),
     wgsl!("depthwise", "rows"),
+    wgsl!("gemm", "image2d"),
     wgsl!("gemm", "matrix"),
     wgsl!("gemm", "micro"),
     wgsl!("gemm", "subgroup"),
@@ -57,11 +61,6 @@ const WGSL: &[Template] = &[
 
 /// Kernels in OpenCL C: what WGSL has no words for. A kernel that stands in both is not printed.
 const OPENCL_C: &[Template] = &[
-    cl!("convert", "c4_to_image2d"),
-    cl!("convert", "image2d_to_c4"),
-    cl!("convert", "pack_image2d"),
-    cl!("convert", "unpack_image2d"),
-    cl!("gemm", "image2d"),
     cl!("gemm", "matrix_ptx"),
     cl!("gemm", "matrix_split_ptx"),
     cl!("gemm", "wide"),
@@ -165,47 +164,19 @@ fn image_place(extra: &Kwargs) -> Result<(String, String), minijinja::Error> {
     Ok((column.unwrap_or_default(), row.unwrap_or_default()))
 }
 
-/// The kernel of `spec` in `dialect`.
-pub(crate) fn render(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource> {
-    let own = find(spec.op, spec.variant, dialect);
-    match (own, dialect, find(spec.op, spec.variant, Dialect::Wgsl)) {
-        (Some(template), ..) => render_template(spec, dialect, template),
-        (None, Dialect::OpenClC, Some(template)) => {
-            print(spec, &render_template(spec, Dialect::Wgsl, template)?)
-        }
-        _ => {
+/// The kernel of `spec` as it is written: in `dialect`, or in WGSL, from which OpenCL C is printed.
+pub(crate) fn render_written(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource> {
+    let written = find(spec.op, spec.variant, dialect).map(|text| (dialect, text));
+    let printed = || find(spec.op, spec.variant, Dialect::Wgsl).map(|text| (Dialect::Wgsl, text));
+    match written.or_else(printed) {
+        Some((dialect, template)) => render_template(spec, dialect, template),
+        None => {
             let (folder, ending) = dialect.folder_and_ending();
             let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
             let kernel = format!("kernel {} in {dialect}", spec.label());
             Err(Error::unsupported(kernel, format!("there is no {name}")))
         }
     }
-}
-
-/// OpenCL C of a kernel in WGSL.
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-fn print(spec: &KernelSpec, wgsl: &KernelSource) -> Result<KernelSource> {
-    let options = super::opencl::Options {
-        checked: false,
-        halves: spec.precision == Precision::F16,
-        fixed_work_group: depends_on_work_group(&wgsl.text),
-    };
-    let printed = super::opencl::print(&wgsl.label, &wgsl.text, &wgsl.entry, options)?;
-    Ok(KernelSource { dialect: Dialect::OpenClC, text: printed.text, ..wgsl.clone() })
-}
-
-#[cfg(not(any(feature = "wgpu", feature = "opencl")))]
-fn print(spec: &KernelSpec, _: &KernelSource) -> Result<KernelSource> {
-    Err(Error::unsupported(format!("kernel {} in OpenCL C", spec.label()), "no GPU backend is compiled in"))
-}
-
-/// Whether a text in WGSL says more of the work-group than that it has one.
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-fn depends_on_work_group(wgsl: &str) -> bool {
-    let shared = ["var<workgroup>", "local_invocation", "workgroup_id"];
-    wgsl.lines()
-        .filter(|line| !line.starts_with("const WG_") && !line.starts_with("@compute @workgroup_size("))
-        .any(|line| line.contains("WG_") || shared.iter().any(|word| line.contains(word)))
 }
 
 fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<KernelSource> {

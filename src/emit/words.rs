@@ -1,26 +1,27 @@
-//! The small vocabulary that templates share: what the two languages spell differently, or what
-//! must never diverge between kernels.
+//! The small vocabulary that templates share: what depends on the precision, or must never diverge between
+//! kernels.
 //!
-//! | word | WGSL, f32 | OpenCL C, f32 |
+//! | word | WGSL, f32 | WGSL, packed halves |
 //! |---|---|---|
-//! | `${acc4}` | `vec4<f32>` | `float4` |
-//! | `splat("x")` | `vec4<f32>(x)` | `(float4)(x)` |
-//! | `load4("src", "i")` | `src[i]` | `src[i]` |
-//! | `load("src", "i")` | `src[i]` | `src[i]` |
-//! | `lane("src", "i", "l")` | `src[i][l]` | `((__global const float*)src)[4u * (i) + l]` |
-//! | `set_lane("local", "i", "l", "v")` | `local[i][l] = v;` | `((__local float*)local)[4u * (i) + l] = v;` |
-//! | `store4("dst", "i", "v")` | `dst[i] = v;` | `dst[i] = v;` |
-//! | `fma4("a", "b", "c")` | `fma(a, b, c)` | `mad(a, b, c)` |
+//! | `${acc4}` | `vec4<f32>` | `vec4<f32>` |
+//! | `splat("x")` | `vec4<f32>(x)` | `vec4<f32>(x)` |
+//! | `load4("src", "i")` | `src[i]` | `unpack_half4(src[i])` |
+//! | `load("src", "i")` | `src[i]` | |
+//! | `lane("src", "i", "l")` | `src[i][l]` | `unpack2x16float(src[i][l / 2u])[l % 2u]` |
+//! | `set_lane("local", "i", "l", "v")` | `local[i][l] = v;` | `local[i][l] = v;` |
+//! | `store4("dst", "i", "v")` | `dst[i] = v;` | `dst[i] = pack_half4(v);` |
+//! | `fma4("a", "b", "c")` | `fma(a, b, c)` | `fma(a, b, c)` |
 //! | `transform("input", 2, 0, "d")` | `d0 - d2` | `d0 - d2` |
-//! | `${barrier}` | `workgroupBarrier()` | `barrier(CLK_LOCAL_MEM_FENCE)` |
-//! | `param("alpha")` | `params.alpha` | `alpha` |
+//! | `${barrier}` | `workgroupBarrier()` | `workgroupBarrier()` |
+//! | `param("alpha")` | `params.alpha` | `params.alpha` |
 //!
 //! Loads convert from the storage type to the accumulator's, stores convert back. For an image
-//! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index.
+//! argument, `load4` and `store4` use their `column` and `row` expressions instead of the index. The few
+//! kernels that are written in OpenCL C, all with sums in f32, know fewer words.
 
 mod between;
 
-use super::{Access, Dialect, Element, KernelSpec, Operand, halves, winograd};
+use super::{Access, Binding, Dialect, Element, KernelSpec, Operand, halves, winograd};
 use crate::dtype::{DType, Precision};
 
 /// The vocabulary for one spec in one language.
@@ -44,8 +45,7 @@ impl Words {
         match (self.dialect, self.accumulator()) {
             (Dialect::Wgsl, DType::F32) => "f32",
             (Dialect::Wgsl, DType::F16) => "f16",
-            (Dialect::OpenClC, DType::F32) => "float",
-            (Dialect::OpenClC, DType::F16) => "half",
+            (Dialect::OpenClC, _) => "float",
         }
     }
 
@@ -54,8 +54,7 @@ impl Words {
         match (self.dialect, self.accumulator()) {
             (Dialect::Wgsl, DType::F32) => "vec4<f32>",
             (Dialect::Wgsl, DType::F16) => "vec4<f16>",
-            (Dialect::OpenClC, DType::F32) => "float4",
-            (Dialect::OpenClC, DType::F16) => "half4",
+            (Dialect::OpenClC, _) => "float4",
         }
     }
 
@@ -84,84 +83,51 @@ impl Words {
 
     /// Reads a vec4 as the accumulator's type.
     pub(crate) fn load4(&self, name: &str, index: &str, column: &str, row: &str) -> Result<String, String> {
-        let acc4 = self.acc4();
+        let (acc4, element) = (self.acc4(), self.element(name));
         let narrow = self.accumulator() == DType::F16;
-        let packed = !self.spec.native_half;
-        Ok(match (self.dialect, self.element(name)) {
-            (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}]"),
-            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}]"),
-            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) if narrow => {
-                format!("load_half4({name}, {index})")
+        Ok(match (self.dialect, element) {
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => format!("{name}[{index}]"),
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => format!("load_half4({name}, {index})"),
+            (Dialect::Wgsl, Some(Element::Vec4(dtype))) if dtype == self.accumulator() => {
+                format!("{name}[{index}]")
             }
-            (Dialect::Wgsl, Some(Element::Vec4(DType::F32))) => format!("{acc4}({name}[{index}])"),
-            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if packed => {
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if !self.spec.native_half => {
                 format!("unpack_half4({name}[{index}])")
             }
-            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) => format!("{acc4}({name}[{index}])"),
-            (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => {
-                format!("convert_half4({name}[{index}])")
-            }
-            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
-                format!("load_half4({name}, {index})")
-            }
-            (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
-                let read = if narrow { "read_imageh" } else { "read_imagef" };
-                format!("{read}({name}, (int2)({column}, {row}))")
-            }
+            (Dialect::Wgsl, Some(Element::Vec4(_))) => format!("{acc4}({name}[{index}])"),
             (Dialect::Wgsl, Some(Element::Image2d(_))) if !column.is_empty() => {
                 let load = format!("textureLoad({name}, vec2<u32>({column}, {row}), 0)");
                 if narrow { format!("{acc4}({load})") } else { load }
             }
-            (_, element) => return Err(format!("load4 cannot read {name} ({element:?})")),
+            _ => return Err(format!("load4 cannot read {name} ({element:?})")),
         })
     }
 
     /// Reads a scalar as the accumulator's type.
     pub(crate) fn load(&self, name: &str, index: &str) -> Result<String, String> {
-        let narrow = self.accumulator() == DType::F16;
-        Ok(match (self.dialect, self.element(name)) {
-            (_, Some(Element::Scalar(DType::F32))) if !narrow => format!("{name}[{index}]"),
-            (_, Some(Element::Scalar(DType::F16))) if narrow => format!("{name}[{index}]"),
-            (Dialect::Wgsl, Some(Element::Scalar(_))) => format!("{}({name}[{index}])", self.acc()),
-            (Dialect::OpenClC, Some(Element::Scalar(DType::F32))) => {
-                format!("convert_half({name}[{index}])")
+        match (self.dialect, self.element(name)) {
+            (Dialect::Wgsl, Some(Element::Scalar(dtype))) if dtype == self.accumulator() => {
+                Ok(format!("{name}[{index}]"))
             }
-            (Dialect::OpenClC, Some(Element::Scalar(DType::F16))) => {
-                format!("vload_half({index}, {name})")
-            }
-            (_, element) => return Err(format!("load cannot read {name} ({element:?})")),
-        })
+            (Dialect::Wgsl, Some(Element::Scalar(_))) => Ok(format!("{}({name}[{index}])", self.acc())),
+            (_, element) => Err(format!("load cannot read {name} ({element:?})")),
+        }
     }
 
     /// Reads lane `lane` of vec4 `index`, for lanes known only at run time.
     pub(crate) fn lane(&self, name: &str, index: &str, lane: &str) -> Result<String, String> {
-        let native = self.spec.precision != Precision::F16Storage;
-        Ok(match (self.dialect, self.element(name)) {
-            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if !native => {
-                format!("unpack2x16float({name}[{index}][{lane} / 2u])[{lane} % 2u]")
+        match (self.dialect, self.element(name)) {
+            (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if !self.spec.native_half => {
+                Ok(format!("unpack2x16float({name}[{index}][{lane} / 2u])[{lane} % 2u]"))
             }
-            (Dialect::Wgsl, Some(Element::Vec4(_))) => format!("{name}[{index}][{lane}]"),
-            (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => {
-                format!("((__global const float*){name})[4u * ({index}) + {lane}]")
-            }
-            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) if native => {
-                format!("((__global const half*){name})[4u * ({index}) + {lane}]")
-            }
-            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
-                format!("vload_half(4u * ({index}) + {lane}, {name})")
-            }
-            (_, element) => return Err(format!("lane cannot read {name} ({element:?})")),
-        })
+            (Dialect::Wgsl, Some(Element::Vec4(_))) => Ok(format!("{name}[{index}][{lane}]")),
+            (_, element) => Err(format!("lane cannot read {name} ({element:?})")),
+        }
     }
 
-    /// The statement that writes lane `lane` of vec4 `index` of local memory.
+    /// The statement that writes lane `lane` of vec4 `index` of the work-group's memory.
     pub(crate) fn set_lane(&self, name: &str, index: &str, lane: &str, value: &str) -> String {
-        match self.dialect {
-            Dialect::Wgsl => format!("{name}[{index}][{lane}] = {value};"),
-            Dialect::OpenClC => {
-                format!("((__local {}*){name})[4u * ({index}) + {lane}] = {value};", self.acc())
-            }
-        }
+        format!("{name}[{index}][{lane}] = {value};")
     }
 
     /// The statement that writes a vec4 of the accumulator's type.
@@ -173,51 +139,44 @@ impl Words {
         column: &str,
         row: &str,
     ) -> Result<String, String> {
+        let element = self.element(name);
         let narrow = self.accumulator() == DType::F16;
-        Ok(match (self.dialect, self.element(name)) {
-            (_, Some(Element::Vec4(DType::F32))) if !narrow => format!("{name}[{index}] = {value};"),
-            (_, Some(Element::Vec4(DType::F16))) if narrow => format!("{name}[{index}] = {value};"),
+        Ok(match (self.dialect, element) {
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => format!("{name}[{index}] = {value};"),
+            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
+                format!("store_half4({value}, {name}, {index});")
+            }
+            (Dialect::Wgsl, Some(Element::Vec4(dtype))) if dtype == self.accumulator() => {
+                format!("{name}[{index}] = {value};")
+            }
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) if self.spec.native_half => {
                 format!("{name}[{index}] = vec4<f16>({value});")
             }
             (Dialect::Wgsl, Some(Element::Vec4(DType::F16))) => {
                 format!("{name}[{index}] = pack_half4({value});")
             }
-            (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => {
-                format!("store_half4({value}, {name}, {index});")
-            }
-            (Dialect::OpenClC, Some(Element::Image2d(_))) if !column.is_empty() => {
-                let write = if narrow { "write_imageh" } else { "write_imagef" };
-                format!("{write}({name}, (int2)({column}, {row}), {value});")
-            }
             (Dialect::Wgsl, Some(Element::Image2d(_))) if !column.is_empty() => {
                 let value = if narrow { format!("vec4<f32>({value})") } else { value.to_owned() };
                 format!("textureStore({name}, vec2<u32>({column}, {row}), {value});")
             }
-            (_, element) => return Err(format!("store4 cannot write {name} ({element:?})")),
+            _ => return Err(format!("store4 cannot write {name} ({element:?})")),
         })
     }
 
     /// The statement that writes a scalar of the accumulator's type.
     pub(crate) fn store(&self, name: &str, index: &str, value: &str) -> Result<String, String> {
-        let narrow = self.accumulator() == DType::F16;
-        Ok(match (self.dialect, self.element(name)) {
-            (_, Some(Element::Scalar(DType::F32))) if !narrow => format!("{name}[{index}] = {value};"),
-            (_, Some(Element::Scalar(DType::F16))) if narrow => format!("{name}[{index}] = {value};"),
+        match (self.dialect, self.element(name)) {
+            (Dialect::Wgsl, Some(Element::Scalar(dtype))) if dtype == self.accumulator() => {
+                Ok(format!("{name}[{index}] = {value};"))
+            }
             (Dialect::Wgsl, Some(Element::Scalar(DType::F16))) => {
-                format!("{name}[{index}] = f16({value});")
+                Ok(format!("{name}[{index}] = f16({value});"))
             }
             (Dialect::Wgsl, Some(Element::Scalar(DType::F32))) => {
-                format!("{name}[{index}] = f32({value});")
+                Ok(format!("{name}[{index}] = f32({value});"))
             }
-            (Dialect::OpenClC, Some(Element::Scalar(DType::F16))) => {
-                format!("vstore_half_rte({value}, {index}, {name});")
-            }
-            (Dialect::OpenClC, Some(Element::Scalar(DType::F32))) => {
-                format!("{name}[{index}] = convert_float({value});")
-            }
-            (_, element) => return Err(format!("store cannot write {name} ({element:?})")),
-        })
+            (_, element) => Err(format!("store cannot write {name} ({element:?})")),
+        }
     }
 
     /// `a * b + c`, rounded once where the hardware does so.
@@ -234,8 +193,7 @@ impl Words {
         match (self.dialect, self.accumulator()) {
             (Dialect::Wgsl, DType::F32) => format!("params.{name}"),
             (Dialect::Wgsl, DType::F16) => format!("f16(params.{name})"),
-            (Dialect::OpenClC, DType::F32) => name.to_owned(),
-            (Dialect::OpenClC, DType::F16) => format!("convert_half({name})"),
+            (Dialect::OpenClC, _) => name.to_owned(),
         }
     }
 
@@ -301,26 +259,20 @@ impl Words {
             .join("\n")
     }
 
-    fn native_half(&self) -> bool {
-        let wgsl = self.dialect == Dialect::Wgsl;
+    /// Whether a text in WGSL names the type f16.
+    fn names_halves(&self) -> bool {
+        let scalars = |binding: &Binding| binding.element == Element::Scalar(DType::F16);
         self.spec.precision == Precision::F16
-            || (wgsl && self.spec.native_half)
-            || (wgsl
-                && self
-                    .spec
-                    .interface
-                    .bindings
-                    .iter()
-                    .any(|binding| binding.element == Element::Scalar(DType::F16)))
+            || self.spec.native_half
+            || self.spec.interface.bindings.iter().any(scalars)
     }
 
     /// What must stand before everything else: language extensions, and functions of OpenCL C.
     pub(crate) fn enables(&self) -> &'static str {
-        match (self.dialect, self.native_half()) {
-            (Dialect::Wgsl, true) => "enable f16;\n",
-            (Dialect::OpenClC, true) => halves::ARITHMETIC,
-            (Dialect::OpenClC, false) if self.packs_halves() => halves::STORAGE,
-            (_, false) => "",
+        match self.dialect {
+            Dialect::Wgsl if self.names_halves() => "enable f16;\n",
+            Dialect::OpenClC if self.packs_halves() => halves::STORAGE,
+            _ => "",
         }
     }
 
@@ -331,7 +283,6 @@ impl Words {
     }
 
     fn buffer_type(&self, element: Element) -> Result<&'static str, String> {
-        let native = self.spec.precision == Precision::F16;
         Ok(match (self.dialect, element) {
             (Dialect::Wgsl, Element::Scalar(DType::F32)) => "f32",
             (Dialect::Wgsl, Element::Scalar(DType::F16)) => "f16",
@@ -340,7 +291,6 @@ impl Words {
             (Dialect::Wgsl, Element::Vec4(DType::F16)) => "vec2<u32>",
             (Dialect::OpenClC, Element::Scalar(DType::F32)) => "float",
             (Dialect::OpenClC, Element::Vec4(DType::F32)) => "float4",
-            (Dialect::OpenClC, Element::Vec4(DType::F16)) if native => "half4",
             (Dialect::OpenClC, Element::Vec4(DType::F16) | Element::Scalar(DType::F16)) => "half",
             (_, Element::Image2d(_)) => return Err(format!("{} has no image arguments here", self.dialect)),
         })

@@ -6,6 +6,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::ops::conv2d::Conv2d;
+use crate::ops::custom::Custom;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::gemm::Gemm;
 use crate::ops::operator::Operator;
@@ -145,6 +146,18 @@ impl Graph {
     ) -> Result<Value> {
         let operator = Arc::new(Slice { axis, begin: range.start, end: range.end });
         self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
+    }
+
+    /// Adds a compute shader of the application's own, which reads `inputs` in the order of its bindings,
+    /// and returns its outputs in that order.
+    ///
+    /// # Errors
+    /// If the shader has another number of inputs or outputs, its uniform other members, or a tensor is
+    /// not of whole vec4s where it is read so; the error names the node.
+    pub fn custom(&mut self, name: &str, kernel: &Custom, inputs: &[Value]) -> Result<Vec<Value>> {
+        let operand = |(index, &value): (usize, &Value)| (Operand::Input(index.min(255) as u8), value);
+        let inputs: Vec<(Operand, Value)> = inputs.iter().enumerate().map(operand).collect();
+        self.add(name, Arc::new(kernel.clone()), &inputs)
     }
 
     fn with_constants(

@@ -4,12 +4,12 @@
 use super::effort::Effort;
 use super::kernel::{Kernel, Offer, Ordinary};
 use super::operands::{self, OperandInfo, Operands, Role};
-use super::plan::{Choice, Launch, Op, check_work_group};
+use super::plan::{Choice, Launch, Op, Sealed, check_work_group};
 use super::reference::Reference;
 use super::spec;
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
-use crate::emit::{Epilogue, KernelSpec, Operand};
+use crate::emit::{Binding, Epilogue, KernelSpec, Least, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -121,6 +121,24 @@ fn layout_obstacle<O: Definition>(op: &O, choice: &Choice, limits: &Limits) -> O
     let layouts = kernel::<O>(choice.variant).map_or(&[Layout::C4][..], |kernel| kernel.layouts());
     spec::map_obstacle(choice, layouts, maps, limits)
 }
+
+/// What the kernel of `choice` reads or writes of a binding at least, as `op` stores it.
+fn least<O: Definition>(op: &O, choice: &Choice, binding: &Binding) -> Least {
+    let infos = Definition::operands(op);
+    let Some(info) = infos.iter().find(|info| info.operand == binding.operand) else {
+        return Least::Element;
+    };
+    let elements = match Op::form(op, binding.operand, choice) {
+        Some(Form::Image) => return Least::Pixels(Layout::image_extent(&info.map)),
+        Some(form) => info.stored_elements(form),
+        // Packing drops no value, and fills the last element.
+        None => info.elements(),
+    };
+    let bytes = elements as u64 * binding.element.dtype().bytes() as u64;
+    Least::Bytes(bytes.next_multiple_of(binding.element.bytes() as u64))
+}
+
+impl<O: Definition> Sealed for O {}
 
 impl<O: Definition> Op for O {
     fn name(&self) -> &'static str {
@@ -315,6 +333,8 @@ impl<O: Definition> Op for O {
         };
         let params = kernel.params(self, choice);
         let precision = kernel.precision(self);
+        let mut bindings = kernel.bindings(self, choice);
+        bindings.iter_mut().for_each(|binding| binding.least = least(self, choice, binding));
         let spec = KernelSpec {
             op: O::NAME,
             variant: choice.variant,
@@ -325,7 +345,8 @@ impl<O: Definition> Op for O {
             native_half: precision == Precision::F16 || kernel.native_half(),
             between: self.between(),
             epilogue: self.epilogue(),
-            interface: spec::interface(kernel.bindings(self, choice), &params),
+            foreign: None,
+            interface: spec::interface(bindings, &params),
         };
         let params = params.into_iter().map(|(_, value)| value).collect();
         Ok(Launch { spec, params, grid: kernel.grid(self, choice.tile) })

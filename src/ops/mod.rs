@@ -7,6 +7,7 @@
 
 pub mod conv2d;
 pub mod convert;
+pub mod custom;
 pub mod depthwise;
 pub mod gemm;
 pub mod operator;

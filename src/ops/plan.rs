@@ -69,8 +69,13 @@ impl Launch {
     }
 }
 
+/// Kept to the crate: kernels run without checks as an op's plan says, so that a plan must be right.
+pub trait Sealed {}
+
 /// An op applied to concrete shapes.
-pub trait Op: fmt::Debug + Send + Sync + 'static {
+///
+/// The trait is sealed: only this crate's ops implement it.
+pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// The op's name: that of its folders.
     fn name(&self) -> &'static str;
 

@@ -32,7 +32,7 @@ pub(super) fn interface(bindings: Vec<Binding>, params: &Params) -> Interface {
 
 /// A binding.
 pub(super) const fn binding(operand: Operand, element: Element, access: Access) -> Binding {
-    Binding { operand, element, access }
+    Binding::new(operand, element, access)
 }
 
 /// The layouts of a convolution's kernels that can have their feature maps in images.

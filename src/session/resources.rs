@@ -1,6 +1,6 @@
 //! What a program becomes on a device: buffers, images and compiled kernels.
 
-use crate::device::{Buffer, Device, Dispatch, Memory, Resource, Slice, compile_planned};
+use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::lower::{Part, Program, Source, Step, Stored, pack, plan};
@@ -57,6 +57,18 @@ pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resourc
         }
         stored.push(resource);
     }
+    // What an application's kernel leaves out must not show what others left in the memory.
+    for step in program.steps.iter().filter(|step| step.launch.spec.foreign.is_some()) {
+        for source in &step.sources {
+            if let Source::Stored(part) = source
+                && program.stored[part.stored].constant.is_none()
+                && let Resource::Buffer(slice) = &stored[part.stored]
+            {
+                let whole = slice.buffer.whole();
+                device.write(&whole, &vec![0; whole.bytes() as usize])?;
+            }
+        }
+    }
     let packed = pack(&program.constants, program.limits.binding_alignment.max(256))?;
     let constants = match packed.bytes.len() as u64 {
         0 => None,
@@ -83,15 +95,15 @@ pub(super) fn dispatches(
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
     // wrong is told below, by the first node it concerns.
-    let distinct: BTreeMap<&str, &KernelSource> =
-        sources.iter().map(|source| (source.text.as_str(), source)).collect();
-    distinct.into_par_iter().for_each(|(_, source)| drop(compile_planned(device, source)));
+    let distinct: BTreeMap<&str, (&Step, &KernelSource)> =
+        steps.iter().zip(&sources).map(|(step, source)| (source.text.as_str(), (step, source))).collect();
+    distinct.into_par_iter().for_each(|(_, (step, source))| drop(compile(device, step, source)));
     steps
         .iter()
         .zip(&sources)
         .map(|(step, source)| {
-            let pipeline = compile_planned(device, source).map_err(|error| error.at_node(&step.name))?;
-            let resources = step.sources.iter().map(|source| bound(source, resources));
+            let pipeline = compile(device, step, source).map_err(|error| error.at_node(&step.name))?;
+            let resources = step.sources.iter().map(|source| bound(source, step, resources));
             let resources =
                 resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;
             let (params, groups) = (step.launch.params.clone(), step.launch.groups());
@@ -100,11 +112,22 @@ pub(super) fn dispatches(
         .collect()
 }
 
+/// An application's kernel is compiled with checks, the crate's own as they are.
+fn compile(device: &dyn Device, step: &Step, source: &KernelSource) -> Result<Pipeline> {
+    match step.launch.spec.foreign {
+        Some(_) => device.compile(source),
+        None => compile_planned(device, source),
+    }
+}
+
 /// What an operand is given.
-fn bound(source: &Source, resources: &Resources) -> Result<Resource> {
+fn bound(source: &Source, step: &Step, resources: &Resources) -> Result<Resource> {
     match (source, &resources.constants) {
-        // A value's whole buffer may be larger than the value: kernels know their extents.
-        (Source::Stored(part), _) if part.offset == 0 => Ok(resources.stored[part.stored].clone()),
+        // A value's whole buffer may be larger than the value. The crate's kernels know their extents; an
+        // application's asks for the length.
+        (Source::Stored(part), _) if part.offset == 0 && step.launch.spec.foreign.is_none() => {
+            Ok(resources.stored[part.stored].clone())
+        }
         (Source::Stored(part), _) => resources.slice(part).map(Resource::Buffer),
         (Source::Constant(constant), Some(constants)) => {
             let (offset, bytes) = resources.places[*constant];

@@ -17,7 +17,7 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
 /// What `op` reads, the same at every call.
 pub(super) fn operands(op: &dyn Op) -> Operands<'static> {
     let infos = op.operands().into_iter().filter(|info| info.role != Role::Output);
-    infos.map(|info| (info.operand, noise(info.operand as u64 + 1, info.elements()).into())).collect()
+    infos.map(|info| (info.operand, noise(info.operand.number() + 1, info.elements()).into())).collect()
 }
 
 /// The operand that `op` writes.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 const CANARY: f32 = f32::from_bits(0x7fc1_7fc1);
 
 /// The destination, in the order of the oracle's answer.
-fn run(op: &dyn Op, operands: &Operands<'_>) -> Result<Vec<f32>, String> {
+pub(crate) fn run(op: &dyn Op, operands: &Operands<'_>) -> Result<Vec<f32>, String> {
     let (mut constants, mut inputs) = (Operands::new(), Vec::new());
     for info in op.operands() {
         match info.role {

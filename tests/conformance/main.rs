@@ -24,10 +24,11 @@ use diptych::device::Device;
 use diptych::emit::Operand;
 use diptych::ops::Choice;
 use diptych::ops::conv2d::Conv2dOp;
+use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::{Operands, Reference};
-use diptych::{Conv2d, Gemm, Layout, Padding, Precision, Shape};
-use problem::{Problem, expected, operands};
+use diptych::{Activation, Conv2d, Depthwise, Gemm, Layout, Padding, Precision, Shape};
+use problem::{Problem, compare, expected, operands};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,8 +53,8 @@ fn device(api: &str) -> Option<Box<dyn Device>> {
     }
 }
 
-fn devices() -> impl Iterator<Item = Box<dyn Device>> {
-    ["wgpu", "opencl"].into_iter().filter_map(device)
+fn devices() -> Vec<Box<dyn Device>> {
+    ["wgpu", "opencl"].into_iter().filter_map(device).collect()
 }
 
 /// A test for each op and API: each runs in a process of its own where the runner makes one for a test.
@@ -173,6 +174,41 @@ fn an_infinity_stays_in_its_group() {
             let infinite = value.iter().filter(|value| !value.is_finite()).count();
             assert_eq!(3 * infinite, value.len(), "the oracle keeps the groups apart");
         }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// What is no number stays none, and what is large does not overflow on its way, on every backend.
+#[test]
+fn activations_are_right_at_the_edges_of_f32() {
+    let edges = [f32::NAN, f32::MAX, -f32::MAX, 1e30, 12.0, -12.0, 3.0, -3.0, 0.0, -1e-3];
+    let mut failures = Vec::new();
+    let devices = devices();
+    for activation in [Activation::None, Activation::Sigmoid, Activation::Tanh, Activation::HardSwish] {
+        // Windows of one pixel: each value is alone in its sum.
+        let (input, weights) = (Shape::nhwc(1, 3, 5, 4), Shape::nhwc(1, 1, 1, 4));
+        let options = Depthwise { activation, ..Default::default() };
+        let op = DepthwiseOp::new(input, weights, &options, false, false, Precision::F32);
+        let problem: Problem = Arc::new(op.expect("a valid op"));
+        let mut operands = operands(&*problem);
+        operands.insert(Operand::Weights, vec![1.0; 4].into());
+        operands.insert(Operand::Src, edges.iter().copied().cycle().take(input.elements()).collect());
+        let expected = expected(&*problem, &operands);
+        let case = Case { number: 0, name: format!("{activation:?}"), problem, breadth: Breadth::Tiles };
+        for device in &devices {
+            let limits = &device.info().limits;
+            for choice in case.choices(limits) {
+                if case.problem.fits(&choice, limits).is_ok() {
+                    let outcome =
+                        gpu::check(&**device, &*case.problem, &operands, &expected, &choice, &|_| {});
+                    let name = format!("{} [{choice}] on {}", case.name, device.info());
+                    failures.extend(outcome.err().map(|failure| format!("{name}: {failure}")));
+                }
+            }
+        }
+        let result = cpu::run(&*case.problem, &operands).expect("a run");
+        let outcome = compare(case.problem.precision(), &expected, &result);
+        failures.extend(outcome.err().map(|failure| format!("{} on the CPU: {failure}", case.name)));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

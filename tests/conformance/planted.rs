@@ -2,7 +2,7 @@
 
 use crate::gpu;
 use crate::problem::{Problem, compare, expected, operands};
-use diptych::emit::{Dialect, KernelSource};
+use diptych::emit::KernelSource;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
@@ -12,7 +12,7 @@ use diptych::ops::separable::SeparableOp;
 use diptych::{Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape};
 use std::sync::Arc;
 
-/// A mistake in a kernel's text. `@` stands for the language's prefix of a parameter.
+/// A mistake in a kernel's text as it is written. `@` stands for WGSL's prefix of a parameter.
 struct Mistake {
     what: &'static str,
     problem: Problem,
@@ -436,30 +436,30 @@ fn mistakes() -> Vec<Mistake> {
     let pair = conv2d_of(2, same);
     #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
     let images: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
-        ("the first slice for all", depthwise(1, 2), "direct", [1, 1, 1], " + src_w * slice,", ","),
+        ("the first slice for all", depthwise(1, 2), "direct", [1, 1, 1], " + @src_w * slice,", ","),
         (
             "a row not moved by the border",
             depthwise(1, 2),
             "direct",
             [1, 1, 1],
-            "y - before_h + src_h",
-            "gid.y + src_h",
+            "y - @before_h + @src_h",
+            "gid.y + @src_h",
         ),
         (
             "the first image's rows for all",
             pair,
             "direct",
             [4, 1, 1],
-            "y - before_h + src_h * n)",
-            "y - before_h)",
+            "y - @before_h + @src_h * n)",
+            "y - @before_h)",
         ),
         (
             "a slice stored in another's place",
             conv2d(same),
             "direct",
             [1, 1, 2],
-            "column + 0u + dst_w * (slice + 1u)",
-            "column + 0u + dst_w * slice",
+            "column + 0u + @dst_w * (slice + 1u)",
+            "column + 0u + @dst_w * slice",
         ),
     ];
     let rows = rows.into_iter().map(|row| (Layout::C4, row));
@@ -499,7 +499,6 @@ fn a_wrong_kernel_is_refused(api: &str) {
     let mut failures = Vec::new();
     if let Some(device) = crate::device(api) {
         let info = device.info();
-        let prefix = if info.limits.dialect == Dialect::Wgsl { "params." } else { "" };
         for (number, mistake) in mistakes()
             .into_iter()
             .chain(mistakes_on_matrix_units())
@@ -541,7 +540,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             if let Err(failure) = check(&|_| {}) {
                 failures.push(format!("{info}: the right kernel beside {what:?}: {failure}"));
             }
-            let (from, to) = (from.replace('@', prefix), to.replace('@', prefix));
+            let [from, to] = [from, to].map(|text| text.replace('@', "params."));
             let planted = std::cell::Cell::new(false);
             let outcome = check(&|source| {
                 planted.set(source.text.contains(&from));

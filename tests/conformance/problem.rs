@@ -32,7 +32,7 @@ fn values(precision: Precision, seed: u64, len: usize) -> Vec<f32> {
 /// What `op` reads, the same at every call. What lies between the rows of an operand is NaN.
 pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
     let one = |info: OperandInfo| {
-        let seed = info.operand as u64 + 1;
+        let seed = info.operand.number() + 1;
         let scaled = |factor: f32| noise(seed, info.elements()).iter().map(|value| value * factor).collect();
         let mut values: Vec<f32> = match info.operand {
             Operand::Bias => scaled(4.0),

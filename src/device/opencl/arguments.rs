@@ -127,7 +127,7 @@ fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
                 constant: None,
             },
             (element, access) => Expected {
-                name: Some(name),
+                name: binding.operand.is_named().then_some(name),
                 types: match element {
                     Element::Vec4(DType::F32) => &["float4*"],
                     Element::Vec4(DType::F16) => &["uint2*", "half*", "half4*"],
@@ -140,7 +140,13 @@ fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
             },
         });
     }
-    all.extend(source.interface.params.iter().map(|param| Expected::value(Some(param.name), param.ty)));
+    all.extend(
+        source
+            .interface
+            .params
+            .iter()
+            .map(|param| Expected::value(Some(param.name).filter(|name| !name.is_empty()), param.ty)),
+    );
     Ok(all)
 }
 

@@ -234,11 +234,7 @@ mod tests {
                 }"
             .to_owned(),
             interface: Interface {
-                bindings: vec![Binding {
-                    operand: Operand::Dst,
-                    element: Element::Scalar(DType::F32),
-                    access: Access::ReadWrite,
-                }],
+                bindings: vec![Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite)],
                 params: vec![Param { name: "factor", ty: ParamType::F32 }],
             },
             work_group: [16, 1, 1],

@@ -3,7 +3,8 @@
 use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
-use crate::emit::{Dialect, KernelSource};
+use crate::emit::check::check_interface;
+use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result, numbered};
 use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
 use std::ffi::{CStr, CString};
@@ -56,13 +57,20 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
     Ok(unsafe { Owned::new(raw) })
 }
 
-/// Refuses text that may be anybody's, unless it can be made to stay within its buffers.
-pub(super) fn compile_checked(source: &KernelSource) -> Result<crate::device::Pipeline> {
-    let reason = match source.dialect {
-        Dialect::OpenClC => "nothing keeps its pointers within its buffers: see `compile_unchecked`",
-        Dialect::Wgsl => "OpenCL takes kernels in OpenCL C",
-    };
-    Err(Error::unsupported(format!("kernel {} in {} with checks", source.label, source.dialect), reason))
+/// Compiles text that may be anybody's: WGSL, printed with checks.
+pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+    if source.dialect != Dialect::Wgsl {
+        let what = format!("kernel {} in {} with checks", source.label, source.dialect);
+        let reason =
+            "nothing keeps its pointers within its buffers: give it in WGSL, or see `compile_unchecked`";
+        return Err(Error::unsupported(what, reason));
+    }
+    check_interface(source)?;
+    let halves = inner.info.limits.native_half && source.text.contains("enable f16");
+    let options = opencl::Options { halves, ..opencl::Options::checked() };
+    let printed = opencl::print(&source.label, &source.text, &source.entry, options)?;
+    let opencl::Printed { text, entry, lengths } = printed;
+    compile(inner, &KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() }, &lengths)
 }
 
 /// Compiles `source`, or takes the program compiled from the same text before, and holds the
@@ -249,7 +257,7 @@ mod tests {
             println!("skipped: no OpenCL device");
             return;
         };
-        let binding = |operand, element, access| Binding { operand, element, access };
+        let binding = Binding::new;
         let source = KernelSource {
             label: "lengths".to_owned(),
             entry: "lengths".to_owned(),

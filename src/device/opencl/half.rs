@@ -47,7 +47,7 @@ pub(super) fn check(inner: &Arc<Inner>) -> Result<()> {
 }
 
 fn probe(inner: &Arc<Inner>) -> Result<Vec<f16>> {
-    let binding = |operand, access| Binding { operand, element: Element::Vec4(DType::F16), access };
+    let binding = |operand, access| Binding::new(operand, Element::Vec4(DType::F16), access);
     let interface = Interface {
         bindings: vec![binding(Operand::Src, Access::Read), binding(Operand::Dst, Access::Write)],
         params: vec![],

@@ -21,7 +21,8 @@
 //! share a device do not mix their commands.
 //!
 //! OpenCL C has pointers, and nothing here or in a driver keeps a kernel within the buffers it is
-//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own.
+//! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own. Text in WGSL is printed
+//! as OpenCL C that checks every index.
 
 mod arguments;
 mod awaited;
@@ -54,7 +55,7 @@ use crate::device::{
     Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle, lock,
 };
 use crate::dtype::DType;
-use crate::emit::KernelSource;
+use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result};
 use crate::limits::{self, MatrixUnit};
 use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
@@ -315,6 +316,15 @@ impl Drop for Inner {
     }
 }
 
+fn pipeline(source: &KernelSource, raw: RawPipeline) -> Pipeline {
+    Pipeline {
+        raw: handle::RawPipeline::OpenCl(raw),
+        label: source.label.clone(),
+        interface: source.interface.clone(),
+        work_group: source.work_group,
+    }
+}
+
 impl Device for OpenClDevice {
     fn info(&self) -> &DeviceInfo {
         &self.inner.info
@@ -343,16 +353,14 @@ impl Device for OpenClDevice {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        compile::compile_checked(source)
+        Ok(pipeline(source, compile::compile_checked(&self.inner, source)?))
     }
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        Ok(Pipeline {
-            raw: handle::RawPipeline::OpenCl(compile::compile(&self.inner, source, &[])?),
-            label: source.label.clone(),
-            interface: source.interface.clone(),
-            work_group: source.work_group,
-        })
+        if source.dialect == Dialect::Wgsl {
+            return self.compile(source);
+        }
+        Ok(pipeline(source, compile::compile(&self.inner, source, &[])?))
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {

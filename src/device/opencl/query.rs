@@ -189,6 +189,11 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
         subgroup: None,
         compute_units: Some(value(device.max_compute_units())?),
     };
+    let limits = match options.checked_kernels {
+        // What can be checked is WGSL, which has neither images here nor inline assembly.
+        true => Limits { dialect: Dialect::Wgsl, max_image: None, matrix_unit: None, ..limits },
+        false => limits,
+    };
     let driver = format!("{platform} {}", text(device.driver_version())?);
     let pci = pci_address(device, &extensions);
     Ok(DeviceInfo { api: "OpenCL", name, driver, pci, limits, is_cpu, timestamps: true })

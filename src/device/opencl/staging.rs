@@ -227,7 +227,7 @@ mod tests {
 
     /// `dst = 2 * dst + src`.
     fn kernel() -> KernelSource {
-        let binding = |operand, access| Binding { operand, element: Element::Scalar(DType::F32), access };
+        let binding = |operand, access| Binding::new(operand, Element::Scalar(DType::F32), access);
         KernelSource {
             label: "blend".to_owned(),
             entry: "blend".to_owned(),

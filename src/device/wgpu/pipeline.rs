@@ -5,7 +5,7 @@ use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
-use crate::emit::{Access, Dialect, Element, Interface, KernelSource, check};
+use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least, check};
 use crate::error::{Error, Result, numbered};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -77,7 +77,7 @@ impl WgpuDevice {
         let key = Key {
             text: source.text.clone(),
             entry: source.entry.clone(),
-            interface: source.interface.clone(),
+            interface: without_sizes(&source.interface),
             checks,
         };
         let known = lock(&self.inner.pipelines).get(&key).cloned();
@@ -184,6 +184,13 @@ impl WgpuDevice {
         let data = disk.get(key);
         Some((disk, key, data))
     }
+}
+
+/// The interface of a kernel that serves operands of any size, as the text does.
+fn without_sizes(interface: &Interface) -> Interface {
+    let mut interface = interface.clone();
+    interface.bindings.iter_mut().for_each(|binding| binding.least = Least::Element);
+    interface
 }
 
 fn checked(device: &wgpu::Device, descriptor: wgpu::ShaderModuleDescriptor<'_>) -> wgpu::ShaderModule {

@@ -23,7 +23,7 @@ fn kernel(@builtin(global_invocation_id) id: vec3<u32>) {
 ";
 
 fn source(text: &str) -> KernelSource {
-    let binding = |operand, element, access| Binding { operand, element, access };
+    let binding = |operand, element, access| Binding::new(operand, element, access);
     let param = |name, ty| Param { name, ty };
     KernelSource {
         label: "probe_wg8x4x1".to_owned(),
@@ -121,11 +121,8 @@ fn a_missing_or_unwanted_parameter_block_is_refused() {
 fn kernel(@builtin(global_invocation_id) id: vec3<u32>) { dst[id.x] = 1.0; }
 ";
     let mut plain = source(text);
-    plain.interface.bindings = vec![Binding {
-        operand: Operand::Dst,
-        element: Element::Scalar(DType::F32),
-        access: Access::ReadWrite,
-    }];
+    plain.interface.bindings =
+        vec![Binding::new(Operand::Dst, Element::Scalar(DType::F32), Access::ReadWrite)];
     assert!(log(&plain).contains("binding 1: found nothing, wanted the uniform block params"));
     plain.interface.params.clear();
     check(&plain).unwrap();
@@ -150,7 +147,7 @@ fn kernel(@builtin(global_invocation_id) id: vec3<u32>) {
         let mut source = source(text);
         source.work_group = [1, 1, 1];
         source.interface.params.clear();
-        let element = |element| vec![Binding { operand: Operand::Dst, element, access: Access::ReadWrite }];
+        let element = |element| vec![Binding::new(Operand::Dst, element, Access::ReadWrite)];
         source.interface.bindings = element(Element::Vec4(DType::F16));
         check(&source).unwrap();
         source.interface.bindings = element(Element::Vec4(DType::F32));

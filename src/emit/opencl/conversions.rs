@@ -60,6 +60,8 @@ impl Body<'_, '_> {
             }
             (_, _, None) if ty == "half" => Text::atom(format!("convert_half({})", text.text)),
             (_, _, None) => Text { text: format!("({ty}){}", text.wrap(1)), level: 2 },
+            // The name that the prelude for halves has for it: see [`crate::emit::halves`].
+            (_, _, Some(4)) if is_half(from) => Text::atom(format!("widened({})", text.text)),
             (_, _, Some(_)) => Text::atom(format!("convert_{ty}({})", text.text)),
         })
     }
@@ -84,7 +86,12 @@ impl Body<'_, '_> {
             _ => ("0.0f", "4294967040.0f"),
         };
         let wide = source.replace("half", "float");
-        let value = if is_half(from) { format!("convert_{wide}(x)") } else { "x".to_owned() };
+        let value = match (is_half(from), vector) {
+            (false, _) => "x".to_owned(),
+            (true, None) => "(float)x".to_owned(),
+            (true, Some(4)) => "widened(x)".to_owned(),
+            (true, Some(_)) => format!("convert_{wide}(x)"),
+        };
         self.m.helper(
             &name,
             format!(

@@ -158,6 +158,9 @@ impl<'a> Body<'_, 'a> {
     /// An element of a value that has no place in memory.
     fn access(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Outcome<Text> {
         let known = self.literal_index(index);
+        if let Some(half) = self.unpacked_half(base, index)? {
+            return Ok(half);
+        }
         let length = match *self.inner(base) {
             TypeInner::Vector { size, scalar } => {
                 let [base, index] = [self.expression(base)?, self.expression(index)?];

@@ -38,7 +38,7 @@ mod statements;
 mod tests;
 mod types;
 
-use super::check;
+use super::{Dialect, KernelSource, check};
 use crate::error::{Error, Result, numbered};
 use naga::Span;
 use naga::valid::ModuleInfo;
@@ -49,7 +49,7 @@ pub struct Options {
     /// Every index is clamped to its array, integer divisors are guarded, and the work-group's memory
     /// starts as zeros.
     pub checked: bool,
-    /// Halves are computed with, which takes a device that can. Otherwise they are only loaded and stored.
+    /// The device computes with halves. Otherwise they are loaded and stored, and no more.
     pub halves: bool,
     /// The kernel requires the work-group that it names. Without, it serves any, and may not depend on it.
     pub fixed_work_group: bool,
@@ -67,6 +67,8 @@ impl Options {
 pub struct Printed {
     /// The text.
     pub text: String,
+    /// The name of the kernel: the entry point's, unless that is OpenCL C's own, as `main` is.
+    pub entry: String,
     /// The bindings whose lengths, in elements, are the last arguments: of type `uint`, in this order.
     pub lengths: Vec<u32>,
 }
@@ -90,12 +92,38 @@ pub(crate) fn print_module(
     entry: &str,
     options: Options,
 ) -> Result<Printed> {
-    module::print(module, info, entry, options).map_err(|refusal| Error::Compile {
+    // Halves that are only loaded and stored need no arithmetic, which some drivers offer by a prelude.
+    let stored = module::print(module, info, entry, Options { halves: false, ..options });
+    let printed = match stored {
+        Err(_) if options.halves && uses_halves(module) => module::print(module, info, entry, options),
+        stored => stored,
+    };
+    printed.map_err(|refusal| Error::Compile {
         kernel: label.to_owned(),
         api: "OpenCL C",
         log: refusal.say(wgsl),
         source_text: numbered(wgsl),
     })
+}
+
+fn uses_halves(module: &naga::Module) -> bool {
+    module.types.iter().any(|(_, ty)| ty.inner.scalar_width() == Some(2))
+}
+
+/// OpenCL C of a kernel of this crate's own.
+pub(crate) fn translate(source: &KernelSource) -> Result<KernelSource> {
+    let fixed_work_group = depends_on_work_group(&source.text);
+    let options = Options { checked: false, halves: true, fixed_work_group };
+    let Printed { text, entry, .. } = print(&source.label, &source.text, &source.entry, options)?;
+    Ok(KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() })
+}
+
+/// Whether a text in WGSL says more of the work-group than that it has one.
+fn depends_on_work_group(wgsl: &str) -> bool {
+    let shared = ["var<workgroup>", "local_invocation", "workgroup_id"];
+    wgsl.lines()
+        .filter(|line| !line.starts_with("const WG_") && !line.starts_with("@compute @workgroup_size("))
+        .any(|line| line.contains("WG_") || shared.iter().any(|word| line.contains(word)))
 }
 
 type Outcome<T> = std::result::Result<T, Refusal>;

@@ -88,9 +88,6 @@ impl<'a> Printer<'a> {
         of: &'a FunctionInfo,
     ) -> Outcome<Printed> {
         let name = self.names.claim(&point.name);
-        if name != point.name {
-            return refuse(None, format!("the entry point's name {}, which is OpenCL C's own,", point.name));
-        }
         let reachable = reachable(self.module, &point.function.body);
         let bound = self.name_globals(point, &reachable, of)?;
         for (handle, constant) in self.module.constants.iter() {
@@ -155,6 +152,7 @@ impl<'a> Printer<'a> {
         };
         Ok(Printed {
             text: format!("{prelude}{}", parts.join("\n")),
+            entry: name,
             lengths: lengths.iter().filter_map(binding_of).collect(),
         })
     }
@@ -181,6 +179,9 @@ impl<'a> Printer<'a> {
             .filter(|(handle, global)| global.binding.is_none() && !of[*handle].is_empty());
         let all: Vec<_> = bound.iter().copied().chain(rest).collect();
         for &(handle, global) in &all {
+            if let AddressSpace::Storage { .. } = global.space {
+                self.types.lies_in_buffer(module, global.ty);
+            }
             let span = module.global_variables.get_span(handle);
             let wanted = global.name.as_deref().unwrap_or("variable");
             let array = matches!(module.types[global.ty].inner, TypeInner::Array { .. });

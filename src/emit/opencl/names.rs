@@ -121,6 +121,7 @@ const RESERVED: &[&str] = &[
     "log",
     "log2",
     "mad",
+    "main",
     "max",
     "mem_fence",
     "min",
@@ -154,7 +155,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Beginnings of names that are the language's, the drivers' or the writer's own.
-const RESERVED_BEGINNINGS: &[&str] = &["_", "atomic_", "cl_", "CL_", "CLK_", "get_", "wgsl_"];
+const RESERVED_BEGINNINGS: &[&str] = &["atomic_", "cl_", "CL_", "CLK_", "get_", "wgsl_"];
 
 /// What stands before a type in the name of a conversion.
 const CONVERSIONS: &[&str] = &["as_", "convert_"];
@@ -185,8 +186,9 @@ impl Names {
 
 fn sanitized(name: &str) -> String {
     let mut out = String::new();
-    for c in name.chars() {
+    for c in name.trim_start_matches('_').chars() {
         match c {
+            '_' if out.ends_with('_') => {}
             '_' => out.push('_'),
             c if c.is_ascii_alphanumeric() => out.push(c),
             c => out.push_str(&format!("u{:x}", u32::from(c))),
@@ -196,7 +198,7 @@ fn sanitized(name: &str) -> String {
         out.insert(0, 'v');
     }
     if RESERVED_BEGINNINGS.iter().any(|beginning| out.starts_with(beginning)) {
-        out.insert_str(0, "v");
+        out.insert_str(0, "v_");
     }
     if is_reserved(&out) {
         out.push('_');
@@ -223,7 +225,8 @@ mod tests {
         assert_eq!(names.claim("step"), "step_");
         assert_eq!(names.claim("float4"), "float4_");
         assert_eq!(names.claim("kernel"), "kernel_");
-        assert_eq!(names.claim("get_local_id"), "vget_local_id");
+        assert_eq!(names.claim("get_local_id"), "v_get_local_id");
+        assert_eq!(names.claim("__modf_result_f32"), "modf_result_f32");
         assert_eq!(names.claim("convert_half4"), "convert_half4_");
         assert_eq!(names.claim("convert_int4_sat"), "convert_int4_sat_");
         assert_eq!(names.claim("convert_pack"), "convert_pack");

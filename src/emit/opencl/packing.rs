@@ -2,7 +2,7 @@
 
 use super::expressions::{Body, Text};
 use super::{Outcome, refuse};
-use naga::{Expression, Handle, MathFunction, Scalar, SwizzleComponent, TypeInner, VectorSize};
+use naga::{AddressSpace, Expression, Handle, MathFunction, Scalar, SwizzleComponent, TypeInner, VectorSize};
 
 /// Halves are looked at as lanes as wide as they are: compilers see through a pointer to such to the
 /// register, and a load of four is one of eight bytes. See [`crate::emit::halves`].
@@ -76,6 +76,26 @@ impl Body<'_, '_> {
             return Ok(Some(Text::atom(format!("wgsl_pack_half4({})", value.text))));
         }
         Ok(None)
+    }
+
+    /// One of two halves that are unpacked from memory, chosen at run time: it is loaded alone.
+    pub(super) fn unpacked_half(
+        &mut self,
+        of: Handle<Expression>,
+        index: Handle<Expression>,
+    ) -> Outcome<Option<Text>> {
+        let Some(word) = self.math_argument(of, MathFunction::Unpack2x16float) else { return Ok(None) };
+        let Expression::Load { pointer } = self.function.expressions[word] else { return Ok(None) };
+        let in_buffer = matches!(*self.inner(pointer),
+            TypeInner::Pointer { space, .. } | TypeInner::ValuePointer { space, .. }
+                if matches!(space, AddressSpace::Storage { .. }));
+        if self.values.contains_key(&word) || !in_buffer {
+            return Ok(None);
+        }
+        let space = self.qualifier(pointer)?;
+        let (place, index) = (self.place(pointer)?, self.expression(index)?.text);
+        let index = if self.m.options.checked { format!("min((uint)({index}), 1u)") } else { index };
+        Ok(Some(Text::atom(format!("vload_half({index}, ({space}half*)&{})", place.wrap(0)))))
     }
 
     /// A built-in function that packs or unpacks.

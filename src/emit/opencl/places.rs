@@ -3,7 +3,11 @@
 use super::expressions::{Body, Text};
 use super::types;
 use super::{Outcome, refuse};
-use naga::{AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type, TypeInner};
+use naga::{
+    AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type, TypeInner,
+    VectorSize,
+};
+use std::borrow::Cow;
 
 /// The names of a vector's lanes.
 pub(super) const LANES: [&str; 4] = ["x", "y", "z", "w"];
@@ -24,7 +28,7 @@ impl<'a> Body<'_, 'a> {
                 let index = self.index(index, base)?;
                 self.element(base, index)
             }
-            Expression::AccessIndex { base, index } => match self.pointee(base)? {
+            Expression::AccessIndex { base, index } => match *self.pointee(base)? {
                 TypeInner::Struct { .. } => self.member(base, index),
                 TypeInner::Vector { .. } => {
                     let place = self.place(base)?;
@@ -93,9 +97,21 @@ impl<'a> Body<'_, 'a> {
                 let place = self.place(base)?;
                 Ok(Text::atom(format!("{}.c[{index}]", place.wrap(0))))
             }
-            TypeInner::Vector { scalar, .. } => {
+            TypeInner::Vector { size, scalar } => {
                 let lane = if scalar.kind == ScalarKind::Bool { "int" } else { types::scalar(scalar)? };
                 let space = self.qualifier(base)?;
+                // One index into the scalars under an array's vectors: compilers add two of them later.
+                if let Expression::Access { base: array, index: of_vector } = self.function.expressions[base]
+                    && let Expression::GlobalVariable(handle) = self.function.expressions[array]
+                    && let Some(known) = self.m.globals.get(&handle)
+                    && known.plain
+                {
+                    let (name, lanes) = (known.name.clone(), if size == VectorSize::Bi { 2 } else { 4 });
+                    let vector = self.index(of_vector, array)?;
+                    return Ok(Text::atom(format!(
+                        "(({space}{lane}*){name})[{lanes}u * ({vector}) + {index}]"
+                    )));
+                }
                 let place = self.place(base)?;
                 Ok(Text::atom(format!("(({space}{lane}*)&{})[{index}]", place.wrap(0))))
             }
@@ -153,12 +169,15 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The type that a pointer points to.
-    pub(super) fn pointee(&self, pointer: Handle<Expression>) -> Outcome<&'a TypeInner> {
-        match self.inner(pointer) {
-            TypeInner::Pointer { base, .. } => Ok(&self.m.module.types[*base].inner),
-            // A pointer to a vector's lane has no type of its own.
-            other => Ok(other),
-        }
+    pub(super) fn pointee(&self, pointer: Handle<Expression>) -> Outcome<Cow<'a, TypeInner>> {
+        Ok(match *self.inner(pointer) {
+            TypeInner::Pointer { base, .. } => Cow::Borrowed(&self.m.module.types[base].inner),
+            TypeInner::ValuePointer { size: Some(size), scalar, .. } => {
+                Cow::Owned(TypeInner::Vector { size, scalar })
+            }
+            TypeInner::ValuePointer { size: None, scalar, .. } => Cow::Owned(TypeInner::Scalar(scalar)),
+            _ => return refuse(None, "a place that is no pointer"),
+        })
     }
 
     pub(super) fn pointee_handle(&self, pointer: Handle<Expression>) -> Option<Handle<Type>> {
@@ -186,12 +205,12 @@ impl<'a> Body<'_, 'a> {
             if scalar.kind == ScalarKind::Bool)
             || matches!(self.function.expressions[pointer],
                 Expression::Access { base, .. } | Expression::AccessIndex { base, .. }
-                    if matches!(self.pointee(base), Ok(TypeInner::Vector { scalar, .. })
-                        if scalar.kind == ScalarKind::Bool))
+                    if self.pointee(base).is_ok_and(|inner| matches!(*inner,
+                        TypeInner::Vector { scalar, .. } if scalar.kind == ScalarKind::Bool)))
     }
 
     /// The address space of a pointer as it stands before the type, with `const` where it is only read.
-    fn qualifier(&self, pointer: Handle<Expression>) -> Outcome<&'static str> {
+    pub(super) fn qualifier(&self, pointer: Handle<Expression>) -> Outcome<&'static str> {
         let space = match *self.inner(pointer) {
             TypeInner::Pointer { space, .. } | TypeInner::ValuePointer { space, .. } => space,
             _ => return refuse(None, "a lane of what is not a place"),

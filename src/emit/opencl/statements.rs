@@ -193,7 +193,7 @@ impl Body<'_, '_> {
         }
         let text = self.expression(value)?;
         let place = self.place(pointer)?;
-        if let TypeInner::Atomic(_) = self.pointee(pointer)? {
+        if let TypeInner::Atomic(_) = *self.pointee(pointer)? {
             return Ok(format!("atomic_xchg(&{}, {});", place.wrap(0), text.text));
         }
         let text = if self.is_bool_lane(pointer) { format!("-(int)({})", text.text) } else { text.text };
@@ -326,8 +326,8 @@ impl Body<'_, '_> {
                 let Some(of) = self.handle_of_type(result) else {
                     return refuse(None, "a struct without a type");
                 };
-                let scalar = match self.pointee(pointer)? {
-                    TypeInner::Atomic(scalar) => types::scalar(*scalar)?,
+                let scalar = match *self.pointee(pointer)? {
+                    TypeInner::Atomic(scalar) => types::scalar(scalar)?,
                     _ => return refuse(None, "an exchange of what is no atomic"),
                 };
                 let compare = self.expression(compare)?.text;

@@ -12,7 +12,7 @@
 use super::names::Names;
 use super::{Outcome, refuse};
 use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner, VectorSize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The types that have been named, and their definitions in order.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub(super) struct Types {
     names: HashMap<Handle<Type>, String>,
     matrices: Vec<String>,
     members: HashMap<(Handle<Type>, u32), String>,
+    /// The types of buffers' elements: the host decides where their members lie.
+    in_buffers: HashSet<Handle<Type>>,
     pub(super) definitions: String,
 }
 
@@ -42,6 +44,20 @@ pub(super) fn vector(size: VectorSize, of: Scalar) -> Outcome<String> {
 }
 
 impl Types {
+    /// Notes that values of `ty` lie in a buffer.
+    pub(super) fn lies_in_buffer(&mut self, module: &Module, ty: Handle<Type>) {
+        if !self.in_buffers.insert(ty) {
+            return;
+        }
+        match &module.types[ty].inner {
+            TypeInner::Array { base, .. } => self.lies_in_buffer(module, *base),
+            TypeInner::Struct { members, .. } => {
+                members.iter().for_each(|member| self.lies_in_buffer(module, member.ty));
+            }
+            _ => {}
+        }
+    }
+
     /// The name of a type that has a handle, defined first where it needs to be.
     pub(super) fn name(&mut self, module: &Module, names: &mut Names, ty: Handle<Type>) -> Outcome<String> {
         if let Some(name) = self.names.get(&ty) {
@@ -52,7 +68,7 @@ impl Types {
             TypeInner::Array { base, size: ArraySize::Constant(length), stride } => {
                 let element = self.name(module, names, *base)?;
                 let (bytes, _) = extent(module, *base);
-                if bytes != *stride {
+                if bytes != *stride && self.in_buffers.contains(&ty) {
                     return refuse(
                         None,
                         format!("an array whose elements of {bytes} bytes are {stride} bytes apart"),
@@ -107,6 +123,11 @@ impl Types {
         for (index, member) in (0..).zip(members) {
             let element = self.name(module, names, member.ty)?;
             let name = fields.claim(member.name.as_deref().unwrap_or("member"));
+            if !self.in_buffers.contains(&ty) {
+                lines.push_str(&format!("    {element} {name};\n"));
+                self.members.insert((ty, index), name);
+                continue;
+            }
             let (bytes, align) = extent(module, member.ty);
             let natural = u32::next_multiple_of(at, align);
             if natural > member.offset {
@@ -127,7 +148,7 @@ impl Types {
             self.members.insert((ty, index), name);
         }
         let (_, align) = extent(module, ty);
-        if u32::next_multiple_of(at, align) < *span {
+        if self.in_buffers.contains(&ty) && u32::next_multiple_of(at, align) < *span {
             pad(&mut lines, span - at);
         }
         let name = names.claim(module.types[ty].name.as_deref().unwrap_or("Struct"));

@@ -56,7 +56,7 @@ pub(super) fn source(limits: &Limits, name: &str, texts: [&str; 2], interface: I
 }
 
 pub(super) fn binding(operand: Operand, access: Access) -> Binding {
-    Binding { operand, element: Element::Vec4(DType::F32), access }
+    Binding::new(operand, Element::Vec4(DType::F32), access)
 }
 
 pub(super) fn large(limits: &Limits) -> bool {

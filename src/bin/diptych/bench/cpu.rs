@@ -43,8 +43,9 @@ impl CpuOp {
         let infos = op.operands();
         let output = *infos.last().context("an op that writes nothing")?;
         let read = infos.iter().filter(|info| info.role != Role::Output);
-        let operands: Operands<'static> =
-            read.map(|info| (info.operand, noise(info.operand as u32 + 1, info.elements()).into())).collect();
+        let operands: Operands<'static> = read
+            .map(|info| (info.operand, noise(info.operand.number() as u32 + 1, info.elements()).into()))
+            .collect();
         let role =
             |operand: Operand, role| infos.iter().any(|info| (info.operand, info.role) == (operand, role));
         let constants = operands.iter().filter(|(operand, _)| role(**operand, Role::Constant));

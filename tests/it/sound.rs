@@ -1,9 +1,14 @@
 //! What an application can do to the process without `unsafe`: nothing.
 #![forbid(unsafe_code)]
 
-use diptych::device::{Buffer, Device, Dispatch};
-use diptych::emit::{Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar};
-use diptych::{Backend, Context, DType, Dialect, Error, Memory};
+use diptych::device::{Buffer, Device, Dispatch, Resource};
+use diptych::emit::{
+    Access, Binding, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
+};
+use diptych::ops::gemm::GemmOp;
+use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::{Choice, Op};
+use diptych::{Backend, Context, DType, Dialect, Gemm, Memory, Pointwise, Precision, Shape};
 
 /// Contexts of the GPU APIs that are here.
 fn contexts() -> Vec<Context> {
@@ -43,7 +48,7 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>) {
 ";
 
 fn kernel(dialect: Dialect, text: &str) -> KernelSource {
-    let binding = |operand, access| Binding { operand, element: Element::Scalar(DType::F32), access };
+    let binding = |operand, access| Binding::new(operand, Element::Scalar(DType::F32), access);
     KernelSource {
         label: "stray".to_owned(),
         entry: "stray".to_owned(),
@@ -71,11 +76,8 @@ fn floats(device: &dyn Device, buffer: &Buffer) -> Vec<f32> {
 fn an_index_out_of_bounds_is_harmless() {
     for context in contexts() {
         let device = context.device().expect("a GPU");
-        let pipeline = match device.compile(&kernel(Dialect::Wgsl, STRAY)) {
-            Ok(pipeline) => pipeline,
-            Err(Error::Unsupported { .. }) if context.info().backend == Backend::OpenCl => continue,
-            Err(error) => panic!("{}: {error}", context.info()),
-        };
+        let pipeline = device.compile(&kernel(Dialect::Wgsl, STRAY));
+        let pipeline = pipeline.unwrap_or_else(|error| panic!("{}: {error}", context.info()));
         let before = filled(device, 1.0);
         let (src, dst) = (filled(device, 2.0), filled(device, 3.0));
         let after = filled(device, 4.0);
@@ -122,11 +124,8 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation
 ";
     for context in contexts() {
         let device = context.device().expect("a GPU");
-        let pipeline = match device.compile(&kernel(Dialect::Wgsl, text)) {
-            Ok(pipeline) => pipeline,
-            Err(Error::Unsupported { .. }) if context.info().backend == Backend::OpenCl => continue,
-            Err(error) => panic!("{}: {error}", context.info()),
-        };
+        let pipeline = device.compile(&kernel(Dialect::Wgsl, text));
+        let pipeline = pipeline.unwrap_or_else(|error| panic!("{}: {error}", context.info()));
         let (src, dst) = (filled(device, 2.0), filled(device, 3.0));
         for (at, wanted) in [(1, 2048.0), (0, 0.0)] {
             let dispatch = Dispatch {
@@ -137,6 +136,93 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation
             };
             device.submit(&device.record(&[dispatch]).expect("a recording")).expect("submitted");
             assert_eq!(floats(device, &dst), [wanted; 64], "{}", context.info());
+        }
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused_with_their_sizes() {
+    for context in contexts() {
+        let device = context.device().expect("a GPU");
+        let pipeline = device.compile(&kernel(Dialect::Wgsl, STRAY)).expect("WGSL");
+        let (src, dst) = (filled(device, 2.0), filled(device, 3.0));
+        let refused = |resources: Vec<Resource>| {
+            let dispatch = Dispatch {
+                pipeline: pipeline.clone(),
+                resources,
+                params: vec![Scalar::U32(0)],
+                groups: [1; 3],
+            };
+            device.record(&[dispatch]).expect_err("it does not fit").to_string()
+        };
+        let tiny = refused(vec![src.slice(0, 2).expect("two bytes").into(), (&dst).into()]);
+        assert!(tiny.contains("src has 2 bytes, one element has 4"), "{}: {tiny}", context.info());
+        let aliased = refused(vec![(&dst).into(), (&dst).into()]);
+        assert!(aliased.contains("src and dst"), "{}: {aliased}", context.info());
+        let missing = refused(vec![(&src).into()]);
+        assert!(missing.contains("1 resources"), "{}: {missing}", context.info());
+    }
+}
+
+#[test]
+fn a_kernel_of_the_crate_refuses_operands_too_small_for_its_parameters() {
+    let product = GemmOp::new(9, 7, 5, 2, &Gemm::default(), true, false, Precision::F32).expect("extents");
+    let (x, w) = (Shape::nhwc(1, 6, 5, 7), Shape::nhwc(3, 1, 1, 7));
+    let pointwise = PointwiseOp::new(x, w, &Pointwise::default(), true, false, Precision::F32);
+    let ops: [(Box<dyn Op>, Choice); 2] = [
+        (Box::new(product), Choice::new("micro", [1, 4, 1], [4, 4, 1])),
+        (Box::new(pointwise.expect("shapes")), Choice::new("direct", [1, 1, 1], [4, 4, 1])),
+    ];
+    for context in contexts() {
+        let device = context.device().expect("a GPU");
+        for (op, choice) in &ops {
+            let launch = op.plan(choice, &device.info().limits).expect("a plan");
+            let source = launch.spec.render(Dialect::Wgsl).expect("WGSL");
+            let pipeline = device.compile(&source).expect("a kernel");
+            let bindings = &pipeline.interface().bindings;
+            let record = |short: Option<usize>| {
+                let resources = bindings.iter().enumerate().map(|(index, binding)| {
+                    let Least::Bytes(least) = binding.least else { panic!("{binding:?}") };
+                    let bytes = if short == Some(index) { least - 4 } else { least };
+                    let buffer = device.alloc(least, Memory::Device).expect("a buffer");
+                    Resource::from(buffer.slice(0, bytes).expect("its beginning"))
+                });
+                let (resources, params) = (resources.collect(), launch.params.clone());
+                device.record(&[Dispatch {
+                    pipeline: pipeline.clone(),
+                    resources,
+                    params,
+                    groups: launch.groups(),
+                }])
+            };
+            device.submit(&record(None).expect("what it reaches")).expect("submitted");
+            device.wait().expect("run");
+            for (index, binding) in bindings.iter().enumerate() {
+                let error = record(Some(index)).expect_err("too small").to_string();
+                let name = binding.operand.name();
+                assert!(error.contains(name) && error.contains("the kernel reaches"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_its_interface_is_refused() {
+    // What a device is told of a kernel decides what it hands over.
+    let changes: [(&str, &str, &str); 5] = [
+        ("src: array<f32>", "src: array<vec4<f32>>", "src"),
+        ("struct Params { at: u32 }", "struct Params { at: u32, more: u32 }", "params"),
+        ("struct Params { at: u32 }", "struct Params { at: i32 }", "at"),
+        ("var<storage, read_write> dst", "var<storage, read> dst", "dst"),
+        ("@workgroup_size(16)", "@workgroup_size(32)", "32"),
+    ];
+    for context in contexts() {
+        let device = context.device().expect("a GPU");
+        for (from, to, named) in changes {
+            assert!(STRAY.contains(from), "{from}");
+            let text = STRAY.replace(from, to);
+            let error = device.compile(&kernel(Dialect::Wgsl, &text)).expect_err(to).to_string();
+            assert!(error.contains(named), "{}: {to}: {error}", context.info());
         }
     }
 }

@@ -1,0 +1,359 @@
+//! A compute shader of an application as an op: WGSL with bounds checks, on every API.
+
+use super::operator::{Arguments, Lowered, Operator};
+use super::plan::{Choice, Launch, Op, Sealed, check_work_group};
+use super::{OperandInfo, Operands, Reference, Role};
+use crate::cpu::CpuKernel;
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::{
+    Access, Binding, Epilogue, Foreign, Interface, KernelSpec, Least, Operand, Param, ParamType, Scalar,
+};
+use crate::error::{Error, Result};
+use crate::layout::{Form, Layout};
+use crate::limits::Limits;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+mod host;
+mod reflect;
+
+use host::HostKernel;
+use reflect::Reflection;
+
+const OP: &str = "custom";
+const VARIANT: &str = "shader";
+
+type Extents = dyn Fn(&[Dims]) -> Result<Vec<Dims>> + Send + Sync;
+type Grid = dyn Fn(&[Dims], &[Dims]) -> [usize; 3] + Send + Sync;
+type Uniform = dyn Fn(&[Dims], &[Dims]) -> Vec<(&'static str, Scalar)> + Send + Sync;
+type Host = dyn Fn(&[&[f32]], &mut [&mut [f32]]) + Send + Sync;
+
+/// A WGSL compute shader of the application, to be a node of a graph ([`crate::Graph::custom`]).
+///
+/// It runs through Vulkan and, printed as OpenCL C, through OpenCL; always with checks, so that no index
+/// leaves its array. The text has one compute entry point; its bindings are of group 0 and counted from
+/// 0:
+///
+/// | declared as | is |
+/// |---|---|
+/// | `var<storage, read> x: array<f32>` or `array<vec4<f32>>` | the next input |
+/// | `var<storage, read_write> y: array<f32>` or `array<vec4<f32>>` | the next output; it holds zeros or earlier results where the shader does not write |
+/// | `var<uniform> p: P`, the last binding | the values of [`Custom::uniform`]; members `f32`, `u32`, `i32` |
+///
+/// A tensor's elements are f32, the last extent varying fastest: a feature map is NHWC. `arrayLength`
+/// is the number of elements. The work-group is the one in the text.
+///
+/// ```
+/// use diptych::{Custom, Graph, Shape};
+///
+/// let invert = Custom::new("invert", "
+///     @group(0) @binding(0) var<storage, read> x: array<f32>;
+///     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+///     @compute @workgroup_size(64)
+///     fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+///         if id.x < arrayLength(&x) { y[id.x] = 1.0 - x[id.x]; }
+///     }
+/// ")?;
+/// let mut graph = Graph::new();
+/// let x = graph.input("picture", Shape::nhwc(1, 480, 640, 3))?;
+/// let y = graph.custom("negative", &invert, &[x])?;
+/// graph.output(y[0])?;
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Custom {
+    foreign: Foreign,
+    reflection: Arc<Reflection>,
+    outputs: Arc<Extents>,
+    grid: Arc<Grid>,
+    uniform: Arc<Uniform>,
+    host: Option<Arc<Host>>,
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custom").field("name", &self.foreign.name).finish_non_exhaustive()
+    }
+}
+
+impl Custom {
+    /// Parses and validates the text, and reads its interface from it. Until told otherwise each output
+    /// has the dimensions of the first input, and an invocation runs for each element of the first output
+    /// along x.
+    ///
+    /// # Errors
+    /// [`Error::Compile`] with the numbered source, if the text is not WGSL; or if it has not one
+    /// compute entry point, or a binding that is not of the kinds above: each is named with what was
+    /// found and wanted.
+    pub fn new(name: &str, wgsl: &str) -> Result<Self> {
+        let reflection = reflect::reflect(name, wgsl)?;
+        let foreign =
+            Foreign { name: name.into(), entry: reflection.entry.as_str().into(), text: wgsl.into() };
+        let outputs = reflection.count(Access::ReadWrite);
+        let first = move |inputs: &[Dims]| Ok(vec![inputs.first().copied().unwrap_or(Dims::SCALAR); outputs]);
+        let each = |_: &[Dims], outputs: &[Dims]| [outputs.first().map_or(1, |dims| dims.elements()), 1, 1];
+        Ok(Custom {
+            foreign,
+            reflection: Arc::new(reflection),
+            outputs: Arc::new(first),
+            grid: Arc::new(each),
+            uniform: Arc::new(|_, _| Vec::new()),
+            host: None,
+        })
+    }
+
+    /// The dimensions of the outputs, from those of the inputs.
+    #[must_use]
+    pub fn outputs(self, outputs: impl Fn(&[Dims]) -> Result<Vec<Dims>> + Send + Sync + 'static) -> Self {
+        Custom { outputs: Arc::new(outputs), ..self }
+    }
+
+    /// Invocations along x, y and z, from the dimensions of inputs and outputs; rounded up to whole
+    /// work-groups.
+    #[must_use]
+    pub fn grid(self, grid: impl Fn(&[Dims], &[Dims]) -> [usize; 3] + Send + Sync + 'static) -> Self {
+        Custom { grid: Arc::new(grid), ..self }
+    }
+
+    /// The members of the uniform, by name, from the dimensions of inputs and outputs.
+    #[must_use]
+    pub fn uniform(
+        self,
+        uniform: impl Fn(&[Dims], &[Dims]) -> Vec<(&'static str, Scalar)> + Send + Sync + 'static,
+    ) -> Self {
+        Custom { uniform: Arc::new(uniform), ..self }
+    }
+
+    /// The same on the CPU: reads the inputs and writes the outputs. Without it a network with this node
+    /// runs on GPUs only.
+    #[must_use]
+    pub fn on_cpu(self, run: impl Fn(&[&[f32]], &mut [&mut [f32]]) + Send + Sync + 'static) -> Self {
+        Custom { host: Some(Arc::new(run)), ..self }
+    }
+
+    fn refused<T>(&self, found: String, wanted: String) -> Result<T> {
+        Err(Error::input(format!("kernel {:?}", self.foreign.name), found, wanted))
+    }
+
+    /// The values of the uniform's members in their order.
+    fn params(&self, inputs: &[Dims], outputs: &[Dims]) -> Result<Vec<Scalar>> {
+        let values = (self.uniform)(inputs, outputs);
+        let members = &self.reflection.members;
+        let told = |ty: ParamType| ty.name(crate::emit::Dialect::Wgsl);
+        let wanted = || members.iter().map(|(name, ty)| format!("{name}: {}", told(*ty))).collect::<Vec<_>>();
+        let params = members.iter().map(|(name, ty)| {
+            let value = values.iter().find(|(own, value)| own == name && value.ty() == *ty);
+            value.map(|(_, value)| *value)
+        });
+        let params: Option<Vec<Scalar>> = params.collect();
+        match params {
+            Some(params) if params.len() == values.len() => Ok(params),
+            _ => {
+                let found = values.iter().map(|(name, value)| format!("{name}: {}", told(value.ty())));
+                let found = found.collect::<Vec<_>>().join(", ");
+                self.refused(format!("uniform [{found}]"), format!("[{}]", wanted().join(", ")))
+            }
+        }
+    }
+
+    fn lowered(&self, inputs: &[Dims]) -> Result<CustomOp> {
+        let wanted = self.reflection.count(Access::Read);
+        if inputs.len() != wanted {
+            return self
+                .refused(format!("{} inputs", inputs.len()), format!("{wanted}, as its bindings say"));
+        }
+        let outputs = (self.outputs)(inputs)?;
+        let wanted = self.reflection.count(Access::ReadWrite);
+        if outputs.len() != wanted {
+            return self
+                .refused(format!("{} outputs", outputs.len()), format!("{wanted}, as its bindings say"));
+        }
+        let (mut operands, mut bindings) = (Vec::new(), Vec::new());
+        let (mut read, mut written) = (inputs.iter().enumerate(), outputs.iter().enumerate());
+        for &(access, element) in &self.reflection.buffers {
+            let (next, role) = match access {
+                Access::Read => (read.next(), Role::Input),
+                Access::Write | Access::ReadWrite => (written.next(), Role::Output),
+            };
+            let Some((index, dims)) = next else {
+                return Err(Error::Internal(format!("{self:?} has more bindings than it was given")));
+            };
+            let operand = match role {
+                Role::Input => Operand::Input(index as u8),
+                _ => Operand::Output(index as u8),
+            };
+            let lanes = element.bytes() / element.dtype().bytes();
+            if !dims.elements().is_multiple_of(lanes) {
+                let found = format!("{} of {dims}, {} elements", operand.name(), dims.elements());
+                return self.refused(found, format!("whole elements of {lanes} values"));
+            }
+            let least = Least::Bytes(4 * dims.elements() as u64);
+            bindings.push(Binding { operand, element, access, least });
+            operands.push(OperandInfo::new(operand, dims.shape(), role));
+        }
+        let params = self.params(inputs, &outputs)?;
+        let grid = (self.grid)(inputs, &outputs);
+        let [x, y, z] = grid.map(u32::try_from);
+        let (Ok(x), Ok(y), Ok(z)) = (x, y, z) else {
+            return self.refused(format!("a grid of {grid:?}"), "invocations in 32 bits".to_owned());
+        };
+        let unnamed = params.iter().map(|value| Param { name: "", ty: value.ty() }).collect();
+        let interface = Interface { bindings, params: unnamed };
+        Ok(CustomOp { custom: self.clone(), dims: outputs, operands, interface, params, grid: [x, y, z] })
+    }
+
+    /// The dimensions of the inputs, in the order of their bindings.
+    fn inputs(arguments: Arguments<'_>) -> Vec<Dims> {
+        let mut inputs: Vec<_> = arguments.inputs.iter().collect();
+        inputs.sort_by_key(|argument| argument.operand);
+        inputs.iter().map(|argument| argument.dims).collect()
+    }
+}
+
+impl Operator for Custom {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+        Ok(Lowered::Op(Arc::new(self.lowered(&Custom::inputs(arguments))?)))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        op.as_any().downcast_ref::<CustomOp>().map(|op| op.dims.clone()).unwrap_or_default()
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        (other as &dyn Any).downcast_ref::<Custom>().is_some_and(|other| {
+            self.foreign == other.foreign
+                && Arc::ptr_eq(&self.outputs, &other.outputs)
+                && Arc::ptr_eq(&self.grid, &other.grid)
+                && Arc::ptr_eq(&self.uniform, &other.uniform)
+        })
+    }
+}
+
+/// An application's kernel for inputs of concrete dimensions.
+#[derive(Debug, Clone)]
+struct CustomOp {
+    custom: Custom,
+    /// Of the outputs.
+    dims: Vec<Dims>,
+    operands: Vec<OperandInfo>,
+    interface: Interface,
+    params: Vec<Scalar>,
+    grid: [u32; 3],
+}
+
+impl Sealed for CustomOp {}
+
+impl Op for CustomOp {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        self.operands.clone()
+    }
+
+    fn form(&self, _operand: Operand, _choice: &Choice) -> Option<Form> {
+        Some(Form::Rows)
+    }
+
+    fn oracle(&self, _operands: &Operands<'_>) -> Result<Reference> {
+        Err(Error::unsupported(self.custom.foreign.name.as_ref(), "only the application knows its result"))
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        match &self.custom.host {
+            Some(run) => Ok(Box::new(HostKernel { run: Arc::clone(run), operands: self.operands.clone() })),
+            None => {
+                let reason = "it is a shader, and has no Custom::on_cpu";
+                Err(Error::unsupported(format!("kernel {:?} on the CPU", self.custom.foreign.name), reason))
+            }
+        }
+    }
+
+    fn cpu_obstacle(&self) -> Option<&'static str> {
+        self.custom.host.is_none().then_some("it is a shader, and has no Custom::on_cpu")
+    }
+
+    fn with_precision(&self, _precision: Precision) -> Arc<dyn Op> {
+        Arc::new(self.clone())
+    }
+
+    fn record_layout(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("its work-group is in its text")
+    }
+
+    fn problem_key(&self) -> String {
+        let operand = |info: &OperandInfo| info.shape.to_string();
+        let operands: Vec<String> = self.operands.iter().map(operand).collect();
+        format!("{} {}", self.custom.foreign.name, operands.join(" "))
+    }
+
+    fn precision(&self) -> Precision {
+        Precision::F32
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
+        vec![(VARIANT, [1, 1, 1])]
+    }
+
+    fn grid(&self, _variant: &str, _tile: [u32; 3]) -> [u32; 3] {
+        self.grid
+    }
+
+    fn work_groups(&self, _variant: &str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![self.custom.reflection.work_group]
+    }
+
+    fn dst_depth(&self) -> u32 {
+        1
+    }
+
+    fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
+        let label = format!("{OP}_{}", self.custom.foreign.name);
+        if choice.variant != VARIANT || choice.work_group != self.custom.reflection.work_group {
+            let reason = format!("its work-group is {:?}", self.custom.reflection.work_group);
+            return Err(Error::Reject { kernel: label, reason });
+        }
+        check_work_group(&label, choice.work_group, self.grid, limits)
+    }
+
+    fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
+        self.fits(choice, limits)?;
+        let spec = KernelSpec {
+            op: OP,
+            variant: VARIANT,
+            constants: Vec::new(),
+            tile: [1, 1, 1],
+            work_group: choice.work_group,
+            precision: Precision::F32,
+            native_half: false,
+            between: None,
+            epilogue: Epilogue::default(),
+            interface: self.interface.clone(),
+            foreign: Some(self.custom.foreign.clone()),
+        };
+        Ok(Launch { spec, params: self.params.clone(), grid: self.grid })
+    }
+
+    fn pack(&self, _choice: &Choice, operand: Operand, _data: &[f32]) -> Result<Vec<f32>> {
+        Err(Error::Internal(format!("{OP} has no constant operand {}", operand.name())))
+    }
+}

@@ -1,0 +1,221 @@
+//! Shaders of an application as nodes of a graph, on every backend.
+
+use diptych::{
+    Backend, Context, Custom, Dims, Error, Extras, Graph, HostTensor, Pointwise, Scalar, Session,
+    SessionOptions, Shape,
+};
+
+/// The GPUs of this machine; a missing one is printed, or fails if devices are required.
+fn gpus() -> Vec<Context> {
+    let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
+    let mut contexts = Vec::new();
+    for backend in [Backend::Wgpu, Backend::OpenCl] {
+        match Context::new(backend) {
+            Ok(context) => contexts.push(context),
+            Err(error) if required => panic!("{backend} is required: {error}"),
+            Err(error) => println!("skipping {backend}: {error}"),
+        }
+    }
+    contexts
+}
+
+fn cpu() -> Context {
+    Context::new(Backend::Cpu).expect("the CPU")
+}
+
+fn numbers(dims: impl Into<Dims>) -> HostTensor {
+    let dims = dims.into();
+    let values: Vec<f32> = (0..dims.elements()).map(|index| (index * 7 % 23) as f32 - 11.0).collect();
+    HostTensor::new(dims, values).expect("numbers")
+}
+
+/// Two inputs, two outputs, a uniform, local memory and a helper function.
+const BLEND: &str = "
+struct Settings { width: u32, rows: u32, share: f32 }
+@group(0) @binding(0) var<storage, read> first: array<f32>;
+@group(0) @binding(1) var<storage, read> second: array<f32>;
+@group(0) @binding(2) var<storage, read_write> mixed: array<f32>;
+@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(4) var<uniform> settings: Settings;
+var<workgroup> partial: array<f32, 8>;
+
+fn blend(a: f32, b: f32) -> f32 {
+    return a * settings.share + b * (1.0 - settings.share);
+}
+
+@compute @workgroup_size(8, 1, 1)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    var sum = 0.0;
+    for (var x = lane; x < settings.width; x += 8u) {
+        let at = id.y * settings.width + x;
+        mixed[at] = blend(first[at], second[at]);
+        sum += mixed[at];
+    }
+    partial[lane] = sum;
+    workgroupBarrier();
+    if lane == 0u {
+        for (var i = 1u; i < 8u; i++) { sum += partial[i]; }
+        sums[id.y] = sum;
+    }
+}
+";
+
+fn blend() -> Custom {
+    let kernel = Custom::new("blend", BLEND).expect("a shader");
+    let number = |extent: usize| Scalar::U32(u32::try_from(extent).expect("small"));
+    kernel
+        .outputs(|inputs| Ok(vec![inputs[0], Dims::new(&inputs[0].extents()[..1])?]))
+        .grid(|inputs, _| [8, inputs[0].extents()[0], 1])
+        .uniform(move |inputs, _| {
+            let [rows, width] = *inputs[0].extents() else { return Vec::new() };
+            vec![("share", Scalar::F32(0.25)), ("width", number(width)), ("rows", number(rows))]
+        })
+}
+
+#[test]
+fn a_shader_of_several_inputs_and_outputs_runs_on_both_apis() {
+    let dims = Dims::new(&[5, 13]).expect("small");
+    let (a, b) = (numbers(dims), numbers(Dims::new(&[5, 13]).expect("small")));
+    let b = HostTensor::new(dims, b.to_f32().iter().map(|value| 2.0 - value).collect::<Vec<_>>()).expect("b");
+    let mut graph = Graph::new();
+    let inputs = [graph.input("a", dims).expect("a"), graph.input("b", dims).expect("b")];
+    let outputs = graph.custom("mix", &blend(), &inputs).expect("a node");
+    for &output in &outputs {
+        graph.output(output).expect("an output");
+    }
+    let mixed: Vec<f32> =
+        a.to_f32().iter().zip(b.to_f32().iter()).map(|(a, b)| a * 0.25 + b * 0.75).collect();
+    let sums: Vec<f32> = mixed.chunks(13).map(|row| row.iter().sum()).collect();
+    let contexts = gpus();
+    for context in contexts {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let found = session.run(&[("a", &a), ("b", &b)]).expect("a run");
+        assert_eq!(found[0].to_f32(), &mixed[..], "{}", context.info());
+        assert_eq!(found[1].to_f32(), &sums[..], "{}", context.info());
+        assert_eq!(found[1].dims().extents(), [5]);
+    }
+    // On the CPU only with a function for it.
+    let error = Session::new(&cpu(), &graph, SessionOptions::default()).expect_err("no function");
+    assert!(error.to_string().contains("on_cpu"), "{error}");
+}
+
+#[test]
+fn a_shader_between_other_nodes_reads_rows_and_has_a_function_for_the_cpu() {
+    let scale = "
+        @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+        @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            if id.x < arrayLength(&x) { y[id.x] = 3.0 * x[id.x]; }
+        }";
+    let scale = Custom::new("scale", scale).expect("a shader").on_cpu(|inputs, outputs| {
+        for (y, x) in outputs[0].iter_mut().zip(inputs[0]) {
+            *y = 3.0 * x;
+        }
+    });
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 3, 5, 4)).expect("an input");
+    let one = |rows: usize, columns: usize| {
+        let at = |index: usize| if index / columns == index % columns { 1.0 } else { 0.0 };
+        HostTensor::new(Shape::nhwc(rows, 1, 1, columns), (0..rows * columns).map(at).collect::<Vec<f32>>())
+    };
+    let same = |rows, columns| one(rows, columns).expect("weights");
+    let a = graph.pointwise("a", x, same(4, 4), Extras::default(), Pointwise::default()).expect("1x1");
+    let b = graph.custom("b", &scale, &[a]).expect("a node")[0];
+    let c = graph.pointwise("c", b, same(4, 4), Extras::default(), Pointwise::default()).expect("1x1");
+    graph.output(c).expect("an output");
+    let x = numbers(Shape::nhwc(1, 3, 5, 4));
+    let wanted: Vec<f32> = x.to_f32().iter().map(|x| 3.0 * x).collect();
+    for context in gpus().into_iter().chain([cpu()]) {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        for _ in 0..2 {
+            let found = session.run(&[("x", &x)]).expect("a run");
+            assert_eq!(found[0].to_f32(), &wanted[..], "{}", context.info());
+        }
+    }
+    // 15 values are no whole vec4s.
+    let odd = graph.input("odd", Shape::nhwc(1, 1, 3, 5)).expect("an input");
+    let error = graph.custom("odd", &scale, &[odd]).expect_err("15 values").to_string();
+    assert!(error.contains("15 elements") && error.contains("4 values"), "{error}");
+}
+
+#[test]
+fn an_index_beyond_its_array_reaches_nothing_else() {
+    // Reads and writes far beyond its buffers, and what it shares.
+    let stray = "
+        @group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        var<workgroup> shared_values: array<f32, 4>;
+        @compute @workgroup_size(4)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            var own = array<f32, 3>(1.0, 2.0, 3.0);
+            let far = id.x * 100000000u + 1000u;
+            own[far] = 4.0;
+            shared_values[far] = own[far + 1u];
+            workgroupBarrier();
+            y[far] = x[far] + shared_values[far];
+            y[id.x] = 5.0;
+        }";
+    let stray = Custom::new("stray", stray).expect("a shader");
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 1, 2, 4)).expect("an input");
+    let y = graph.custom("stray", &stray, &[x]).expect("a node")[0];
+    let same = numbers(Shape::nhwc(4, 1, 1, 4));
+    let z = graph.pointwise("z", x, same.clone(), Extras::default(), Pointwise::default()).expect("1x1");
+    graph.output(y).expect("an output");
+    graph.output(z).expect("an output");
+    graph.output(x).expect("an output");
+    let x = numbers(Shape::nhwc(1, 1, 2, 4));
+    let transposed = |o: usize, i: usize| same.to_f32()[4 * o + i];
+    let wanted: Vec<f32> = x
+        .to_f32()
+        .chunks(4)
+        .flat_map(|row| (0..4).map(|o| (0..4).map(|i| row[i] * transposed(o, i)).sum()).collect::<Vec<f32>>())
+        .collect();
+    for context in gpus() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        for _ in 0..3 {
+            let found = session.run(&[("x", &x)]).expect("a run");
+            assert_eq!(found[1].to_f32(), &wanted[..], "{}", context.info());
+            assert_eq!(found[2].to_f32(), x.to_f32(), "{}", context.info());
+            // What lies beyond is left out, or lands within the array that it was meant for.
+            assert!(found[0].to_f32()[..7].iter().all(|&value| value == 5.0), "{:?}", found[0].to_f32());
+        }
+    }
+}
+
+#[test]
+fn a_shader_that_does_not_fit_is_told_why() {
+    let refused = |text: &str| Custom::new("mine", text).expect_err("refused").to_string();
+    let syntax = refused("@compute @workgroup_size(1) fn main() { let x = ; }");
+    assert!(syntax.contains("mine") && syntax.contains("   1 | "), "the numbered source: {syntax}");
+    let buffers = "@group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;\n";
+    let main = "@compute @workgroup_size(1) fn main() { y[0] = x[0]; }";
+    assert!(refused(buffers).contains("entry points"));
+    let two = format!("{buffers}{main} @compute @workgroup_size(1) fn other() {{}}");
+    assert!(refused(&two).contains("other"));
+    let gap = "@group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(2) var<storage, read_write> y: array<f32>;\n";
+    assert!(refused(&format!("{gap}{main}")).contains("wanted group 0 binding 1"));
+    let whole = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(1) fn main() { y[0] = 1u; }";
+    assert!(refused(whole).contains("array<f32>"));
+    let none = "@group(0) @binding(0) var<storage, read> x: array<f32>;
+        @compute @workgroup_size(1) fn main() { }";
+    assert!(refused(none).contains("read_write"));
+
+    let kernel = Custom::new("mine", &format!("{buffers}{main}")).expect("a shader");
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 1, 1, 4)).expect("an input");
+    let error = graph.custom("node", &kernel, &[x, x]).expect_err("two inputs").to_string();
+    assert!(error.contains("2 inputs") && error.contains("1, as"), "{error}");
+    let uniform = kernel.clone().uniform(|_, _| vec![("width", Scalar::U32(4))]);
+    let error = graph.custom("node", &uniform, &[x]).expect_err("no uniform").to_string();
+    assert!(error.contains("width: u32"), "{error}");
+    let endless = kernel.clone().grid(|_, _| [usize::MAX, 1, 1]);
+    assert!(matches!(graph.custom("node", &endless, &[x]), Err(Error::Input { .. })));
+    let many = kernel.outputs(|inputs| Ok(vec![inputs[0]; 3]));
+    assert!(graph.custom("node", &many, &[x]).expect_err("three").to_string().contains("3 outputs"));
+    assert!(graph.nodes().is_empty(), "nothing was added");
+}
