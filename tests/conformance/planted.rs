@@ -2,7 +2,7 @@
 
 use crate::gpu;
 use crate::problem::{Problem, compare, expected, operands};
-use diptych::emit::KernelSource;
+use diptych::emit::{Dialect, KernelSource};
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
@@ -492,7 +492,7 @@ mod a_wrong_kernel_is_refused {
 fn is_in_both(op: &str, variant: &str) -> bool {
     let entry = diptych::ops::all().iter().find(|entry| entry.name == op).expect("an op");
     let entry = entry.variants().into_iter().find(|entry| entry.name == variant).expect("a kernel");
-    entry.speaks(Dialect::Wgsl) && entry.speaks(Dialect::OpenClC)
+    Dialect::ALL.into_iter().all(|dialect| entry.speaks(dialect))
 }
 
 fn a_wrong_kernel_is_refused(api: &str) {
