@@ -133,21 +133,21 @@ fn info(op: &dyn Op, operand: Operand) -> OperandInfo {
 }
 
 thread_local! {
-    /// Texts in OpenCL C by those they were written from: many runs share one.
-    static WRITTEN: RefCell<HashMap<KernelSource, KernelSource>> = RefCell::default();
+    /// Kernels in OpenCL C by the WGSL that they were written from: many runs share one.
+    static WRITTEN: RefCell<HashMap<String, KernelSource>> = RefCell::default();
 }
 
 /// `source` in the device's language.
 fn in_language(source: KernelSource, dialect: Dialect) -> diptych::Result<KernelSource> {
-    if dialect != Dialect::OpenClC {
+    if source.dialect == dialect {
         return Ok(source);
     }
-    if let Some(known) = WRITTEN.with_borrow(|written| written.get(&source).cloned()) {
-        return Ok(known);
+    if let Some(known) = WRITTEN.with_borrow(|written| written.get(&source.text).cloned()) {
+        return Ok(KernelSource { interface: source.interface, ..known });
     }
-    let text = source.clone().into_opencl()?;
-    WRITTEN.with_borrow_mut(|written| written.insert(source, text.clone()));
-    Ok(text)
+    let opencl = source.clone().into_opencl()?;
+    WRITTEN.with_borrow_mut(|written| written.insert(source.text, opencl.clone()));
+    Ok(opencl)
 }
 
 /// Compiles and binds `op`'s kernel.
