@@ -8,11 +8,13 @@
 //!   the row (a stride, a border), and a work-group beside its first;
 //! - of an op, each epilogue and each of the table's work-groups;
 //! - each row of the table.
+//!
+//! OpenCL C is printed from WGSL, where a kernel meets each constant's values: there an op does.
 
 use crate::cases::{Breadth, Case, GROUPS};
-use diptych::Limits;
 use diptych::emit::{KernelSpec, Least, Value};
 use diptych::ops::Choice;
+use diptych::{Dialect, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A row of the table with one of its kernels.
@@ -21,6 +23,7 @@ pub(crate) struct Run<'c> {
     pub(crate) choice: Choice,
     /// What decides the kernel's text.
     spec: KernelSpec,
+    dialect: Dialect,
 }
 
 /// Every run of `cases` that fits a device of these limits.
@@ -30,7 +33,7 @@ pub(crate) fn runs<'c>(cases: &'c [Case], limits: &Limits) -> Vec<Run<'c>> {
             let mut spec = case.problem.plan(&choice, limits).ok()?.spec;
             // The sizes of operands are checked by the device; the text is the same.
             spec.interface.bindings.iter_mut().for_each(|binding| binding.least = Least::default());
-            Some(Run { case, choice, spec })
+            Some(Run { case, choice, spec, dialect: limits.dialect })
         })
     };
     cases.iter().flat_map(of).collect()
@@ -67,7 +70,10 @@ impl Run<'_> {
         );
         let constants = spec.constants.iter();
         let constants = constants.filter(|(name, _)| !from_tiles.contains(&(kernel.clone(), *name)));
-        facts.extend(constants.map(|(name, value)| of_kernel(format!("{name} {value:?}"))));
+        facts.extend(constants.map(|(name, value)| match self.dialect {
+            Dialect::Wgsl => of_kernel(format!("{name} {value:?}")),
+            Dialect::OpenClC => of_op(format!("{name} {value:?}")),
+        }));
         if self.case.breadth == Breadth::Groups {
             if GROUPS.contains(&spec.work_group) {
                 facts.push(of_op(format!("work-group {:?}", spec.work_group)));
@@ -139,7 +145,7 @@ pub(crate) fn chosen<'c>(runs: Vec<Run<'c>>) -> Vec<Run<'c>> {
 #[test]
 fn few_texts_show_what_all_show() {
     let cases = crate::cases::full_table();
-    let limits = crate::cases::widest();
+    let limits = crate::cases::widest_wgsl();
     let facts = |runs: &[Run<'_>], from_tiles: &BTreeSet<(String, &'static str)>| {
         runs.iter().flat_map(|run| run.facts(from_tiles)).collect::<BTreeSet<_>>()
     };
@@ -149,7 +155,7 @@ fn few_texts_show_what_all_show() {
     let found = facts(&chosen(every), &from_tiles);
     assert!(wanted.len() > 1000, "{} facts", wanted.len());
     assert_eq!(wanted.difference(&found).collect::<Vec<_>>(), Vec::<&String>::new());
-    for fact in ["conv2d_tiled c4: STRIDE_W U32(2)", "pointwise: bias_prelu_add", "gemm_image2d c4 1x4x1"] {
+    for fact in ["conv2d_tiled c4: STRIDE_W U32(2)", "pointwise: bias_prelu_add", "gemm_micro c4 1x4x1"] {
         assert!(found.contains(fact), "no {fact}");
     }
 }
