@@ -83,7 +83,7 @@ fn stored_bytes(op: &GemmOp, operand: Operand) -> u64 {
 
 impl MatrixProduct {
     /// Allocates the operands and compiles the kernel. `bias` and `slope` hold one value per
-    /// column, and are wanted exactly where `op.epilogue` says so.
+    /// column, and are wanted exactly where [`GemmOp::epilogue`] says so.
     ///
     /// # Errors
     /// If the precision stores halves and the context is the CPU, `bias` or `slope` do not fit the epilogue, no kernel serves
@@ -156,7 +156,7 @@ impl MatrixProduct {
                 }
             });
         }
-        let pipeline = compile_planned(device, &launch.spec.render(limits.dialect)?)?;
+        let pipeline = compile_planned(device, &launch.spec.render_written(limits.dialect)?)?;
         let (params, groups) = (launch.params.clone(), launch.groups());
         let recording = device.record(&[Dispatch { pipeline, resources, params, groups }])?;
         let (engine, memory) = (context.engine.clone(), options.memory);
@@ -333,7 +333,7 @@ fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recordin
     let convert = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
     let launch = convert.plan(&untuned(&convert, WorkGroup::Table, limits)?, limits)?;
     let dispatch = Dispatch {
-        pipeline: compile_planned(device, &launch.spec.render(limits.dialect)?)?,
+        pipeline: compile_planned(device, &launch.spec.render_written(limits.dialect)?)?,
         resources: vec![rows.into(), (&image).into()],
         params: launch.params.clone(),
         groups: launch.groups(),

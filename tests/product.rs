@@ -48,10 +48,10 @@ fn check(context: &Context, op: GemmOp, options: ProductOptions) -> Result<(), d
     let wanted = op.oracle(&operands)?;
     product.read(Operand::C, |found| {
         for (index, wanted) in wanted.value().iter().enumerate() {
-            let (batch, row, column) = (index / op.n / op.m, index / op.n % op.m, index % op.n);
+            let (batch, row, column) = (index / op.n() / op.m(), index / op.n() % op.m(), index % op.n());
             let found = f64::from(found[op.index_c(batch, row, column)]);
             let error = (found - wanted).abs();
-            let tolerance = 1e-6 * (op.k as f64 + 4.0);
+            let tolerance = 1e-6 * (op.k() as f64 + 4.0);
             assert!(error <= tolerance, "{} {op:?} [{row},{column}]: {found} {wanted}", context.info());
         }
     })

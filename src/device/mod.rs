@@ -135,13 +135,14 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Compiles a kernel, or finds it among those compiled before (by its text).
     ///
     /// The text may be anybody's: an index beyond a buffer, or beyond an array of the kernel's own,
-    /// stays within it, work-group memory begins as zeros, and loops end. These checks are made in the
-    /// kernel and cost time.
+    /// stays within it, and work-group memory begins as zeros. These checks are made in the kernel and
+    /// cost time. A loop without an end hangs the device.
     ///
     /// # Errors
     /// [`crate::Error::Compile`] with the driver's log and the numbered source; also if the
     /// compiled kernel's arguments are not those of its interface.
-    /// [`crate::Error::Unsupported`] for text that cannot be checked: OpenCL C.
+    /// [`crate::Error::Unsupported`] for text that cannot be checked: OpenCL C. Also if it needs more
+    /// memory of its own than WGSL's limits, or than the device has for a work-group.
     fn compile(&self, source: &KernelSource) -> Result<Pipeline>;
 
     /// [`Device::compile`] without the checks.

@@ -4,7 +4,7 @@ use super::{Device, Pipeline};
 use crate::emit::KernelSource;
 use crate::error::Result;
 
-/// Compiles a kernel without checks in it. `source` is what [`crate::emit::KernelSpec::render`] made of
+/// Compiles a kernel without checks in it. `source` is what [`crate::emit::KernelSpec::render_written`] made of
 /// an op's plan, and is dispatched with the plan's parameters and grid, on operands of the op's shapes.
 ///
 /// This is the only way from safe code to an unchecked kernel, and it ends at this crate: what an
@@ -13,7 +13,8 @@ pub(crate) fn compile_planned(device: &dyn Device, source: &KernelSource) -> Res
     // SAFETY: the kernels are rendered from this crate's own templates, which guard their edges
     // themselves: every access is behind a comparison with the extents in the parameters, every loop has
     // a bound, no divisor is zero, and what is shared is written before it is read. The ops check their
-    // shapes, and what is dispatched has operands of these. Tests run each kernel over ragged extents
-    // between canaries, and `DIPTYCH_CHECKED_SHADERS=1` runs the same kernels with checks.
+    // shapes, nobody else implements `Op`, and a dispatch with less than the plan reaches is refused
+    // (`Dispatch::check`). Tests run each kernel over ragged extents between canaries, and
+    // `DIPTYCH_CHECKED_SHADERS=1` runs the same kernels with checks.
     unsafe { device.compile_unchecked(source) }
 }

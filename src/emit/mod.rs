@@ -28,7 +28,17 @@ pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, 
 
 use crate::dtype::Precision;
 use crate::error::Result;
+use std::borrow::Cow;
 use std::sync::Arc;
+
+/// The text of a kernel as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Template {
+    /// The language. From WGSL, OpenCL C is printed.
+    pub dialect: Dialect,
+    /// The text, not rendered.
+    pub text: &'static str,
+}
 
 /// Everything that decides a kernel's text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,6 +63,8 @@ pub struct KernelSpec {
     pub epilogue: Epilogue,
     /// The kernel's arguments.
     pub interface: Interface,
+    /// Its text; none if it is an application's.
+    pub template: Option<Template>,
     /// The text, if it is an application's: it is compiled with checks.
     pub foreign: Option<Foreign>,
 }
@@ -151,7 +163,31 @@ pub struct KernelSource {
     pub work_group: [u32; 3],
 }
 
+/// How the declaration of an extent of the work-group begins in WGSL.
+const EXTENT: &str = "const WG_";
+
+/// How the templates say that there is a work-group.
+const NAMED_EXTENTS: &str = "@compute @workgroup_size(WG_X, WG_Y, WG_Z)";
+
 impl KernelSource {
+    /// Whether a text in WGSL says more of the work-group than that it has one.
+    pub(crate) fn depends_on_work_group(&self) -> bool {
+        let shared = ["@workgroup_size", "WG_", "var<workgroup>", "local_invocation", "workgroup_id"];
+        self.text
+            .lines()
+            .filter(|line| !line.starts_with(EXTENT) && *line != NAMED_EXTENTS)
+            .any(|line| shared.iter().any(|word| line.contains(word)))
+    }
+
+    /// The text, without the work-group of a kernel in WGSL that does not depend on it.
+    pub(crate) fn without_work_group(&self) -> Cow<'_, str> {
+        if self.dialect == Dialect::OpenClC || self.depends_on_work_group() {
+            return Cow::Borrowed(&self.text);
+        }
+        let rest = self.text.lines().filter(|line| !line.starts_with(EXTENT));
+        Cow::Owned(rest.collect::<Vec<_>>().join("\n"))
+    }
+
     /// The kernel in OpenCL C, without checks.
     ///
     /// # Errors

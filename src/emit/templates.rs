@@ -1,7 +1,7 @@
-//! Finds a kernel's template and renders it.
+//! Renders a kernel's template.
 
 use super::words::Words;
-use super::{Dialect, KernelSource, KernelSpec, Value};
+use super::{Dialect, KernelSource, KernelSpec, Template, Value};
 use crate::error::{Error, Result};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Kwargs;
@@ -9,84 +9,23 @@ use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A template: op, variant, text.
-type Template = (&'static str, &'static str, &'static str);
-
-macro_rules! wgsl {
-    ($op:literal, $variant:literal) => {
-        ($op, $variant, include_str!(concat!("../../shaders/", $op, "/", $variant, ".wgsl")))
+macro_rules! piece {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../shaders/", $name, ".wgsl")))
     };
 }
 
-macro_rules! cl {
-    ($op:literal, $variant:literal) => {
-        ($op, $variant, include_str!(concat!("../../cl/", $op, "/", $variant, ".cl")))
-    };
-}
-
-/// Kernels in WGSL. OpenCL C is printed from them.
-const WGSL: &[Template] = &[
-    wgsl!("conv2d", "direct"),
-    wgsl!("conv2d", "grouped"),
-    wgsl!("conv2d", "shallow"),
-    wgsl!("conv2d", "split"),
-    wgsl!("conv2d", "tiled"),
-    wgsl!("conv2d", "winograd2"),
-    wgsl!("conv2d", "winograd4"),
-    wgsl!("convert", "c4_to_image2d"),
-    wgsl!("convert", "image2d_to_c4"),
-    wgsl!("convert", "pack"),
-    wgsl!("convert", "pack_image2d"),
-    wgsl!("convert", "unpack"),
-    wgsl!("convert", "unpack_image2d"),
-    wgsl!("convert", "unpack_parts"),
-    wgsl!("depthwise", "direct"),
-    wgsl!("depthwise", "local"),
-    wgsl!("depthwise", "micro"),
-    wgsl!("depthwise", "multiplier"),
-    wgsl!("depthwise", "rows"),
-    wgsl!("gemm", "image2d"),
-    wgsl!("gemm", "matrix"),
-    wgsl!("gemm", "micro"),
-    wgsl!("gemm", "subgroup"),
-    wgsl!("gemm", "thin"),
-    wgsl!("gemm", "tiled"),
-    wgsl!("gemm", "vec4"),
-    wgsl!("pointwise", "direct"),
-    wgsl!("pointwise", "micro"),
-    wgsl!("pointwise", "split"),
-    wgsl!("pointwise", "tiled"),
-    wgsl!("separable", "staged"),
+/// Pieces that kernels in WGSL include.
+const SHARED: &[(&str, &str)] = &[
+    piece!("shared/add_splits"),
+    piece!("shared/multiply"),
+    piece!("shared/products"),
+    piece!("shared/store_pixels"),
+    piece!("shared/tile_loop"),
+    piece!("shared/tile_place"),
+    piece!("shared/winograd"),
+    piece!("shared/winograd_output"),
 ];
-
-/// Kernels in OpenCL C: what WGSL has no words for. A kernel that stands in both is not printed.
-const OPENCL_C: &[Template] = &[
-    cl!("gemm", "matrix_ptx"),
-    cl!("gemm", "matrix_split_ptx"),
-    cl!("gemm", "wide"),
-    cl!("gemm", "wgmma"),
-    cl!("gemm", "wgmma_tf32"),
-];
-
-/// Pieces that kernels in WGSL include under the name `shared/<piece>`.
-const SHARED: &[Template] = &[
-    wgsl!("shared", "add_splits"),
-    wgsl!("shared", "multiply"),
-    wgsl!("shared", "products"),
-    wgsl!("shared", "store_pixels"),
-    wgsl!("shared", "tile_loop"),
-    wgsl!("shared", "tile_place"),
-    wgsl!("shared", "winograd"),
-    wgsl!("shared", "winograd_output"),
-];
-
-fn find(op: &str, variant: &str, dialect: Dialect) -> Option<&'static str> {
-    let templates = match dialect {
-        Dialect::Wgsl => WGSL,
-        Dialect::OpenClC => OPENCL_C,
-    };
-    templates.iter().find(|(o, v, _)| (*o, *v) == (op, variant)).map(|&(_, _, text)| text)
-}
 
 fn syntax() -> Result<SyntaxConfig, minijinja::Error> {
     SyntaxConfig::builder()
@@ -166,15 +105,12 @@ fn image_place(extra: &Kwargs) -> Result<(String, String), minijinja::Error> {
 
 /// The kernel of `spec` as it is written: in `dialect`, or in WGSL, from which OpenCL C is printed.
 pub(crate) fn render_written(spec: &KernelSpec, dialect: Dialect) -> Result<KernelSource> {
-    let written = find(spec.op, spec.variant, dialect).map(|text| (dialect, text));
-    let printed = || find(spec.op, spec.variant, Dialect::Wgsl).map(|text| (Dialect::Wgsl, text));
-    match written.or_else(printed) {
-        Some((dialect, template)) => render_template(spec, dialect, template),
-        None => {
-            let (folder, ending) = dialect.folder_and_ending();
-            let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
+    match spec.template {
+        Some(Template { dialect: Dialect::Wgsl, text }) => render_template(spec, Dialect::Wgsl, text),
+        Some(Template { dialect: own, text }) if own == dialect => render_template(spec, dialect, text),
+        _ => {
             let kernel = format!("kernel {} in {dialect}", spec.label());
-            Err(Error::unsupported(kernel, format!("there is no {name}")))
+            Err(Error::unsupported(kernel, "it is not written in that language"))
         }
     }
 }
@@ -189,9 +125,8 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<Ke
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     teach(&mut env, &words);
-    for (folder, piece, text) in SHARED {
-        env.add_template_owned(format!("{folder}/{piece}"), *text)
-            .map_err(|error| fail(format!("{error:#}")))?;
+    for (name, text) in SHARED {
+        env.add_template(name, text).map_err(|error| fail(format!("{error:#}")))?;
     }
 
     let constants: BTreeMap<&str, minijinja::Value> =

@@ -261,7 +261,7 @@ pub(crate) fn change_times(device: &dyn Device, shape: Shape, precision: Precisi
         let op = ConvertOp::new(shape, from, to, precision)?;
         let launch = op.plan(&untuned(&op, WorkGroup::Table, limits)?, limits)?;
         let recording = device.record(&[Dispatch {
-            pipeline: compile_planned(device, &launch.spec.render(limits.dialect)?)?,
+            pipeline: compile_planned(device, &launch.spec.render_written(limits.dialect)?)?,
             resources: resources.map(Resource::clone).to_vec(),
             groups: launch.groups(),
             params: launch.params,

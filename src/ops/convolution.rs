@@ -170,7 +170,7 @@ impl Convolution {
 
     /// Floating-point operations: two for each product, borders counted as if inside.
     pub const fn flops(&self) -> u64 {
-        2 * (self.output.elements() * self.kernel[0] * self.kernel[1] * self.group_inputs()) as u64
+        2 * self.output.elements() as u64 * self.terms() as u64
     }
 
     /// The input coordinate of tap `tap` of output `out` along axis 0 (height) or 1 (width), if
@@ -181,6 +181,21 @@ impl Convolution {
             .checked_sub(self.before[axis])
             .filter(|&position| position < extent)
     }
+}
+
+/// Refuses weights of `[oc, kh, kw, c]` that are empty, or more than 32-bit indices reach once channels are
+/// padded to whole slices.
+pub(super) fn check_weights(op: &'static str, [oc, kh, kw, c]: [usize; 4]) -> Result<()> {
+    let padded = [oc.div_ceil(4), 4, kh, kw, c.div_ceil(4), 4];
+    let elements = padded.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
+    if elements.is_some_and(|elements| (1..=i32::MAX as usize).contains(&elements)) {
+        return Ok(());
+    }
+    Err(Error::shape(
+        op,
+        format!("weights of {oc} x {kh} x {kw} x {c}"),
+        format!("1 to {} elements, channels in whole slices of four (32-bit indices)", i32::MAX),
+    ))
 }
 
 /// The operands of an epilogue: constants of `channels` values each, and a residual of shape `output`.

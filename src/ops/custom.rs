@@ -348,6 +348,7 @@ impl Op for CustomOp {
             between: None,
             epilogue: Epilogue::default(),
             interface: self.interface.clone(),
+            template: None,
             foreign: Some(self.custom.foreign.clone()),
         };
         Ok(Launch { spec, params: self.params.clone(), grid: self.grid })

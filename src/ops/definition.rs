@@ -338,6 +338,7 @@ impl<O: Definition> Op for O {
         let spec = KernelSpec {
             op: O::NAME,
             variant: choice.variant,
+            template: Some(kernel.entry().template),
             constants: kernel.constants(self, choice, limits),
             tile: choice.tile,
             work_group: choice.work_group,

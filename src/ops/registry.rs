@@ -2,6 +2,7 @@
 
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
+use super::copy::{self, CopyOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::gemm::{self, GemmOp};
@@ -9,8 +10,8 @@ use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::separable::{self, SeparableOp};
 use crate::dtype::Precision;
-use crate::emit::{Activation, Bits, Dialect, Operand};
-use crate::error::Result;
+use crate::emit::{Activation, Bits, Dialect, Operand, Template};
+use crate::error::{Error, Result};
 use std::sync::Arc;
 
 /// A kernel of an op.
@@ -18,21 +19,32 @@ use std::sync::Arc;
 pub struct VariantEntry {
     /// The name of its templates.
     pub name: &'static str,
-    /// The only language that has it, and why; `None` for a pair.
+    /// Its text.
+    pub template: Template,
+    /// The only language that has it, and why.
     pub solo: Option<(Dialect, &'static str)>,
 }
 
 impl VariantEntry {
-    pub(super) const fn pair(name: &'static str) -> Self {
-        VariantEntry { name, solo: None }
+    /// A kernel in WGSL, from which OpenCL C is printed.
+    pub(super) const fn wgsl(name: &'static str, text: &'static str) -> Self {
+        VariantEntry { name, template: Template { dialect: Dialect::Wgsl, text }, solo: None }
     }
 
-    pub(super) const fn image(name: &'static str) -> Self {
-        VariantEntry { name, solo: Some((Dialect::OpenClC, "WGSL has no images here")) }
+    /// The same with images, which only OpenCL has here.
+    pub(super) const fn image(name: &'static str, text: &'static str) -> Self {
+        VariantEntry::wgsl(name, text).only(Dialect::OpenClC, "WGSL has no images here")
     }
 
-    pub(super) const fn solo(name: &'static str, only: Dialect, why: &'static str) -> Self {
-        VariantEntry { name, solo: Some((only, why)) }
+    /// A kernel in OpenCL C, and why it is not in WGSL.
+    pub(super) const fn opencl(name: &'static str, text: &'static str, why: &'static str) -> Self {
+        let template = Template { dialect: Dialect::OpenClC, text };
+        VariantEntry { name, template, solo: Some((Dialect::OpenClC, why)) }
+    }
+
+    /// The same for devices that take `dialect` alone.
+    pub(super) const fn only(self, dialect: Dialect, why: &'static str) -> Self {
+        VariantEntry { solo: Some((dialect, why)), ..self }
     }
 
     /// Whether the kernel exists in `dialect`.
@@ -43,6 +55,25 @@ impl VariantEntry {
 
 /// Makes an op's example problems in a precision.
 pub type Examples = fn(Precision) -> Result<Vec<Box<dyn Op>>>;
+
+/// An op by its extents alone, as a command line or a table of benchmarks has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// What the extents are.
+    pub names: &'static str,
+    /// A usual problem.
+    pub usual: &'static [usize],
+    /// The op of as many extents as there are names. Convolutions have SAME padding, a bias and ReLU6,
+    /// products are plain. A kernel, if it is named, may say which way round the op is.
+    pub op: fn(&[usize], Option<&str>, Precision) -> Result<Arc<dyn Op>>,
+}
+
+impl Numbers {
+    /// The error of another count of extents.
+    pub(super) fn refuse<T>(op: &'static str, names: &str, found: &[usize]) -> Result<T> {
+        Err(Error::input(format!("extents of {op}"), format!("{} numbers", found.len()), names))
+    }
+}
 
 /// Two ops that run as one.
 #[derive(Debug, Clone)]
@@ -68,13 +99,15 @@ pub struct OpEntry {
     /// A few problems that between them use every kernel, every epilogue and both directions of
     /// each conversion, in the given precision.
     pub examples: Examples,
+    /// The op by its extents.
+    pub numbers: Numbers,
     /// For an op that two others can run as.
     pub fuse: Option<Fuse>,
 }
 
 impl OpEntry {
-    const fn of<O: Definition>(examples: Examples) -> Self {
-        OpEntry { name: O::NAME, variants: variants::<O>, examples, fuse: None }
+    const fn of<O: Definition>(examples: Examples, numbers: Numbers) -> Self {
+        OpEntry { name: O::NAME, variants: variants::<O>, examples, numbers, fuse: None }
     }
 
     /// Its kernels.
@@ -88,12 +121,16 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 }
 
 static ALL: &[OpEntry] = &[
-    OpEntry::of::<Conv2dOp>(conv2d::examples),
-    OpEntry::of::<ConvertOp>(convert::examples),
-    OpEntry::of::<DepthwiseOp>(depthwise::examples),
-    OpEntry::of::<GemmOp>(gemm::examples),
-    OpEntry::of::<PointwiseOp>(pointwise::examples),
-    OpEntry { fuse: Some(separable::fuse), ..OpEntry::of::<SeparableOp>(separable::examples) },
+    OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
+    OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
+    OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
+    OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
+    OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
+    OpEntry {
+        fuse: Some(separable::fuse),
+        ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
+    },
 ];
 
 /// Every op.

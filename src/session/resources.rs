@@ -91,7 +91,7 @@ pub(super) fn dispatches(
     let dialect = program.limits.dialect;
     let mut sources = Vec::with_capacity(steps.len());
     for step in steps {
-        sources.push(step.launch.spec.render(dialect).map_err(|error| error.at_node(&step.name))?);
+        sources.push(step.launch.spec.render_written(dialect).map_err(|error| error.at_node(&step.name))?);
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
     // wrong is told below, by the first node it concerns.

@@ -1,6 +1,7 @@
 //! What a measured choice depends on: change any part of its [`Key`] and it must be measured anew.
 
 use crate::device::DeviceInfo;
+use crate::emit::Dialect;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{self, Choice, Op};
@@ -269,7 +270,11 @@ impl SourceHash {
     /// # Errors
     /// If the choice does not fit ([`Op::plan`]).
     pub fn of_kernel(op: &dyn Op, choice: &Choice, limits: &Limits) -> crate::Result<Self> {
-        Ok(Self::of(&op.plan(choice, limits)?.spec.render(limits.dialect)?.text))
+        let written = op.plan(choice, limits)?.spec.render_written(limits.dialect)?;
+        Ok(match limits.dialect {
+            Dialect::Wgsl => Self::of(&written.text),
+            Dialect::OpenClC => Self::of(&written.without_work_group()),
+        })
     }
 }
 

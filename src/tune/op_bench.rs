@@ -350,7 +350,7 @@ impl Bench for OpBench {
             }
             // What cannot be planned or rendered says so when it is prepared.
             let Ok(launch) = self.op.plan(choice, self.limits()) else { continue };
-            let Ok(source) = launch.spec.render(self.limits().dialect) else { continue };
+            let Ok(source) = launch.spec.render_written(self.limits().dialect) else { continue };
             if self.ahead.start(&self.device, *choice, source).is_err() {
                 break;
             }

@@ -464,7 +464,8 @@ impl Table {
         let first = DepthwiseOp::new(input, weights, &options, bias, false, precision).expect("a valid row");
         let weights = Shape::nhwc(oc, 1, 1, c);
         let second = Pointwise { activation };
-        let second = PointwiseOp::new(first.0.output, weights, &second, true, residual, precision);
+        let second =
+            PointwiseOp::new(first.convolution().output, weights, &second, true, residual, precision);
         let op = SeparableOp::new(first, second.expect("a valid row")).expect("a valid row");
         let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation: between } = options;
         let name = format!(
@@ -525,8 +526,8 @@ impl Table {
         breadth: Breadth,
     ) {
         let [batch, m, n, k] = extents;
-        let mut op = GemmOp::new(m, n, k, batch, &options, extras, extras, precision).expect("a valid row");
-        op.shared_b = shared_b;
+        let op = GemmOp::new(m, n, k, batch, &options, extras, extras, precision).expect("a valid row");
+        let op = if shared_b { op.with_shared_b() } else { op };
         let Gemm { alpha, beta, transpose_a, transpose_b, lda, ldb, ldc, activation } = options;
         let name = format!(
             "{batch} of {m}x{n}x{k} alpha {} beta {} ta={transpose_a} tb={transpose_b} ld {lda:?} {ldb:?} \

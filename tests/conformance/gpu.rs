@@ -10,13 +10,11 @@
 
 use crate::problem::{compare, output};
 use diptych::device::{Buffer, Device, Dispatch, Memory, Resource, Slice};
-use diptych::emit::{Access, Binding, Dialect, Element, KernelSource, Operand};
+use diptych::emit::{Access, Binding, Element, KernelSource, Operand};
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::{Choice, Op, OperandInfo, Operands, Reference};
 use diptych::{DType, Form, Layout};
 use half::f16;
-use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// NaN as one f32 and as each of two f16.
 const CANARY: [u8; 4] = 0x7fc1_7fc1u32.to_ne_bytes();
@@ -132,24 +130,6 @@ fn info(op: &dyn Op, operand: Operand) -> OperandInfo {
     op.operands().into_iter().find(|info| info.operand == operand).expect("an operand of the op")
 }
 
-thread_local! {
-    /// Kernels in OpenCL C by the WGSL that they were written from: many runs share one.
-    static WRITTEN: RefCell<HashMap<String, KernelSource>> = RefCell::default();
-}
-
-/// `source` in the device's language.
-fn in_language(source: KernelSource, dialect: Dialect) -> diptych::Result<KernelSource> {
-    if source.dialect == dialect {
-        return Ok(source);
-    }
-    if let Some(known) = WRITTEN.with_borrow(|written| written.get(&source.text).cloned()) {
-        return Ok(KernelSource { interface: source.interface, ..known });
-    }
-    let opencl = source.clone().into_opencl()?;
-    WRITTEN.with_borrow_mut(|written| written.insert(source.text, opencl.clone()));
-    Ok(opencl)
-}
-
 /// Compiles and binds `op`'s kernel.
 fn dispatch(
     device: &dyn Device,
@@ -162,7 +142,6 @@ fn dispatch(
     let launch = op.plan(choice, limits)?;
     let mut source = launch.spec.render_written(limits.dialect)?;
     mutate(&mut source);
-    let source = in_language(source, limits.dialect)?;
     // SAFETY: the kernel stays within its operands unless it is planted to stray, and then within the
     // guards around them, which is what is tested.
     let pipeline = unsafe { device.compile_unchecked(&source) }?;

@@ -90,7 +90,7 @@ fn separable(stride: usize) -> Problem {
     let (input, weights) = (Shape::nhwc(1, 6, 7, 38), Shape::nhwc(1, 3, 3, 38));
     let first = DepthwiseOp::new(input, weights, &options, true, false, Precision::F32).expect("a valid op");
     let (options, weights) = (Pointwise::default(), Shape::nhwc(13, 1, 1, 38));
-    let second = PointwiseOp::new(first.0.output, weights, &options, true, false, Precision::F32);
+    let second = PointwiseOp::new(first.convolution().output, weights, &options, true, false, Precision::F32);
     Arc::new(SeparableOp::new(first, second.expect("a valid op")).expect("a pair"))
 }
 

@@ -389,3 +389,25 @@ fn compiled_kernels_are_kept() {
         }
     }
 }
+
+#[test]
+fn a_run_after_one_that_was_not_awaited_to_its_end_is_right() {
+    let graph = network();
+    let inputs =
+        [("image", noise(Shape::nhwc(2, 9, 7, 6), 20)), ("other", noise(Shape::matrix(1, 8, 5), 21))];
+    let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (*name, tensor)).collect();
+    for context in contexts() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let wanted = session.run(&inputs).expect("a run");
+        let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+        for _ in 0..8 {
+            {
+                let future = std::pin::pin!(session.run_async(&inputs));
+                let _ = std::future::Future::poll(future, &mut task);
+            }
+            assert_eq!(session.run(&inputs).expect("a run"), wanted, "{}", context.info());
+            let awaited = pollster::block_on(session.run_async(&inputs)).expect("a run");
+            assert_eq!(awaited, wanted, "{}", context.info());
+        }
+    }
+}

@@ -1,27 +1,19 @@
 //! `diptych emit`: the text of a kernel.
 
 use crate::flags::{FamilyName, numbers, triple};
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
-use diptych::ops::conv2d::Conv2dOp;
-use diptych::ops::convert::ConvertOp;
-use diptych::ops::depthwise::DepthwiseOp;
-use diptych::ops::gemm::GemmOp;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::ops::separable::SeparableOp;
-use diptych::ops::{self, Launch, Op};
+use diptych::ops::{self, Launch, Op, OpEntry};
 use diptych::tune::work_group;
-use diptych::{
-    Activation, Choice, Conv2d, Depthwise, Gemm, Layout, Limits, Padding, Pointwise, Precision, Shape,
-    WorkGroup,
-};
+use diptych::{Choice, Limits, Precision, WorkGroup};
 use std::io::Write;
 use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The op.
-    op: OpName,
+    #[arg(value_parser = op_names())]
+    op: &'static OpEntry,
 
     /// The language.
     #[arg(long)]
@@ -47,27 +39,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "default")]
     family: FamilyName,
 
-    /// The problem, as numbers with commas; if left out, the one in parentheses:
-    ///   conv2d     n,h,w,c,oc,kh,kw,stride  (1,257,257,3,32,3,3,2)
-    ///   depthwise  n,h,w,c,oc,kh,kw,stride  (1,129,129,32,32,3,3,1)
-    ///   pointwise  n,h,w,c,oc               (1,9,9,1024,1024)
-    ///   separable  n,h,w,c,oc,kh,kw,stride  (1,17,17,512,512,3,3,1)
-    ///   gemm       m,n,k                    (1024,1024,1024)
-    ///   convert    n,h,w,c                  (1,257,257,3)
-    /// Convolutions have SAME padding, a bias and ReLU6; products are plain; convert goes from
-    /// NHWC to C4 unless the variant says otherwise.
-    #[arg(long, value_name = "NUMBERS", verbatim_doc_comment)]
+    #[arg(long, value_name = "NUMBERS", help = shape_help())]
     shape: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OpName {
-    Conv2d,
-    Convert,
-    Depthwise,
-    Gemm,
-    Pointwise,
-    Separable,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -126,9 +99,8 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
         return Ok(op.plan(&choice, limits)?);
     }
     let wanted = arguments.variant.as_deref();
-    let entry = ops::all().iter().find(|entry| entry.name == op.name());
     let variants: Vec<&'static str> =
-        entry.iter().flat_map(|entry| entry.variants()).map(|variant| variant.name).collect();
+        arguments.op.variants().into_iter().map(|variant| variant.name).collect();
     if let Some(name) = wanted.filter(|name| !variants.contains(name)) {
         bail!("{} has no variant {name:?}; it has {}", op.name(), variants.join(", "));
     }
@@ -160,66 +132,47 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
     bail!("{}", refused.join("; "))
 }
 
-/// The op of `shape` (see [`Arguments::shape`]), or of the default shape. The variant decides the
-/// direction of a conversion.
+/// The op of `shape`, or of its usual shape. The variant decides the direction of a conversion.
 pub(crate) fn problem(
-    name: OpName,
+    op: &OpEntry,
     shape: Option<&str>,
     variant: Option<&str>,
     precision: Precision,
 ) -> Result<Arc<dyn Op>> {
-    let (names, default) = match name {
-        OpName::Conv2d => ("n,h,w,c,oc,kh,kw,stride", "1,257,257,3,32,3,3,2"),
-        OpName::Depthwise => ("n,h,w,c,oc,kh,kw,stride", "1,129,129,32,32,3,3,1"),
-        OpName::Pointwise => ("n,h,w,c,oc", "1,9,9,1024,1024"),
-        OpName::Separable => ("n,h,w,c,oc,kh,kw,stride", "1,17,17,512,512,3,3,1"),
-        OpName::Gemm => ("m,n,k", "1024,1024,1024"),
-        OpName::Convert => ("n,h,w,c", "1,257,257,3"),
+    let extents = match shape {
+        None => op.numbers.usual.to_vec(),
+        Some(text) => numbers(text)
+            .and_then(|numbers| {
+                numbers.into_iter().map(|n| usize::try_from(n).map_err(|error| error.to_string())).collect()
+            })
+            .map_err(|error| anyhow::anyhow!("--shape {text}: {error}"))?,
     };
-    let text = shape.unwrap_or(default);
-    let extents: Vec<usize> = numbers(text)
-        .and_then(|numbers| {
-            numbers.into_iter().map(|n| usize::try_from(n).map_err(|error| error.to_string())).collect()
-        })
-        .map_err(|error| anyhow::anyhow!("--shape {text}: {error}"))?;
-    let (activation, padding) = (Activation::Relu6, Padding::Same);
-    Ok(match (name, &extents[..]) {
-        (OpName::Conv2d, &[n, h, w, c, oc, kh, kw, stride]) => {
-            let options = Conv2d { stride: [stride; 2], padding, activation, ..Default::default() };
-            let weights = Shape::nhwc(oc, kh, kw, c);
-            Arc::new(Conv2dOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, false, precision)?)
-        }
-        (OpName::Depthwise, &[n, h, w, c, oc, kh, kw, stride]) => {
-            let options = Depthwise { stride: [stride; 2], padding, activation, ..Default::default() };
-            let weights = Shape::nhwc(1, kh, kw, oc);
-            Arc::new(DepthwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, false, precision)?)
-        }
-        (OpName::Pointwise, &[n, h, w, c, oc]) => {
-            let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(oc, 1, 1, c));
-            Arc::new(PointwiseOp::new(input, weights, &Pointwise { activation }, true, false, precision)?)
-        }
-        (OpName::Separable, &[n, h, w, c, oc, kh, kw, stride]) => {
-            let options = Depthwise { stride: [stride; 2], padding, activation, ..Default::default() };
-            let (input, window) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
-            let first = DepthwiseOp::new(input, window, &options, true, false, precision)?;
-            let (options, weights) = (Pointwise { activation }, Shape::nhwc(oc, 1, 1, c));
-            let second = PointwiseOp::new(first.0.output, weights, &options, true, false, precision)?;
-            Arc::new(SeparableOp::new(first, second)?)
-        }
-        (OpName::Gemm, &[m, n, k]) => {
-            Arc::new(GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, precision)?)
-        }
-        (OpName::Convert, &[n, h, w, c]) => {
-            let (from, to) = match variant {
-                Some("unpack") => (Layout::C4, Layout::Nhwc),
-                Some("pack_image2d") => (Layout::Nhwc, Layout::Image2d),
-                Some("unpack_image2d") => (Layout::Image2d, Layout::Nhwc),
-                Some("c4_to_image2d") => (Layout::C4, Layout::Image2d),
-                Some("image2d_to_c4") => (Layout::Image2d, Layout::C4),
-                _ => (Layout::Nhwc, Layout::C4),
-            };
-            Arc::new(ConvertOp::new(Shape::nhwc(n, h, w, c), from, to, precision)?)
-        }
-        _ => bail!("--shape {text}: found {} numbers, wanted {names}", extents.len()),
-    })
+    (op.numbers.op)(&extents, variant, precision)
+        .with_context(|| format!("--shape {}", shape.unwrap_or("left out")))
+}
+
+/// The op that is called `name`.
+pub(crate) fn op_named(name: &str) -> Option<&'static OpEntry> {
+    ops::all().iter().find(|entry| entry.name == name)
+}
+
+/// A parser of the names of ops.
+fn op_names() -> impl clap::builder::TypedValueParser<Value = &'static OpEntry> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+    let names = PossibleValuesParser::new(ops::all().iter().map(|entry| entry.name));
+    names.try_map(|name| op_named(&name).ok_or_else(|| format!("no op is called {name}")))
+}
+
+fn shape_help() -> String {
+    let line = |entry: &OpEntry| {
+        let usual: Vec<String> = entry.numbers.usual.iter().map(usize::to_string).collect();
+        format!("  {:<10} {:<24} ({})", entry.name, entry.numbers.names, usual.join(","))
+    };
+    let lines: Vec<String> = ops::all().iter().map(line).collect();
+    format!(
+        "The problem, as numbers with commas; if left out, the one in parentheses:\n{}\nConvolutions have \
+         SAME padding, a bias and ReLU6; products are plain; convert goes from NHWC to C4 unless the variant \
+         says otherwise.",
+        lines.join("\n")
+    )
 }

@@ -1,6 +1,6 @@
 //! `diptych tune`: time the kernels of a model or of one op on this machine's device.
 
-use crate::emit::{OpName, problem};
+use crate::emit::{op_named, problem};
 use crate::interrupt::{Interrupt, Interrupted};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
@@ -232,8 +232,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 
 fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
     let what = arguments.what.as_os_str();
-    if let Some((what, op)) = what.to_str().and_then(|what| Some((what, OpName::from_str(what, false).ok()?)))
-    {
+    if let Some((what, op)) = what.to_str().and_then(|what| Some((what, op_named(what)?))) {
         if !arguments.nodes.is_empty() {
             bail!("--nodes goes with a model, not with the op {what}");
         }
@@ -242,10 +241,8 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     if arguments.shape.is_some() {
-        bail!(
-            "--shape goes with an op (conv2d, depthwise, pointwise, separable, gemm), not with the model {}",
-            what.display()
-        );
+        let names: Vec<&str> = diptych::ops::all().iter().map(|entry| entry.name).collect();
+        bail!("--shape goes with an op ({}), not with the model {}", names.join(", "), what.display());
     }
     let graph = tflite::load(what)?;
     match arguments.nodes.as_slice() {

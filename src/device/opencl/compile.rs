@@ -3,10 +3,11 @@
 use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
-use crate::emit::check::check_interface;
+use crate::emit::check::check_foreign;
 use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result, numbered};
 use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
             "nothing keeps its pointers within its buffers: give it in WGSL, or see `compile_unchecked`";
         return Err(Error::unsupported(what, reason));
     }
-    check_interface(source)?;
+    check_foreign(source, inner.info.limits.local_memory)?;
     let halves = inner.info.limits.native_half && source.text.contains("enable f16");
     let options = opencl::Options { halves, ..opencl::Options::checked() };
     let printed = opencl::print(&source.label, &source.text, &source.entry, options)?;
@@ -73,8 +74,8 @@ pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
     compile(inner, &KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() }, &lengths)
 }
 
-/// Compiles `source`, or takes the program compiled from the same text before, and holds the
-/// kernel against the interface and the work-group of `source`. The kernel's last arguments are the
+/// Compiles `source`, printed without checks if it is in WGSL, or takes the program compiled from the same
+/// text before, and holds the kernel against the interface and the work-group of `source`. The kernel's last arguments are the
 /// numbers of elements in the bindings `lengths`. A driver that is only believed to compute with halves
 /// shows it first.
 pub(super) fn compile(inner: &Arc<Inner>, source: &KernelSource, lengths: &[u32]) -> Result<RawPipeline> {
@@ -92,20 +93,22 @@ pub(super) fn compile_unasked(
 ) -> Result<RawPipeline> {
     let wrong =
         |found: String, wanted: String| Err(Error::input(format!("kernel {}", source.label), found, wanted));
-    if source.dialect != Dialect::OpenClC {
-        return wrong(source.dialect.to_string(), Dialect::OpenClC.to_string());
-    }
-    let Ok(entry) = CString::new(source.entry.as_str()) else {
+    let name = match source.dialect {
+        Dialect::OpenClC => source.entry.clone(),
+        Dialect::Wgsl => opencl::entry_name(&source.entry),
+    };
+    let Ok(entry) = CString::new(name) else {
         return wrong(format!("{:?}", source.entry), "a function name without NUL".to_owned());
     };
+    let identity = identity(source);
     arguments::check_work_group(&inner.info.limits, source)?;
-    let cached = lock(&inner.programs).get(&source.text).cloned();
+    let cached = lock(&inner.programs).get(&*identity).cloned();
     let program = match cached {
         Some(program) => program,
         None => {
             // Not under the lock: other threads may compile other kernels meanwhile.
-            let program = Arc::new(build(inner, source, &entry)?);
-            lock(&inner.programs).entry(source.text.clone()).or_insert(program).clone()
+            let program = Arc::new(build(inner, source, &identity, &entry)?);
+            lock(&inner.programs).entry(identity.into_owned()).or_insert(program).clone()
         }
     };
     let kernel = match new_kernel(&program, &entry) {
@@ -119,15 +122,24 @@ pub(super) fn compile_unasked(
     Ok(RawPipeline { program, entry: entry.into(), lengths: lengths.into(), device: Arc::clone(inner) })
 }
 
-/// The program of `source`: from the disk if the driver takes what it gave there and it has the kernel,
-/// else compiled.
-fn build(inner: &Inner, source: &KernelSource, entry: &CStr) -> Result<Owned<Program>> {
+/// What a program is known by: its text, or what it is printed from and by which writer, so that a kernel
+/// that was kept need not be printed.
+fn identity(source: &KernelSource) -> Cow<'_, str> {
+    match source.dialect {
+        Dialect::OpenClC => Cow::Borrowed(&source.text),
+        Dialect::Wgsl => Cow::Owned(format!("{}\n{}", opencl::revision(), source.without_work_group())),
+    }
+}
+
+/// The program of `source`, which is known by `identity`: from the disk if the driver takes what it gave
+/// there and it has the kernel, else compiled.
+fn build(inner: &Inner, source: &KernelSource, identity: &str, entry: &CStr) -> Result<Owned<Program>> {
     let Some(disk) = lock(&inner.cache).clone() else {
         return build_anew(inner, source);
     };
     let info = &inner.info;
     let options = OPTIONS.to_string_lossy();
-    let key = CacheKey::of(&[info.api, &info.name, &info.driver, &options, &source.text]);
+    let key = CacheKey::of(&[info.api, &info.name, &info.driver, &options, identity]);
     if let Some(binary) = disk.get(key) {
         let kept = build_binary(inner, &binary)
             .and_then(|program| check("clCreateKernel", new_kernel(&program, entry)).map(|_| program));
@@ -146,6 +158,7 @@ fn build(inner: &Inner, source: &KernelSource, entry: &CStr) -> Result<Owned<Pro
 
 /// The program of `source` by the driver's compiler, for one architecture where the text asks for it.
 fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
+    let source = &source.clone().into_opencl()?;
     let program = build_text(inner, source)?;
     if !retarget::is_needed(&source.text) {
         return Ok(program);
@@ -163,7 +176,7 @@ fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
 pub(super) fn takes_warp_groups(inner: &Inner, local_memory: u32) -> bool {
     let question = retarget::question(local_memory);
     let entry = c"takes_warp_groups";
-    let built = build(inner, &question, entry)
+    let built = build(inner, &question, &question.text, entry)
         .and_then(|program| check("clCreateKernel", new_kernel(&program, entry)));
     match built {
         Ok(_) => true,

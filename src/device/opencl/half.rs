@@ -29,7 +29,7 @@ const WANTED: [f32; 8] = [4.0, -5.0, -1.0, 2048.0, 4.0, 0.0, 0.5, 6.0];
 
 /// Whether `source` computes with halves on a device that does not list it.
 pub(super) fn doubtful(inner: &Inner, source: &KernelSource) -> bool {
-    let uses = source.text.starts_with(halves::ARITHMETIC);
+    let uses = source.text.starts_with(halves::ARITHMETIC) || source.text.contains("vec4<f16>");
     uses && !inner.id.extensions().is_ok_and(|listed| query::lists_halves(&listed))
 }
 

@@ -86,6 +86,8 @@ struct Inner {
     waiter: Waiter,
     info: DeviceInfo,
     facts: Facts,
+    /// Whether kernels in WGSL are printed with checks whoever wrote them.
+    checked_kernels: bool,
     runtime: &'static Runtime,
     id: opencl3::device::Device,
     address_bits: u32,
@@ -243,6 +245,7 @@ impl OpenClDevice {
             command_buffers: command_buffer::Functions::of(runtime, &id, options),
             facts: family::facts(info.limits.family, &info.name),
             info,
+            checked_kernels: options.checked_kernels,
             runtime,
             address_bits: query::address_bits(id.id())?,
             order: Order::default(),
@@ -357,10 +360,11 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        if source.dialect == Dialect::Wgsl {
-            return self.compile(source);
-        }
-        Ok(pipeline(source, compile::compile(&self.inner, source, &[])?))
+        let raw = match source.dialect {
+            Dialect::Wgsl if self.inner.checked_kernels => compile::compile_checked(&self.inner, source)?,
+            _ => compile::compile(&self.inner, source, &[])?,
+        };
+        Ok(pipeline(source, raw))
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {

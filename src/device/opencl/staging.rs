@@ -27,7 +27,7 @@ const MINIMUM: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct Staging {
     pinned: Mutex<Vec<Pinned>>,
-    parked: Mutex<Vec<Parked>>,
+    blocks: Mutex<Vec<DeviceBlock>>,
     transfers: Mutex<Option<std::sync::Arc<Transfers>>>,
 }
 
@@ -57,10 +57,10 @@ impl Staging {
     }
 
     /// An idle block of device memory of at least `bytes` bytes, or a new one.
-    pub(super) fn park(&self, inner: &Inner, bytes: usize) -> Result<Parked> {
-        match taken(&self.parked, |block| block.length >= bytes) {
+    pub(super) fn device_block(&self, inner: &Inner, bytes: usize) -> Result<DeviceBlock> {
+        match taken(&self.blocks, |block| block.length >= bytes) {
             Some(block) => Ok(block),
-            None => Ok(Parked { memory: allocate(inner, 0, rounded(bytes))?, length: rounded(bytes) }),
+            None => Ok(DeviceBlock { memory: allocate(inner, 0, rounded(bytes))?, length: rounded(bytes) }),
         }
     }
 
@@ -68,13 +68,13 @@ impl Staging {
     pub(super) fn keep(
         &self,
         pinned: impl IntoIterator<Item = Pinned>,
-        parked: impl IntoIterator<Item = Parked>,
+        blocks: impl IntoIterator<Item = DeviceBlock>,
     ) {
         for block in pinned {
             kept(&self.pinned, block.length, block);
         }
-        for block in parked {
-            kept(&self.parked, block.length, block);
+        for block in blocks {
+            kept(&self.blocks, block.length, block);
         }
     }
 
@@ -119,7 +119,7 @@ fn allocate(inner: &Inner, flags: u64, bytes: usize) -> Result<Owned<Memory>> {
 }
 
 /// A block of device memory that the commands of one run copy through.
-pub(super) struct Parked {
+pub(super) struct DeviceBlock {
     pub(super) memory: Owned<Memory>,
     length: usize,
 }

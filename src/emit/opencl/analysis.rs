@@ -4,9 +4,10 @@
 //! that could change its value or compute it twice: a value gets a variable where it has a name, where it
 //! is used more than once, and where it was read from memory that a statement between the two may write.
 
+use super::kept::operands;
 use naga::{
-    AddressSpace, BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module,
-    Statement, StorageAccess, TypeInner, UnaryOperator,
+    BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Statement,
+    TypeInner, UnaryOperator,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -49,22 +50,22 @@ pub(super) struct Analysis {
 }
 
 /// The parent of a block, the number of the statement that it belongs to, and whether it is repeated.
-type Parent = (BlockId, usize, bool);
+pub(super) type Parent = (BlockId, usize, bool);
 
-struct Walk<'a> {
-    module: &'a Module,
-    function: &'a Function,
+pub(super) struct Walk<'a> {
+    pub(super) module: &'a Module,
+    pub(super) function: &'a Function,
     pure_functions: &'a HashSet<Handle<Function>>,
     epoch: u32,
-    emitted: HashMap<Handle<Expression>, u32>,
+    pub(super) emitted: HashMap<Handle<Expression>, u32>,
     /// Operands of statements, with the epoch at which they are printed.
-    printed: Vec<(Handle<Expression>, u32)>,
-    parents: HashMap<BlockId, Parent>,
+    pub(super) printed: Vec<(Handle<Expression>, u32)>,
+    pub(super) parents: HashMap<BlockId, Parent>,
     /// Where variables occur: the block and the statement's number in it, and whether it stores the whole.
-    occurrences: BTreeMap<Handle<LocalVariable>, Vec<(BlockId, usize, bool)>>,
+    pub(super) occurrences: BTreeMap<Handle<LocalVariable>, Vec<(BlockId, usize, bool)>>,
     /// The conditional of a candidate's expressions.
     guarded: HashMap<Handle<LocalVariable>, Vec<Handle<Expression>>>,
-    out: Analysis,
+    pub(super) out: Analysis,
 }
 
 /// Analyses `function`, whose values have the types that `inner` says.
@@ -313,7 +314,7 @@ impl Walk<'_> {
     }
 
     /// What the printed text of `handle` is made of.
-    fn children(&self, handle: Handle<Expression>, visit: &mut dyn FnMut(Handle<Expression>)) {
+    pub(super) fn children(&self, handle: Handle<Expression>, visit: &mut dyn FnMut(Handle<Expression>)) {
         if let Some((_, arguments)) = self.out.pure_calls.get(&handle) {
             arguments.iter().for_each(|argument| visit(*argument));
         }
@@ -325,182 +326,9 @@ impl Walk<'_> {
         operands(&self.function.expressions[handle], visit);
     }
 
-    fn logical_of(&self, handle: Handle<Expression>) -> Option<Logical> {
+    pub(super) fn logical_of(&self, handle: Handle<Expression>) -> Option<Logical> {
         let Expression::Load { pointer } = self.function.expressions[handle] else { return None };
         let Expression::LocalVariable(local) = self.function.expressions[pointer] else { return None };
         self.out.logicals.get(&local).copied()
-    }
-
-    fn choose_kept<'b>(&mut self, inner: &dyn Fn(Handle<Expression>) -> &'b TypeInner) {
-        let emitted: Vec<(Handle<Expression>, u32)> = self.emitted.iter().map(|(h, e)| (*h, *e)).collect();
-        for &(handle, _) in &emitted {
-            let uses = self.out.uses.get(&handle).copied().unwrap_or(0);
-            let pointer = matches!(inner(handle), TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. });
-            let named = self.function.named_expressions.contains_key(&handle);
-            if uses > 0 && !pointer && (named || (uses > 1 && !self.is_cheap(handle))) {
-                self.out.kept.insert(handle);
-            }
-        }
-        loop {
-            let mut late = Vec::new();
-            for &(handle, epoch) in &self.printed {
-                self.find_late(handle, epoch, &mut late);
-            }
-            for (handle, epoch) in &emitted {
-                if self.out.kept.contains(handle) {
-                    self.children(*handle, &mut |child| self.find_late(child, *epoch, &mut late));
-                }
-            }
-            if late.is_empty() {
-                return;
-            }
-            self.out.kept.extend(late);
-        }
-    }
-
-    /// Finds what is read from memory, directly under `handle`, before the epoch at which it is printed.
-    fn find_late(&self, handle: Handle<Expression>, epoch: u32, late: &mut Vec<Handle<Expression>>) {
-        if self.out.kept.contains(&handle) {
-            return;
-        }
-        if let Expression::Load { pointer } = self.function.expressions[handle]
-            && self.logical_of(handle).is_none()
-            && self.may_change(pointer)
-            && self.emitted.get(&handle).is_some_and(|emitted| *emitted != epoch)
-        {
-            late.push(handle);
-            return;
-        }
-        self.children(handle, &mut |child| self.find_late(child, epoch, late));
-    }
-
-    /// Whether what `pointer` points to may be written while the kernel runs.
-    fn may_change(&self, mut pointer: Handle<Expression>) -> bool {
-        loop {
-            match self.function.expressions[pointer] {
-                Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => pointer = base,
-                Expression::GlobalVariable(global) => {
-                    return match self.module.global_variables[global].space {
-                        AddressSpace::Uniform => false,
-                        AddressSpace::Storage { access } => access.contains(StorageAccess::STORE),
-                        _ => true,
-                    };
-                }
-                _ => return true,
-            }
-        }
-    }
-
-    /// Whether printing it twice costs nothing: a component of what has a name, or a parameter.
-    fn is_cheap(&self, handle: Handle<Expression>) -> bool {
-        match self.function.expressions[handle] {
-            Expression::AccessIndex { base, .. } => {
-                self.function.named_expressions.contains_key(&base)
-                    || matches!(
-                        self.function.expressions[base],
-                        Expression::FunctionArgument(_) | Expression::GlobalVariable(_)
-                    )
-                    || (!self.emitted.contains_key(&base))
-                    || self.is_cheap(base)
-            }
-            Expression::Load { pointer } => {
-                self.logical_of(handle).is_none() && self.is_cheap(pointer) && self.is_uniform(pointer)
-            }
-            Expression::Literal(_) | Expression::Constant(_) | Expression::FunctionArgument(_) => true,
-            _ => false,
-        }
-    }
-
-    fn is_uniform(&self, mut pointer: Handle<Expression>) -> bool {
-        while let Expression::AccessIndex { base, .. } = self.function.expressions[pointer] {
-            pointer = base;
-        }
-        matches!(self.function.expressions[pointer], Expression::GlobalVariable(global)
-            if self.module.global_variables[global].space == AddressSpace::Uniform)
-    }
-
-    /// A variable is declared in the innermost block around all that uses it: by the first of these
-    /// statements where it stores the whole, else before it. What is declared outside loops stays outside.
-    fn place_declarations(&mut self) {
-        for (&local, occurrences) in &self.occurrences {
-            if self.out.logicals.contains_key(&local) {
-                continue;
-            }
-            let Some(&(first_block, first_number, stored)) = occurrences.first() else { continue };
-            let init = self.function.local_variables[local].init;
-            let within = |block: BlockId| {
-                occurrences.iter().all(|&(other, ..)| self.path(other).iter().any(|(at, _)| *at == block))
-            };
-            // The numbers of the statements of `block` that use it.
-            let numbers = |block: BlockId| -> Vec<usize> {
-                let number = |&(other, own, _): &(BlockId, usize, bool)| match other == block {
-                    true => own,
-                    false => self.path(other).iter().find(|(at, _)| *at == block).map_or(0, |(_, at)| *at),
-                };
-                occurrences.iter().map(number).collect()
-            };
-            if stored && init.is_none() && within(first_block) {
-                let for_loop = numbers(first_block).iter().skip(1).all(|number| *number == first_number + 1);
-                self.out.declared.insert(local, Declared::ByStore { for_loop });
-                continue;
-            }
-            // The blocks around the first use, from the inside; outside of all loops only.
-            let path = self.path(first_block);
-            let outside = path
-                .iter()
-                .rposition(|(block, _)| self.parents.get(block).is_some_and(|(_, _, repeated)| *repeated))
-                .map_or(0, |innermost| innermost + 1);
-            let place = path.iter().skip(outside).find(|(block, _)| within(*block)).or(path.last());
-            let Some(&(block, number)) = place else { continue };
-            let number = if block == first_block { first_number } else { number };
-            let for_loop = numbers(block).iter().all(|other| *other == number);
-            self.out.declared.insert(local, Declared::Before { block, number, for_loop });
-        }
-    }
-
-    /// The blocks from `block` outwards, each with the number of its statement that leads inwards.
-    fn path(&self, block: BlockId) -> Vec<(BlockId, usize)> {
-        let mut path = vec![(block, 0)];
-        let mut at = block;
-        while let Some(&(parent, number, _)) = self.parents.get(&at) {
-            path.push((parent, number));
-            at = parent;
-        }
-        path
-    }
-}
-
-/// The operands of an expression.
-pub(super) fn operands(expression: &Expression, visit: &mut dyn FnMut(Handle<Expression>)) {
-    match *expression {
-        Expression::Compose { ref components, .. } => components.iter().for_each(|part| visit(*part)),
-        Expression::Access { base, index } => {
-            visit(base);
-            visit(index);
-        }
-        Expression::AccessIndex { base, .. } => visit(base),
-        Expression::Splat { value, .. } => visit(value),
-        Expression::Swizzle { vector, .. } => visit(vector),
-        Expression::Load { pointer } => visit(pointer),
-        Expression::Unary { expr, .. } | Expression::As { expr, .. } => visit(expr),
-        Expression::Binary { left, right, .. } => {
-            visit(left);
-            visit(right);
-        }
-        Expression::Select { condition, accept, reject } => {
-            visit(condition);
-            visit(accept);
-            visit(reject);
-        }
-        Expression::Relational { argument, .. } => visit(argument),
-        Expression::Math { arg, arg1, arg2, arg3, .. } => {
-            [Some(arg), arg1, arg2, arg3].into_iter().flatten().for_each(visit);
-        }
-        Expression::ArrayLength(array) => visit(array),
-        Expression::ImageLoad { image, coordinate, .. } => {
-            visit(image);
-            visit(coordinate);
-        }
-        _ => {}
     }
 }

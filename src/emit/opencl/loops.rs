@@ -1,8 +1,9 @@
 //! Loops: `for (init; condition; update)` where the parts are there, else `for (;;)`.
 
 use super::Outcome;
-use super::analysis::{Declared, operands};
+use super::analysis::Declared;
 use super::expressions::Body;
+use super::kept::operands;
 use super::statements::Init;
 use naga::{Block, Expression, Handle, LocalVariable, Statement};
 

@@ -14,10 +14,10 @@
 //!
 //! | file | what it prints |
 //! |---|---|
-//! | `module` | constants, arguments, functions |
-//! | `analysis` | (decides) which values get a variable, and where variables are declared |
+//! | `module`, `entry` | arguments, functions, how the kernel begins |
+//! | `usage`, `analysis`, `kept`, `declarations` | nothing: what is used, which values get a variable, where variables are declared |
 //! | `statements`, `loops` | blocks, assignments, control flow |
-//! | `expressions`, `places` | values, and what they are read from |
+//! | `expressions`, `places`, `values` | values, what they are read from, constants |
 //! | `arithmetic`, `conversions`, `math`, `packing` | operators and built-in functions |
 //! | `images` | textures |
 //! | `types`, `names` | types, identifiers |
@@ -25,8 +25,11 @@
 mod analysis;
 mod arithmetic;
 mod conversions;
+mod declarations;
+mod entry;
 mod expressions;
 mod images;
+mod kept;
 mod loops;
 mod math;
 mod module;
@@ -37,11 +40,14 @@ mod statements;
 #[cfg(test)]
 mod tests;
 mod types;
+mod usage;
+mod values;
 
 use super::{Dialect, KernelSource, check};
 use crate::error::{Error, Result, numbered};
 use naga::Span;
 use naga::valid::ModuleInfo;
+use std::sync::OnceLock;
 
 /// How a kernel is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +101,9 @@ pub(crate) fn print_module(
     // Halves that are only loaded and stored need no arithmetic, which some drivers offer by a prelude.
     let stored = module::print(module, info, entry, Options { halves: false, ..options });
     let printed = match stored {
-        Err(_) if options.halves && uses_halves(module) => module::print(module, info, entry, options),
+        Err(_) if options.halves && wgsl.contains("enable f16") => {
+            module::print(module, info, entry, options)
+        }
         stored => stored,
     };
     printed.map_err(|refusal| Error::Compile {
@@ -106,25 +114,54 @@ pub(crate) fn print_module(
     })
 }
 
-fn uses_halves(module: &naga::Module) -> bool {
-    module.types.iter().any(|(_, ty)| ty.inner.scalar_width() == Some(2))
-}
-
 /// OpenCL C of a kernel of this crate's own.
 pub(crate) fn translate(source: &KernelSource) -> Result<KernelSource> {
-    let fixed_work_group = depends_on_work_group(&source.text);
+    let fixed_work_group = source.depends_on_work_group();
     let options = Options { checked: false, halves: true, fixed_work_group };
     let Printed { text, entry, .. } = print(&source.label, &source.text, &source.entry, options)?;
     Ok(KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() })
 }
 
-/// Whether a text in WGSL says more of the work-group than that it has one.
-fn depends_on_work_group(wgsl: &str) -> bool {
-    let shared = ["var<workgroup>", "local_invocation", "workgroup_id"];
-    wgsl.lines()
-        .filter(|line| !line.starts_with("const WG_") && !line.starts_with("@compute @workgroup_size("))
-        .any(|line| line.contains("WG_") || shared.iter().any(|word| line.contains(word)))
+/// The name of the kernel that an entry point becomes.
+pub(crate) fn entry_name(entry: &str) -> String {
+    names::Names::default().claim(entry)
 }
+
+/// Which writer this is: a text that another one printed may be another text.
+pub(crate) fn revision() -> &'static str {
+    static REVISION: OnceLock<String> = OnceLock::new();
+    REVISION.get_or_init(|| {
+        let mut hasher = blake3::Hasher::new();
+        SOURCES.iter().for_each(|source| {
+            hasher.update(source.as_bytes());
+        });
+        hasher.finalize().to_hex().to_string()
+    })
+}
+
+/// All that decides what is printed.
+const SOURCES: &[&str] = &[
+    include_str!("analysis.rs"),
+    include_str!("arithmetic.rs"),
+    include_str!("conversions.rs"),
+    include_str!("declarations.rs"),
+    include_str!("entry.rs"),
+    include_str!("expressions.rs"),
+    include_str!("images.rs"),
+    include_str!("kept.rs"),
+    include_str!("loops.rs"),
+    include_str!("math.rs"),
+    include_str!("mod.rs"),
+    include_str!("module.rs"),
+    include_str!("names.rs"),
+    include_str!("packing.rs"),
+    include_str!("places.rs"),
+    include_str!("statements.rs"),
+    include_str!("types.rs"),
+    include_str!("usage.rs"),
+    include_str!("values.rs"),
+    crate::emit::halves::ARITHMETIC,
+];
 
 type Outcome<T> = std::result::Result<T, Refusal>;
 

@@ -1,19 +1,23 @@
 //! A kernel as a whole: constants, arguments, functions.
 
 use super::analysis::analyse;
-use super::expressions::{Body, Text, literal};
+use super::expressions::Body;
 use super::images;
 use super::names::Names;
 use super::places::space_name;
-use super::types::{self, Types};
+use super::types::Types;
+use super::usage::{Usage, only_computes, reachable};
 use super::{Options, Outcome, Printed, refuse};
 use crate::emit::halves;
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, ArraySize, Binding, Block, BuiltIn, Constant, EntryPoint, Expression, Function,
-    GlobalVariable, Handle, Module, ScalarKind, ShaderStage, Statement, Type, TypeInner,
+    AddressSpace, ArraySize, Constant, EntryPoint, Function, GlobalVariable, Handle, Module, ShaderStage,
+    Type, TypeInner,
 };
 use std::collections::{HashMap, HashSet};
+
+/// What WGSL promises to variables of a function, and of an invocation (WGSL, 2.4, Limits).
+const MAX_VARIABLE_BYTES: u64 = 8192;
 
 /// What is known of a variable of the module.
 #[derive(Debug, Clone)]
@@ -42,11 +46,11 @@ pub(super) struct Printer<'a> {
     pub(super) types: Types,
     names: Names,
     helpers: Vec<(String, String)>,
-    constants: HashMap<Handle<Constant>, String>,
-    /// Whether a constant's definition has been printed.
-    defined: HashSet<Handle<Constant>>,
-    definitions: String,
-    tables: String,
+    pub(super) constants: HashMap<Handle<Constant>, String>,
+    /// The constants whose definitions have been printed.
+    pub(super) defined: HashSet<Handle<Constant>>,
+    pub(super) definitions: String,
+    pub(super) tables: String,
     pub(super) globals: HashMap<Handle<GlobalVariable>, Known>,
     pub(super) functions: HashMap<Handle<Function>, Callee>,
 }
@@ -332,6 +336,9 @@ impl<'a> Printer<'a> {
         first: impl FnOnce(&mut Body<'_, 'a>) -> Outcome<()>,
     ) -> Outcome<String> {
         let module = self.module;
+        if self.options.checked {
+            self.check_variables(function)?;
+        }
         let analysis = analyse(module, function, pure, &|handle| info[handle].ty.inner_with(&module.types));
         let mut body = Body {
             m: self,
@@ -351,6 +358,30 @@ impl<'a> Printer<'a> {
         first(&mut body)?;
         body.statements(&function.body, 0)?;
         Ok(body.out)
+    }
+
+    /// Refuses variables of an invocation that no implementation of WGSL needs to have room for: drivers
+    /// that run kernels on a CPU keep them on a stack.
+    fn check_variables(&self, function: &Function) -> Outcome<()> {
+        let bytes = |ty: Handle<Type>| u64::from(self.module.types[ty].inner.size(self.module.to_ctx()));
+        let own = function.local_variables.iter().map(|(_, variable)| bytes(variable.ty));
+        let private = self
+            .module
+            .global_variables
+            .iter()
+            .filter(|(_, global)| global.space == AddressSpace::Private)
+            .map(|(_, global)| bytes(global.ty));
+        for (space, total) in [("function", own.sum::<u64>()), ("private", private.sum())] {
+            if total > MAX_VARIABLE_BYTES {
+                return refuse(
+                    None,
+                    format!(
+                        "variables of {total} bytes in the address space {space}, where WGSL promises {MAX_VARIABLE_BYTES},"
+                    ),
+                );
+            }
+        }
+        Ok(())
     }
 
     fn entry_body(
@@ -390,358 +421,4 @@ impl<'a> Printer<'a> {
     pub(super) fn inner_name(&mut self, inner: &TypeInner) -> Outcome<String> {
         self.types.inner(&mut self.names, inner)
     }
-
-    /// A named constant: a macro for a scalar, a table in constant memory for an array.
-    pub(super) fn constant(&mut self, handle: Handle<Constant>) -> Outcome<Text> {
-        let constant = &self.module.constants[handle];
-        let Some(name) = self.constants.get(&handle).cloned() else {
-            return self.global_value(constant.init);
-        };
-        match self.module.types[constant.ty].inner {
-            TypeInner::Scalar(_) => {
-                if self.defined.insert(handle) {
-                    let value = self.global_value(constant.init)?;
-                    self.definitions.push_str(&format!("#define {name} {}\n", value.wrap(0)));
-                }
-            }
-            TypeInner::Array { .. } | TypeInner::Struct { .. } | TypeInner::Matrix { .. } => {
-                if self.defined.insert(handle) {
-                    let ty = self.type_name(constant.ty)?;
-                    let value = self.initialiser(constant.init)?;
-                    self.tables.push_str(&format!("__constant {ty} {name} = {value};\n"));
-                }
-            }
-            _ => return self.global_value(constant.init),
-        }
-        Ok(Text::atom(name))
-    }
-
-    /// A constant's value as a declaration takes it: without the type before the braces.
-    fn initialiser(&mut self, handle: Handle<Expression>) -> Outcome<String> {
-        let module = self.module;
-        match module.global_expressions[handle] {
-            Expression::Compose { ty, ref components } => {
-                let parts =
-                    components.iter().map(|part| self.initialiser(*part)).collect::<Outcome<Vec<_>>>()?;
-                match &module.types[ty].inner {
-                    TypeInner::Array { .. } | TypeInner::Matrix { .. } => {
-                        Ok(format!("{{ {{ {} }} }}", parts.join(", ")))
-                    }
-                    TypeInner::Struct { .. } => self.members(ty, &parts),
-                    _ => Ok(self.global_value(handle)?.text),
-                }
-            }
-            Expression::Constant(constant) => self.initialiser(module.constants[constant].init),
-            Expression::ZeroValue(ty) => match &module.types[ty].inner {
-                TypeInner::Array { .. } | TypeInner::Struct { .. } | TypeInner::Matrix { .. } => {
-                    Ok("{ 0 }".to_owned())
-                }
-                _ => Ok(self.zero(ty)?.text),
-            },
-            _ => Ok(self.global_value(handle)?.text),
-        }
-    }
-
-    /// The value of a constant expression of the module.
-    fn global_value(&mut self, handle: Handle<Expression>) -> Outcome<Text> {
-        let module = self.module;
-        let span = module.global_expressions.get_span(handle);
-        match module.global_expressions[handle] {
-            Expression::Literal(value) => literal(value),
-            Expression::Constant(constant) => self.constant(constant),
-            Expression::ZeroValue(ty) => self.zero(ty),
-            Expression::Compose { ty, ref components } => {
-                let parts = components
-                    .iter()
-                    .map(|part| {
-                        let bool = matches!(
-                            module.global_expressions[*part],
-                            Expression::Literal(naga::Literal::Bool(_))
-                        );
-                        Ok((self.global_value(*part)?, bool))
-                    })
-                    .collect::<Outcome<Vec<_>>>()?;
-                self.compose(ty, &parts)
-            }
-            Expression::Splat { size, value } => {
-                let part = self.global_value(value)?;
-                let scalar = match module.global_expressions[value] {
-                    Expression::Literal(value) => value.scalar(),
-                    _ => return refuse(Some(span), "a constant vector of what is no literal"),
-                };
-                Ok(Text { text: format!("({})({})", types::vector(size, scalar)?, part.text), level: 2 })
-            }
-            ref other => refuse(Some(span), format!("the constant expression {other:?}")),
-        }
-    }
-
-    /// Zeros of a type.
-    pub(super) fn zero(&mut self, ty: Handle<Type>) -> Outcome<Text> {
-        let scalar = |of: naga::Scalar| match (of.kind, of.width) {
-            (ScalarKind::Bool, _) => "false",
-            (ScalarKind::Float, 2) => "0.0h",
-            (ScalarKind::Float, _) => "0.0f",
-            (ScalarKind::Uint, _) => "0u",
-            _ => "0",
-        };
-        let name = self.type_name(ty)?;
-        Ok(match &self.module.types[ty].inner {
-            TypeInner::Scalar(of) | TypeInner::Atomic(of) => Text::atom(scalar(*of)),
-            TypeInner::Vector { scalar: of, .. } => {
-                let zero = if of.kind == ScalarKind::Bool { "0" } else { scalar(*of) };
-                Text { text: format!("({name})({zero})"), level: 2 }
-            }
-            TypeInner::Matrix { columns, rows, scalar: of } => {
-                let column = format!("({})({})", types::vector(*rows, *of)?, scalar(*of));
-                let all = vec![column; *columns as usize].join(", ");
-                Text { text: format!("({name}){{ {{ {all} }} }}"), level: 2 }
-            }
-            // What the braces leave out is zero.
-            TypeInner::Array { base, .. } => {
-                let first = self.zero(*base)?;
-                Text { text: format!("({name}){{ {{ {} }} }}", first.text), level: 2 }
-            }
-            TypeInner::Struct { members, .. } => {
-                let zeros = members
-                    .iter()
-                    .map(|member| Ok(self.zero(member.ty)?.text))
-                    .collect::<Outcome<Vec<_>>>()?;
-                Text { text: format!("({name}){}", self.members(ty, &zeros)?), level: 2 }
-            }
-            _ => return refuse(None, format!("zeros of {name}")),
-        })
-    }
-
-    fn members(&self, ty: Handle<Type>, values: &[String]) -> Outcome<String> {
-        let named = (0..)
-            .zip(values)
-            .map(|(index, value)| Ok(format!(".{} = {value}", self.types.member(ty, index)?)))
-            .collect::<Outcome<Vec<_>>>()?;
-        Ok(format!("{{ {} }}", named.join(", ")))
-    }
-
-    /// A value made of parts, each with whether it is a scalar bool.
-    pub(super) fn compose(&mut self, ty: Handle<Type>, parts: &[(Text, bool)]) -> Outcome<Text> {
-        let name = self.type_name(ty)?;
-        let texts: Vec<String> = parts.iter().map(|(text, _)| text.text.clone()).collect();
-        let text = match &self.module.types[ty].inner {
-            TypeInner::Vector { .. } => {
-                let lanes: Vec<String> = parts
-                    .iter()
-                    .map(
-                        |(text, bool)| {
-                            if *bool { format!("-(int)({})", text.text) } else { text.text.clone() }
-                        },
-                    )
-                    .collect();
-                format!("({name})({})", lanes.join(", "))
-            }
-            TypeInner::Array { .. } | TypeInner::Matrix { .. } => {
-                format!("({name}){{ {{ {} }} }}", texts.join(", "))
-            }
-            TypeInner::Struct { .. } => format!("({name}){}", self.members(ty, &texts)?),
-            _ => return refuse(None, format!("a value of type {name} made of parts")),
-        };
-        Ok(Text { text, level: 2 })
-    }
-}
-
-impl Body<'_, '_> {
-    /// Declares the module's variables of the work-group and of the invocation.
-    fn module_variables(&mut self, point: &EntryPoint) -> Outcome<()> {
-        let module = self.m.module;
-        let mut cleared = Vec::new();
-        for (handle, global) in module.global_variables.iter() {
-            let Some(known) = self.m.globals.get(&handle).cloned() else { continue };
-            match (global.space, &module.types[global.ty].inner) {
-                (
-                    AddressSpace::WorkGroup,
-                    TypeInner::Array { base, size: ArraySize::Constant(length), .. },
-                ) if known.plain => {
-                    let ty = self.m.type_name(*base)?;
-                    self.line(&format!("__local {ty} {}[{length}];", known.name));
-                    cleared.push((known.name.clone(), known.name));
-                }
-                (AddressSpace::WorkGroup, _) => {
-                    let ty = self.m.type_name(global.ty)?;
-                    self.line(&format!("__local {ty} {};", known.name));
-                    cleared.push((format!("&{}", known.name), known.name));
-                }
-                (AddressSpace::Private, _) => {
-                    let ty = self.m.type_name(global.ty)?;
-                    let value = match global.init {
-                        Some(init) => self.m.global_value(init)?,
-                        None => self.m.zero(global.ty)?,
-                    };
-                    self.line(&format!("{ty} {} = {};", known.name, value.text));
-                }
-                _ => {}
-            }
-        }
-        if !self.m.options.checked || cleared.is_empty() {
-            return Ok(());
-        }
-        // WGSL promises zeros.
-        let (index, step) = (self.names.claim("byte"), point.workgroup_size.iter().product::<u32>());
-        let first = invocation_index(point, true);
-        for (pointer, name) in cleared {
-            self.line(&format!(
-                "for (uint {index} = {first}; {index} < sizeof({name}); {index} += {step}u) {{"
-            ));
-            self.line(&format!("    ((__local uchar*){pointer})[{index}] = 0;"));
-            self.line("}");
-        }
-        self.barrier(naga::Barrier::WORK_GROUP)
-    }
-
-    /// Declares an input of the entry point.
-    fn input(
-        &mut self,
-        point: &EntryPoint,
-        ty: Handle<Type>,
-        binding: Option<&Binding>,
-        name: &str,
-    ) -> Outcome<()> {
-        let of = self.m.type_name(ty)?;
-        if let Some(Binding::BuiltIn(builtin)) = binding {
-            let value = self.builtin(point, builtin)?;
-            self.line(&format!("const {of} {name} = {value};"));
-            return Ok(());
-        }
-        let TypeInner::Struct { members, .. } = &self.m.module.types[ty].inner else {
-            return refuse(None, format!("the input {name}"));
-        };
-        let mut values = Vec::new();
-        for member in members {
-            let Some(Binding::BuiltIn(builtin)) = &member.binding else {
-                return refuse(None, format!("a member of the input {name} that is not built in"));
-            };
-            values.push(self.builtin(point, builtin)?);
-        }
-        let value = self.m.members(ty, &values)?;
-        self.line(&format!("const {of} {name} = {value};"));
-        Ok(())
-    }
-
-    fn builtin(&self, point: &EntryPoint, builtin: &BuiltIn) -> Outcome<String> {
-        let three = |function: &str| format!("(uint3)({function}(0), {function}(1), {function}(2))");
-        Ok(match builtin {
-            BuiltIn::GlobalInvocationId => three("get_global_id"),
-            BuiltIn::LocalInvocationId => three("get_local_id"),
-            BuiltIn::WorkGroupId => three("get_group_id"),
-            BuiltIn::NumWorkGroups => three("get_num_groups"),
-            BuiltIn::WorkGroupSize => three("get_local_size"),
-            BuiltIn::LocalInvocationIndex => invocation_index(point, self.m.options.fixed_work_group),
-            other => return refuse(None, format!("the built-in value {other:?}")),
-        })
-    }
-}
-
-fn invocation_index(point: &EntryPoint, fixed: bool) -> String {
-    let [x, y, _] = point.workgroup_size;
-    let [x, y] = match fixed {
-        true => [format!("{x}u"), format!("{y}u")],
-        false => ["get_local_size(0)".to_owned(), "get_local_size(1)".to_owned()],
-    };
-    format!("get_local_id(0) + {x} * (get_local_id(1) + {y} * get_local_id(2))")
-}
-
-/// How the module's arrays are used.
-#[derive(Default)]
-struct Usage {
-    /// As a whole, not only element by element.
-    whole: HashSet<Handle<GlobalVariable>>,
-    /// By `arrayLength`.
-    measured: HashSet<Handle<GlobalVariable>>,
-}
-
-impl Usage {
-    fn scan(&mut self, function: &Function) {
-        let mut of_elements = HashSet::new();
-        let mut all = HashMap::new();
-        for (handle, expression) in function.expressions.iter() {
-            match *expression {
-                Expression::GlobalVariable(global) => {
-                    all.insert(handle, global);
-                }
-                // An index, or a length: neither needs the array as a value.
-                Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
-                    of_elements.insert(base);
-                }
-                Expression::ArrayLength(array) => {
-                    of_elements.insert(array);
-                    if let Expression::GlobalVariable(global) = function.expressions[array] {
-                        self.measured.insert(global);
-                    }
-                }
-                _ => {}
-            }
-        }
-        let mut whole = |handle: Handle<Expression>| self.whole.extend(all.get(&handle));
-        for (_, expression) in function.expressions.iter() {
-            if let Expression::Load { pointer } = *expression {
-                whole(pointer);
-            }
-        }
-        arguments(&function.body, &mut whole);
-    }
-}
-
-/// What statements store to or pass to functions.
-fn arguments(block: &Block, visit: &mut dyn FnMut(Handle<Expression>)) {
-    for statement in block.iter() {
-        match statement {
-            Statement::Store { pointer, .. } | Statement::WorkGroupUniformLoad { pointer, .. } => {
-                visit(*pointer)
-            }
-            Statement::Call { arguments, .. } => arguments.iter().for_each(|argument| visit(*argument)),
-            _ => nested(statement, &mut |inner| arguments(inner, visit)),
-        }
-    }
-}
-
-fn nested(statement: &Statement, visit: &mut dyn FnMut(&Block)) {
-    match statement {
-        Statement::Block(inner) => visit(inner),
-        Statement::If { accept, reject, .. } => {
-            visit(accept);
-            visit(reject);
-        }
-        Statement::Switch { cases, .. } => cases.iter().for_each(|case| visit(&case.body)),
-        Statement::Loop { body, continuing, .. } => {
-            visit(body);
-            visit(continuing);
-        }
-        _ => {}
-    }
-}
-
-/// The functions that a body calls, and those that they call.
-fn reachable(module: &Module, body: &Block) -> HashSet<Handle<Function>> {
-    fn calls(block: &Block, found: &mut Vec<Handle<Function>>) {
-        for statement in block.iter() {
-            if let Statement::Call { function, .. } = statement {
-                found.push(*function);
-            }
-            nested(statement, &mut |inner| calls(inner, found));
-        }
-    }
-    let mut queue = Vec::new();
-    calls(body, &mut queue);
-    let mut all = HashSet::new();
-    while let Some(function) = queue.pop() {
-        if all.insert(function) {
-            calls(&module.functions[function].body, &mut queue);
-        }
-    }
-    all
-}
-
-/// Whether a function's body only computes its result, so that a call of it may stand in an expression.
-fn only_computes(body: &Block, pure: &HashSet<Handle<Function>>) -> bool {
-    body.iter().all(|statement| match statement {
-        Statement::Emit(_) | Statement::Return { value: Some(_) } => true,
-        Statement::Call { function, result: Some(_), .. } => pure.contains(function),
-        _ => false,
-    })
 }

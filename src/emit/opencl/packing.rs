@@ -2,7 +2,10 @@
 
 use super::expressions::{Body, Text};
 use super::{Outcome, refuse};
-use naga::{AddressSpace, Expression, Handle, MathFunction, Scalar, SwizzleComponent, TypeInner, VectorSize};
+use naga::{
+    AddressSpace, BinaryOperator, Expression, Handle, MathFunction, Scalar, SwizzleComponent, TypeInner,
+    VectorSize,
+};
 
 /// Halves are looked at as lanes as wide as they are: compilers see through a pointer to such to the
 /// register, and a load of four is one of eight bytes. See [`crate::emit::halves`].
@@ -93,9 +96,45 @@ impl Body<'_, '_> {
             return Ok(None);
         }
         let space = self.qualifier(pointer)?;
+        if let Some((vector, array, half)) = self.half_of_pair(pointer, index)
+            && let Expression::GlobalVariable(handle) = self.function.expressions[array]
+            && let Some(name) =
+                self.m.globals.get(&handle).filter(|known| known.plain).map(|k| k.name.clone())
+        {
+            let (vector, half) = (self.index(vector, array)?, self.expression(half)?);
+            let half = if self.m.options.checked { format!("min({}, 3u)", half.text) } else { half.wrap(4) };
+            return Ok(Some(Text::atom(format!(
+                "vload_half(4u * ({vector}) + {half}, ({space}half*){name})"
+            ))));
+        }
         let (place, index) = (self.place(pointer)?, self.expression(index)?.text);
         let index = if self.m.options.checked { format!("min((uint)({index}), 1u)") } else { index };
         Ok(Some(Text::atom(format!("vload_half({index}, ({space}half*)&{})", place.wrap(0)))))
+    }
+
+    /// The vector, its array and the half, of `array[vector][half / 2]` and the one of its halves `half % 2`.
+    fn half_of_pair(
+        &self,
+        pointer: Handle<Expression>,
+        index: Handle<Expression>,
+    ) -> Option<(Handle<Expression>, Handle<Expression>, Handle<Expression>)> {
+        let expressions = &self.function.expressions;
+        let by_two = |handle: Handle<Expression>, wanted: BinaryOperator| match expressions[handle] {
+            Expression::Binary { op, left, right }
+                if op == wanted
+                    && self.literal_index(right) == Some(2)
+                    && !self.values.contains_key(&handle) =>
+            {
+                Some(left)
+            }
+            _ => None,
+        };
+        let Expression::Access { base, index: word } = expressions[pointer] else { return None };
+        let Expression::Access { base: array, index: vector } = expressions[base] else { return None };
+        let half = by_two(word, BinaryOperator::Divide)?;
+        let pair = TypeInner::Vector { size: VectorSize::Bi, scalar: Scalar::U32 };
+        let of_pairs = self.pointee(base).is_ok_and(|inner| *inner == pair);
+        (by_two(index, BinaryOperator::Modulo)? == half && of_pairs).then_some((vector, array, half))
     }
 
     /// A built-in function that packs or unpacks.

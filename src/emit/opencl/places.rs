@@ -120,7 +120,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The text of an index into what `base` points to.
-    fn index(&mut self, index: Handle<Expression>, base: Handle<Expression>) -> Outcome<String> {
+    pub(super) fn index(&mut self, index: Handle<Expression>, base: Handle<Expression>) -> Outcome<String> {
         let known = self.literal_index(index);
         let mut text = self.expression(index)?;
         if self.m.options.checked && self.scalar_kind(index) == Some(ScalarKind::Sint) {

@@ -122,6 +122,20 @@ fn scale(@builtin(global_invocation_id) gid: vec3<u32>) {
     let v = 2.0 * vec4<f32>(unpack2x16float(bits.x), unpack2x16float(bits.y));
     dst[gid.x] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
 }";
+    let one = "
+@group(0) @binding(0) var<storage, read> src: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read_write> dst: array<f32>;
+@compute @workgroup_size(8)
+fn scale(@builtin(global_invocation_id) gid: vec3<u32>) {
+    let lane = gid.x % 4u;
+    dst[gid.x] = unpack2x16float(src[gid.x / 4u][lane / 2u])[lane % 2u];
+    dst[gid.y] = unpack2x16float(src[gid.y].x)[gid.z];
+}";
+    let of_one = printed(one, UNCHECKED).text;
+    let wanted = "dst[gid.x] = vload_half(4u * (gid.x / 4u) + lane, (__global const half*)src);";
+    assert!(of_one.contains(wanted), "{of_one}");
+    let wanted = "dst[gid.y] = vload_half(gid.z, (__global const half*)&src[gid.y].x);";
+    assert!(of_one.contains(wanted), "{of_one}");
     let any = Options { fixed_work_group: false, ..UNCHECKED };
     let text = printed(text, any).text;
     assert!(text.contains("const float4 v = 2.0f * wgsl_unpack_half4(bits);"), "{text}");

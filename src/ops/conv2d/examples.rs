@@ -1,11 +1,13 @@
 //! Problems that between them use every kernel, every epilogue and every edge.
 
-use super::{Conv2d, Conv2dOp};
+use super::{Conv2d, Conv2dOp, OP};
 use crate::dtype::Precision;
+use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::plan::Op;
-use crate::ops::registry::ACTIVATIONS;
+use crate::ops::registry::{ACTIVATIONS, Numbers};
 use crate::shape::{Padding, Shape};
+use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
@@ -54,4 +56,21 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         )?));
     }
     Ok(examples)
+}
+
+const NAMES: &str = "n,h,w,c,oc,kh,kw,stride";
+
+/// The stem of PoseNet, or another convolution.
+pub(crate) const NUMBERS: Numbers = Numbers {
+    names: NAMES,
+    usual: &[1, 257, 257, 3, 32, 3, 3, 2],
+    op: |extents, _, precision| of(extents, precision),
+};
+
+fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
+    let &[n, h, w, c, oc, kh, kw, stride] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    let (padding, activation) = (Padding::Same, Activation::Relu6);
+    let options = Conv2d { stride: [stride; 2], padding, activation, ..Default::default() };
+    let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(oc, kh, kw, c));
+    Ok(Arc::new(Conv2dOp::new(input, weights, &options, true, false, precision)?))
 }

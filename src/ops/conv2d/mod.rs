@@ -23,12 +23,12 @@ mod tiled;
 mod winograd;
 mod winograd_bound;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
-use crate::ops::convolution::{Convolution, WindowOptions};
+use crate::ops::convolution::{self, Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
 
 const OP: &str = "conv2d";
@@ -62,9 +62,14 @@ impl Default for Conv2d {
 
 /// A 2D convolution of concrete shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Conv2dOp(pub Convolution);
+pub struct Conv2dOp(pub(crate) Convolution);
 
 impl Conv2dOp {
+    /// The shapes and options.
+    pub const fn convolution(&self) -> &Convolution {
+        &self.0
+    }
+
     /// Checks the shapes; `weights` is `oc kh kw c/groups`.
     ///
     /// # Errors
@@ -87,6 +92,7 @@ impl Conv2dOp {
                 format!("weights of {}/groups input channels", input.c),
             ));
         }
+        convolution::check_weights(OP, [weights.n, weights.h, weights.w, weights.c])?;
         Convolution::new(
             OP,
             input,

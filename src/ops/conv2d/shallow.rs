@@ -25,7 +25,7 @@ pub(super) struct Shallow;
 
 impl Kernel<Conv2dOp> for Shallow {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::pair("shallow")
+        VariantEntry::wgsl("shallow", include_str!("../../../shaders/conv2d/shallow.wgsl"))
     }
 
     fn offers(&self, op: &Conv2dOp, _limits: &Limits) -> Vec<Offer> {

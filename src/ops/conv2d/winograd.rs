@@ -67,13 +67,21 @@ const DEEPEST: u32 = 64;
 /// A kernel of tiles of so many rows and columns of outputs.
 #[derive(Debug)]
 pub(super) struct Winograd {
-    name: &'static str,
+    entry: VariantEntry,
     pub(super) results: u32,
     tiles: &'static [[u32; 3]],
 }
 
-pub(super) const WINOGRAD2: Winograd = Winograd { name: "winograd2", results: 2, tiles: &TILES2 };
-pub(super) const WINOGRAD4: Winograd = Winograd { name: "winograd4", results: 4, tiles: &TILES4 };
+pub(super) const WINOGRAD2: Winograd = Winograd {
+    entry: VariantEntry::wgsl("winograd2", include_str!("../../../shaders/conv2d/winograd2.wgsl")),
+    results: 2,
+    tiles: &TILES2,
+};
+pub(super) const WINOGRAD4: Winograd = Winograd {
+    entry: VariantEntry::wgsl("winograd4", include_str!("../../../shaders/conv2d/winograd4.wgsl")),
+    results: 4,
+    tiles: &TILES4,
+};
 
 /// Whether the transforms apply.
 fn serves(problem: &Convolution) -> bool {
@@ -191,7 +199,7 @@ fn obstacle(results: u32, choice: &Choice, precision: Precision, limits: &Limits
 
 impl Kernel<Conv2dOp> for Winograd {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::pair(self.name)
+        self.entry
     }
 
     /// F(4x4, 3x3) is not offered where sums are kept in f16: its transforms multiply by up to 8 * 8, and
@@ -404,7 +412,7 @@ mod tests {
         let limits = Limits::webgpu();
         for (kernel, tile) in [(WINOGRAD2, TILES2[1]), (WINOGRAD4, TILES4[0])] {
             let fits = |&work_group: &[u32; 3]| {
-                let choice = Choice::new(kernel.name, tile, work_group);
+                let choice = Choice::new(kernel.entry.name, tile, work_group);
                 obstacle(kernel.results, &choice, Precision::F32, &limits).is_none()
             };
             assert!(work_groups(&problem, kernel.results, tile).iter().any(fits), "{kernel:?} {tile:?}");

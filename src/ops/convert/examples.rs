@@ -1,11 +1,13 @@
 //! Problems that between them use every kernel, every epilogue and every edge.
 
-use super::ConvertOp;
+use super::{ConvertOp, OP};
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::ops::plan::Op;
+use crate::ops::registry::Numbers;
 use crate::shape::Shape;
+use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
@@ -26,4 +28,22 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     }
     examples.push(Box::new(ConvertOp::parts(shape, &[1, 4, 2], precision)?));
     Ok(examples)
+}
+
+const NAMES: &str = "n,h,w,c";
+
+/// From NHWC to C4, unless the kernel does something else.
+pub(crate) const NUMBERS: Numbers = Numbers { names: NAMES, usual: &[1, 257, 257, 3], op: of };
+
+fn of(extents: &[usize], kernel: Option<&str>, precision: Precision) -> Result<Arc<dyn Op>> {
+    let &[n, h, w, c] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    let (from, to) = match kernel {
+        Some("unpack") => (Layout::C4, Layout::Nhwc),
+        Some("pack_image2d") => (Layout::Nhwc, Layout::Image2d),
+        Some("unpack_image2d") => (Layout::Image2d, Layout::Nhwc),
+        Some("c4_to_image2d") => (Layout::C4, Layout::Image2d),
+        Some("image2d_to_c4") => (Layout::Image2d, Layout::C4),
+        _ => (Layout::Nhwc, Layout::C4),
+    };
+    Ok(Arc::new(ConvertOp::new(Shape::nhwc(n, h, w, c), from, to, precision)?))
 }

@@ -8,7 +8,7 @@ mod moves;
 mod oracle;
 mod plan;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
@@ -24,16 +24,16 @@ pub const MOST_PARTS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConvertOp {
     /// The feature map's shape.
-    pub shape: Shape,
+    pub(crate) shape: Shape,
     /// The layout that is read.
-    pub from: Layout,
+    pub(crate) from: Layout,
     /// The layout that is written.
-    pub to: Layout,
+    pub(crate) to: Layout,
     /// Storage of the device side.
-    pub precision: Precision,
+    pub(crate) precision: Precision,
     /// Where the host side is several maps, one behind the other, each with the next channels of
     /// the device's: their channels, zeros after the last. All zeros where it is one map.
-    pub parts: [usize; MOST_PARTS],
+    pub(crate) parts: [usize; MOST_PARTS],
 }
 
 impl ConvertOp {

@@ -32,21 +32,42 @@ pub(super) struct Move {
     to: Side,
 }
 
-const fn both(name: &'static str, from: Side, to: Side) -> Move {
-    Move { entry: VariantEntry::pair(name), from, to }
+/// The text of a kernel.
+macro_rules! text {
+    ($name:literal) => {
+        include_str!(concat!("../../../shaders/convert/", $name, ".wgsl"))
+    };
 }
 
-const fn image(name: &'static str, from: Side, to: Side) -> Move {
-    Move { entry: VariantEntry::image(name), from, to }
-}
-
-pub(super) const PACK: Move = both("pack", Side::Host, Side::C4);
-pub(super) const UNPACK: Move = both("unpack", Side::C4, Side::Host);
-pub(super) const UNPACK_PARTS: Move = both("unpack_parts", Side::C4, Side::Parts);
-pub(super) const PACK_IMAGE: Move = image("pack_image2d", Side::Host, Side::Image);
-pub(super) const UNPACK_IMAGE: Move = image("unpack_image2d", Side::Image, Side::Host);
-pub(super) const TO_IMAGE: Move = image("c4_to_image2d", Side::C4, Side::Image);
-pub(super) const FROM_IMAGE: Move = image("image2d_to_c4", Side::Image, Side::C4);
+pub(super) const PACK: Move =
+    Move { entry: VariantEntry::wgsl("pack", text!("pack")), from: Side::Host, to: Side::C4 };
+pub(super) const UNPACK: Move =
+    Move { entry: VariantEntry::wgsl("unpack", text!("unpack")), from: Side::C4, to: Side::Host };
+pub(super) const UNPACK_PARTS: Move = Move {
+    entry: VariantEntry::wgsl("unpack_parts", text!("unpack_parts")),
+    from: Side::C4,
+    to: Side::Parts,
+};
+pub(super) const PACK_IMAGE: Move = Move {
+    entry: VariantEntry::image("pack_image2d", text!("pack_image2d")),
+    from: Side::Host,
+    to: Side::Image,
+};
+pub(super) const UNPACK_IMAGE: Move = Move {
+    entry: VariantEntry::image("unpack_image2d", text!("unpack_image2d")),
+    from: Side::Image,
+    to: Side::Host,
+};
+pub(super) const TO_IMAGE: Move = Move {
+    entry: VariantEntry::image("c4_to_image2d", text!("c4_to_image2d")),
+    from: Side::C4,
+    to: Side::Image,
+};
+pub(super) const FROM_IMAGE: Move = Move {
+    entry: VariantEntry::image("image2d_to_c4", text!("image2d_to_c4")),
+    from: Side::Image,
+    to: Side::C4,
+};
 
 fn side(op: &ConvertOp, layout: Layout) -> Side {
     match layout {

@@ -1,11 +1,13 @@
 //! Problems that between them use every kernel, every epilogue and every edge.
 
-use super::{Depthwise, DepthwiseOp};
+use super::{Depthwise, DepthwiseOp, OP};
 use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::plan::Op;
+use crate::ops::registry::Numbers;
 use crate::shape::{Padding, Shape};
+use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
@@ -22,4 +24,21 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &dilated, false, true, precision)?),
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 18), &down, true, true, precision)?),
     ])
+}
+
+const NAMES: &str = "n,h,w,c,oc,kh,kw,stride";
+
+/// A depthwise convolution; `oc` is a multiple of `c`.
+pub(crate) const NUMBERS: Numbers = Numbers {
+    names: NAMES,
+    usual: &[1, 129, 129, 32, 32, 3, 3, 1],
+    op: |extents, _, precision| of(extents, precision),
+};
+
+fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
+    let &[n, h, w, c, oc, kh, kw, stride] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    let (padding, activation) = (Padding::Same, Activation::Relu6);
+    let options = Depthwise { stride: [stride; 2], padding, activation, ..Default::default() };
+    let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, oc));
+    Ok(Arc::new(DepthwiseOp::new(input, weights, &options, true, false, precision)?))
 }

@@ -20,14 +20,14 @@ mod oracle;
 mod plan;
 mod rows;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 pub(super) use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
-use crate::ops::convolution::{Convolution, WindowOptions};
+use crate::ops::convolution::{self, Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
 
 const OP: &str = "depthwise";
@@ -55,9 +55,14 @@ impl Default for Depthwise {
 /// A depthwise convolution of concrete shapes: a [`Convolution`] with as many groups as input
 /// channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DepthwiseOp(pub Convolution);
+pub struct DepthwiseOp(pub(crate) Convolution);
 
 impl DepthwiseOp {
+    /// The shapes and options.
+    pub const fn convolution(&self) -> &Convolution {
+        &self.0
+    }
+
     /// Checks the shapes; `weights` is `1 kh kw c*M`.
     ///
     /// # Errors
@@ -72,13 +77,14 @@ impl DepthwiseOp {
     ) -> Result<Self> {
         if weights.n != 1 || input.c == 0 || weights.c == 0 || !weights.c.is_multiple_of(input.c) {
             return Err(Error::shape(
-                "depthwise",
+                OP,
                 format!("weights {weights} (1 kh kw c*multiplier) for input {input}"),
                 format!("1 kh kw and a multiple of {} channels", input.c),
             ));
         }
+        convolution::check_weights(OP, [weights.c, weights.h, weights.w, 1])?;
         Convolution::new(
-            "depthwise",
+            OP,
             input,
             [weights.h, weights.w],
             weights.c,

@@ -14,7 +14,7 @@ pub(super) struct Multiplier;
 
 impl Kernel<DepthwiseOp> for Multiplier {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::pair("multiplier")
+        VariantEntry::wgsl("multiplier", include_str!("../../../shaders/depthwise/multiplier.wgsl"))
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {

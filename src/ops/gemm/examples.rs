@@ -1,10 +1,12 @@
 //! Problems that between them use every kernel, every epilogue and every edge.
 
-use super::{Gemm, GemmOp};
+use super::{Gemm, GemmOp, OP};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits};
 use crate::error::Result;
 use crate::ops::plan::Op;
+use crate::ops::registry::Numbers;
+use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
@@ -22,4 +24,19 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(GemmOp::new(33, 20, 12, 2, &accumulate, true, true, precision)?),
         Box::new(GemmOp::new(7, 31, 5, 1, &transposed, true, true, precision)?),
     ])
+}
+
+const NAMES: &str = "m,n,k or m,n,k,batch";
+
+/// Plain products.
+pub(crate) const NUMBERS: Numbers =
+    Numbers { names: NAMES, usual: &[1024, 1024, 1024], op: |extents, _, precision| of(extents, precision) };
+
+fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
+    let [m, n, k, batch] = match *extents {
+        [m, n, k] => [m, n, k, 1],
+        [m, n, k, batch] => [m, n, k, batch],
+        _ => return Numbers::refuse(OP, NAMES, extents),
+    };
+    Ok(Arc::new(GemmOp::new(m, n, k, batch, &Gemm::default(), false, false, precision)?))
 }

@@ -57,7 +57,8 @@ pub(super) struct Matrix {
 const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
 pub(super) const MATRIX: Matrix = Matrix {
-    entry: VariantEntry::solo("matrix", Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
+    entry: VariantEntry::wgsl("matrix", include_str!("../../../shaders/gemm/matrix.wgsl"))
+        .only(Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
     cooperative: true,
     columns: 16,
     whole: 4,
@@ -65,7 +66,7 @@ pub(super) const MATRIX: Matrix = Matrix {
 };
 
 pub(super) const MATRIX_PTX: Matrix = Matrix {
-    entry: VariantEntry::solo("matrix_ptx", Dialect::OpenClC, NO_ASSEMBLY),
+    entry: VariantEntry::opencl("matrix_ptx", include_str!("../../../cl/gemm/matrix_ptx.cl"), NO_ASSEMBLY),
     cooperative: false,
     columns: 8,
     whole: 8,
@@ -73,7 +74,11 @@ pub(super) const MATRIX_PTX: Matrix = Matrix {
 };
 
 pub(super) const MATRIX_SPLIT_PTX: Matrix = Matrix {
-    entry: VariantEntry::solo("matrix_split_ptx", Dialect::OpenClC, NO_ASSEMBLY),
+    entry: VariantEntry::opencl(
+        "matrix_split_ptx",
+        include_str!("../../../cl/gemm/matrix_split_ptx.cl"),
+        NO_ASSEMBLY,
+    ),
     cooperative: false,
     columns: 8,
     whole: 4,

@@ -27,7 +27,7 @@ mod vec4;
 mod wgmma;
 mod wide;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Epilogue};
@@ -75,33 +75,33 @@ impl Default for Gemm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GemmOp {
     /// Rows of the result.
-    pub m: usize,
+    pub(crate) m: usize,
     /// Columns of the result.
-    pub n: usize,
+    pub(crate) n: usize,
     /// Terms of each sum.
-    pub k: usize,
+    pub(crate) k: usize,
     /// Number of products.
-    pub batch: usize,
+    pub(crate) batch: usize,
     /// `B` is shared by all products of the batch.
-    pub shared_b: bool,
+    pub(crate) shared_b: bool,
     /// `A` is stored transposed.
-    pub transpose_a: bool,
+    pub(crate) transpose_a: bool,
     /// `B` is stored transposed.
-    pub transpose_b: bool,
+    pub(crate) transpose_b: bool,
     /// Elements from one stored row of `A` to the next.
-    pub lda: usize,
+    pub(crate) lda: usize,
     /// Elements from one stored row of `B` to the next.
-    pub ldb: usize,
+    pub(crate) ldb: usize,
     /// Elements from one stored row of `C` to the next.
-    pub ldc: usize,
+    pub(crate) ldc: usize,
     /// Factor of the product.
-    pub alpha: Bits,
+    pub(crate) alpha: Bits,
     /// Factor of what `C` held.
-    pub beta: Bits,
+    pub(crate) beta: Bits,
     /// What happens to the sum.
-    pub epilogue: Epilogue,
+    pub(crate) epilogue: Epilogue,
     /// Storage and arithmetic.
-    pub precision: Precision,
+    pub(crate) precision: Precision,
 }
 
 impl GemmOp {
@@ -151,6 +151,8 @@ impl GemmOp {
             epilogue: Epilogue { bias, activation: options.activation, residual },
             precision,
         };
+        // What a kernel's 32-bit indices must reach, and what keeps every product of extents from
+        // overflowing: rows and columns are at least 1 and at most an operand's elements.
         for (name, rows, ld) in
             [("A", op.stored_rows_a(), op.lda), ("B", op.stored_rows_b(), op.ldb), ("C", m, op.ldc)]
         {
@@ -164,6 +166,43 @@ impl GemmOp {
             }
         }
         Ok(op)
+    }
+
+    /// Rows of the result.
+    pub const fn m(&self) -> usize {
+        self.m
+    }
+
+    /// Columns of the result.
+    pub const fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Terms of each sum.
+    pub const fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Number of products.
+    pub const fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// What happens to the sum.
+    pub const fn epilogue(&self) -> Epilogue {
+        self.epilogue
+    }
+
+    /// The same with one `B` for all products of the batch.
+    #[must_use]
+    pub const fn with_shared_b(self) -> Self {
+        GemmOp { shared_b: true, ..self }
+    }
+
+    /// The same with another factor of what `C` held.
+    #[must_use]
+    pub const fn with_beta(self, beta: Bits) -> Self {
+        GemmOp { beta, ..self }
     }
 
     /// Rows of `A` as stored.
@@ -263,5 +302,72 @@ impl GemmOp {
         let mut op = GemmOp::new(m, n, k, a.n, options, bias, residual, precision)?;
         op.shared_b = b.n == 1;
         Ok(op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::ops::{Choice, Op};
+
+    /// How many kernels of `op` are launched, in grids that a device has.
+    fn launched(op: &GemmOp, limits: &Limits) -> usize {
+        let of = |(variant, tile): (&'static str, [u32; 3])| {
+            let work_group = op.work_groups(variant, tile).first().copied().unwrap_or([8, 8, 1]);
+            op.plan(&Choice::new(variant, tile, work_group), limits).ok()
+        };
+        let launches = op.space(limits).into_iter().filter_map(of);
+        let within = |(groups, most): (u32, u32)| groups >= 1 && groups <= most;
+        launches
+            .inspect(|launch| {
+                let mut groups = launch.groups().into_iter().zip(limits.max_groups);
+                assert!(groups.all(within), "{op:?} {launch:?}");
+                let [x, y, z] = launch.grid.map(u64::from);
+                assert!(x * 64 >= op.n as u64 / 4 && z >= op.batch as u64 && y > 0, "{op:?} {launch:?}");
+            })
+            .count()
+    }
+
+    /// What used to reach kernels by way of public fields, and the largest extents.
+    #[test]
+    fn no_construction_has_an_extent_that_indices_do_not_reach() {
+        let huge = [0, 1, 2, 1 << 15, 1 << 16, 1 << 31, 1 << 32, 1 << 62, 1 << 63, usize::MAX];
+        let (mut accepted, mut launches) = (0, 0);
+        for m in huge {
+            for n in huge {
+                for k in huge {
+                    for (lda, ldb, ldc) in
+                        [(None, None, None), (Some(m), Some(n), Some(k)), (Some(k), Some(k), Some(n))]
+                    {
+                        for transpose in [false, true] {
+                            let options = Gemm {
+                                lda,
+                                ldb,
+                                ldc,
+                                transpose_a: transpose,
+                                transpose_b: transpose,
+                                ..Gemm::default()
+                            };
+                            let Ok(op) = GemmOp::new(m, n, k, 2, &options, true, true, Precision::F32) else {
+                                continue;
+                            };
+                            accepted += 1;
+                            let op = op.with_shared_b().with_beta(Bits(1.0));
+                            for elements in [op.elements_a(), op.elements_b(), op.elements_c()] {
+                                assert!((1..=i32::MAX as usize).contains(&elements), "{op:?}");
+                            }
+                            let row = if transpose { op.m } else { op.k };
+                            assert!(op.lda >= row && op.ldc >= op.n, "{op:?}");
+                            assert!(op.flops() > 0);
+                            for limits in [Limits::webgpu(), Limits::opencl()] {
+                                launches += launched(&op, &limits);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(accepted > 20 && launches > 100, "{accepted} products, {launches} launches");
     }
 }

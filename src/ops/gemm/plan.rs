@@ -190,7 +190,7 @@ impl GemmOp {
     pub(super) fn grid_of(&self, tile: [u32; 3], [column, row, wave]: [u32; 3]) -> [u32; 3] {
         let [columns, rows, splits] = tile;
         let tiles = [extent(self.n).div_ceil(column * columns), extent(self.m).div_ceil(row * rows)];
-        [wave * tiles[0], tiles[1], splits * extent(self.batch)]
+        [wave.saturating_mul(tiles[0]), tiles[1], splits.saturating_mul(extent(self.batch))]
     }
 }
 
@@ -247,7 +247,7 @@ impl Definition for GemmOp {
     }
 
     fn flops(&self) -> u64 {
-        2 * (self.batch * self.m * self.n * self.k) as u64
+        [self.m, self.n, self.k].iter().fold(2 * self.batch as u64, |flops, &extent| flops * extent as u64)
     }
 
     fn dst_depth(&self) -> u32 {

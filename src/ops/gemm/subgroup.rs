@@ -24,7 +24,8 @@ pub(super) struct Subgroup;
 
 impl Kernel<GemmOp> for Subgroup {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::solo("subgroup", Dialect::Wgsl, "no OpenCL driver at hand lists cl_khr_subgroups")
+        VariantEntry::wgsl("subgroup", include_str!("../../../shaders/gemm/subgroup.wgsl"))
+            .only(Dialect::Wgsl, "no OpenCL driver at hand lists cl_khr_subgroups")
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {

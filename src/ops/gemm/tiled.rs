@@ -112,7 +112,7 @@ pub(super) struct Tiled;
 
 impl Kernel<GemmOp> for Tiled {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::pair("tiled")
+        VariantEntry::wgsl("tiled", include_str!("../../../shaders/gemm/tiled.wgsl"))
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {

@@ -15,7 +15,7 @@
 use super::GemmOp;
 use super::plan::preference;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Dialect, Operand};
+use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit, WARP_GROUP_MEMORY};
 use crate::ops::kernel::{Constants, Kernel, Offer, offers};
@@ -50,13 +50,13 @@ pub(super) struct WarpGroups {
 const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
 pub(super) const WGMMA: WarpGroups = WarpGroups {
-    entry: VariantEntry::solo("wgmma", Dialect::OpenClC, NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma", include_str!("../../../cl/gemm/wgmma.cl"), NO_ASSEMBLY),
     halves: true,
     tiles: &TILES,
 };
 
 pub(super) const WGMMA_TF32: WarpGroups = WarpGroups {
-    entry: VariantEntry::solo("wgmma_tf32", Dialect::OpenClC, NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma_tf32", include_str!("../../../cl/gemm/wgmma_tf32.cl"), NO_ASSEMBLY),
     halves: false,
     tiles: &TF32_TILES,
 };
@@ -89,7 +89,7 @@ impl Kernel<GemmOp> for WarpGroups {
     fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
         let [x, y, _] = self.work_group(tile);
         let groups = [extent(op.n).div_ceil(SIDE * tile[0]), extent(op.m).div_ceil(SIDE * tile[1])];
-        [x * groups[0], y * groups[1], tile[2] * extent(op.batch)]
+        [x.saturating_mul(groups[0]), y.saturating_mul(groups[1]), extent(op.batch)]
     }
 
     fn obstacle(&self, op: &GemmOp, limits: &Limits) -> Option<String> {

@@ -26,7 +26,11 @@ pub(super) struct Wide;
 
 impl Kernel<GemmOp> for Wide {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::solo("wide", Dialect::OpenClC, "WGSL has no vectors longer than four")
+        VariantEntry::opencl(
+            "wide",
+            include_str!("../../../cl/gemm/wide.cl"),
+            "WGSL has no vectors longer than four",
+        )
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {

@@ -1,11 +1,13 @@
 //! Problems that between them use every kernel, every epilogue and every edge.
 
-use super::{Pointwise, PointwiseOp};
+use super::{OP, Pointwise, PointwiseOp};
 use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::plan::Op;
+use crate::ops::registry::Numbers;
 use crate::shape::Shape;
+use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
@@ -16,4 +18,20 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(PointwiseOp::new(input, weights, &relu6, true, false, precision)?),
         Box::new(PointwiseOp::new(input, weights, &Pointwise::default(), false, true, precision)?),
     ])
+}
+
+const NAMES: &str = "n,h,w,c,oc";
+
+/// Node 27 of the article that began this project, or another 1x1 convolution.
+pub(crate) const NUMBERS: Numbers = Numbers {
+    names: NAMES,
+    usual: &[1, 9, 9, 1024, 1024],
+    op: |extents, _, precision| of(extents, precision),
+};
+
+fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
+    let &[n, h, w, c, oc] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    let options = Pointwise { activation: Activation::Relu6 };
+    let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(oc, 1, 1, c));
+    Ok(Arc::new(PointwiseOp::new(input, weights, &options, true, false, precision)?))
 }

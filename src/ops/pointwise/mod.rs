@@ -17,12 +17,12 @@ mod plan;
 mod split;
 mod tiled;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
-use crate::ops::convolution::{Convolution, WindowOptions};
+use crate::ops::convolution::{self, Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
 
 const OP: &str = "pointwise";
@@ -36,9 +36,14 @@ pub struct Pointwise {
 
 /// A 1x1 convolution of concrete shapes: a [`Convolution`] of one tap, stride 1 and no padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PointwiseOp(pub Convolution);
+pub struct PointwiseOp(pub(crate) Convolution);
 
 impl PointwiseOp {
+    /// The shapes and options.
+    pub const fn convolution(&self) -> &Convolution {
+        &self.0
+    }
+
     /// Checks the shapes; `weights` is `oc 1 1 c`.
     ///
     /// # Errors
@@ -58,6 +63,7 @@ impl PointwiseOp {
                 format!("oc 1 1 {}", input.c),
             ));
         }
+        convolution::check_weights(OP, [weights.n, 1, 1, weights.c])?;
         Convolution::new(
             OP,
             input,

@@ -23,7 +23,7 @@ mod oracle;
 mod plan;
 mod staged;
 
-pub(super) use examples::examples;
+pub(super) use examples::{NUMBERS, examples};
 
 use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::{Error, Result};

@@ -36,7 +36,7 @@ fn staged(choice: &Choice) -> u32 {
 
 impl Kernel<SeparableOp> for Staged {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::pair("staged")
+        VariantEntry::wgsl("staged", include_str!("../../../shaders/separable/staged.wgsl"))
     }
 
     /// As few layers as fill the device come first.

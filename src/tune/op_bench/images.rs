@@ -28,7 +28,7 @@ impl OpBench {
         let limits = &self.device.info().limits;
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         Ok(Dispatch {
-            pipeline: compile_planned(&*self.device, &launch.spec.render(limits.dialect)?)?,
+            pipeline: compile_planned(&*self.device, &launch.spec.render_written(limits.dialect)?)?,
             resources: vec![from, to],
             groups: launch.groups(),
             params: launch.params,

@@ -27,7 +27,7 @@ impl OpBench {
     pub(super) fn compile(&mut self, choice: &Choice, launch: &Launch) -> Result<Pipeline> {
         let keep_busy = self.busy.clone();
         if !self.ahead.has(choice) {
-            let source = launch.spec.render(self.limits().dialect)?;
+            let source = launch.spec.render_written(self.limits().dialect)?;
             // Without something to do meanwhile a thread would be for nothing.
             if keep_busy.is_none() || self.ahead.start(&self.device, *choice, source.clone()).is_err() {
                 return compile_planned(&*self.device, &source);

@@ -24,12 +24,10 @@ pub(super) const WORK_GROUP: u32 = 256;
 const INVOCATIONS: [u32; 2] = [1 << 19, 1 << 12];
 /// Multiply-adds of a lane in one step: four of each of eight chains.
 const PER_STEP: u64 = 4 * 8;
-/// The type of a chain: its name, its lanes, and its declaration in WGSL and OpenCL C. Most GPUs do
-/// not mind; compilers for CPUs like one or the other.
-const FORMS: [(&str, u64, [&str; 2]); 2] = [
-    ("vec4", 4, ["alias T = vec4<f32>;\n", "#define T float4\n"]),
-    ("scalar", 1, ["alias T = f32;\n", "#define T float\n"]),
-];
+/// The type of a chain: its name, its lanes, and its declaration. Most GPUs do not mind; compilers for
+/// CPUs like one or the other.
+const FORMS: [(&str, u64, &str); 2] =
+    [("vec4", 4, "alias T = vec4<f32>;\n"), ("scalar", 1, "alias T = f32;\n")];
 const FACTOR: f32 = 0.999;
 const ADDEND: f32 = 0.5;
 /// About how long a sample lasts.
@@ -43,13 +41,12 @@ pub(super) struct Baseline {
     row: Row,
 }
 
-pub(super) fn source(limits: &Limits, name: &str, texts: [&str; 2], interface: Interface) -> KernelSource {
-    let [wgsl, cl] = texts;
+pub(super) fn source(name: &str, dialect: Dialect, text: &str, interface: Interface) -> KernelSource {
     KernelSource {
         label: format!("bench_{name}"),
         entry: format!("bench_{name}"),
-        dialect: limits.dialect,
-        text: if limits.dialect == Dialect::Wgsl { wgsl } else { cl }.to_owned(),
+        dialect,
+        text: text.to_owned(),
         interface,
         work_group: [WORK_GROUP, 1, 1],
     }
@@ -88,8 +85,7 @@ impl Baseline {
             bindings: vec![binding(Operand::Src, Access::Read), binding(Operand::Dst, Access::Write)],
             params: vec![Param { name: "stride", ty: ParamType::U32 }],
         };
-        let texts = [include_str!("kernels/copy.wgsl"), include_str!("kernels/copy.cl")];
-        let source = source(limits, "copy", texts, interface);
+        let source = source("copy", Dialect::Wgsl, include_str!("kernels/copy.wgsl"), interface);
         // SAFETY: the grid covers the buffers exactly, four vec4s for each invocation.
         let pipeline = unsafe { device.compile_unchecked(&source) }?;
         let [src, dst] = [device.alloc(bytes, Memory::Device)?, device.alloc(bytes, Memory::Device)?];
@@ -183,10 +179,8 @@ impl Chains {
                 Param { name: "addend", ty: ParamType::F32 },
             ],
         };
-        let (_, lanes, heads) = FORMS[form];
-        let texts = [include_str!("kernels/fma.wgsl"), include_str!("kernels/fma.cl")];
-        let mut source = source(limits, "fma", texts, interface);
-        let head = if limits.dialect == Dialect::Wgsl { heads[0] } else { heads[1] };
+        let (_, lanes, head) = FORMS[form];
+        let mut source = source("fma", Dialect::Wgsl, include_str!("kernels/fma.wgsl"), interface);
         source.text.insert_str(0, head);
         let dst = device.alloc(16 * u64::from(invocations), Memory::Device)?;
         // SAFETY: each invocation stores one vec4, and the grid has as many as the buffer.

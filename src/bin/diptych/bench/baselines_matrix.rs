@@ -11,7 +11,7 @@ use diptych::device::{Buffer, Device, Dispatch, Pipeline, Resource, family};
 use diptych::emit::{Access, Interface, Operand, Param, ParamType, Scalar};
 use diptych::tune::clock::Clock;
 use diptych::tune::quirks::Policy;
-use diptych::{Limits, MatrixUnit, Memory};
+use diptych::{Dialect, Limits, MatrixUnit, Memory};
 
 /// Invocations: so many work-groups that the last ones, which do not fill a large GPU, do not count.
 const INVOCATIONS: u32 = 1 << 20;
@@ -59,8 +59,12 @@ impl Matrices {
                 Param { name: "factor", ty: ParamType::F32 },
             ],
         };
-        let texts = [include_str!("kernels/mma.wgsl"), include_str!("kernels/mma.cl")];
-        let source = source(&device.info().limits, "mma", texts, interface);
+        let dialect = device.info().limits.dialect;
+        let text = match dialect {
+            Dialect::Wgsl => include_str!("kernels/mma.wgsl"),
+            Dialect::OpenClC => include_str!("kernels/mma.cl"),
+        };
+        let source = source("mma", dialect, text, interface);
         // SAFETY: each invocation stores one vec4, and the grid has as many as the buffer.
         let pipeline = unsafe { device.compile_unchecked(&source) }?;
         Ok(Matrices { pipeline, dst: device.alloc(16 * u64::from(INVOCATIONS), Memory::Device)? })

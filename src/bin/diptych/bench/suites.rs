@@ -2,14 +2,10 @@
 //!
 //! `benches/` times the same cases through criterion.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use diptych::emit::Operand;
-use diptych::ops::conv2d::Conv2dOp;
-use diptych::ops::depthwise::DepthwiseOp;
-use diptych::ops::gemm::GemmOp;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::ops::{Op, OperandInfo};
-use diptych::{Activation, Conv2d, DType, Depthwise, Gemm, Padding, Pointwise, Precision, Shape};
+use diptych::ops::{self, Op, OperandInfo};
+use diptych::{DType, Precision};
 use std::sync::Arc;
 
 /// `(m, n, k, batch)`: squares, a matrix by a few vectors, and many small products.
@@ -27,71 +23,40 @@ pub const PRODUCTS: [(usize, usize, usize, usize); 8] = [
 /// The precisions of the products and ops.
 pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 
-/// A convolution of PoseNet or of its kind, with bias and ReLU6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layer {
-    /// `(height and width, channels, output channels)`.
-    Pointwise(usize, usize, usize),
-    /// `(height and width, channels, output channels, taps along each axis, stride)`.
-    Conv2d(usize, usize, usize, usize, usize),
-    /// `(height and width, channels, taps along each axis, stride)`.
-    Depthwise(usize, usize, usize, usize),
-}
+/// A layer of PoseNet or of its kind: an op, and its extents as [`diptych::ops::Numbers`] has them.
+pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer; 7] = [
-    // Node 27 of the article that began this project.
-    Layer::Pointwise(9, 1024, 1024),
-    Layer::Pointwise(17, 512, 512),
-    Layer::Pointwise(33, 256, 256),
-    Layer::Conv2d(56, 64, 64, 3, 1),
+pub const LAYERS: [Layer<'_>; 7] = [
+    NODE_27,
+    ("pointwise", &[1, 17, 17, 512, 512]),
+    ("pointwise", &[1, 33, 33, 256, 256]),
+    ("conv2d", &[1, 56, 56, 64, 64, 3, 3, 1]),
     // The stem of PoseNet.
-    Layer::Conv2d(257, 3, 32, 3, 2),
-    Layer::Depthwise(17, 512, 3, 1),
-    Layer::Depthwise(129, 64, 3, 2),
+    ("conv2d", &[1, 257, 257, 3, 32, 3, 3, 2]),
+    ("depthwise", &[1, 17, 17, 512, 512, 3, 3, 1]),
+    ("depthwise", &[1, 129, 129, 64, 64, 3, 3, 2]),
 ];
+
+/// Node 27 of the article that began this project.
+pub const NODE_27: Layer<'_> = ("pointwise", &[1, 9, 9, 1024, 1024]);
 
 /// A square product of side `n`, or any other.
 ///
 /// # Errors
 /// If an extent is 0 or too large for 32-bit indices.
-pub fn product(extents: (usize, usize, usize, usize), precision: Precision) -> Result<Arc<dyn Op>> {
-    let (m, n, k, batch) = extents;
-    Ok(Arc::new(GemmOp::new(m, n, k, batch, &Gemm::default(), false, false, precision)?))
+pub fn product((m, n, k, batch): (usize, usize, usize, usize), precision: Precision) -> Result<Arc<dyn Op>> {
+    layer(("gemm", &[m, n, k, batch]), precision)
 }
 
-/// A layer of one image.
+/// An op of these extents.
 ///
 /// # Errors
-/// If an extent is 0 or too large for 32-bit indices.
-pub fn layer(layer: Layer, precision: Precision) -> Result<Arc<dyn Op>> {
-    let (activation, padding) = (Activation::Relu6, Padding::Same);
-    Ok(match layer {
-        Layer::Pointwise(side, c, oc) => Arc::new(PointwiseOp::new(
-            Shape::nhwc(1, side, side, c),
-            Shape::nhwc(oc, 1, 1, c),
-            &Pointwise { activation },
-            true,
-            false,
-            precision,
-        )?),
-        Layer::Conv2d(side, c, oc, taps, stride) => Arc::new(Conv2dOp::new(
-            Shape::nhwc(1, side, side, c),
-            Shape::nhwc(oc, taps, taps, c),
-            &Conv2d { stride: [stride; 2], padding, activation, ..Default::default() },
-            true,
-            false,
-            precision,
-        )?),
-        Layer::Depthwise(side, c, taps, stride) => Arc::new(DepthwiseOp::new(
-            Shape::nhwc(1, side, side, c),
-            Shape::nhwc(1, taps, taps, c),
-            &Depthwise { stride: [stride; 2], padding, activation, ..Default::default() },
-            true,
-            false,
-            precision,
-        )?),
-    })
+/// If there is no such op, or an extent is 0 or too large for 32-bit indices.
+pub fn layer((op, extents): Layer<'_>, precision: Precision) -> Result<Arc<dyn Op>> {
+    let entry = ops::all().iter().find(|entry| entry.name == op);
+    let entry = entry.with_context(|| format!("there is no op {op}"))?;
+    Ok((entry.numbers.op)(extents, None, precision)?)
 }
 
 /// Every product, in every precision.

@@ -1,7 +1,7 @@
 //! Tests of what `benches/` shares, which has no place for them.
 
 use super::cpu::CpuOp;
-use super::suites::{Layer, bytes, layer, layers, name, product, products};
+use super::suites::{bytes, layer, layers, name, product, products};
 use anyhow::Result;
 use diptych::Precision;
 use diptych::emit::Operand;
@@ -24,9 +24,9 @@ fn bytes_count_each_operand_once() {
     let bytes_of = |problem: Result<Arc<dyn Op>>| bytes(&*problem.expect("a problem"));
     assert_eq!(bytes_of(product((1, 8, 4, 1), Precision::F32)), 4 * (4 + 32 + 8));
     assert_eq!(bytes_of(product((1, 8, 4, 1), Precision::F16Storage)), 2 * (4 + 32 + 8));
-    let depthwise = layer(Layer::Depthwise(4, 8, 3, 2), Precision::F32);
+    let depthwise = layer(("depthwise", &[1, 4, 4, 8, 8, 3, 3, 2]), Precision::F32);
     assert_eq!(bytes_of(depthwise), 4 * (4 * 4 * 8 + 9 * 8 + 2 * 2 * 8 + 8));
-    let dense = layer(Layer::Conv2d(4, 8, 16, 3, 1), Precision::F16Storage);
+    let dense = layer(("conv2d", &[1, 4, 4, 8, 16, 3, 3, 1]), Precision::F16Storage);
     assert_eq!(bytes_of(dense), 2 * (16 * 8 + 16 * 9 * 8 + 16 * 16) + 4 * 16);
 }
 
@@ -35,9 +35,9 @@ fn the_cpus_right_results_pass_and_wrong_ones_are_told() {
     let f32 = Precision::F32;
     for problem in [
         product((5, 7, 3, 2), f32),
-        layer(Layer::Pointwise(3, 5, 6), f32),
-        layer(Layer::Conv2d(5, 3, 4, 3, 2), f32),
-        layer(Layer::Depthwise(4, 8, 3, 1), f32),
+        layer(("pointwise", &[1, 3, 3, 5, 6]), f32),
+        layer(("conv2d", &[1, 5, 5, 3, 4, 3, 3, 2]), f32),
+        layer(("depthwise", &[1, 4, 4, 8, 8, 3, 3, 1]), f32),
     ] {
         let mut op = CpuOp::new(problem.expect("a problem")).expect("an op");
         op.check().expect("right");

@@ -4,7 +4,7 @@
 use super::op::row;
 use super::row::Row;
 use super::subject::{Subject, Target};
-use super::suites::{self, Layer};
+use super::suites;
 use anyhow::{Result, bail, ensure};
 use diptych::ops::Op;
 use diptych::tune::{Bench, Check, OpBench};
@@ -48,7 +48,7 @@ pub(super) fn kernels(target: &Target) -> Result<Vec<Kernel>> {
     let side =
         |side: &usize| target.least(2 * (side * side * side) as u64, 0).is_some_and(|time| time < 2e-3);
     let side = [1024, 512].into_iter().find(side).unwrap_or(256);
-    let node = suites::layer(Layer::Pointwise(9, 1024, 1024), Precision::F32)?;
+    let node = suites::layer(suites::NODE_27, Precision::F32)?;
     let product = suites::product((side, side, side, 1), Precision::F32)?;
     let mut kernels = vec![
         // The article's: an invocation per pixel and slice of four channels.

@@ -1,0 +1,104 @@
+//! What functions call, and how they use the module's variables.
+
+use naga::{Block, Expression, Function, GlobalVariable, Handle, Module, Statement};
+use std::collections::{HashMap, HashSet};
+
+/// How the module's arrays are used.
+#[derive(Default)]
+pub(super) struct Usage {
+    /// As a whole, not only element by element.
+    pub(super) whole: HashSet<Handle<GlobalVariable>>,
+    /// By `arrayLength`.
+    pub(super) measured: HashSet<Handle<GlobalVariable>>,
+}
+
+impl Usage {
+    pub(super) fn scan(&mut self, function: &Function) {
+        let mut of_elements = HashSet::new();
+        let mut all = HashMap::new();
+        for (handle, expression) in function.expressions.iter() {
+            match *expression {
+                Expression::GlobalVariable(global) => {
+                    all.insert(handle, global);
+                }
+                // An index, or a length: neither needs the array as a value.
+                Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+                    of_elements.insert(base);
+                }
+                Expression::ArrayLength(array) => {
+                    of_elements.insert(array);
+                    if let Expression::GlobalVariable(global) = function.expressions[array] {
+                        self.measured.insert(global);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut whole = |handle: Handle<Expression>| self.whole.extend(all.get(&handle));
+        for (_, expression) in function.expressions.iter() {
+            if let Expression::Load { pointer } = *expression {
+                whole(pointer);
+            }
+        }
+        arguments(&function.body, &mut whole);
+    }
+}
+
+/// What statements store to or pass to functions.
+fn arguments(block: &Block, visit: &mut dyn FnMut(Handle<Expression>)) {
+    for statement in block.iter() {
+        match statement {
+            Statement::Store { pointer, .. } | Statement::WorkGroupUniformLoad { pointer, .. } => {
+                visit(*pointer)
+            }
+            Statement::Call { arguments, .. } => arguments.iter().for_each(|argument| visit(*argument)),
+            _ => nested(statement, &mut |inner| arguments(inner, visit)),
+        }
+    }
+}
+
+fn nested(statement: &Statement, visit: &mut dyn FnMut(&Block)) {
+    match statement {
+        Statement::Block(inner) => visit(inner),
+        Statement::If { accept, reject, .. } => {
+            visit(accept);
+            visit(reject);
+        }
+        Statement::Switch { cases, .. } => cases.iter().for_each(|case| visit(&case.body)),
+        Statement::Loop { body, continuing, .. } => {
+            visit(body);
+            visit(continuing);
+        }
+        _ => {}
+    }
+}
+
+/// The functions that a body calls, and those that they call.
+pub(super) fn reachable(module: &Module, body: &Block) -> HashSet<Handle<Function>> {
+    fn calls(block: &Block, found: &mut Vec<Handle<Function>>) {
+        for statement in block.iter() {
+            if let Statement::Call { function, .. } = statement {
+                found.push(*function);
+            }
+            nested(statement, &mut |inner| calls(inner, found));
+        }
+    }
+    let mut queue = Vec::new();
+    calls(body, &mut queue);
+    let mut all = HashSet::new();
+    while let Some(function) = queue.pop() {
+        if all.insert(function) {
+            calls(&module.functions[function].body, &mut queue);
+        }
+    }
+    all
+}
+
+/// Whether a function's body only computes its result, so that a call of it may stand in an expression.
+pub(super) fn only_computes(body: &Block, pure: &HashSet<Handle<Function>>) -> bool {
+    body.iter().all(|statement| match statement {
+        Statement::Emit(_) | Statement::Return { value: Some(_) } => true,
+        Statement::Call { function, result: Some(_), .. } => pure.contains(function),
+        _ => false,
+    })
+}
