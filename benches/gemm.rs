@@ -1,4 +1,4 @@
-//! Matrix products on every backend: `cargo bench --bench gemm`, or `-- "gemm_f32 m1024"` for some.
+//! Matrix products on every backend: `cargo bench --features criterion --bench gemm`, or `-- "gemm_f32 m1024"` for some.
 
 mod backends;
 mod problems;

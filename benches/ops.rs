@@ -1,4 +1,4 @@
-//! Convolutions on every backend: `cargo bench --bench ops`, or `-- depthwise` for some.
+//! Convolutions on every backend: `cargo bench --features criterion --bench ops`, or `-- depthwise` for some.
 
 mod backends;
 mod problems;

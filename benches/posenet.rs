@@ -1,4 +1,4 @@
-//! A network, host to host and on the device, on every backend: `cargo bench --bench posenet`.
+//! A network, host to host and on the device, on every backend: `cargo bench --features criterion --bench posenet`.
 //!
 //! The model is `$DIPTYCH_SHARED/posenet/posenet_mobilenet_v1_100_257x257_f32.tflite`, by default
 //! beside the checkout; without it nothing is measured. Its outputs are checked by

@@ -35,13 +35,15 @@ pub(crate) enum Breadth {
 
 /// A row of the table.
 pub(crate) struct Case {
+    /// Its place in the table.
+    pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) problem: Problem,
     pub(crate) breadth: Breadth,
 }
 
-const DEFAULT_GROUP: [u32; 3] = [8, 4, 1];
-const ODD_GROUPS: [[u32; 3]; 4] = [DEFAULT_GROUP, [1, 1, 1], [3, 5, 2], [8, 4, 8]];
+/// Work-groups of kernels that are made for none, the default first.
+pub(crate) const GROUPS: [[u32; 3]; 4] = [[8, 4, 1], [1, 1, 1], [3, 5, 2], [8, 4, 8]];
 
 impl Case {
     /// The kernels to try, some of which may not fit the device.
@@ -52,16 +54,17 @@ impl Case {
             let first = !seen.contains(&variant);
             seen.push(variant);
             let groups = match self.breadth {
-                Breadth::Tiles => &ODD_GROUPS[..1],
-                Breadth::Variants if first => &ODD_GROUPS[..1],
-                Breadth::Groups if first => &ODD_GROUPS[..],
+                Breadth::Tiles => &GROUPS[..1],
+                Breadth::Variants if first => &GROUPS[..1],
+                Breadth::Groups if first => &GROUPS[..],
                 _ => &[],
             };
             let op = &*self.problem;
             let made_for = made_for(op, variant, tile, limits);
-            // Many tiles with long texts: each case meets the first and every third.
-            if matches!(variant, "tiled" | "staged") && !first && !(index + self.name.len()).is_multiple_of(3)
-            {
+            // Many tiles with long texts: each case meets the first and every third, the next case the
+            // thirds beside them. Few cases are offered the deepest tiles.
+            let thinned = matches!(variant, "tiled" | "staged") && !first && tile[2] < 8;
+            if thinned && !(index + self.number).is_multiple_of(3) {
                 continue;
             }
             if made_for.is_empty() {
@@ -151,6 +154,21 @@ pub(crate) fn is_asked_for(op: &str, variant: &str) -> bool {
     rest.is_none_or(|wanted| variant.starts_with(wanted))
 }
 
+/// A WebGPU device that runs every kernel of that language.
+pub(crate) fn widest_wgsl() -> Limits {
+    let mut limits = Limits::webgpu();
+    limits.native_half = true;
+    limits.local_memory = 49152;
+    limits.subgroup = Some([32, 32]);
+    limits.matrix_unit = Some(MatrixUnit::Cooperative { subgroup: 32 });
+    limits
+}
+
+/// Whether every kernel of each row is wanted, and not only those of few texts.
+pub(crate) fn wants_every_kernel() -> bool {
+    !matches!(std::env::var("DIPTYCH_CONFORMANCE").as_deref(), Err(_) | Ok("" | "small"))
+}
+
 /// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, an op, or variants.
 pub(crate) fn table() -> Vec<Case> {
     let full = full_table();
@@ -231,7 +249,8 @@ struct Table(Vec<Case>);
 
 impl Table {
     fn push(&mut self, name: String, problem: Problem, breadth: Breadth) {
-        self.0.push(Case { name: format!("{} {name}", problem.name()), problem, breadth });
+        let number = self.0.len();
+        self.0.push(Case { number, name: format!("{} {name}", problem.name()), problem, breadth });
     }
 
     fn conv2d_row(
@@ -265,7 +284,9 @@ impl Table {
         }
         for [c, oc] in CHANNELS {
             let (h, w) = if c * oc > 1000 { (2, 3) } else { (5, 7) };
-            self.conv2d_row([1, h, w, c], [oc, 3, 3], same, false, F32, Variants);
+            // Sums are split where there are many terms.
+            let breadth = if c >= 64 { Tiles } else { Variants };
+            self.conv2d_row([1, h, w, c], [oc, 3, 3], same, false, F32, breadth);
         }
         // Windows: each is a text of its own.
         let explicit = Padding::Explicit { top: 2, bottom: 0, left: 1, right: 3 };

@@ -97,6 +97,6 @@ fn wrong_lengths_are_errors_with_both_numbers() {
     assert_eq!(run(&[0.0; 11], None, 20), "pointwise src: found 11 values, wanted 12");
     assert_eq!(run(&[0.0; 12], None, 19), "pointwise dst: found 19 values, wanted 20");
     assert!(run(&[0.0; 12], Some(&[0.0; 20]), 20).contains("none, as the op says"));
-    let nothing = kernel.run(&[], &mut [(Operand::Dst, &mut vec![0.0; 20])]);
+    let nothing = kernel.run(&[], &mut [(Operand::Dst, &mut [0.0; 20])]);
     assert_eq!(text(nothing), "pointwise src: found none, wanted values");
 }

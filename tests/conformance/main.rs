@@ -7,11 +7,13 @@
 //! | variable | effect |
 //! |---|---|
 //! | `DIPTYCH_REQUIRE_DEVICES=1` | a missing device fails instead of being skipped |
+//! | `DIPTYCH_CONFORMANCE=full` | every kernel of every row; else those of a few texts (`cover`) |
 //! | `DIPTYCH_CONFORMANCE=small` | a fifth of the table, and what it takes to meet every kernel in every precision |
-//! | `DIPTYCH_CONFORMANCE=gemm` | the rows of one op |
+//! | `DIPTYCH_CONFORMANCE=gemm` | every kernel of the rows of one op |
 //! | `DIPTYCH_CONFORMANCE=gemm_wgmma` | of these, and of the planted mistakes, the kernels whose name begins so |
 
 mod cases;
+mod cover;
 mod cpu;
 mod gpu;
 mod planted;
@@ -24,91 +26,119 @@ use diptych::ops::Choice;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
+use diptych::ops::{Operands, Reference};
 use diptych::{Activation, Conv2d, Depthwise, Gemm, Layout, Padding, Precision, Shape};
 use problem::{Problem, compare, expected, operands};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The devices of this machine; a missing one is printed, or fails if devices are required.
-fn devices() -> Vec<Box<dyn Device>> {
-    let opened: Vec<(&str, diptych::Result<Box<dyn Device>>)> = vec![
+/// The device of an API; a missing one is printed, or fails if devices are required.
+fn device(api: &str) -> Option<Box<dyn Device>> {
+    let opened: diptych::Result<Box<dyn Device>> = match api {
         #[cfg(feature = "wgpu")]
-        ("wgpu", diptych::device::wgpu::WgpuDevice::open(None).map(|device| Box::new(device) as _)),
+        "wgpu" => diptych::device::wgpu::WgpuDevice::open(None).map(|device| Box::new(device) as _),
         #[cfg(feature = "opencl")]
-        ("OpenCL", diptych::device::opencl::OpenClDevice::open(None).map(|device| Box::new(device) as _)),
-    ];
+        "opencl" => diptych::device::opencl::OpenClDevice::open(None).map(|device| Box::new(device) as _),
+        _ => return None,
+    };
     let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
-    let mut devices = Vec::new();
-    for (api, result) in opened {
-        match result {
-            Ok(device) => devices.push(device),
-            Err(error) if required => panic!("{api} is required: {error}"),
-            Err(error) => println!("skipping {api}: {error}"),
+    match opened {
+        Ok(device) => Some(device),
+        Err(error) if required => panic!("{api} is required: {error}"),
+        Err(error) => {
+            println!("skipping {api}: {error}");
+            None
         }
     }
-    devices
 }
 
-/// What one device made of the table.
-#[derive(Default)]
-struct Tally {
-    runs: usize,
-    /// Of these, how many had their feature maps in images.
-    images: usize,
-    failures: Vec<String>,
+fn devices() -> Vec<Box<dyn Device>> {
+    ["wgpu", "opencl"].into_iter().filter_map(device).collect()
 }
 
-#[test]
-fn every_kernel_agrees_with_its_oracle_on_every_device() {
-    let cases = cases::table();
-    let devices = devices();
-    let tallies: Vec<(String, Tally)> = std::thread::scope(|scope| {
-        let runs = devices.iter().map(|device| {
-            let cases = &cases;
-            scope.spawn(move || {
-                let start = Instant::now();
-                let mut tally = Tally::default();
-                for case in cases {
-                    run_case(device.as_ref(), case, &mut tally);
-                }
-                let info = device.info();
-                println!(
-                    "{info}: {} cases, {} runs, {} of them with maps in images, {} failures, {:.1} s",
-                    cases.len(),
-                    tally.runs,
-                    tally.images,
-                    tally.failures.len(),
-                    start.elapsed().as_secs_f64()
-                );
-                (info.to_string(), tally)
-            })
-        });
-        let runs: Vec<_> = runs.collect();
-        runs.into_iter().map(|run| run.join().expect("no panic in a case")).collect()
-    });
-    let mut report = Vec::new();
-    for (device, tally) in &tallies {
-        report.extend(tally.failures.iter().map(|failure| format!("{device}: {failure}")));
-    }
-    assert!(report.is_empty(), "{} failing rows:\n{}", report.len(), report.join("\n"));
-}
+/// A test for each op and API: each runs in a process of its own where the runner makes one for a test.
+macro_rules! every_kernel {
+    ($($op:ident)*) => {
+        const OPS: &[&str] = &[$(stringify!($op)),*];
 
-/// Runs every kernel of `case` that fits the device.
-fn run_case(device: &dyn Device, case: &Case, tally: &mut Tally) {
-    let limits = &device.info().limits;
-    let operands = operands(&*case.problem);
-    let expected = expected(&*case.problem, &operands);
-    for choice in case.choices(limits) {
-        let asked_for = cases::is_asked_for(case.problem.name(), choice.variant);
-        if !asked_for || case.problem.fits(&choice, limits).is_err() {
-            continue;
+        mod every_kernel_agrees_with_its_oracle {
+            mod wgpu {
+                $(#[test] fn $op() { crate::every_kernel_agrees(stringify!($op), "wgpu") })*
+            }
+            mod opencl {
+                $(#[test] fn $op() { crate::every_kernel_agrees(stringify!($op), "opencl") })*
+            }
         }
-        tally.runs += 1;
-        tally.images += usize::from(choice.layout == Layout::Image2d);
-        if let Err(failure) = gpu::check(device, &*case.problem, &operands, &expected, &choice, &|_| {}) {
-            tally.failures.push(format!("{} [{choice}]: {failure}", case.name));
+    };
+}
+
+every_kernel!(conv2d depthwise pointwise separable gemm convert);
+
+fn every_kernel_agrees(op: &str, api: &str) {
+    let Some(device) = device(api) else { return };
+    let (info, start) = (device.info(), Instant::now());
+    let cases: Vec<Case> = cases::table().into_iter().filter(|case| case.problem.name() == op).collect();
+    let every = cover::runs(&cases, &info.limits);
+    let (all, offered) = (cover::texts(&every), pairs(every.iter()));
+    let runs = if cases::wants_every_kernel() { every } else { cover::chosen(every) };
+    let asked_for: Vec<_> = runs.iter().filter(|run| cases::is_asked_for(op, run.choice.variant)).collect();
+    let mut failures = Vec::new();
+    let mut images = 0;
+    let mut row: Option<(usize, Operands<'static>, Reference)> = None;
+    for run in &asked_for {
+        let case = run.case;
+        if row.as_ref().is_none_or(|(number, ..)| *number != case.number) {
+            let operands = operands(&*case.problem);
+            let expected = expected(&*case.problem, &operands);
+            row = Some((case.number, operands, expected));
+        }
+        let Some((_, operands, expected)) = &row else { continue };
+        images += usize::from(run.choice.layout == Layout::Image2d);
+        let outcome = gpu::check(&*device, &*case.problem, operands, expected, &run.choice, &|_| {});
+        if let Err(failure) = outcome {
+            failures.push(format!("{info}: {} [{}]: {failure}", case.name, run.choice));
         }
     }
+    let met = pairs(asked_for.iter().copied());
+    println!(
+        "{info}: {} cases of {op}, {} runs of {} of {all} texts, {images} of them with maps in images, {} \
+         kernels and tiles, {} failures, {:.1} s{}",
+        cases.len(),
+        asked_for.len(),
+        cover::texts(&runs),
+        met.len(),
+        failures.len(),
+        start.elapsed().as_secs_f64(),
+        peak_memory().map(|bytes| format!(", {} MiB at most", bytes >> 20)).unwrap_or_default()
+    );
+    assert!(failures.is_empty(), "{} failing rows:\n{}", failures.len(), failures.join("\n"));
+    if asked_for.len() == runs.len() {
+        let missed: Vec<_> = offered.difference(&met).collect();
+        assert!(missed.is_empty(), "kernels and tiles that no run met: {missed:?}");
+    }
+    // Elsewhere several tests share a process.
+    if std::env::var_os("NEXTEST").is_some()
+        && let Some(bytes) = peak_memory()
+    {
+        assert!(bytes <= MOST_MEMORY, "{bytes} bytes of memory, wanted at most {MOST_MEMORY}");
+    }
+}
+
+/// The kernels and tiles of `runs`.
+fn pairs<'r, 'c: 'r>(runs: impl Iterator<Item = &'r cover::Run<'c>>) -> BTreeSet<String> {
+    runs.map(cover::Run::pair).collect()
+}
+
+/// What a process of this test may take, drivers' compilers included.
+const MOST_MEMORY: u64 = 1 << 30;
+
+/// The most memory that this process had at once, where the system says it.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
 }
 
 #[test]
@@ -129,7 +159,9 @@ fn an_infinity_stays_in_its_group() {
                 pixel[inputs..2 * inputs].fill(f32::INFINITY);
             }
             let expected = expected(&*problem, &operands);
-            let case = Case { name, problem: Arc::clone(&problem), breadth: Breadth::Tiles };
+            // Every tile with slices that are one group's alone, and with slices of two.
+            let breadth = if inputs == 4 || inputs == 3 { Breadth::Tiles } else { Breadth::Variants };
+            let case = Case { number: 0, name, problem: Arc::clone(&problem), breadth };
             let mut kernels = 0;
             for choice in case.choices(limits) {
                 if problem.fits(&choice, limits).is_ok() {
@@ -164,7 +196,7 @@ fn activations_are_right_at_the_edges_of_f32() {
         operands.insert(Operand::Weights, vec![1.0; 4].into());
         operands.insert(Operand::Src, edges.iter().copied().cycle().take(input.elements()).collect());
         let expected = expected(&*problem, &operands);
-        let case = Case { name: format!("{activation:?}"), problem, breadth: Breadth::Tiles };
+        let case = Case { number: 0, name: format!("{activation:?}"), problem, breadth: Breadth::Variants };
         for device in &devices {
             let limits = &device.info().limits;
             for choice in case.choices(limits) {
@@ -224,26 +256,52 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// How many pairs of a kernel and a tile the table meets, on [`cases::widest_wgsl`] and on
+/// [`cases::widest`]. A change that meets fewer is a mistake.
+const PAIRS: &[(&str, [usize; 2])] = &[
+    ("conv2d", [58, 65]),
+    ("convert", [3, 7]),
+    ("depthwise", [14, 15]),
+    ("gemm", [39, 53]),
+    ("pointwise", [58, 59]),
+    ("separable", [35, 35]),
+];
+
 #[test]
-fn every_tile_of_gemm_is_met_by_some_case() {
-    let limits = cases::widest();
-    let mut offered = std::collections::BTreeSet::new();
-    let mut met = std::collections::BTreeSet::new();
-    for case in cases::full_table() {
-        let op = &*case.problem;
-        offered.extend(op.space(&limits).into_iter().map(|(variant, tile)| (op.name(), variant, tile)));
-        met.extend(case.choices(&limits).into_iter().map(|choice| (op.name(), choice.variant, choice.tile)));
+fn few_texts_meet_every_tile_that_is_offered() {
+    let cases = cases::full_table();
+    for (at, limits) in [cases::widest_wgsl(), cases::widest()].into_iter().enumerate() {
+        let offers = |case: &Case| {
+            let tiles = case.problem.space(&limits).into_iter();
+            let tiles = tiles.filter(|&(variant, tile)| {
+                let choice = cases::choice(&*case.problem, variant, tile, [8, 4, 1], &limits);
+                case.problem.fits(&choice, &limits).is_ok()
+            });
+            tiles.map(|(variant, tile)| (case.problem.name(), variant, tile)).collect::<Vec<_>>()
+        };
+        let offered: BTreeSet<_> = cases.iter().flat_map(offers).collect();
+        let every = cover::runs(&cases, &limits);
+        let (all, wanted) = (cover::texts(&every), cover::pairs(&every));
+        let runs = cover::chosen(every);
+        let met: BTreeSet<_> =
+            runs.iter().map(|run| (run.case.problem.name(), run.choice.variant, run.choice.tile)).collect();
+        let missed: Vec<_> = offered.difference(&met).collect();
+        assert!(missed.is_empty(), "{}: {missed:?}", limits.dialect);
+        let (texts, found) = (cover::texts(&runs), cover::pairs(&runs));
+        println!("{}: {} runs, {texts} of {all} texts, {found:?}", limits.dialect, runs.len());
+        assert_eq!(found, wanted, "the chosen texts meet what all do");
+        assert!(2 * texts < all, "{texts} of {all} texts");
+        for (op, least) in PAIRS {
+            assert!(found.get(op) >= Some(&least[at]), "{op}: {:?}, wanted {}", found.get(op), least[at]);
+        }
     }
-    let missed: Vec<_> = offered.difference(&met).filter(|(op, ..)| *op == "gemm").collect();
-    assert!(missed.is_empty(), "{missed:?}");
 }
 
 #[test]
 fn the_small_table_leaves_no_kernel_out() {
     let limits = cases::widest();
-    let kernels = |table: Vec<Case>| {
-        table.iter().flat_map(|case| case.kernels(&limits)).collect::<std::collections::BTreeSet<_>>()
-    };
+    let kernels =
+        |table: Vec<Case>| table.iter().flat_map(|case| case.kernels(&limits)).collect::<BTreeSet<_>>();
     let (full, small) = (cases::full_table(), cases::small_table());
     println!("{} of {} cases", small.len(), full.len());
     assert!(3 * small.len() < full.len(), "{} of {} cases", small.len(), full.len());
@@ -272,8 +330,14 @@ fn the_table_is_large_and_varied() {
     assert_eq!(names.len(), full.len(), "two cases share a name");
     let count = |breadth| full.iter().filter(|case| case.breadth == breadth).count();
     println!("{} cases: {} tiles, {} groups", full.len(), count(Breadth::Tiles), count(Breadth::Groups));
-    for op in ["conv2d", "depthwise", "pointwise", "separable", "pool", "gemm", "convert"] {
-        let rows = full.iter().filter(|case| case.problem.name() == op).count();
+    let registered: BTreeSet<&str> = diptych::ops::all()
+        .iter()
+        .filter(|entry| !entry.variants().is_empty())
+        .map(|entry| entry.name)
+        .collect();
+    assert_eq!(registered, OPS.iter().copied().collect(), "an op without its tests of every kernel");
+    for op in OPS {
+        let rows = full.iter().filter(|case| case.problem.name() == *op).count();
         assert!(rows >= 20, "{rows} cases of {op}");
     }
 }

@@ -21,3 +21,4 @@ mod tuning_record;
 
 #[cfg(feature = "cli")]
 mod npy;
+mod oracle;
