@@ -45,7 +45,7 @@
 //! use diptych::{Activation, Backend, Context, Conv2d, Extras, Graph, HostTensor, Padding, Pointwise};
 //! use diptych::{Session, SessionOptions, Shape};
 //!
-//! let constant = |shape, value| HostTensor::new(shape, vec![value; shape.elements()]);
+//! let constant = |shape: Shape, value| HostTensor::new(shape, vec![value; shape.elements()]);
 //! let mut graph = Graph::new();
 //! let image = graph.input("image", Shape::nhwc(1, 32, 32, 3))?;
 //! let stem = Conv2d {
