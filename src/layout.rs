@@ -15,6 +15,7 @@ use std::fmt;
 /// The lanes of the last slice beyond `C` are zero. `C4` is the layout of the TensorFlow Lite GL delegate,
 /// `Image2d` that of Paddle-Lite's OpenCL backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Layout {
     /// Channels last.
     #[default]
@@ -37,6 +38,7 @@ impl Layout {
     }
 
     /// Width and height in pixels of the RGBA image that holds `shape` as [`Layout::Image2d`].
+    #[doc(hidden)]
     pub const fn image_extent(shape: &Shape) -> [usize; 2] {
         [shape.w * shape.slices(), shape.h * shape.n]
     }
@@ -68,6 +70,7 @@ impl fmt::Display for Layout {
 
 /// How a value of a network lies in a device's memory. It may lie there in several forms at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Form {
     /// Row by row, as on the host: inputs, outputs, matrices.
     Rows,

@@ -1,4 +1,4 @@
-//! naga as the critic of emitted WGSL: parse, validate, reflect, lint.
+//! Validates emitted WGSL with naga: parses it, validates it, compares its interface, and lints it.
 //!
 //! | checked | against |
 //! |---|---|
@@ -7,6 +7,10 @@
 //! | name, address space, access and element type of each buffer | [`super::Interface::bindings`] |
 //! | names, types and offsets of the uniform struct's members | [`super::Interface::params`] |
 //! | no dynamic index into an invocation's own array | registers cannot be indexed, so it falls out of them |
+
+mod foreign;
+
+pub(crate) use foreign::check_foreign;
 
 use super::{Access, Binding, Dialect, Element, Interface, KernelSource, ParamType};
 use crate::dtype::DType;
@@ -20,42 +24,41 @@ use naga::{
 /// The name of the uniform block, as [`super::Param::name`] promises.
 const PARAMS: &str = "params";
 
-/// Holds a WGSL kernel against its own description.
+/// Compares a WGSL kernel with its own description.
 ///
 /// # Errors
 /// [`Error::Compile`] whose log lists everything that was found, not only the first.
 pub fn check(source: &KernelSource) -> Result<()> {
-    check_with(source, lint)
-}
-
-/// As [`check`], but a dynamic index into an invocation's own array is nobody's business: the text may be
-/// an application's.
-pub(crate) fn check_interface(source: &KernelSource) -> Result<()> {
-    check_with(source, |_, _, _, _| ())
-}
-
-fn check_with(
-    source: &KernelSource,
-    lint: impl FnOnce(&Module, &ModuleInfo, &str, &mut Vec<String>),
-) -> Result<()> {
-    let refuse = |log: String| Error::Compile {
-        kernel: source.label.clone(),
-        api: "naga",
-        log,
-        source_text: numbered(&source.text),
-    };
     if source.dialect != Dialect::Wgsl {
-        return Err(refuse(format!("the source is {}, wanted {}", source.dialect, Dialect::Wgsl)));
+        return Err(refusal(source, format!("the source is {}, wanted {}", source.dialect, Dialect::Wgsl)));
     }
     let (module, info) = parse(&source.label, &source.text)?;
-
-    let mut findings = Vec::new();
-    check_entry(&module, source, &mut findings);
-    check_buffers(&module, &source.interface, &mut findings);
-    check_params(&module, &source.interface, &mut findings);
-    check_strangers(&module, &source.interface, &mut findings);
+    let mut findings = check_module(&module, source);
     lint(&module, &info, &source.text, &mut findings);
-    if findings.is_empty() { Ok(()) } else { Err(refuse(findings.join("\n"))) }
+    if findings.is_empty() { Ok(()) } else { Err(refusal(source, findings.join("\n"))) }
+}
+
+/// As [`check`], but a dynamic index into an invocation's own array, which only costs time, is taken.
+#[cfg(feature = "wgpu")]
+pub(crate) fn check_interface(source: &KernelSource) -> Result<()> {
+    let (module, _) = parse(&source.label, &source.text)?;
+    let findings = check_module(&module, source);
+    if findings.is_empty() { Ok(()) } else { Err(refusal(source, findings.join("\n"))) }
+}
+
+/// The error of a kernel with these findings.
+fn refusal(source: &KernelSource, log: String) -> Error {
+    Error::Compile { kernel: source.label.clone(), api: "naga", log, source_text: numbered(&source.text) }
+}
+
+/// Everything in which a module differs from its description.
+fn check_module(module: &Module, source: &KernelSource) -> Vec<String> {
+    let mut findings = Vec::new();
+    check_entry(module, source, &mut findings);
+    check_buffers(module, &source.interface, &mut findings);
+    check_params(module, &source.interface, &mut findings);
+    check_strangers(module, &source.interface, &mut findings);
+    findings
 }
 
 /// What naga makes of a text that it accepts.

@@ -2,7 +2,7 @@
 //!
 //! A kernel is a hand-written template in WGSL, `shaders/<op>/<variant>.wgsl`, rendered by minijinja with
 //! a syntax that hides in comments: `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that
-//! are not emitted). OpenCL C is printed from it by [`opencl`]. What WGSL cannot say stands in OpenCL C,
+//! are not emitted). OpenCL C is printed from it by [`opencl`]. What WGSL cannot express is written in OpenCL C,
 //! `cl/<op>/<variant>.cl`; a kernel that has such a text is not printed.
 
 pub mod dialect;
@@ -43,9 +43,9 @@ pub struct Template {
 /// Everything that decides a kernel's text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
-    /// The op: the folder of its templates.
+    /// The op: the folder of its texts.
     pub op: &'static str,
-    /// The variant: the name of its templates.
+    /// The variant: the name of its text.
     pub variant: &'static str,
     /// Named constants, printed once at the top in this order.
     pub constants: Vec<(&'static str, Value)>,

@@ -277,7 +277,7 @@ impl Words {
             || self.spec.interface.bindings.iter().any(scalars)
     }
 
-    /// What must stand before everything else: language extensions, and functions of OpenCL C.
+    /// What must come before everything else: language extensions, and functions of OpenCL C.
     pub(crate) fn enables(&self) -> &'static str {
         match self.dialect {
             Dialect::Wgsl if self.names_halves() => "enable f16;\n",

@@ -16,6 +16,7 @@ use crate::host::HostTensor;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::convert::ConvertOp;
+use crate::ops::copy::CopyOp;
 use crate::ops::{Launch, Op, OperandInfo, Role};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
@@ -239,14 +240,19 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(target)
     }
 
-    /// The value that `value` shows all of as the same feature map, or itself.
+    /// Whether a unit reads `value`.
+    fn is_read(&self, value: Value) -> bool {
+        self.network.units.iter().any(|unit| unit.reads().any(|read| read == value))
+    }
+
+    /// The value of which `value` is a view of all elements with the same extents, or `value` itself.
     fn same_map(&self, value: Value) -> Result<Value> {
         let alias = self.network.resolve(value);
         let shapes = [self.network.dims(value)?.shape(), self.network.dims(alias.of)?.shape()];
         Ok(if alias.offset == 0 && shapes[0] == shapes[1] { alias.of } else { value })
     }
 
-    /// The rows of a value that another one holds, or of a constant.
+    /// The rows of a view, which another value holds, or of a constant.
     fn rows_elsewhere(&mut self, value: Value) -> Result<Option<Part>> {
         if let Some(tensor) = self.network.constant(value) {
             let tensor = tensor.clone();
@@ -262,8 +268,19 @@ impl<'n, 'g> Builder<'n, 'g> {
         let kind = self.rows(value)?;
         let bytes = stored_bytes(kind) as u64;
         let part = Part { stored: whole.stored, offset: whole.offset + 4 * alias.offset as u64, bytes };
-        self.places.entry(value).or_default().push((kind, part));
-        Ok(Some(part))
+        let place = |builder: &mut Self, part| builder.places.entry(value).or_default().push((kind, part));
+        // An output is read from where it lies; a kernel is given a buffer from where one may begin.
+        if part.offset.is_multiple_of(self.program.limits.binding_alignment.max(1)) || !self.is_read(value) {
+            place(self, part);
+            return Ok(Some(part));
+        }
+        let op = CopyOp::new(rows.1, alias.offset, kind.1)?;
+        let own = self.own(stored_bytes(kind), self.network.leaves(alias.of));
+        let name = format!("{} (copy)", self.network.graph.name(value)?);
+        let step = self.single(name, &op, whole, own)?;
+        self.program.steps.push(step);
+        place(self, own);
+        Ok(Some(own))
     }
 
     /// A step that changes the form of `value`.
@@ -278,7 +295,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         let (from, to) = (from.0.layout(), to.0.layout());
         let op = ConvertOp::new(maps.1, from, to, precision)?;
         let name = format!("{} ({from} to {to})", self.network.graph.name(value)?);
-        let step = self.conversion(name, &op, source, target)?;
+        let step = self.single(name, &op, source, target)?;
         // What is the same at each run is converted once.
         if self.network.constant(value).is_some() {
             self.program.setup.push(step);
@@ -288,7 +305,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(())
     }
 
-    fn conversion(&self, name: String, op: &ConvertOp, source: Part, target: Part) -> Result<Step> {
+    /// A step of an op with one input and one output, in buffers.
+    fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
         let limits = &self.program.limits;
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         let sources = vec![Source::Stored(source), Source::Stored(target)];
@@ -324,7 +342,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         let rows = self.own(4 * info.shape.elements(), true);
         self.launch(unit, kernel, &mut |_, operand| (operand == info.operand).then_some(whole))?;
         let op = ConvertOp::parts(info.shape, &channels, self.precision)?;
-        let step = self.conversion(format!("{} (rows)", unit.name), &op, whole, rows)?;
+        let step = self.single(format!("{} (rows)", unit.name), &op, whole, rows)?;
         self.program.steps.push(step);
         let mut offset = 0;
         for (&value, shape) in unit.outputs.iter().zip(shapes) {

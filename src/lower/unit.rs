@@ -130,15 +130,15 @@ impl Unit {
 
     /// The elements of its constants of role [`Role::Constant`], which its kernel is made with.
     pub(crate) fn constants(&self, op: &dyn Op) -> Operands<'_> {
+        let infos = op.operands();
         let packed = |operand: Operand| {
-            op.operands().iter().any(|info| info.operand == operand && info.role == Role::Constant)
+            infos.iter().any(|info| info.operand == operand && info.role == Role::Constant)
         };
-        let constant = |(operand, input): &'_ (Operand, Input)| match input {
-            Input::Constant(tensor, _) if packed(*operand) => Some((*operand, tensor.clone())),
+        let constants = self.inputs.iter().filter_map(|(operand, input)| match input {
+            Input::Constant(tensor, _) if packed(*operand) => Some((*operand, tensor.to_nhwc())),
             _ => None,
-        };
-        let constants = self.inputs.iter().filter_map(constant);
-        constants.map(|(operand, tensor)| (operand, Cow::Owned(tensor.to_nhwc().into_owned()))).collect()
+        });
+        constants.collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! How an op is defined, and the [`Op`] that becomes of it: whatever is the same for all ops, or a
-//! kernel's answer, stands here once.
+//! How an op is defined, and the [`Op`] that is made of a definition: what is the same for all ops, or is
+//! asked of a kernel, is written here once.
 
 use super::effort::Effort;
 use super::kernel::{Kernel, Offer, Ordinary};

@@ -2,6 +2,7 @@
 
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
+use super::copy::{self, CopyOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::gemm::{self, GemmOp};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// A kernel of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariantEntry {
-    /// The name of its templates.
+    /// The name of its text.
     pub name: &'static str,
     /// Its text.
     pub template: Template,
@@ -126,6 +127,7 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 static ALL: &[OpEntry] = &[
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
+    OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),

@@ -81,6 +81,7 @@ fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
                 .collect();
             bytemuck::cast_slice(&halves).to_vec()
         }
+        other => panic!("no values of {other}"),
     }
 }
 
@@ -88,6 +89,7 @@ fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
     match dtype {
         DType::F32 => bytemuck::pod_collect_to_vec(bytes),
         DType::F16 => bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect(),
+        other => panic!("no values of {other}"),
     }
 }
 

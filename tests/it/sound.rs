@@ -103,6 +103,22 @@ fn an_index_out_of_bounds_is_harmless() {
 }
 
 #[test]
+fn a_kernel_that_needs_too_much_memory_is_refused() {
+    for (from, to) in [
+        ("var own: array<f32, 4>", "var own: array<f32, 4000000>"),
+        ("array<f32, 16>", "array<f32, 400000000>"),
+    ] {
+        assert!(STRAY.contains(from), "{from}");
+        let source = kernel(Dialect::Wgsl, &STRAY.replace(from, to));
+        for context in contexts() {
+            let device = context.device().expect("a GPU");
+            let error = device.compile(&source).expect_err("too much memory").to_string();
+            assert!(error.contains("bytes, wanted at most"), "{}: {error}", context.info());
+        }
+    }
+}
+
+#[test]
 fn work_group_memory_that_was_not_written_is_zero() {
     // What another kernel has left there is not this one's to see.
     let text = "

@@ -3,7 +3,7 @@
 use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
-use crate::emit::check::check_interface;
+use crate::emit::check::check_foreign;
 use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result, numbered};
 use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
@@ -58,7 +58,7 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
     Ok(unsafe { Owned::new(raw) })
 }
 
-/// Compiles text that may be anybody's: WGSL, printed with checks.
+/// Compiles text from any source: WGSL, printed with checks.
 pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
     if source.dialect != Dialect::Wgsl {
         let what = format!("kernel {} in {} with checks", source.label, source.dialect);
@@ -66,7 +66,7 @@ pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
             "nothing keeps its pointers within its buffers: give it in WGSL, or see `compile_unchecked`";
         return Err(Error::unsupported(what, reason));
     }
-    check_interface(source)?;
+    check_foreign(source, inner.info.limits.local_memory)?;
     let halves = inner.info.limits.native_half && source.text.contains("enable f16");
     let options = opencl::Options { halves, ..opencl::Options::checked() };
     let printed = opencl::print(&source.label, &source.text, &source.entry, options)?;

@@ -2,7 +2,7 @@
 
 use super::call::{Drain, Event, Owned, Want};
 use super::memory::Range;
-use super::staging::{Parked, Pinned, Staging, Transfers};
+use super::staging::{DeviceBlock, Pinned, Staging, Transfers};
 use super::{Inner, record};
 use crate::device::copy::copy;
 use crate::device::{Pending, Recording, Slice};
@@ -242,7 +242,7 @@ struct Staged {
     transfers: Arc<Transfers>,
     /// Up and down.
     pinned: Option<[Pinned; 2]>,
-    parked: Option<[Parked; 2]>,
+    blocks: Option<[DeviceBlock; 2]>,
     places: Vec<(usize, usize)>,
     bytes: usize,
     computed: Option<Owned<Event>>,
@@ -267,7 +267,7 @@ fn start_staged(
     let transfers = staging.transfers(inner)?;
     let mut up = staging.pin(inner, up_bytes)?;
     let down = staging.pin(inner, down_bytes)?;
-    let parked = [staging.park(inner, up_bytes)?, staging.park(inner, down_bytes)?];
+    let blocks = [staging.device_block(inner, up_bytes)?, staging.device_block(inner, down_bytes)?];
     for ((_, bytes), part) in to.iter().zip(parts_mut(up.bytes_mut(up_bytes), &up_places)) {
         copy(part, bytes);
     }
@@ -277,7 +277,7 @@ fn start_staged(
         let (drain, up_drain) = (Drain::new(lane), Drain::new(up_lane));
         let _order = inner.order.enter()?;
         if up_bytes > 0 {
-            let block = parked[0].memory.raw();
+            let block = blocks[0].memory.raw();
             // SAFETY: `up` is not used again before the run has ended: `up_drain` waits after an error,
             // and `Staged` before it lets go of it. Test: `runs_through_pinned_memory_are_the_same`.
             let uploaded = unsafe { up_lane.write(block, 0, up.bytes(up_bytes), Want::Event, false) }?;
@@ -294,7 +294,7 @@ fn start_staged(
         record::enqueue(inner, recording)?;
         let mut computed = None;
         for (range, (at, length)) in from.iter().zip(&down_places) {
-            let block = (parked[1].memory.raw(), *at);
+            let block = (blocks[1].memory.raw(), *at);
             computed = lane.copy(range.place(), block, *length, Want::Event)?;
         }
         lane.flush()?;
@@ -306,7 +306,7 @@ fn start_staged(
         device: Arc::clone(inner),
         transfers,
         pinned: Some([up, down]),
-        parked: Some(parked),
+        blocks: Some(blocks),
         places: down_places,
         bytes: down_bytes,
         computed,
@@ -324,7 +324,7 @@ impl Pending for Staged {
         let (transfers, device) = (Arc::clone(&self.transfers), Arc::clone(&self.device));
         let down_lane = transfers.down(&device);
         let (Some(computed), Some([_, down]), Some([_, block])) =
-            (&self.computed, &mut self.pinned, &self.parked)
+            (&self.computed, &mut self.pinned, &self.blocks)
         else {
             // Nothing is read: the end of all work is this run's as well.
             device.lane().finish()?;
@@ -335,10 +335,10 @@ impl Pending for Staged {
         // SAFETY: the read waits; if it fails, the block is dropped behind it in `drop`.
         unsafe { down_lane.read(block.memory.raw(), 0, down.bytes_mut(self.bytes), Want::Nothing, true) }?;
         see(&parts(down.bytes(self.bytes), &self.places));
-        if let (Some(staging), Some(pinned), Some(parked)) =
-            (&device.staging, self.pinned.take(), self.parked.take())
+        if let (Some(staging), Some(pinned), Some(blocks)) =
+            (&device.staging, self.pinned.take(), self.blocks.take())
         {
-            staging.keep(pinned, parked);
+            staging.keep(pinned, blocks);
         }
         Ok(())
     }

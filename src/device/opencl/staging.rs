@@ -17,17 +17,17 @@ use std::ptr::{self, NonNull};
 use std::sync::Mutex;
 
 /// Idle blocks kept of each kind, and the size above which none is.
-const KEPT: usize = 4;
-const KEPT_BYTES: usize = 64 << 20;
+const MAX_KEPT: usize = 4;
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Smallest block: one size serves most small inputs and outputs.
-const MINIMUM: usize = 64 << 10;
+const MIN_BLOCK_BYTES: usize = 64 << 10;
 
 /// What is kept for the copies of runs.
 #[derive(Default)]
 pub(super) struct Staging {
     pinned: Mutex<Vec<Pinned>>,
-    parked: Mutex<Vec<Parked>>,
+    blocks: Mutex<Vec<DeviceBlock>>,
     transfers: Mutex<Option<std::sync::Arc<Transfers>>>,
 }
 
@@ -57,10 +57,10 @@ impl Staging {
     }
 
     /// An idle block of device memory of at least `bytes` bytes, or a new one.
-    pub(super) fn park(&self, inner: &Inner, bytes: usize) -> Result<Parked> {
-        match taken(&self.parked, |block| block.length >= bytes) {
+    pub(super) fn device_block(&self, inner: &Inner, bytes: usize) -> Result<DeviceBlock> {
+        match taken(&self.blocks, |block| block.length >= bytes) {
             Some(block) => Ok(block),
-            None => Ok(Parked { memory: allocate(inner, 0, rounded(bytes))?, length: rounded(bytes) }),
+            None => Ok(DeviceBlock { memory: allocate(inner, 0, rounded(bytes))?, length: rounded(bytes) }),
         }
     }
 
@@ -68,13 +68,13 @@ impl Staging {
     pub(super) fn keep(
         &self,
         pinned: impl IntoIterator<Item = Pinned>,
-        parked: impl IntoIterator<Item = Parked>,
+        blocks: impl IntoIterator<Item = DeviceBlock>,
     ) {
         for block in pinned {
             kept(&self.pinned, block.length, block);
         }
-        for block in parked {
-            kept(&self.parked, block.length, block);
+        for block in blocks {
+            kept(&self.blocks, block.length, block);
         }
     }
 
@@ -90,7 +90,11 @@ impl Staging {
 }
 
 fn rounded(bytes: usize) -> usize {
-    bytes.checked_next_power_of_two().filter(|&rounded| rounded <= KEPT_BYTES).unwrap_or(bytes).max(MINIMUM)
+    bytes
+        .checked_next_power_of_two()
+        .filter(|&rounded| rounded <= MAX_KEPT_BYTES)
+        .unwrap_or(bytes)
+        .max(MIN_BLOCK_BYTES)
 }
 
 fn taken<T>(idle: &Mutex<Vec<T>>, fits: impl Fn(&T) -> bool) -> Option<T> {
@@ -101,10 +105,10 @@ fn taken<T>(idle: &Mutex<Vec<T>>, fits: impl Fn(&T) -> bool) -> Option<T> {
 
 fn kept<T>(idle: &Mutex<Vec<T>>, length: usize, block: T) {
     let mut idle = lock(idle);
-    if length > KEPT_BYTES {
+    if length > MAX_KEPT_BYTES {
         return;
     }
-    if idle.len() >= KEPT {
+    if idle.len() >= MAX_KEPT {
         idle.remove(0);
     }
     idle.push(block);
@@ -119,7 +123,7 @@ fn allocate(inner: &Inner, flags: u64, bytes: usize) -> Result<Owned<Memory>> {
 }
 
 /// A block of device memory that the commands of one run copy through.
-pub(super) struct Parked {
+pub(super) struct DeviceBlock {
     pub(super) memory: Owned<Memory>,
     length: usize,
 }

@@ -1,8 +1,8 @@
 //! Device time of single dispatches, by timestamp queries around one pass each.
 
 use super::WgpuDevice;
-use super::flight::Source;
 use super::record::Step;
+use super::submission::Source;
 use crate::device::Recording;
 use crate::error::{Error, Result};
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl WgpuDevice {
         let device = &self.inner.device;
         let count = 2 * steps.len() as u32;
         let bytes = u64::from(count) * u64::from(wgpu::QUERY_SIZE);
-        let flight = self.scoped("time", || {
+        let submission = self.scoped("time", || {
             let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: Some("diptych clock"),
                 ty: wgpu::QueryType::Timestamp,
@@ -55,9 +55,9 @@ impl WgpuDevice {
                 step.encode(&mut pass);
             }
             encoder.resolve_query_set(&queries, 0..count, &ticks, 0);
-            self.depart(encoder, &[Source { buffer: &ticks, offset: 0, bytes }])
+            self.submit_reading(encoder, &[Source { buffer: &ticks, offset: 0, bytes }])
         })?;
-        let resolved = self.land(flight)?;
+        let resolved = self.finish(submission)?;
         let period = f64::from(self.inner.queue.get_timestamp_period());
         let ticks: Vec<u64> = resolved
             .iter()

@@ -5,10 +5,10 @@
 //! | `open` | finds an adapter, or takes the application's device |
 //! | `scope` | turns wgpu's errors into [`Error`], so that none is left uncaught |
 //! | `memory` | allocates, writes, maps |
-//! | `pipeline` | compiles kernels and remembers them |
+//! | `pipeline` | compiles kernels and keeps them |
 //! | `record` | binds arguments once; encodes a recording into a command encoder |
 //! | `prepared` | encodes the next run while the device works on this one |
-//! | `flight` | submits, waits, and copies results back: the latency path |
+//! | `submission` | submits, waits, and copies results back: the latency path |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
 //! Nothing polls the device but `read`, `wait`, `run`, `run_async`, `time` and `map`, and no
@@ -19,13 +19,13 @@
 
 mod clock;
 mod fill;
-mod flight;
 mod memory;
 mod open;
 mod pipeline;
 mod prepared;
 mod record;
 mod scope;
+mod submission;
 
 use super::cache::KernelCache;
 use super::lock;
@@ -154,7 +154,7 @@ impl Device for WgpuDevice {
     }
 
     fn read(&self, slice: &Slice) -> Result<Vec<u8>> {
-        let mut outputs = self.land(self.launch(&[], None, &[slice])?)?;
+        let mut outputs = self.finish(self.launch(&[], None, &[slice])?)?;
         outputs.pop().ok_or_else(|| Error::Internal("a read of one slice gave nothing".to_owned()))
     }
 
@@ -189,7 +189,7 @@ impl Device for WgpuDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        self.land(self.launch_run(writes, recording, reads)?)
+        self.finish(self.submit_run(writes, recording, reads)?)
     }
 
     fn run_and_see(
@@ -199,7 +199,7 @@ impl Device for WgpuDevice {
         reads: &[&Slice],
         see: &mut dyn FnMut(&[&[u8]]),
     ) -> Result<()> {
-        self.land_and_see(self.launch_run(writes, recording, reads)?, see)
+        self.finish_and_show(self.submit_run(writes, recording, reads)?, see)
     }
 
     fn start(
@@ -208,8 +208,8 @@ impl Device for WgpuDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Box<dyn Pending>> {
-        let flight = self.launch_run(writes, recording, reads)?;
-        Ok(Box::new(flight::Started { device: self.clone(), flight }))
+        let submission = self.submit_run(writes, recording, reads)?;
+        Ok(Box::new(submission::Started { device: self.clone(), submission }))
     }
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {

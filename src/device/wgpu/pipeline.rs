@@ -30,6 +30,8 @@ pub(super) struct Key {
 /// How a kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Checks {
+    /// The text is from outside the crate.
+    foreign: bool,
     /// Every access is kept within bounds and every loop ended, in the kernel.
     bounds: bool,
     /// Work-group memory begins as zeros.
@@ -37,9 +39,9 @@ struct Checks {
 }
 
 impl WgpuDevice {
-    /// Compiles text that may be anybody's.
+    /// Compiles text from any source.
     pub(super) fn compile_checked(&self, source: &KernelSource) -> Result<Pipeline> {
-        self.pipeline(source, Checks { bounds: true, zeroed: true }, checked)
+        self.pipeline(source, Checks { foreign: true, bounds: true, zeroed: true }, checked)
     }
 
     /// Compiles text without wgpu's checks, unless the device was opened to keep them.
@@ -47,7 +49,8 @@ impl WgpuDevice {
     /// # Safety
     /// That of [`crate::device::Device::compile_unchecked`].
     pub(super) unsafe fn compile_trusted(&self, source: &KernelSource) -> Result<Pipeline> {
-        let checks = Checks { bounds: self.inner.checked_shaders, zeroed: self.inner.zeroed_memory };
+        let (bounds, zeroed) = (self.inner.checked_shaders, self.inner.zeroed_memory);
+        let checks = Checks { foreign: false, bounds, zeroed };
         if checks.bounds {
             return self.pipeline(source, checks, checked);
         }
@@ -84,10 +87,13 @@ impl WgpuDevice {
         let raw = match known {
             Some(raw) => raw,
             None => {
-                // The tests of the emitter do so for every kernel, and a start should not parse each
-                // text twice.
-                if checks.bounds || cfg!(debug_assertions) {
+                if cfg!(debug_assertions) && !checks.foreign {
+                    // The tests of the emitter do so for every kernel, and a start should not parse each
+                    // text twice.
                     check::check_interface(source)?;
+                }
+                if checks.foreign {
+                    check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size)?;
                 }
                 // Compiled without the lock, so that threads compile side by side.
                 let raw = self.build(source, checks, load).map_err(refuse)?;

@@ -7,122 +7,126 @@
 //! run itself is to fill, submit and wait.
 
 use super::fill::fill;
-use super::flight::{Landing, Source};
 use super::record::Recorded;
+use super::submission::{Readback, Source};
 use super::{WgpuDevice, lock};
 use crate::device::Slice;
 use crate::error::{Error, Result};
 
 /// Idle upload buffers kept, and the size above which none is.
-const KEPT: usize = 4;
-const KEPT_BYTES: u64 = 64 << 20;
+const MAX_KEPT: usize = 4;
+const MAX_KEPT_BYTES: u64 = 64 << 20;
 
 /// Where the bytes of a run go and come from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ends {
-    writes: Vec<End>,
-    reads: Vec<End>,
+pub(super) struct Transfers {
+    writes: Vec<Transfer>,
+    reads: Vec<Transfer>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct End {
+struct Transfer {
     buffer: wgpu::Buffer,
     offset: u64,
     bytes: u64,
 }
 
-impl Ends {
+impl Transfers {
     /// Bytes of the upload buffer, each write from a whole vec4 on.
     fn upload_bytes(&self) -> u64 {
-        self.writes.iter().map(|end| end.bytes.next_multiple_of(16)).sum()
+        self.writes.iter().map(|transfer| transfer.bytes.next_multiple_of(16)).sum()
     }
 }
 
 /// A run that only lacks its inputs.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    ends: Ends,
+    transfers: Transfers,
     commands: wgpu::CommandBuffer,
     /// Mapped, until the run is submitted.
     upload: Option<wgpu::Buffer>,
-    landing: Option<Landing>,
+    readback: Option<Readback>,
 }
 
 /// Runs of a recording that are encoded already.
-pub(super) type Shelf = std::sync::Mutex<Vec<Prepared>>;
+pub(super) type ReadyRuns = std::sync::Mutex<Vec<Prepared>>;
 
 impl WgpuDevice {
     /// Checks the slices of a run.
-    pub(super) fn ends(&self, writes: &[(&Slice, &[u8])], reads: &[&Slice]) -> Result<Ends> {
-        let end = |slice: &Slice, bytes: u64| {
+    pub(super) fn transfers(&self, writes: &[(&Slice, &[u8])], reads: &[&Slice]) -> Result<Transfers> {
+        let transfer = |slice: &Slice, bytes: u64| {
             self.word_aligned(slice)?;
-            Ok(End { buffer: self.raw(&slice.buffer)?.clone(), offset: slice.offset, bytes })
+            Ok(Transfer { buffer: self.raw(&slice.buffer)?.clone(), offset: slice.offset, bytes })
         };
         let writes = writes.iter().map(|(slice, bytes)| {
             self.fits(slice, bytes)?;
-            end(slice, bytes.len() as u64)
+            transfer(slice, bytes.len() as u64)
         });
-        Ok(Ends {
+        Ok(Transfers {
             writes: writes.collect::<Result<_>>()?,
-            reads: reads.iter().map(|slice| end(slice, slice.bytes)).collect::<Result<_>>()?,
+            reads: reads.iter().map(|slice| transfer(slice, slice.bytes)).collect::<Result<_>>()?,
         })
     }
 
-    /// A prepared run of `recorded` between `ends`: the one made during the run before, or a new
+    /// A prepared run of `recorded` with `transfers`: the one made during the run before, or a new
     /// one. To be called in a scope.
-    pub(super) fn prepared(&self, recorded: &Recorded, ends: &Ends) -> Result<Prepared> {
-        let mut shelf = lock(&recorded.shelf);
-        let ready = shelf.iter().position(|prepared| prepared.ends == *ends).map(|at| shelf.swap_remove(at));
-        drop(shelf);
-        match ready {
+    pub(super) fn prepared(&self, recorded: &Recorded, transfers: &Transfers) -> Result<Prepared> {
+        let mut ready = lock(&recorded.ready);
+        let place = ready.iter().position(|prepared| prepared.transfers == *transfers);
+        let known = place.map(|at| ready.swap_remove(at));
+        drop(ready);
+        match known {
             Some(prepared) => Ok(prepared),
-            None => self.prepare(recorded, ends),
+            None => self.prepare(recorded, transfers),
         }
     }
 
-    /// Encodes the next run of `recorded` between `ends`, which are likely to be the same. To be
+    /// Encodes the next run of `recorded` with `transfers`, which are likely to be the same. To be
     /// called in a scope, while the device is busy.
-    pub(super) fn prepare_next(&self, recorded: &Recorded, ends: &Ends) -> Result<()> {
-        if lock(&recorded.shelf).iter().any(|prepared| prepared.ends == *ends) {
+    pub(super) fn prepare_next(&self, recorded: &Recorded, transfers: &Transfers) -> Result<()> {
+        if lock(&recorded.ready).iter().any(|prepared| prepared.transfers == *transfers) {
             return Ok(());
         }
-        let next = self.prepare(recorded, ends)?;
-        let mut shelf = lock(&recorded.shelf);
-        // One is enough, and other ends are not likely to come back.
-        shelf.clear();
-        shelf.push(next);
+        let next = self.prepare(recorded, transfers)?;
+        let mut ready = lock(&recorded.ready);
+        // One is enough, and other transfers are not likely to come back.
+        ready.clear();
+        ready.push(next);
         Ok(())
     }
 
-    fn prepare(&self, recorded: &Recorded, ends: &Ends) -> Result<Prepared> {
+    fn prepare(&self, recorded: &Recorded, transfers: &Transfers) -> Result<Prepared> {
         let mut encoder =
             self.inner.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let bytes = ends.upload_bytes();
+        let bytes = transfers.upload_bytes();
         let upload = if bytes == 0 { None } else { Some(self.take_upload(bytes)) };
         let mut from = 0;
-        for (end, upload) in ends.writes.iter().zip(upload.iter().cycle()) {
-            let words = end.bytes.next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+        for (transfer, upload) in transfers.writes.iter().zip(upload.iter().cycle()) {
+            let words = transfer.bytes.next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
             if words > 0 {
-                encoder.copy_buffer_to_buffer(upload, from, &end.buffer, end.offset, words);
+                encoder.copy_buffer_to_buffer(upload, from, &transfer.buffer, transfer.offset, words);
             }
-            from += end.bytes.next_multiple_of(16);
+            from += transfer.bytes.next_multiple_of(16);
         }
         recorded.encode(&mut encoder);
-        let sources =
-            ends.reads.iter().map(|end| Source { buffer: &end.buffer, offset: end.offset, bytes: end.bytes });
-        let landing = self.encode_landing(&mut encoder, &sources.collect::<Vec<_>>());
-        Ok(Prepared { ends: ends.clone(), commands: encoder.finish(), upload, landing })
+        let sources = transfers.reads.iter().map(|transfer| Source {
+            buffer: &transfer.buffer,
+            offset: transfer.offset,
+            bytes: transfer.bytes,
+        });
+        let readback = self.encode_readback(&mut encoder, &sources.collect::<Vec<_>>());
+        Ok(Prepared { transfers: transfers.clone(), commands: encoder.finish(), upload, readback })
     }
 
     /// Fills in the inputs and submits. To be called in a scope.
-    pub(super) fn depart_prepared(
+    pub(super) fn submit_prepared(
         &self,
         prepared: Prepared,
         writes: &[(&Slice, &[u8])],
-    ) -> Result<super::flight::Flight> {
-        let Prepared { ends, commands, upload, landing } = prepared;
+    ) -> Result<super::submission::Submission> {
+        let Prepared { transfers, commands, upload, readback } = prepared;
         if let Some(upload) = &upload {
-            let bytes = ends.upload_bytes();
+            let bytes = transfers.upload_bytes();
             let mut view = upload
                 .get_mapped_range_mut(0..bytes)
                 .map_err(|error| self.failed("get_mapped_range_mut", error.to_string()))?;
@@ -138,7 +142,7 @@ impl WgpuDevice {
             drop(view);
             upload.unmap();
         }
-        Ok(self.submit_flight(commands, upload, landing))
+        Ok(self.submit_commands(commands, upload, readback))
     }
 
     /// An idle upload buffer of at least `bytes` bytes, or a new one; mapped.
@@ -161,7 +165,7 @@ impl WgpuDevice {
     /// Keeps an upload buffer that is mapped again.
     pub(super) fn keep_upload(&self, buffer: wgpu::Buffer) {
         let mut idle = lock(&self.inner.uploads);
-        if idle.len() < KEPT && buffer.size() <= KEPT_BYTES {
+        if idle.len() < MAX_KEPT && buffer.size() <= MAX_KEPT_BYTES {
             idle.push(buffer);
         }
     }

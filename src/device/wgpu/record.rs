@@ -1,6 +1,6 @@
 //! Arguments bound once, dispatches encoded as often as wanted.
 
-use super::prepared::Shelf;
+use super::prepared::ReadyRuns;
 use super::{Owner, RawPipeline, WgpuDevice};
 use crate::device::handle::{RawPipeline as AnyPipeline, RawRecording as AnyRecording};
 use crate::device::{Dispatch, Recording, Resource, Slice};
@@ -17,7 +17,7 @@ pub(super) struct Recorded {
     owner: Owner,
     pub(super) steps: Vec<Step>,
     /// Runs that are encoded ahead.
-    pub(super) shelf: Shelf,
+    pub(super) ready: ReadyRuns,
 }
 
 impl Recorded {
@@ -103,7 +103,7 @@ impl WgpuDevice {
                 })
                 .collect::<Result<Vec<Step>>>()
         })?;
-        let recorded = Recorded { owner: self.inner.owner, steps, shelf: Shelf::default() };
+        let recorded = Recorded { owner: self.inner.owner, steps, ready: ReadyRuns::default() };
         Ok(Recording {
             raw: AnyRecording::Wgpu(RawRecording(Arc::new(recorded))),
             labels: dispatches.iter().map(|dispatch| dispatch.pipeline.label.clone()).collect(),

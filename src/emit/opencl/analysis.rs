@@ -19,6 +19,9 @@ pub(super) struct Logical {
     pub(super) right: Handle<Expression>,
 }
 
+/// A function and what it is called with.
+pub(super) type Call = (Handle<Function>, Vec<Handle<Expression>>);
+
 /// A block, by its address: naga gives blocks no handles.
 pub(super) type BlockId = usize;
 
@@ -43,10 +46,10 @@ pub(super) struct Analysis {
     /// What a temporary of naga's stands for.
     pub(super) logicals: HashMap<Handle<LocalVariable>, Logical>,
     pub(super) declared: BTreeMap<Handle<LocalVariable>, Declared>,
-    /// How often a value stands in the text.
+    /// How often a value is used in the text.
     pub(super) uses: HashMap<Handle<Expression>, usize>,
     /// The arguments of calls of functions that only compute, by their results.
-    pub(super) pure_calls: HashMap<Handle<Expression>, (Handle<Function>, Vec<Handle<Expression>>)>,
+    pub(super) pure_calls: HashMap<Handle<Expression>, Call>,
 }
 
 /// The parent of a block, the number of the statement that it belongs to, and whether it is repeated.

@@ -53,7 +53,7 @@ impl Body<'_, '_> {
             }
             (_, ScalarKind::Bool, Some(_)) => Text { text: format!("{} != 0", text.wrap(6)), level: 7 },
             (ScalarKind::Float, ScalarKind::Sint | ScalarKind::Uint, _) => {
-                self.to_integer(from, kind, vector, &ty, &text)
+                self.integer_of(from, kind, vector, &ty, &text)
             }
             (ScalarKind::Sint | ScalarKind::Uint, ScalarKind::Sint | ScalarKind::Uint, _) => {
                 Text::atom(format!("as_{ty}({})", text.text))
@@ -67,7 +67,7 @@ impl Body<'_, '_> {
     }
 
     /// Towards zero, and to the nearest that both types have where the value is beyond the integers.
-    fn to_integer(
+    fn integer_of(
         &mut self,
         from: Scalar,
         kind: ScalarKind,

@@ -47,7 +47,6 @@ use super::{Dialect, KernelSource, check};
 use crate::error::{Error, Result, numbered};
 use naga::Span;
 use naga::valid::ModuleInfo;
-use std::sync::OnceLock;
 
 /// How a kernel is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,13 +122,15 @@ pub(crate) fn translate(source: &KernelSource) -> Result<KernelSource> {
 }
 
 /// The name of the kernel that an entry point becomes.
+#[cfg(feature = "opencl")]
 pub(crate) fn entry_name(entry: &str) -> String {
     names::Names::default().claim(entry)
 }
 
 /// Which writer this is: a text that another one printed may be another text.
+#[cfg(feature = "opencl")]
 pub(crate) fn revision() -> &'static str {
-    static REVISION: OnceLock<String> = OnceLock::new();
+    static REVISION: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     REVISION.get_or_init(|| {
         let mut hasher = blake3::Hasher::new();
         SOURCES.iter().for_each(|source| {
@@ -140,6 +141,7 @@ pub(crate) fn revision() -> &'static str {
 }
 
 /// All that decides what is printed.
+#[cfg(feature = "opencl")]
 const SOURCES: &[&str] = &[
     include_str!("analysis.rs"),
     include_str!("arithmetic.rs"),
@@ -165,7 +167,7 @@ const SOURCES: &[&str] = &[
 
 type Outcome<T> = std::result::Result<T, Refusal>;
 
-/// What cannot be printed, and where it stands.
+/// What cannot be printed, and where it is.
 #[derive(Debug, Clone)]
 struct Refusal {
     span: Option<Span>,

@@ -92,7 +92,10 @@ impl Body<'_, '_> {
         let in_buffer = matches!(*self.inner(pointer),
             TypeInner::Pointer { space, .. } | TypeInner::ValuePointer { space, .. }
                 if matches!(space, AddressSpace::Storage { .. }));
-        if self.values.contains_key(&word) || !in_buffer {
+        // The lane of a vector has no address in OpenCL C.
+        let lane = matches!(self.function.expressions[pointer], Expression::AccessIndex { base, .. }
+            if self.pointee(base).is_ok_and(|inner| matches!(*inner, TypeInner::Vector { .. })));
+        if self.values.contains_key(&word) || !in_buffer || lane {
             return Ok(None);
         }
         let space = self.qualifier(pointer)?;

@@ -134,7 +134,7 @@ fn scale(@builtin(global_invocation_id) gid: vec3<u32>) {
     let of_one = printed(one, UNCHECKED).text;
     let wanted = "dst[gid.x] = vload_half(4u * (gid.x / 4u) + lane, (__global const half*)src);";
     assert!(of_one.contains(wanted), "{of_one}");
-    let wanted = "dst[gid.y] = vload_half(gid.z, (__global const half*)&src[gid.y].x);";
+    let wanted = "dst[gid.y] = wgsl_lane_float2(wgsl_unpack_half2(src[gid.y].x), gid.z);";
     assert!(of_one.contains(wanted), "{of_one}");
     let any = Options { fixed_work_group: false, ..UNCHECKED };
     let text = printed(text, any).text;

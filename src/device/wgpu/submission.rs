@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 
 /// Idle staging buffers kept, and the size above which none is: one large read should not hold
 /// memory for ever.
-const KEPT: usize = 4;
-const KEPT_BYTES: u64 = 64 << 20;
+const MAX_KEPT: usize = 4;
+const MAX_KEPT_BYTES: u64 = 64 << 20;
 
 /// Smallest staging buffer: one size serves most small outputs.
-const STAGING_MINIMUM: u64 = 64 << 10;
+const MIN_STAGING_BYTES: u64 = 64 << 10;
 
 /// How long a waiting thread looks before it sleeps.
-const CLOSE_WATCH: Duration = Duration::from_millis(1);
+const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// How often a waiting thread looks again if another thread is about to report for it.
-const RECHECK: Duration = Duration::from_millis(5);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A part of a wgpu buffer to copy to the host.
 pub(super) struct Source<'a> {
@@ -36,16 +36,16 @@ pub(super) struct Source<'a> {
 
 /// Submitted work whose results are on their way to the host.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct Submission {
     index: wgpu::SubmissionIndex,
-    landing: Option<Landing>,
+    readback: Option<Readback>,
     /// The buffer the inputs came from, and when it is mapped again.
     upload: Option<(wgpu::Buffer, Arc<Signal>)>,
 }
 
-/// Where the results of a flight come down.
+/// Where the results of a submission are read.
 #[derive(Debug)]
-pub(super) struct Landing {
+pub(super) struct Readback {
     staging: wgpu::Buffer,
     used: u64,
     /// Offset and length of each result.
@@ -53,20 +53,20 @@ pub(super) struct Landing {
     mapped: Arc<Signal>,
 }
 
-/// A flight and the device that waits for it.
+/// A submission and the device that waits for it.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) device: WgpuDevice,
-    pub(super) flight: Flight,
+    pub(super) submission: Submission,
 }
 
 impl Pending for Started {
     fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
-        self.device.land(self.flight)
+        self.device.finish(self.submission)
     }
 
     fn finish_and_see(self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
-        self.device.land_and_see(self.flight, see)
+        self.device.finish_and_show(self.submission, see)
     }
 }
 
@@ -74,8 +74,8 @@ fn copies(read: &[&[u8]]) -> Vec<Vec<u8>> {
     read.iter().map(|bytes| bytes.to_vec()).collect()
 }
 
-impl Flight {
-    fn arrival(&self) -> wgpu::PollType {
+impl Submission {
+    fn completion(&self) -> wgpu::PollType {
         wgpu::PollType::Wait { submission_index: Some(self.index.clone()), timeout: None }
     }
 }
@@ -99,9 +99,9 @@ impl WgpuDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        let flight = self.launch_run(writes, recording, reads)?;
-        let done = match &flight.landing {
-            Some(landing) => Arc::clone(&landing.mapped),
+        let submission = self.submit_run(writes, recording, reads)?;
+        let done = match &submission.readback {
+            Some(readback) => Arc::clone(&readback.mapped),
             None => {
                 let done = Arc::new(Signal::default());
                 let signal = Arc::clone(&done);
@@ -116,7 +116,7 @@ impl WgpuDevice {
             }
             if !watched {
                 watched = true;
-                if let Err(error) = self.watch(&flight, &done) {
+                if let Err(error) = self.watch(&submission, &done) {
                     return Poll::Ready(Err(error));
                 }
             }
@@ -125,18 +125,18 @@ impl WgpuDevice {
         .await?;
         result.map_err(|message| self.failed("map_async", message))?;
         let mut results = Vec::new();
-        self.unload(flight, &mut |read| results = copies(read))?;
+        self.show(submission, &mut |read| results = copies(read))?;
         Ok(results)
     }
 
-    /// Sees to it that `done` is set when the flight arrives.
-    fn watch(&self, flight: &Flight, done: &Arc<Signal>) -> Result<()> {
+    /// Sees to it that `done` is set when the submission is done.
+    fn watch(&self, submission: &Submission, done: &Arc<Signal>) -> Result<()> {
         self.poll(wgpu::PollType::Poll)?;
         if done.get().is_some() {
             return Ok(());
         }
-        let (device, arrival) = (self.inner.device.clone(), flight.arrival());
-        self.inner.waiter.wait(done, move || scope::poll(&device, arrival));
+        let (device, completion) = (self.inner.device.clone(), submission.completion());
+        self.inner.waiter.wait(done, move || scope::poll(&device, completion));
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl WgpuDevice {
         writes: &[(&Slice, &[u8])],
         recording: Option<&Recording>,
         reads: &[&Slice],
-    ) -> Result<Flight> {
+    ) -> Result<Submission> {
         self.scoped("submit", || {
             for (slice, bytes) in writes {
                 self.enqueue_write(slice, bytes)?;
@@ -163,39 +163,43 @@ impl WgpuDevice {
                     Ok(Source { buffer: self.raw(&slice.buffer)?, offset: slice.offset, bytes: slice.bytes })
                 })
                 .collect::<Result<Vec<Source>>>()?;
-            self.depart(encoder, &sources)
+            self.submit_reading(encoder, &sources)
         })
     }
 
     /// Submits a run whose commands were encoded ahead, and encodes the next one.
-    pub(super) fn launch_run(
+    pub(super) fn submit_run(
         &self,
         writes: &[(&Slice, &[u8])],
         recording: &Recording,
         reads: &[&Slice],
-    ) -> Result<Flight> {
+    ) -> Result<Submission> {
         let recorded = self.recorded(recording)?;
-        let ends = self.ends(writes, reads)?;
+        let transfers = self.transfers(writes, reads)?;
         self.scoped("submit", || {
-            let prepared = self.prepared(recorded, &ends)?;
-            let flight = self.depart_prepared(prepared, writes)?;
-            self.prepare_next(recorded, &ends)?;
-            Ok(flight)
+            let prepared = self.prepared(recorded, &transfers)?;
+            let submission = self.submit_prepared(prepared, writes)?;
+            self.prepare_next(recorded, &transfers)?;
+            Ok(submission)
         })
     }
 
     /// Appends the copies of `sources` to the encoder and submits it. To be called in a scope.
-    pub(super) fn depart(&self, mut encoder: wgpu::CommandEncoder, sources: &[Source<'_>]) -> Result<Flight> {
-        let landing = self.encode_landing(&mut encoder, sources);
-        Ok(self.submit_flight(encoder.finish(), None, landing))
+    pub(super) fn submit_reading(
+        &self,
+        mut encoder: wgpu::CommandEncoder,
+        sources: &[Source<'_>],
+    ) -> Result<Submission> {
+        let readback = self.encode_readback(&mut encoder, sources);
+        Ok(self.submit_commands(encoder.finish(), None, readback))
     }
 
     /// Appends the copies of `sources` to a staging buffer.
-    pub(super) fn encode_landing(
+    pub(super) fn encode_readback(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         sources: &[Source<'_>],
-    ) -> Option<Landing> {
+    ) -> Option<Readback> {
         let mut used = 0;
         let mut parts = Vec::with_capacity(sources.len());
         for source in sources {
@@ -210,16 +214,16 @@ impl WgpuDevice {
                 encoder.copy_buffer_to_buffer(source.buffer, source.offset, staging, at as u64, words);
             }
         }
-        staging.map(|staging| Landing { staging, used, parts, mapped: Arc::default() })
+        staging.map(|staging| Readback { staging, used, parts, mapped: Arc::default() })
     }
 
     /// Submits commands, and has the buffers mapped that the host touches next.
-    pub(super) fn submit_flight(
+    pub(super) fn submit_commands(
         &self,
         commands: wgpu::CommandBuffer,
         upload: Option<wgpu::Buffer>,
-        landing: Option<Landing>,
-    ) -> Flight {
+        readback: Option<Readback>,
+    ) -> Submission {
         let map = |buffer: &wgpu::Buffer, mode, bytes, signal: &Arc<Signal>| {
             let signal = Arc::clone(signal);
             buffer.map_async(mode, 0..bytes, move |result| {
@@ -234,29 +238,33 @@ impl WgpuDevice {
             map(&buffer, wgpu::MapMode::Write, buffer.size(), &mapped);
             (buffer, mapped)
         });
-        if let Some(Landing { staging, used, mapped, .. }) = &landing {
+        if let Some(Readback { staging, used, mapped, .. }) = &readback {
             map(staging, wgpu::MapMode::Read, *used, mapped);
         }
-        Flight { index, landing, upload }
+        Submission { index, readback, upload }
     }
 
-    /// Waits for a flight and gives its results.
-    pub(super) fn land(&self, flight: Flight) -> Result<Vec<Vec<u8>>> {
+    /// Waits for a submission and gives its results.
+    pub(super) fn finish(&self, submission: Submission) -> Result<Vec<Vec<u8>>> {
         let mut results = Vec::new();
-        self.land_and_see(flight, &mut |read| results = copies(read))?;
+        self.finish_and_show(submission, &mut |read| results = copies(read))?;
         Ok(results)
     }
 
-    /// Waits for a flight and shows its results.
-    pub(super) fn land_and_see(&self, flight: Flight, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
-        match &flight.landing {
-            Some(landing) => {
-                self.watch_closely(&landing.mapped)?;
-                self.wait_for(|| flight.arrival(), &landing.mapped, "map_async")?;
+    /// Waits for a submission and shows its results.
+    pub(super) fn finish_and_show(
+        &self,
+        submission: Submission,
+        see: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<()> {
+        match &submission.readback {
+            Some(readback) => {
+                self.spin(&readback.mapped)?;
+                self.wait_for(|| submission.completion(), &readback.mapped, "map_async")?;
             }
-            None => self.poll(flight.arrival())?,
+            None => self.poll(submission.completion())?,
         }
-        self.unload(flight, see)
+        self.show(submission, see)
     }
 
     /// Looks again and again for a short while whether `signal` is set.
@@ -264,9 +272,9 @@ impl WgpuDevice {
     /// A thread that sleeps in the driver wakes up tens to hundreds of microseconds after the
     /// device is done, as long as a small network takes. A driver that computes on the CPU needs
     /// that CPU itself.
-    fn watch_closely(&self, signal: &Signal) -> Result<()> {
+    fn spin(&self, signal: &Signal) -> Result<()> {
         let start = Instant::now();
-        while !self.inner.info.is_cpu && signal.get().is_none() && start.elapsed() < CLOSE_WATCH {
+        while !self.inner.info.is_cpu && signal.get().is_none() && start.elapsed() < SPIN_TIME {
             self.poll(wgpu::PollType::Poll)?;
             std::hint::spin_loop();
         }
@@ -284,20 +292,20 @@ impl WgpuDevice {
             self.poll(how())?;
             // The callback is not run yet only if another thread polled at the same moment and
             // is about to run it.
-            if let Some(result) = signal.get_within(RECHECK) {
+            if let Some(result) = signal.get_within(RECHECK_INTERVAL) {
                 return result.map_err(|message| self.failed(call, message));
             }
         }
     }
 
-    /// Shows the results of an arrived flight in its staging buffer.
-    fn unload(&self, flight: Flight, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
-        if let Some((buffer, mapped)) = flight.upload
+    /// Shows the results of a finished submission in its staging buffer.
+    fn show(&self, submission: Submission, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+        if let Some((buffer, mapped)) = submission.upload
             && mapped.get() == Some(Ok(()))
         {
             self.keep_upload(buffer);
         }
-        let Some(Landing { staging, used, parts, .. }) = flight.landing else {
+        let Some(Readback { staging, used, parts, .. }) = submission.readback else {
             see(&[]);
             return Ok(());
         };
@@ -331,7 +339,7 @@ impl WgpuDevice {
         drop(idle);
         drop(outgrown);
         let size = match bytes.checked_next_power_of_two() {
-            Some(size) if size <= KEPT_BYTES => size.max(STAGING_MINIMUM),
+            Some(size) if size <= MAX_KEPT_BYTES => size.max(MIN_STAGING_BYTES),
             _ => bytes,
         };
         self.inner.device.create_buffer(&wgpu::BufferDescriptor {
@@ -344,7 +352,7 @@ impl WgpuDevice {
 
     fn keep_staging(&self, buffer: wgpu::Buffer) {
         let mut idle = lock(&self.inner.staging);
-        if idle.len() < KEPT && buffer.size() <= KEPT_BYTES {
+        if idle.len() < MAX_KEPT && buffer.size() <= MAX_KEPT_BYTES {
             idle.push(buffer);
         }
     }
