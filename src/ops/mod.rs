@@ -43,7 +43,7 @@ pub(crate) use problem::EXTENTS;
 pub use reference::{Reference, Sum};
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
-pub use registry::{Examples, Fuse, Fused, Numbers, OpEntry, VariantEntry, all};
+pub use registry::{Examples, Fuse, Fused, Numbers, OfNumbers, OpEntry, VariantEntry, all};
 
 /// What `op` writes, in the order of its operands.
 pub fn outputs(op: &dyn Op) -> impl Iterator<Item = OperandInfo> {

@@ -57,6 +57,9 @@ impl VariantEntry {
 /// Makes an op's example problems in a precision.
 pub type Examples = fn(Precision) -> Result<Vec<Box<dyn Op>>>;
 
+/// Makes an op of extents, a kernel's name and a precision.
+pub type OfNumbers = fn(&[usize], Option<&str>, Precision) -> Result<Arc<dyn Op>>;
+
 /// An op by its extents alone, as a command line or a table of benchmarks has it.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
@@ -66,7 +69,7 @@ pub struct Numbers {
     pub usual: &'static [usize],
     /// The op of as many extents as there are names. Convolutions have SAME padding, a bias and ReLU6,
     /// products are plain. A kernel, if it is named, may say which way round the op is.
-    pub op: fn(&[usize], Option<&str>, Precision) -> Result<Arc<dyn Op>>,
+    pub op: OfNumbers,
 }
 
 impl Numbers {
