@@ -8,6 +8,7 @@
 use crate::problem::Problem;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
+use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
@@ -193,6 +194,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.pool();
     table.gemm();
     table.convert();
+    table.copy();
     table.0
 }
 
@@ -703,6 +705,28 @@ impl Table {
             let shape = Shape::nhwc(2, 3, 5, channels.iter().sum());
             let op = ConvertOp::parts(shape, channels, precision).expect("a valid row");
             self.push(format!("{shape} in {channels:?} {precision}"), Arc::new(op), Breadth::Groups);
+        }
+    }
+
+    fn copy(&mut self) {
+        for [n, h, w, c] in
+            [[1, 1, 1, 1], [1, 1, 1, 7], [2, 3, 5, 7], [1, 13, 11, 5], [3, 1, 257, 3], [1, 1, 5, 1030]]
+        {
+            let source = Shape::nhwc(n, h, w, c);
+            let all = source.elements();
+            // All, the first, the last, and what begins and ends within.
+            for (first, elements) in
+                [(0, all), (0, 1), (all - 1, 1), (all / 3, all - all / 3), (all / 5, 1 + all / 2)]
+            {
+                let target = Shape::nhwc(1, 1, 1, elements);
+                let op = CopyOp::new(source, first, target).expect("a valid row");
+                let breadth = if elements == all { Breadth::Groups } else { Breadth::Variants };
+                self.push(
+                    format!("{elements} of {source} from {first}, {}", self.0.len()),
+                    Arc::new(op),
+                    breadth,
+                );
+            }
         }
     }
 }

@@ -8,13 +8,11 @@
 //!   the row (a stride, a border), and a work-group beside its first;
 //! - of an op, each epilogue and each of the table's work-groups;
 //! - each row of the table.
-//!
-//! OpenCL C is printed from WGSL, where a kernel meets each constant's values: there an op does.
 
 use crate::cases::{Breadth, Case, GROUPS};
+use diptych::Limits;
 use diptych::emit::{KernelSpec, Least, Value};
 use diptych::ops::Choice;
-use diptych::{Dialect, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A row of the table with one of its kernels.
@@ -23,7 +21,6 @@ pub(crate) struct Run<'c> {
     pub(crate) choice: Choice,
     /// What decides the kernel's text.
     spec: KernelSpec,
-    dialect: Dialect,
 }
 
 /// Every run of `cases` that fits a device of these limits.
@@ -33,7 +30,7 @@ pub(crate) fn runs<'c>(cases: &'c [Case], limits: &Limits) -> Vec<Run<'c>> {
             let mut spec = case.problem.plan(&choice, limits).ok()?.spec;
             // The sizes of operands are checked by the device; the text is the same.
             spec.interface.bindings.iter_mut().for_each(|binding| binding.least = Least::default());
-            Some(Run { case, choice, spec, dialect: limits.dialect })
+            Some(Run { case, choice, spec })
         })
     };
     cases.iter().flat_map(of).collect()
@@ -70,10 +67,7 @@ impl Run<'_> {
         );
         let constants = spec.constants.iter();
         let constants = constants.filter(|(name, _)| !from_tiles.contains(&(kernel.clone(), *name)));
-        facts.extend(constants.map(|(name, value)| match self.dialect {
-            Dialect::Wgsl => of_kernel(format!("{name} {value:?}")),
-            Dialect::OpenClC => of_op(format!("{name} {value:?}")),
-        }));
+        facts.extend(constants.map(|(name, value)| of_kernel(format!("{name} {value:?}"))));
         if self.case.breadth == Breadth::Groups {
             if GROUPS.contains(&spec.work_group) {
                 facts.push(of_op(format!("work-group {:?}", spec.work_group)));

@@ -73,7 +73,7 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise separable gemm convert);
+every_kernel!(conv2d depthwise pointwise separable gemm convert copy);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -261,6 +261,7 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
 const PAIRS: &[(&str, [usize; 2])] = &[
     ("conv2d", [58, 65]),
     ("convert", [3, 7]),
+    ("copy", [1, 1]),
     ("depthwise", [14, 15]),
     ("gemm", [39, 53]),
     ("pointwise", [58, 59]),
