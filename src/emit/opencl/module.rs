@@ -6,7 +6,7 @@ use super::images;
 use super::names::Names;
 use super::places::space_name;
 use super::types::Types;
-use super::usage::{Usage, only_computes, reachable};
+use super::usage::{Usage, check_variables, only_computes, reachable};
 use super::{Options, Outcome, Printed, refuse};
 use crate::emit::halves;
 use naga::valid::{FunctionInfo, ModuleInfo};
@@ -15,9 +15,6 @@ use naga::{
     Type, TypeInner,
 };
 use std::collections::{HashMap, HashSet};
-
-/// What WGSL promises to variables of a function, and of an invocation (WGSL, 2.4, Limits).
-const MAX_VARIABLE_BYTES: u64 = 8192;
 
 /// What is known of a variable of the module.
 #[derive(Debug, Clone)]
@@ -337,7 +334,7 @@ impl<'a> Printer<'a> {
     ) -> Outcome<String> {
         let module = self.module;
         if self.options.checked {
-            self.check_variables(function)?;
+            check_variables(module, function)?;
         }
         let analysis = analyse(module, function, pure, &|handle| info[handle].ty.inner_with(&module.types));
         let mut body = Body {
@@ -358,30 +355,6 @@ impl<'a> Printer<'a> {
         first(&mut body)?;
         body.statements(&function.body, 0)?;
         Ok(body.out)
-    }
-
-    /// Refuses variables of an invocation that no implementation of WGSL needs to have room for: drivers
-    /// that run kernels on a CPU keep them on a stack.
-    fn check_variables(&self, function: &Function) -> Outcome<()> {
-        let bytes = |ty: Handle<Type>| u64::from(self.module.types[ty].inner.size(self.module.to_ctx()));
-        let own = function.local_variables.iter().map(|(_, variable)| bytes(variable.ty));
-        let private = self
-            .module
-            .global_variables
-            .iter()
-            .filter(|(_, global)| global.space == AddressSpace::Private)
-            .map(|(_, global)| bytes(global.ty));
-        for (space, total) in [("function", own.sum::<u64>()), ("private", private.sum())] {
-            if total > MAX_VARIABLE_BYTES {
-                return refuse(
-                    None,
-                    format!(
-                        "variables of {total} bytes in the address space {space}, where WGSL promises {MAX_VARIABLE_BYTES},"
-                    ),
-                );
-            }
-        }
-        Ok(())
     }
 
     fn entry_body(

@@ -1,7 +1,11 @@
 //! What functions call, and how they use the module's variables.
 
-use naga::{Block, Expression, Function, GlobalVariable, Handle, Module, Statement};
+use super::{Outcome, refuse};
+use naga::{AddressSpace, Block, Expression, Function, GlobalVariable, Handle, Module, Statement, Type};
 use std::collections::{HashMap, HashSet};
+
+/// What WGSL promises to variables of a function, and of an invocation (WGSL, 2.4, Limits).
+const MAX_VARIABLE_BYTES: u64 = 8192;
 
 /// How the module's arrays are used.
 #[derive(Default)]
@@ -101,4 +105,27 @@ pub(super) fn only_computes(body: &Block, pure: &HashSet<Handle<Function>>) -> b
         Statement::Call { function, result: Some(_), .. } => pure.contains(function),
         _ => false,
     })
+}
+
+/// Refuses variables of an invocation that no implementation of WGSL needs to have room for: drivers
+/// that run kernels on a CPU keep them on a stack.
+pub(super) fn check_variables(module: &Module, function: &Function) -> Outcome<()> {
+    let bytes = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx()));
+    let own = function.local_variables.iter().map(|(_, variable)| bytes(variable.ty));
+    let private = module
+        .global_variables
+        .iter()
+        .filter(|(_, global)| global.space == AddressSpace::Private)
+        .map(|(_, global)| bytes(global.ty));
+    for (space, total) in [("function", own.sum::<u64>()), ("private", private.sum())] {
+        if total > MAX_VARIABLE_BYTES {
+            return refuse(
+                None,
+                format!(
+                    "variables of {total} bytes in the address space {space}, where WGSL promises {MAX_VARIABLE_BYTES},"
+                ),
+            );
+        }
+    }
+    Ok(())
 }
