@@ -334,7 +334,7 @@ impl<'a> Printer<'a> {
     ) -> Outcome<String> {
         let module = self.module;
         if self.options.checked {
-            check_variables(self.module, function)?;
+            check_variables(module, function)?;
         }
         let analysis = analyse(module, function, pure, &|handle| info[handle].ty.inner_with(&module.types));
         let mut body = Body {
