@@ -329,7 +329,8 @@ impl Database {
         Ok(())
     }
 
-    /// Drops what the bounds say, in the file too if there is one: see the [module](self).
+    /// Keeps the newest row of each choice, and drops the problems longest untouched until the record is within
+    /// its bounds; in the file too if there is one.
     ///
     /// # Errors
     /// Those of [`Database::save`].
