@@ -60,6 +60,9 @@ pub struct Graph {
     dimensions: BTreeMap<String, usize>,
 }
 
+/// The extents of an input in another graph, from its name, its dimensions and its extents as declared.
+type Redeclare<'a> = dyn Fn(&str, Dims, &[Dim]) -> Result<Vec<Dim>> + 'a;
+
 impl Default for Graph {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -327,11 +330,7 @@ impl Graph {
     }
 
     /// The same graph with other inputs or dimensions, every shape checked again.
-    fn again(
-        &self,
-        dimensions: BTreeMap<String, usize>,
-        input: &dyn Fn(&str, Dims, &[Dim]) -> Result<Vec<Dim>>,
-    ) -> Result<Graph> {
+    fn again(&self, dimensions: BTreeMap<String, usize>, input: &Redeclare<'_>) -> Result<Graph> {
         let mut graph = Graph { number: self.number, dimensions, ..Graph::default() };
         for info in &self.values {
             match &info.origin {

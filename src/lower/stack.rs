@@ -14,9 +14,12 @@ use crate::ops::convert::MOST_PARTS;
 use crate::ops::{Op, Role};
 use std::sync::Arc;
 
+/// Units that can be stacked, by their places, and their ops.
+type Group = (Vec<usize>, Vec<Arc<dyn Op>>);
+
 /// Stacks what can be; units that `alone` names are left out.
 pub(crate) fn stack(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
-    let mut groups: Vec<(Vec<usize>, Vec<Arc<dyn Op>>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for (index, unit) in network.units.iter().enumerate() {
         if alone(&unit.name) || !can_be_stacked(network, unit) {
             continue;
@@ -44,15 +47,13 @@ pub(crate) fn stack(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> 
         stacks.push((members, Unit::stacked(parts, inputs)));
     }
     // A stack runs in its first part's place: what it reads is there already.
-    let mut index = 0;
     let mut units = Vec::with_capacity(network.units.len());
-    for unit in network.units.drain(..) {
+    for (index, unit) in network.units.drain(..).enumerate() {
         match stacks.iter().find(|(members, _)| members.contains(&index)) {
             Some((members, stack)) if members[0] == index => units.push(stack.clone()),
             Some(_) => {}
             None => units.push(unit),
         }
-        index += 1;
     }
     network.units = units;
     Ok(())
