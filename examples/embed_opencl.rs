@@ -8,7 +8,7 @@ use diptych::{Context, HostTensor, Pointwise, Shape};
 
 fn main() -> anyhow::Result<()> {
     // Finds the library where the system keeps it, and says what was tried if it is not there.
-    diptych::device::opencl::OpenClDevice::library()?;
+    Context::load_opencl()?;
 
     // The application's own set-up.
     let id = *get_all_devices(CL_DEVICE_TYPE_ALL)?.first().context("no OpenCL device")?;

@@ -19,6 +19,7 @@ use crate::device::wgpu::WgpuDevice;
 
 /// What runs the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Backend {
     /// A GPU through wgpu, else a GPU through OpenCL, else the CPU. Drivers that run GPU kernels
     /// on the CPU are passed over: the CPU backend is faster. [`ContextInfo`] says what was taken
@@ -153,7 +154,7 @@ impl Context {
     /// Runs on the application's own wgpu device. [`Context::wgpu_requirements`] says what to ask
     /// the adapter for; whatever the device lacks of it is not used.
     ///
-    /// The application keeps its device: nothing is submitted but by `run` and its kin, and
+    /// The application keeps its device: nothing is submitted but by `run` and its variants, and
     /// nothing polls but what waits for a result.
     ///
     /// # Errors
@@ -185,8 +186,18 @@ impl Context {
         WgpuDevice::requirements(adapter)
     }
 
+    /// Loads the OpenCL library, as the crate does when it looks for a device, and tells the path or name
+    /// that it was found under: for an application that calls [`opencl3`] before it has a context.
+    ///
+    /// # Errors
+    /// [`Error::OpenClLibrary`] with everything that was tried.
+    #[cfg(feature = "opencl")]
+    pub fn load_opencl() -> Result<&'static str> {
+        OpenClDevice::library()
+    }
+
     /// Keeps compiled kernels in `directory` from now on, or nowhere. Without this call they lie
-    /// in the directory of the tuner's record, [`crate::tune::db::Database::default_dir`].
+    /// in the directory of the tuner's record, [`Database::default_dir`](crate::Database::default_dir).
     ///
     /// A kernel's file is found by device, driver and text, is at most written, never waited for,
     /// and a damaged one is compiled anew. On wgpu the device needs the feature `PIPELINE_CACHE`.
@@ -202,11 +213,13 @@ impl Context {
     }
 
     /// The device, for the GPU backends: to allocate buffers, and to record kernels of one's own.
+    #[doc(hidden)]
     pub fn device(&self) -> Option<&dyn Device> {
         self.engine.device().ok()
     }
 
-    /// The device, for the GPU backends, to keep: what [`crate::tune::OpBench`] takes.
+    /// The device, for the GPU backends, to keep.
+    #[doc(hidden)]
     pub fn shared_device(&self) -> Option<Arc<dyn Device>> {
         self.engine.shared().ok()
     }

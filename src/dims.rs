@@ -128,6 +128,7 @@ impl fmt::Debug for Dims {
 
 /// One extent of a graph's input, or of the target of a reshape.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dim {
     /// So many elements.
     Fixed(usize),

@@ -5,6 +5,7 @@ use std::fmt;
 
 /// The type of one stored element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum DType {
     /// IEEE 754 binary32.
     #[default]
@@ -26,6 +27,7 @@ impl DType {
     ///
     /// `2^-24` for binary32 and `2^-11` for binary16 (Higham, *Accuracy and Stability of
     /// Numerical Algorithms*, 2nd ed., table 2.1).
+    #[doc(hidden)]
     pub const fn unit_roundoff(self) -> f64 {
         match self {
             DType::F32 => 1.0 / (1u64 << 24) as f64,
@@ -86,10 +88,11 @@ impl fmt::Display for DType {
 /// product is off by at most `2^-21` of itself, eight times as much as in f32 (Ootomo and Yokota,
 /// *Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
 /// performance*, 2022). Matrix units cut sums off where f32 arithmetic rounds them, which the bound of
-/// [`crate::ops::Reference::tolerance`] allows for. Halves end at 65504: an operand of 65520 or more makes each sum that it
+/// the crate's tests allows for. Halves end at 65504: an operand of 65520 or more makes each sum that it
 /// is part of infinite or NaN where a matrix unit computes it. An activation that is bounded makes a finite
 /// number of that, so operands of such a size want `F32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Precision {
     /// f32 storage and arithmetic.
     #[default]
@@ -118,6 +121,7 @@ impl Precision {
     }
 
     /// What products are summed in.
+    #[doc(hidden)]
     pub const fn accumulator(self) -> DType {
         match self {
             Precision::F32 | Precision::Tf32 | Precision::SplitF16 | Precision::F16Storage => DType::F32,
@@ -127,6 +131,7 @@ impl Precision {
 
     /// What a kernel that uses no matrix unit computes in where this precision is asked for.
     #[must_use]
+    #[doc(hidden)]
     pub const fn without_matrix_units(self) -> Self {
         match self {
             Precision::Tf32 | Precision::SplitF16 => Precision::F32,

@@ -6,16 +6,29 @@ use std::fmt;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, with the values that disagree.
+///
+/// What concerns one node of a graph comes as [`Error::AtNode`], with the error itself as its source:
+///
+/// ```
+/// use diptych::{Error, Extras, Graph, HostTensor, Pointwise, Shape};
+///
+/// let mut graph = Graph::new();
+/// let x = graph.input("x", Shape::nhwc(1, 8, 8, 3))?;
+/// let weights = HostTensor::new(Shape::nhwc(16, 1, 1, 4), vec![0.0; 64])?;
+/// let error = graph.pointwise("stem", x, weights, Extras::default(), Pointwise::default()).unwrap_err();
+/// assert_eq!(error.node(), Some("stem"));
+/// assert!(matches!(error.without_node(), Error::Shape { op: "pointwise", .. }));
+/// assert!(error.to_string().starts_with("node \"stem\": pointwise: found "));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A shape, stride, padding or extent does not fit the op.
-    #[error("{op}{}: found {found}, wanted {wanted}", At(node))]
+    #[error("{op}: found {found}, wanted {wanted}")]
     Shape {
         /// The op that refused.
         op: &'static str,
-        /// The graph node, where there is one.
-        node: Option<String>,
         /// What was found.
         found: String,
         /// What was wanted.
@@ -111,20 +124,17 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// What went wrong at one node of a graph.
+    #[error("node {node:?}: {source}")]
+    AtNode {
+        /// The node's name; those of several that run as one, joined by ` + `.
+        node: String,
+        /// What went wrong; itself names no node.
+        source: Box<Error>,
+    },
     /// A broken invariant of the crate itself: a bug to report.
     #[error("internal error (please report): {0}")]
     Internal(String),
-}
-
-struct At<'a>(&'a Option<String>);
-
-impl fmt::Display for At<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(node) => write!(f, " at node {node:?}"),
-            None => Ok(()),
-        }
-    }
 }
 
 struct AtOp<'a>(&'a Option<(usize, String)>);
@@ -139,12 +149,12 @@ impl fmt::Display for AtOp<'_> {
 }
 
 impl Error {
-    /// A [`Error::Shape`] that names no node yet.
+    /// An [`Error::Shape`].
     pub fn shape(op: &'static str, found: impl Into<String>, wanted: impl Into<String>) -> Self {
-        Error::Shape { op, node: None, found: found.into(), wanted: wanted.into() }
+        Error::Shape { op, found: found.into(), wanted: wanted.into() }
     }
 
-    /// A [`Error::Input`].
+    /// An [`Error::Input`].
     pub fn input(name: impl Into<String>, found: impl Into<String>, wanted: impl Into<String>) -> Self {
         Error::Input { name: name.into(), found: found.into(), wanted: wanted.into() }
     }
@@ -154,17 +164,28 @@ impl Error {
         Error::Unsupported { what: what.into(), reason: reason.into() }
     }
 
-    /// The same error, naming the graph node it arose at.
+    /// The same error, naming the graph node it arose at. One that names a node keeps it.
     #[must_use]
     pub fn at_node(self, name: &str) -> Self {
         match self {
-            Error::Shape { op, node: None, found, wanted } => {
-                Error::Shape { op, node: Some(name.to_owned()), found, wanted }
-            }
-            Error::Unsupported { what, reason } => {
-                Error::Unsupported { what: format!("node {name:?}: {what}"), reason }
-            }
-            other => other,
+            Error::AtNode { .. } => self,
+            source => Error::AtNode { node: name.to_owned(), source: Box::new(source) },
+        }
+    }
+
+    /// The graph node it arose at, where there is one.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Error::AtNode { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// What went wrong, wherever that was.
+    pub fn without_node(&self) -> &Error {
+        match self {
+            Error::AtNode { source, .. } => source.without_node(),
+            error => error,
         }
     }
 }
@@ -176,4 +197,30 @@ pub(crate) fn numbered(text: &str) -> String {
         out.push_str(&format!("{:>4} | {line}\n", index + 1));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn every_error_keeps_its_node_and_its_cause() {
+        let errors = [
+            Error::shape("gemm", "A 1x2x3", "A 1x2x4"),
+            Error::unsupported("precision f16", "no half arithmetic"),
+            Error::input("x", "nothing", "a tensor"),
+            Error::Reject { kernel: "gemm_tiled".to_owned(), reason: "too large".to_owned() },
+            Error::Driver { api: "OpenCL", call: "clFinish", message: "-5".to_owned() },
+        ];
+        for error in errors {
+            let alone = error.to_string();
+            assert_eq!((error.node(), error.without_node().to_string()), (None, alone.clone()));
+            let named = error.at_node("stem").at_node("an outer name");
+            assert_eq!(named.node(), Some("stem"));
+            assert_eq!(named.to_string(), format!("node \"stem\": {alone}"));
+            assert_eq!(named.without_node().to_string(), alone);
+            assert_eq!(named.source().map(ToString::to_string), Some(alone));
+        }
+    }
 }

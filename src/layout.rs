@@ -12,10 +12,10 @@ use std::fmt;
 /// | `C4` | lane `c%4` of vec4 `w + W*(h + H*(c/4 + S*n))`, `S = ceil(C/4)` | device buffers |
 /// | `Image2d` | channel `c%4` of pixel `(w + W*(c/4), h + H*n)` | OpenCL images |
 ///
-/// In the lanes of the last slice beyond `C`, a change of layout writes zeros and a convolution any
-/// finite value: packed weights are zero there, so no op's result depends on them. `C4` is the
-/// layout of the TensorFlow Lite GL delegate, `Image2d` that of Paddle-Lite's OpenCL backend.
+/// The lanes of the last slice beyond `C` are zero. `C4` is the layout of the TensorFlow Lite GL delegate,
+/// `Image2d` that of Paddle-Lite's OpenCL backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Layout {
     /// Channels last.
     #[default]
@@ -38,6 +38,7 @@ impl Layout {
     }
 
     /// Width and height in pixels of the RGBA image that holds `shape` as [`Layout::Image2d`].
+    #[doc(hidden)]
     pub const fn image_extent(shape: &Shape) -> [usize; 2] {
         [shape.w * shape.slices(), shape.h * shape.n]
     }
@@ -69,6 +70,7 @@ impl fmt::Display for Layout {
 
 /// How a value of a network lies in a device's memory. It may lie there in several forms at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Form {
     /// Row by row, as on the host: inputs, outputs, matrices.
     Rows,

@@ -29,6 +29,7 @@ pub enum Family {
 
 /// The architecture of a Mali GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MaliArchitecture {
     /// T6xx, T7xx, T8xx.
     Midgard,
@@ -112,6 +113,7 @@ pub struct Limits {
 
 impl Limits {
     /// The least that WebGPU promises: the limits of a device about which nothing is known.
+    #[doc(hidden)]
     pub const fn webgpu() -> Self {
         Limits {
             dialect: Dialect::Wgsl,
@@ -131,6 +133,7 @@ impl Limits {
     }
 
     /// Typical limits of an OpenCL 1.2 device with images.
+    #[doc(hidden)]
     pub const fn opencl() -> Self {
         Limits {
             dialect: Dialect::OpenClC,

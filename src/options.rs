@@ -10,6 +10,7 @@ use std::time::Duration;
 
 /// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub enum Tuning {
     /// The rule for untuned nodes.
     #[default]
@@ -18,7 +19,7 @@ pub enum Tuning {
     /// rule where it has nothing.
     Database(SharedDatabase),
     /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record; beside its file a journal remembers what is being tried.
+    /// all. Verdicts go to the record; a journal beside its file names what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,
@@ -39,12 +40,13 @@ impl Tuning {
 /// How a session picks a node's kernel among those that can run it. Each step's
 /// [`crate::NodeTime::source`] says why it runs what it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Picking {
     /// The record's verdict where there is one, else the rule for untuned nodes; feature maps in
     /// buffers.
     #[default]
     Rule,
-    /// The kernel of the highest grade against these places ([`crate::pick`]), the most wanted
+    /// The kernel of the highest grade against these places, the most wanted
     /// first: precisions of the session's storage, and layouts of feature maps. Its tile and
     /// work-group are the record's or the rule's.
     Preference(Vec<Place>),
@@ -77,11 +79,12 @@ pub struct SessionOptions {
 }
 
 /// Whether a session runs a depthwise convolution and the 1x1 convolution that alone reads its output
-/// as one kernel ([`crate::ops::separable`]). A node that has a choice by hand stays by itself.
+/// as one kernel. A node that has a choice by hand stays by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Fusing {
     /// Where the record's times say that it is faster: it then has exact verdicts on the block and on
-    /// both of its nodes. Nowhere else: nothing that was measured so far speaks for it.
+    /// both of its nodes. Nowhere else: no measurement so far shows a gain.
     #[default]
     Rule,
     /// Wherever a kernel can.

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 /// What runs a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Target {
     /// WGSL through wgpu.
     Wgpu,
@@ -121,6 +122,7 @@ impl Tensors {
 
 /// How a kernel is picked.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pick {
     /// By the grade against these places, the most wanted first. A target that no place has is not
     /// used: a list without the CPU never falls back to it.
@@ -144,7 +146,7 @@ pub struct Grade {
 }
 
 /// The score of the same target; see [`self`].
-const FULL: u64 = i32::MAX as u64;
+const SAME_TARGET_SCORE: u64 = i32::MAX as u64;
 
 impl Grade {
     /// The score times the place's weight, `(n - i) / n`.
@@ -165,7 +167,11 @@ impl Grade {
             let target = place.target.is_none_or(|target| target == kernel.target);
             let precision = place.precision.is_none_or(|precision| precision == kernel.precision);
             let layout = place.layout.is_none_or(|layout| layout == kernel.layout);
-            let parts = [(target, FULL), (precision, FULL / 2), (layout, FULL / 4)];
+            let parts = [
+                (target, SAME_TARGET_SCORE),
+                (precision, SAME_TARGET_SCORE / 2),
+                (layout, SAME_TARGET_SCORE / 4),
+            ];
             let score: u64 = parts.into_iter().filter_map(|(same, part)| same.then_some(part)).sum();
             Grade {
                 score: if same_tensors { 2 * score } else { score },
@@ -186,7 +192,7 @@ impl fmt::Display for Grade {
         let same: Vec<&str> =
             names.into_iter().zip(self.same).filter_map(|(name, same)| same.then_some(name)).collect();
         let same = if same.is_empty() { "nothing".to_owned() } else { same.join(", ") };
-        let (grade, place) = (self.value() / FULL as f64, self.place + 1);
+        let (grade, place) = (self.value() / SAME_TARGET_SCORE as f64, self.place + 1);
         write!(f, "grade {grade:.3} at place {place} of {}: same {same}", self.places)
     }
 }

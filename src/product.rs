@@ -31,17 +31,15 @@ pub struct ProductOptions {
 /// `C = f(alpha * op(A) * op(B) + beta * C + bias) + R` on operands that live with the product.
 ///
 /// ```
-/// use diptych::ops::gemm::GemmOp;
-/// use diptych::emit::Operand;
-/// use diptych::{Backend, Context, Gemm, MatrixProduct, Precision, ProductOptions};
+/// use diptych::Operand::{A, B, C};
+/// use diptych::{Backend, Context, MatrixProduct, Precision};
 ///
 /// let context = Context::new(Backend::Auto)?;
-/// let op = GemmOp::new(2, 3, 2, 1, &Gemm::default(), false, false, Precision::F32)?;
-/// let product = MatrixProduct::new(&context, op, None, None, ProductOptions::default())?;
-/// product.write(Operand::A, |a| a.copy_from_slice(&[1.0, 2.0, 3.0, 4.0]))?;
-/// product.write(Operand::B, |b| b.copy_from_slice(&[1.0, 0.0, 2.0, 0.0, 1.0, 3.0]))?;
+/// let product = MatrixProduct::of(&context, [2, 2], [2, 3], Precision::F32)?;
+/// product.write(A, |a| a.copy_from_slice(&[1.0, 2.0, 3.0, 4.0]))?;
+/// product.write(B, |b| b.copy_from_slice(&[1.0, 0.0, 2.0, 0.0, 1.0, 3.0]))?;
 /// product.run()?;
-/// product.read(Operand::C, |c| assert_eq!(c, [1.0, 2.0, 8.0, 3.0, 4.0, 18.0]))?;
+/// product.read(C, |c| assert_eq!(c, [1.0, 2.0, 8.0, 3.0, 4.0, 18.0]))?;
 /// # Ok::<(), diptych::Error>(())
 /// ```
 #[derive(Debug)]
@@ -82,6 +80,16 @@ fn stored_bytes(op: &GemmOp, operand: Operand) -> u64 {
 }
 
 impl MatrixProduct {
+    /// `C = A B` of row-major matrices of these rows and columns, by the kernel of the rule.
+    ///
+    /// # Errors
+    /// If `A` has not as many columns as `B` has rows; also those of [`MatrixProduct::new`].
+    pub fn of(context: &Context, a: [usize; 2], b: [usize; 2], precision: Precision) -> Result<Self> {
+        let [a, b] = [a, b].map(|[rows, columns]| Shape::matrix(1, rows, columns));
+        let op = GemmOp::of_matrices(a, b, &crate::Gemm::default(), false, false, precision)?;
+        Self::new(context, op, None, None, ProductOptions::default())
+    }
+
     /// Allocates the operands and compiles the kernel. `bias` and `slope` hold one value per
     /// column, and are wanted exactly where [`GemmOp::epilogue`] says so.
     ///

@@ -36,12 +36,14 @@ impl Shape {
     }
 
     /// Number of slices of four channels, `ceil(c / 4)`.
+    #[doc(hidden)]
     pub const fn slices(&self) -> usize {
         self.c.div_ceil(4)
     }
 
     /// Refuses an empty shape and one whose element count, padded to slices of four channels,
     /// does not fit 32-bit indices, which the kernels use.
+    #[doc(hidden)]
     pub fn check(&self, op: &'static str) -> Result<()> {
         let padded = [self.n, self.h, self.w, self.slices(), 4]
             .iter()
@@ -100,6 +102,7 @@ impl Padding {
     /// `input` elements.
     ///
     /// The window covers `(kernel - 1) * dilation + 1` elements.
+    #[doc(hidden)]
     pub fn window(
         self,
         op: &'static str,

@@ -3,9 +3,7 @@
 use crate::options::Options;
 use crate::progress;
 use anyhow::{Context as _, Result, bail};
-use diptych::tune::db::Database;
-use diptych::tune::journal::Journal;
-use diptych::{Backend, Context, Graph, Session, Tuner, Tuning};
+use diptych::{Backend, Context, Database, Graph, Journal, Session, Tuner, Tuning};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 use std::path::Path;

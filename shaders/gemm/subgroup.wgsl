@@ -6,7 +6,7 @@
 //# k, n and the leading dimensions are whole vec4s and nothing is transposed. Rows and columns beyond the
 //# edge are computed from the last one and not stored: no invocation may return before the last shuffle.
 //# Values travel as f32, because not every device shuffles halves.
-//# Solo: no OpenCL driver at hand lists cl_khr_subgroups, so that its twin could not be tested.
+//# Solo: no OpenCL driver at hand lists cl_khr_subgroups, so that its OpenCL C could not be tested.
 ${constants}
 
 ${interface}

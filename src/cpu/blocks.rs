@@ -12,7 +12,7 @@ const BLOCKS_PER_WORKER: usize = 4;
 
 /// Fewest rows of a matrix product's block where there are more: below, reading the right operand
 /// once per block costs as much as the product.
-const LEAST_ROWS: usize = 128;
+const MIN_ROWS: usize = 128;
 
 /// How a matrix product is spread over the workers.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cu
     }
     let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
     let cached = CACHED_VALUES / row_values.max(1);
-    let block = share.min(cached).max(LEAST_ROWS).min(rows.div_ceil(workers)).max(1);
+    let block = share.min(cached).max(MIN_ROWS).min(rows.div_ceil(workers)).max(1);
     Cut { rows: block, parallelism: Parallelism::None }
 }
 
@@ -41,18 +41,18 @@ pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cu
 /// tiles.
 pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
     /// Multiply-adds below which handing a tile to another worker does not pay.
-    const LEAST_WORK: usize = 2 << 20;
+    const MIN_WORK: usize = 2 << 20;
     /// Fewest rows that reading all the panels pays for.
-    const LEAST_ROWS: usize = 32;
+    const MIN_ROWS: usize = 32;
     let workers = rayon::current_num_threads().max(1);
     let most = if workers == 1 { 1 } else { workers * BLOCKS_PER_WORKER };
-    let tiles = (rows * depth * columns / LEAST_WORK).clamp(1, most);
+    let tiles = (rows * depth * columns / MIN_WORK).clamp(1, most);
     // Each block of rows reads all panels, each part of the columns all rows: where both are cut, the
     // traffic is least with tiles that are square.
     let square = ((tiles * rows) as f64 / columns as f64).sqrt() as usize;
-    let blocks = if rows / LEAST_ROWS >= tiles { tiles } else { square.clamp(1, tiles) };
+    let blocks = if rows / MIN_ROWS >= tiles { tiles } else { square.clamp(1, tiles) };
     let parts = tiles.div_ceil(blocks);
-    let cached = (CACHED_VALUES / (depth + columns.div_ceil(parts)).max(1)).max(LEAST_ROWS);
+    let cached = (CACHED_VALUES / (depth + columns.div_ceil(parts)).max(1)).max(MIN_ROWS);
     tile::Cut {
         rows: rows.div_ceil(blocks).min(cached).max(1),
         columns: columns.div_ceil(parts).next_multiple_of(width.max(1)),
@@ -62,10 +62,10 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
 /// Rows of a block of which each costs `row_work` operations and is independent of the others.
 pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
     /// Operations below which handing a block to another worker does not pay.
-    const LEAST_WORK: usize = 32 * 1024;
+    const MIN_WORK: usize = 32 * 1024;
     let workers = rayon::current_num_threads().max(1);
     let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
-    share.max(LEAST_WORK / row_work.max(1)).clamp(1, rows.max(1))
+    share.max(MIN_WORK / row_work.max(1)).clamp(1, rows.max(1))
 }
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! `dst = beta * dst + alpha * lhs * rhs` on slices: the only door to the `gemm` crate.
+//! `dst = beta * dst + alpha * lhs * rhs` on slices: the only use of the `gemm` crate.
 
 use crate::error::{Error, Result};
 use gemm::Parallelism;

@@ -31,16 +31,16 @@ const FOLDER: &str = "kernels";
 const MAGIC: &[u8; 16] = b"diptych kernel 2";
 
 /// Bytes of a hash.
-const HASH: usize = 32;
+const HASH_BYTES: usize = 32;
 
 /// Bytes before what the driver gave.
-const HEAD: u64 = (MAGIC.len() + HASH) as u64;
+const HEADER_BYTES: u64 = (MAGIC.len() + HASH_BYTES) as u64;
 
 /// Bytes of all files together.
-const BOUND: u64 = 256 << 20;
+const MAX_CACHE_BYTES: u64 = 256 << 20;
 
 /// Bytes of one file. Drivers give from some kilobytes to about a megabyte for a kernel.
-const FILE_BOUND: u64 = 32 << 20;
+const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// `DIPTYCH_CACHE_DIR` if it is set, else `diptych` in the platform's cache directory.
 pub(crate) fn default_dir() -> Result<PathBuf> {
@@ -80,7 +80,7 @@ impl CacheKey {
 impl KernelCache {
     /// The kernels in `directory`, which need not be there yet.
     pub(crate) fn within(directory: &Path) -> Self {
-        KernelCache { folder: directory.join(FOLDER), bound: BOUND }
+        KernelCache { folder: directory.join(FOLDER), bound: MAX_CACHE_BYTES }
     }
 
     fn path(&self, key: CacheKey) -> PathBuf {
@@ -115,7 +115,7 @@ impl KernelCache {
     }
 
     fn write(&self, key: CacheKey, bytes: &[u8]) -> std::io::Result<()> {
-        if bytes.len() as u64 > FILE_BOUND - HEAD {
+        if bytes.len() as u64 > MAX_FILE_BYTES - HEADER_BYTES {
             return Err(std::io::Error::other(format!("{} bytes are too many to keep", bytes.len())));
         }
         std::fs::create_dir_all(&self.folder)?;
@@ -158,7 +158,7 @@ impl KernelCache {
 /// The contents of the file at `path`; none if there is none.
 ///
 /// # Errors
-/// If it is not a regular file of at most [`FILE_BOUND`] bytes: to open a pipe would wait for its writer,
+/// If it is not a regular file of at most [`MAX_FILE_BYTES`] bytes: to open a pipe would wait for its writer,
 /// and a device has no end.
 fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     let about = match path.symlink_metadata() {
@@ -169,11 +169,14 @@ fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     if !about.is_file() {
         return Err(std::io::Error::other("not a regular file"));
     }
-    if about.len() > FILE_BOUND {
-        return Err(std::io::Error::other(format!("{} bytes, at most {FILE_BOUND} are read", about.len())));
+    if about.len() > MAX_FILE_BYTES {
+        return Err(std::io::Error::other(format!(
+            "{} bytes, at most {MAX_FILE_BYTES} are read",
+            about.len()
+        )));
     }
     let mut contents = Vec::new();
-    File::open(path)?.take(FILE_BOUND).read_to_end(&mut contents)?;
+    File::open(path)?.take(MAX_FILE_BYTES).read_to_end(&mut contents)?;
     Ok(Some(contents))
 }
 
@@ -184,7 +187,7 @@ fn seal(key: CacheKey, bytes: &[u8]) -> blake3::Hash {
 
 /// The bytes of a file whose beginning and hash are right.
 fn unsealed(key: CacheKey, contents: &[u8]) -> Option<&[u8]> {
-    let (hash, bytes) = contents.strip_prefix(MAGIC)?.split_at_checked(HASH)?;
+    let (hash, bytes) = contents.strip_prefix(MAGIC)?.split_at_checked(HASH_BYTES)?;
     (seal(key, bytes).as_bytes() == hash).then_some(bytes)
 }
 
@@ -200,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_was_put_is_got_and_nothing_else() {
-        let (_directory, cache) = cache(BOUND);
+        let (_directory, cache) = cache(MAX_CACHE_BYTES);
         let key = CacheKey::of(&["gpu", "driver", "text"]);
         assert_eq!(cache.get(key), None);
         cache.put(key, b"binary");
@@ -215,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_ignored_and_replaced() {
-        let (_directory, cache) = cache(BOUND);
+        let (_directory, cache) = cache(MAX_CACHE_BYTES);
         let key = CacheKey::of(&["text"]);
         cache.put(key, b"a binary of some length");
         let whole = std::fs::read(cache.path(key)).expect("the file");
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_file_of_another_kernel_is_ignored_and_replaced() {
-        let (_directory, cache) = cache(BOUND);
+        let (_directory, cache) = cache(MAX_CACHE_BYTES);
         let keys = ["one", "two"].map(|text| CacheKey::of(&["gpu", text]));
         cache.put(keys[0], b"one's binary");
         cache.put(keys[1], b"two's binary");
@@ -253,7 +256,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn only_regular_files_of_bounded_size_are_read() {
-        let (directory, cache) = cache(BOUND);
+        let (directory, cache) = cache(MAX_CACHE_BYTES);
         let key = CacheKey::of(&["text"]);
         cache.put(key, b"binary");
         let path = cache.path(key);

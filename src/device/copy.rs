@@ -6,23 +6,23 @@
 use rayon::prelude::*;
 
 /// What a thread copies at a time.
-pub(super) const PIECE: usize = 256 << 10;
+pub(super) const PIECE_BYTES: usize = 256 << 10;
 
 /// The length from which several threads are worth waking.
-pub(super) const LARGE: usize = 2 << 20;
+pub(super) const MIN_PARALLEL_BYTES: usize = 2 << 20;
 
 /// `bytes` in the pieces that they are copied in.
 pub(super) fn pieces(bytes: &[u8]) -> impl IndexedParallelIterator<Item = &[u8]> {
-    bytes.par_chunks(PIECE)
+    bytes.par_chunks(PIECE_BYTES)
 }
 
 /// Copies `from` to the memory `to` of the same length.
 #[cfg(feature = "opencl")]
 pub(super) fn copy(to: &mut [u8], from: &[u8]) {
-    if from.len() < LARGE {
+    if from.len() < MIN_PARALLEL_BYTES {
         return to.copy_from_slice(from);
     }
-    to.par_chunks_mut(PIECE).zip(pieces(from)).for_each(|(to, from)| to.copy_from_slice(from));
+    to.par_chunks_mut(PIECE_BYTES).zip(pieces(from)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 #[cfg(all(test, feature = "opencl"))]
@@ -31,7 +31,15 @@ mod tests {
 
     #[test]
     fn every_length_arrives_whole() {
-        for length in [0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE + 3] {
+        for length in [
+            0,
+            1,
+            PIECE_BYTES,
+            MIN_PARALLEL_BYTES - 1,
+            MIN_PARALLEL_BYTES,
+            MIN_PARALLEL_BYTES + 1,
+            MIN_PARALLEL_BYTES + PIECE_BYTES + 3,
+        ] {
             let from: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8).collect();
             let mut to = vec![0; length];
             copy(&mut to, &from);

@@ -88,6 +88,7 @@ impl Image {
 
 /// What a binding is given.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Resource {
     /// A part of a buffer.
     Buffer(Slice),

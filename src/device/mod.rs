@@ -1,4 +1,4 @@
-//! Talks to drivers. Knows kernel sources and buffers; knows no op.
+//! Drivers: kernel sources and buffers, without any knowledge of ops.
 
 pub(crate) mod cache;
 pub(crate) mod choice;
@@ -64,6 +64,7 @@ impl fmt::Display for DeviceInfo {
 
 /// Where a buffer lies and how the host reaches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Memory {
     /// Device memory; the host copies in and out.
     #[default]
@@ -134,7 +135,7 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Compiles a kernel, or finds it among those compiled before (by its text).
     ///
-    /// The text may be anybody's: an index beyond a buffer, or beyond an array of the kernel's own,
+    /// The text may come from any source: an index beyond a buffer, or beyond an array of the kernel's own,
     /// stays within it, and work-group memory begins as zeros. These checks are made in the kernel and
     /// cost time. A loop without an end hangs the device.
     ///
@@ -156,7 +157,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of [`Device::compile`], but that it takes OpenCL C.
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        // A device that stands before another one is safe unless it says otherwise.
+        // A device that wraps another one is safe unless it says otherwise.
         self.compile(source)
     }
 

@@ -13,7 +13,7 @@ pub(crate) fn compile_planned(device: &dyn Device, source: &KernelSource) -> Res
     // SAFETY: the kernels are rendered from this crate's own templates, which guard their edges
     // themselves: every access is behind a comparison with the extents in the parameters, every loop has
     // a bound, no divisor is zero, and what is shared is written before it is read. The ops check their
-    // shapes, nobody else implements `Op`, and a dispatch with less than the plan reaches is refused
+    // shapes, only this crate implements `Op`, and a dispatch with less than the plan reaches is refused
     // (`Dispatch::check`). Tests run each kernel over ragged extents between canaries, and
     // `DIPTYCH_CHECKED_SHADERS=1` runs the same kernels with checks.
     unsafe { device.compile_unchecked(source) }

@@ -18,7 +18,7 @@ struct State {
 }
 
 impl Signal {
-    /// Stores `result`, unless there is one, and wakes who waits for it.
+    /// Stores `result`, unless there is one, and wakes the threads that wait for it.
     pub(super) fn set(&self, result: Result<(), String>) {
         let waker = {
             let mut state = lock(&self.state);

@@ -1,4 +1,4 @@
-//! naga as the critic of emitted WGSL: parse, validate, reflect, lint.
+//! Validates emitted WGSL with naga: parses it, validates it, compares its interface, and lints it.
 //!
 //! | checked | against |
 //! |---|---|
@@ -24,7 +24,7 @@ use naga::{
 /// The name of the uniform block, as [`super::Param::name`] promises.
 const PARAMS: &str = "params";
 
-/// Holds a WGSL kernel against its own description.
+/// Compares a WGSL kernel with its own description.
 ///
 /// # Errors
 /// [`Error::Compile`] whose log lists everything that was found, not only the first.

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A shading language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// WGSL, run by wgpu.
     Wgsl,
@@ -17,6 +18,7 @@ impl Dialect {
 
     /// Folder and file ending of the templates: `shaders/<op>/<variant>.wgsl` or
     /// `cl/<op>/<variant>.cl`.
+    #[doc(hidden)]
     pub const fn folder_and_ending(self) -> (&'static str, &'static str) {
         match self {
             Dialect::Wgsl => ("shaders", "wgsl"),

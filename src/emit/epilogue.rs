@@ -25,6 +25,7 @@ impl Hash for Bits {
 
 /// An element-wise function of the biased sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Activation {
     /// `x`.
     #[default]
@@ -86,6 +87,7 @@ impl Activation {
     }
 
     /// The activation of `x` on the CPU, `slope` being the channel's PReLU slope.
+    #[doc(hidden)]
     pub fn apply(self, x: f32, slope: f32) -> f32 {
         match self {
             Activation::None => x,
@@ -100,6 +102,7 @@ impl Activation {
     }
 
     /// The activation of `x` in f64, for the oracle.
+    #[doc(hidden)]
     pub fn reference(self, x: f64, slope: f64) -> f64 {
         match self {
             Activation::None => x,
@@ -125,8 +128,14 @@ impl Activation {
         }
     }
 
+    /// Whether `f(0) = 0`, so that the lanes beyond the channels, whose sums are zero, stay zero.
+    pub(crate) const fn keeps_zero(self) -> bool {
+        !matches!(self, Activation::Sigmoid)
+    }
+
     /// The largest slope of the function, for error bounds: an error `e` in the biased sum moves
     /// the result by at most this times `e`. `slope` is the largest PReLU slope in magnitude.
+    #[doc(hidden)]
     pub fn lipschitz(self, slope: f64) -> f64 {
         match self {
             Activation::None | Activation::Relu | Activation::Relu6 | Activation::Tanh => 1.0,

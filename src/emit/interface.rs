@@ -7,6 +7,7 @@ use crate::dtype::DType;
 
 /// The part an argument plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Operand {
     /// The feature map that is read.
     Src,
@@ -65,6 +66,7 @@ impl Operand {
     }
 
     /// Its number, which never changes.
+    #[doc(hidden)]
     pub const fn number(self) -> u64 {
         match self {
             Operand::Src => 0,
@@ -85,6 +87,7 @@ impl Operand {
 
     /// Whether the kernel text calls the argument [`Operand::name`]; an application's calls it what it
     /// likes.
+    #[doc(hidden)]
     pub const fn is_named(self) -> bool {
         !matches!(self, Operand::Input(_) | Operand::Output(_))
     }
@@ -92,6 +95,7 @@ impl Operand {
 
 /// What one element of an argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Element {
     /// A buffer of scalars.
     Scalar(DType),
@@ -163,6 +167,7 @@ pub enum Least {
 
 /// The type of a scalar parameter. All are four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ParamType {
     /// `u32` / `uint`.
     U32,
@@ -184,6 +189,7 @@ pub struct Param {
 
 /// The value of a scalar parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Scalar {
     /// A `u32`.
     U32(u32),
@@ -195,6 +201,7 @@ pub enum Scalar {
 
 impl Scalar {
     /// Its type.
+    #[doc(hidden)]
     pub const fn ty(self) -> ParamType {
         match self {
             Scalar::U32(_) => ParamType::U32,
@@ -204,6 +211,7 @@ impl Scalar {
     }
 
     /// Its four bytes, as the device reads them.
+    #[doc(hidden)]
     pub const fn bytes(self) -> [u8; 4] {
         match self {
             Scalar::U32(value) => value.to_ne_bytes(),

@@ -2,7 +2,7 @@
 //!
 //! A kernel is a hand-written template in WGSL, `shaders/<op>/<variant>.wgsl`, rendered by minijinja with
 //! a syntax that hides in comments: `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that
-//! are not emitted). OpenCL C is printed from it by [`opencl`]. What WGSL cannot say stands in OpenCL C,
+//! are not emitted). OpenCL C is printed from it by [`opencl`]. What WGSL cannot express is written in OpenCL C,
 //! `cl/<op>/<variant>.cl`; a kernel that has such a text is not printed.
 
 pub mod dialect;
@@ -19,7 +19,7 @@ mod templates;
 #[cfg(test)]
 mod tests;
 pub(crate) mod winograd;
-mod words;
+pub(crate) mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;
@@ -43,9 +43,9 @@ pub struct Template {
 /// Everything that decides a kernel's text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
-    /// The op: the folder of its templates.
+    /// The op: the folder of its texts.
     pub op: &'static str,
-    /// The variant: the name of its templates.
+    /// The variant: the name of its text.
     pub variant: &'static str,
     /// Named constants, printed once at the top in this order.
     pub constants: Vec<(&'static str, Value)>,
@@ -101,11 +101,11 @@ impl KernelSpec {
         )
     }
 
-    /// Whether it is a kernel for buffers whose feature maps are images instead. (A conversion's
-    /// images are in its variant's name.)
+    /// Whether it is a kernel for buffers whose feature maps are images instead. One for images alone says so
+    /// in its variant's name.
     fn maps_are_images(&self) -> bool {
         let source = self.interface.binding(Operand::Src).map(|(_, binding)| binding.element);
-        self.op != "convert" && matches!(source, Some(Element::Image2d(_)))
+        !self.variant.contains("image2d") && matches!(source, Some(Element::Image2d(_)))
     }
 
     /// The name of the kernel function.

@@ -24,6 +24,10 @@ mod between;
 use super::{Access, Binding, Dialect, Element, KernelSpec, Operand, halves, winograd};
 use crate::dtype::{DType, Precision};
 
+/// The parameter of kernels that must not store what an activation makes of the lanes beyond the channels:
+/// the channels of the destination.
+pub(crate) const CHANNELS: &str = "dst_channels";
+
 /// The vocabulary for one spec in one language.
 #[derive(Debug, Clone)]
 pub(crate) struct Words {
@@ -243,7 +247,13 @@ impl Words {
         let residual = optional(epilogue.residual && vec4_residual, Operand::Residual, index, column, row)?;
         let mut steps = *epilogue;
         steps.residual &= vec4_residual;
-        Ok(steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value)))
+        let mut lines = steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value));
+        if self.spec.interface.params.iter().any(|param| param.name == CHANNELS) {
+            let zero = self.constant4(0.0);
+            let lanes = format!("4u * ({slice}) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(params.{CHANNELS})");
+            lines.push(format!("{x} = select({zero}, {x}, {lanes});"));
+        }
+        Ok(lines)
     }
 
     /// The named constants, one a line, last the work-group's extents where `template` names them.
@@ -267,7 +277,7 @@ impl Words {
             || self.spec.interface.bindings.iter().any(scalars)
     }
 
-    /// What must stand before everything else: language extensions, and functions of OpenCL C.
+    /// What must come before everything else: language extensions, and functions of OpenCL C.
     pub(crate) fn enables(&self) -> &'static str {
         match self.dialect {
             Dialect::Wgsl if self.names_halves() => "enable f16;\n",

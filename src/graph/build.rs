@@ -34,6 +34,7 @@ impl Extras {
 
 /// The right operand of a matrix product in a graph.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Right {
     /// A constant matrix, uploaded once.
     Constant(HostTensor),
@@ -132,8 +133,8 @@ impl Graph {
         self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
     }
 
-    /// `x[begin..end]` along `axis`, which every axis with more than one element follows or is: no kernel
-    /// runs for it.
+    /// `x[begin..end]` along `axis`; every axis before it has one element. A kernel runs only where a device
+    /// cannot bind what lies there: it copies.
     ///
     /// # Errors
     /// If the range is empty or beyond the axis, or an axis before it has more than one element.

@@ -160,7 +160,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a node that applies `operator` to `inputs`, each in the part that it plays, and returns what
+    /// Adds a node that applies `operator` to `inputs`, each as the operand named with it, and returns what
     /// it writes. The methods named after ops are short for this.
     ///
     /// # Errors
@@ -415,6 +415,7 @@ impl Graph {
     ///
     /// # Errors
     /// If the node is of another graph.
+    #[doc(hidden)]
     pub fn op(&self, node: &Node, precision: Precision) -> Result<Option<Arc<dyn Op>>> {
         let arguments = self.arguments(&node.inputs)?;
         Ok(match self.lower(&*node.operator, &arguments, precision)? {

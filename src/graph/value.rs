@@ -70,7 +70,7 @@ impl Node {
         &*self.operator
     }
 
-    /// What it reads, constants included, each with the part that it plays.
+    /// What it reads, constants included, each with its operand.
     pub fn inputs(&self) -> &[(Operand, Value)] {
         &self.inputs
     }

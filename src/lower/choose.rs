@@ -182,7 +182,7 @@ impl Choosing<'_> {
             };
             let both = LAYOUTS.map(in_layout);
             if both.iter().all(Option::is_none) {
-                // Tells every candidate, and that it was not measured.
+                // The error lists every candidate, and that it was not measured.
                 let candidates = self.candidates(network.graph, unit)?;
                 Pick::Measured(Vec::new()).pick(&unit.name, Tensors::default(), &candidates)?;
             }

@@ -1,4 +1,4 @@
-//! The constants of a draft, packed for their kernels: several at a time, into one buffer.
+//! The constants of a program, packed for their kernels: several at a time, into one buffer.
 
 use crate::dtype::DType;
 use crate::emit::Operand;

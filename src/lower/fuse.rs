@@ -5,12 +5,12 @@
 //! but work-groups that share pixels compute it again, each for its own output channels. So it is a
 //! matter of measured time.
 //!
-//! **What a dispatch costs.** A kernel that is timed by itself is charged for its start and end, 5 to
+//! **What a dispatch costs.** The time of a kernel by itself includes its start and end, 5 to
 //! 7 us on an NVIDIA H200, most of which a network's next dispatch overlaps. The times of two nodes
 //! have that twice and the block's once: compared as they are, three blocks of an earlier kernel won
-//! 7 us of device time through OpenCL, and the network took 9 us longer host to host. So the pair is
-//! credited with a dispatch: the shortest time that the record has on a node of the network, which has
-//! little else in it, and at most `MOST_OF_A_DISPATCH`.
+//! 7 us of device time through OpenCL, and the network took 9 us longer host to host. So a
+//! dispatch is taken off the time of the two nodes: the shortest time that the record has on a node of the network, which has
+//! little else in it, and at most `MAX_DISPATCH_COST`.
 //!
 //! **Unmeasured** blocks run as two nodes, on every device. Of MobileNetV1's blocks on the H200, timed
 //! kernel by kernel, those of up to 128 channels took up to a third less than their nodes, those of 256
@@ -31,7 +31,7 @@ use crate::tune::work_group::untuned;
 use std::time::Duration;
 
 /// What a dispatch may be taken to cost at most when it is timed by itself.
-const MOST_OF_A_DISPATCH: Duration = Duration::from_micros(10);
+const MAX_DISPATCH_COST: Duration = Duration::from_micros(10);
 
 /// A pair of units that can run as one.
 #[derive(Debug, Clone)]
@@ -126,7 +126,7 @@ pub(crate) fn on_cpu(network: &mut Network<'_>, options: &SessionOptions) -> Res
     }
 }
 
-/// The pairs that run as one on a device: those that are asked for, or that the record's times speak for.
+/// The pairs that run as one on a device: those that are asked for, or that are faster by the record's times.
 pub(super) fn on_device(network: &mut Network<'_>, choosing: &Choosing<'_>) -> Result<()> {
     let options = choosing.options;
     if options.fuse == Fusing::Never {
@@ -183,7 +183,7 @@ fn faster(
 
 /// The shortest time on record of a unit of `network`.
 fn shortest(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<Duration> {
-    let mut shortest = MOST_OF_A_DISPATCH;
+    let mut shortest = MAX_DISPATCH_COST;
     for unit in &network.units {
         let op = unit.op(network.graph, choosing.options.precision)?;
         let known = choosing.recorded(&*op, Layout::C4);

@@ -1,6 +1,6 @@
 //! The memory plan: which values of a network share a buffer.
 //!
-//! Values whose lifetimes do not meet may share one. The plan is greedy by size (Pisarchyk and
+//! Values whose lifetimes do not overlap may share one. The plan is greedy by size (Pisarchyk and
 //! Lee, *Efficient Memory Management for Deep Neural Net Inference*, 2020, "shared objects"): the
 //! largest value first, each into the smallest buffer that is free during its lifetime.
 
@@ -16,12 +16,12 @@ pub(crate) struct Lifetime {
 }
 
 impl Lifetime {
-    fn meets(&self, other: &Lifetime) -> bool {
+    fn overlaps(&self, other: &Lifetime) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
-/// Buffers and who lives in them.
+/// Buffers, and which values share each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
     /// Bytes of each buffer.
@@ -41,7 +41,7 @@ pub(crate) fn plan(lifetimes: &[Lifetime]) -> MemoryPlan {
         let free = buffers
             .iter()
             .enumerate()
-            .filter(|(_, (_, tenants))| tenants.iter().all(|&tenant| !lifetimes[tenant].meets(&lifetime)))
+            .filter(|(_, (_, values))| values.iter().all(|&value| !lifetimes[value].overlaps(&lifetime)))
             .min_by_key(|(_, (bytes, _))| *bytes)
             .map(|(buffer, _)| buffer);
         let buffer = free.unwrap_or_else(|| {
@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tenants_never_meet_and_always_fit(
+        fn values_of_a_buffer_never_overlap_and_always_fit(
             values in prop::collection::vec((1u64..1000, 0usize..20, 0usize..6), 1..40)
         ) {
             let lifetimes: Vec<Lifetime> = values
@@ -94,7 +94,7 @@ mod tests {
             for (i, a) in lifetimes.iter().enumerate() {
                 prop_assert!(plan.buffers[plan.place[i]] >= a.bytes);
                 for (j, b) in lifetimes.iter().enumerate().skip(i + 1) {
-                    prop_assert!(plan.place[i] != plan.place[j] || !a.meets(b));
+                    prop_assert!(plan.place[i] != plan.place[j] || !a.overlaps(b));
                 }
             }
             let shared: u64 = plan.buffers.iter().sum();

@@ -245,14 +245,14 @@ impl<'n, 'g> Builder<'n, 'g> {
         self.network.units.iter().any(|unit| unit.reads().any(|read| read == value))
     }
 
-    /// The value that `value` shows all of as the same feature map, or itself.
+    /// The value of which `value` is a view of all elements with the same extents, or `value` itself.
     fn same_map(&self, value: Value) -> Result<Value> {
         let alias = self.network.resolve(value);
         let shapes = [self.network.dims(value)?.shape(), self.network.dims(alias.of)?.shape()];
         Ok(if alias.offset == 0 && shapes[0] == shapes[1] { alias.of } else { value })
     }
 
-    /// The rows of a value that another one holds, or of a constant.
+    /// The rows of a view, which another value holds, or of a constant.
     fn rows_elsewhere(&mut self, value: Value) -> Result<Option<Part>> {
         if let Some(tensor) = self.network.constant(value) {
             let tensor = tensor.clone();

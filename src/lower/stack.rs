@@ -14,7 +14,7 @@ use crate::ops::convert::MOST_PARTS;
 use crate::ops::{Op, Role};
 use std::sync::Arc;
 
-/// Stacks what can be; units that `alone` names stay by themselves.
+/// Stacks what can be; units that `alone` names are left out.
 pub(crate) fn stack(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut groups: Vec<(Vec<usize>, Vec<Arc<dyn Op>>)> = Vec::new();
     for (index, unit) in network.units.iter().enumerate() {

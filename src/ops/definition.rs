@@ -1,5 +1,5 @@
-//! How an op is defined, and the [`Op`] that becomes of it: whatever is the same for all ops, or a
-//! kernel's answer, stands here once.
+//! How an op is defined, and the [`Op`] that is made of a definition: what is the same for all ops, or is
+//! asked of a kernel, is written here once.
 
 use super::effort::Effort;
 use super::kernel::{Kernel, Offer, Ordinary};
@@ -9,7 +9,8 @@ use super::reference::Reference;
 use super::spec;
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Epilogue, KernelSpec, Least, Operand};
+use crate::emit::words::CHANNELS;
+use crate::emit::{Binding, Epilogue, KernelSpec, Least, Operand, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -103,6 +104,19 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     fn share() -> u64 {
         1
     }
+}
+
+/// The channels of what `kernel` writes, if it is a feature map and the activation makes something of zeros:
+/// the lanes beyond them must be zero all the same.
+fn channels<O: Definition>(
+    op: &O,
+    kernel: &dyn Kernel<O>,
+    choice: &Choice,
+) -> Option<(&'static str, Scalar)> {
+    let output = op.operands().into_iter().next_back()?;
+    let rows = kernel.form(op, output.operand, choice) == Form::Rows;
+    let kept = rows || op.epilogue().activation.keeps_zero();
+    (!kept).then_some((CHANNELS, spec::unsigned(output.map.c)))
 }
 
 /// The kernel of the op `O` that has this name.
@@ -331,7 +345,8 @@ impl<O: Definition> Op for O {
         let Some(kernel) = kernel::<O>(choice.variant) else {
             return Err(Error::Internal(format!("{} has no kernel {}", O::NAME, choice.variant)));
         };
-        let params = kernel.params(self, choice);
+        let mut params = kernel.params(self, choice);
+        params.extend(channels(self, kernel, choice));
         let precision = kernel.precision(self);
         let mut bindings = kernel.bindings(self, choice);
         bindings.iter_mut().for_each(|binding| binding.least = least(self, choice, binding));

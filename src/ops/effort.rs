@@ -16,7 +16,7 @@ pub struct Effort {
     pub local_bytes: u32,
     /// Rounds of loads, each of which is waited for.
     pub steps: u32,
-    /// Whether the loads of a round travel while the one before is computed.
+    /// Whether the loads of a round are under way while the one before is computed.
     pub ahead: bool,
     /// Barriers of a round.
     pub barriers: u32,

@@ -113,7 +113,7 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
     /// A constant operand as it reads it. `data`, in the op's public layout, has the right length.
     fn pack(&self, op: &O, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32>;
 
-    /// What `choice` asks of a device; `None` where nobody counted.
+    /// What `choice` asks of a device; `None` where it was not counted.
     fn effort(&self, _op: &O, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
         None
     }

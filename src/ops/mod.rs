@@ -1,9 +1,9 @@
 //! The op set: an op and its shapes in, kernel specs and grids out. Pure: nothing here talks to a
 //! device.
 //!
-//! Each op is a folder with its maths and shape rule (`mod.rs`), its kernel variants (`plan.rs`)
-//! and a naive double-precision oracle (`oracle.rs`). Its templates live in folders of the same
-//! name under `shaders/` and `cl/`.
+//! Each op is a folder with its maths and shape rule (`mod.rs`), its definition (`plan.rs`), a file for
+//! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
+//! same name under `shaders/`.
 
 pub mod conv2d;
 pub mod convert;
@@ -13,6 +13,7 @@ pub mod depthwise;
 pub mod gemm;
 pub mod operator;
 pub mod pointwise;
+pub mod pool;
 pub mod separable;
 pub mod view;
 

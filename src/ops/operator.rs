@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// An input of a node: the part it plays, and its dimensions.
+/// An input of a node: its role, and its dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Argument {
-    /// The part.
+    /// The role.
     pub operand: Operand,
     /// Its dimensions.
     pub dims: Dims,
@@ -63,6 +63,7 @@ pub struct View {
 
 /// What an operator is for concrete shapes.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Lowered {
     /// An op with kernels.
     Op(Arc<dyn Op>),
@@ -71,6 +72,9 @@ pub enum Lowered {
 }
 
 /// What a node of a graph computes: an op and its options, for any shapes.
+///
+/// The options of the ops are operators, and so is [`Custom`](super::custom::Custom), for what an
+/// application computes itself. It is not meant to be implemented outside the crate.
 ///
 /// Shapes, constants and the graph's dimensions are checked by the [`Op`] that [`Operator::lower`]
 /// makes; a graph asks for it when a node is added, and again when its dimensions change.
@@ -82,15 +86,18 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If they do not fit each other or the options; the error says what was found and wanted.
+    #[doc(hidden)]
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered>;
 
     /// The dimensions of the outputs, in the order of the op's operands. Those of a feature map unless
     /// the operator says otherwise.
+    #[doc(hidden)]
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         super::outputs(op).map(|info| Dims::from(info.shape)).collect()
     }
 
     /// Whether `other` is the same operator with the same options.
+    #[doc(hidden)]
     fn same(&self, other: &dyn Operator) -> bool;
 }
 

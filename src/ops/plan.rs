@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// One way to run an op: which kernel, how much each invocation computes, and the work-group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Choice {
-    /// The kernel variant: the name of its templates.
+    /// The kernel variant: the name of its text.
     pub variant: &'static str,
     /// Outputs per invocation along x, y and z of the grid. What the axes are, each op says.
     pub tile: [u32; 3],
@@ -95,7 +95,7 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// If an operand is missing, not wanted, or of another length than the op says.
     fn oracle(&self, operands: &Operands<'_>) -> Result<Reference>;
 
-    /// The oracle's answer for some of the destination's rows ([`OperandInfo::shape`]), counted from 0.
+    /// The oracle's result for some of the destination's rows ([`OperandInfo::shape`]), counted from 0.
     ///
     /// # Errors
     /// Those of [`Op::oracle`].
@@ -104,7 +104,7 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         Ok(self.oracle(operands)?.rows(rows, output.map_or(1, |output| output.shape.c)))
     }
 
-    /// What the oracle answers, found quickly: values and bound may be those of the CPU's kernels, and
+    /// The oracle's result, found quickly: values and bound may be those of the CPU's kernels, and
     /// [`super::expected_tolerance`] takes their error into account.
     ///
     /// # Errors
@@ -186,8 +186,8 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// Floating-point operations of one run, a multiply and an add counting two.
     fn flops(&self) -> u64;
 
-    /// Every (variant, tile) that the op offers for these shapes, the default first. Whether a
-    /// device can run one is [`Op::fits`]'s answer.
+    /// Every (variant, tile) that the op offers for these shapes, the default first. [`Op::fits`] says
+    /// whether a device can run one.
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])>;
 
     /// The grid extents, in invocations, of a variant and tile: what a work-group covers.
@@ -217,8 +217,8 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// The layouts that the feature maps of a variant may have, C4 first. Whether a device can run
-    /// one is [`Op::fits`]'s answer.
+    /// The layouts that the feature maps of a variant may have, C4 first. [`Op::fits`] says
+    /// whether a device can run one.
     fn layouts(&self, _variant: &str) -> &'static [Layout] {
         &[Layout::C4]
     }
@@ -242,7 +242,7 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// indexed by.
     fn dst_depth(&self) -> u32;
 
-    /// What `choice` asks of a device, as if it fitted; `None` where nobody counted. Convolutions say it,
+    /// What `choice` asks of a device, as if it fitted; `None` where it was not counted. Convolutions say it,
     /// and one model of devices makes times of it.
     fn effort(&self, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
         None

@@ -1,4 +1,4 @@
-//! One line of text for a problem: what [`super::Op::problem_key`] answers.
+//! One line of text for a problem: what [`super::Op::problem_key`] gives.
 //!
 //! Words separated by spaces. An extent is its name and a number (`h9`, `c1024`); what is at its
 //! ordinary value (a stride of 1, packed rows, no padding) is left out; everything else is a word

@@ -1,4 +1,4 @@
-//! An oracle's answer: the right result, and how far from it a correct kernel may be.
+//! What an oracle gives: the right result, and how far from it a correct kernel may be.
 
 use super::operands::{self, OperandInfo, Operands};
 use crate::dtype::Precision;

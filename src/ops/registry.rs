@@ -8,6 +8,7 @@ use super::depthwise::{self, DepthwiseOp};
 use super::gemm::{self, GemmOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
+use super::pool::{self, PoolOp};
 use super::separable::{self, SeparableOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// A kernel of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariantEntry {
-    /// The name of its templates.
+    /// The name of its text.
     pub name: &'static str,
     /// Its text.
     pub template: Template,
@@ -127,6 +128,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
+    OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry {
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)

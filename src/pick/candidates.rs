@@ -1,4 +1,4 @@
-//! The kernels that may run an op, with what stands in their way.
+//! The kernels that may run an op, each with the reason if it cannot.
 
 use super::{Candidate, KernelPlace, Target};
 use crate::dtype::{DType, Precision};

@@ -2,14 +2,14 @@
 //! between nodes cost.
 //!
 //! Each node `i` is in layout `x_i`, 0 or 1, at a time `t_i(x_i)`. A value that is wanted in the
-//! layout that its producer does not write is changed once, whoever wants it so:
+//! layout that its producer does not write is changed once for all that read it so:
 //!
 //! ```text
 //! minimize sum_i t_i(x_i) + sum_v [x_p(v) = 0, some consumer in 1] up(v)
 //!                         + sum_v [x_p(v) = 1, some consumer in 0] down(v)
 //! ```
 //!
-//! That is a minimum cut (a node's side is its layout; two helpers for each value stand for "some
+//! That is a minimum cut (a node's side is its layout; two helper nodes for each value express "some
 //! consumer"), found exactly with augmenting paths (Edmonds and Karp, 1972).
 
 use std::collections::VecDeque;
@@ -57,7 +57,7 @@ pub(crate) fn cheapest(times: &[[Option<Duration>; 2]], edges: &[Edge]) -> Vec<u
     (0..count).map(|node| usize::from(reaches[node])).collect()
 }
 
-/// A network of pipes; each pipe's twin is the one at the index with the last bit flipped.
+/// A flow network; the reverse of each pipe is at the index with the last bit flipped.
 struct Flow {
     from: Vec<Vec<usize>>,
     pipes: Vec<(usize, u64)>,
@@ -104,8 +104,8 @@ impl Flow {
         let mut queue = VecDeque::from([sink]);
         while let Some(node) = queue.pop_front() {
             for &pipe in &self.from[node] {
-                let (other, twin) = (self.pipes[pipe].0, self.pipes[pipe ^ 1].1);
-                if twin > 0 && !reaches[other] {
+                let (other, back) = (self.pipes[pipe].0, self.pipes[pipe ^ 1].1);
+                if back > 0 && !reaches[other] {
                     reaches[other] = true;
                     queue.push_back(other);
                 }

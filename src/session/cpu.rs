@@ -67,6 +67,11 @@ const MAX_IDLE_SETS: usize = 4;
 #[derive(Debug)]
 pub(super) struct CpuSession(Arc<CpuNetwork>);
 
+/// Copies of a run's outputs.
+fn owned(outputs: &[&[f32]]) -> Vec<Vec<f32>> {
+    outputs.iter().map(|output| output.to_vec()).collect()
+}
+
 /// From the unit that writes a value to the last that reads it; outputs live to the end.
 fn lifetimes(network: &Network<'_>) -> Result<Vec<(Value, Lifetime)>> {
     let end = network.units.len();
@@ -161,7 +166,20 @@ impl CpuSession {
     }
 
     pub(super) fn run(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
-        self.0.run(inputs, |_| {})
+        self.0.run(inputs, |_| {}, owned)
+    }
+
+    /// [`CpuSession::run`] with the outputs in the caller's memory.
+    pub(super) fn run_into(&self, inputs: &[Cow<'_, [f32]>], targets: &mut [&mut [f32]]) -> Result<()> {
+        self.0.run(
+            inputs,
+            |_| {},
+            |outputs| {
+                for (output, target) in outputs.iter().zip(targets) {
+                    target.copy_from_slice(output);
+                }
+            },
+        )
     }
 
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
@@ -185,12 +203,12 @@ impl CpuSession {
         let network = Arc::clone(&self.0);
         let inputs: Vec<Cow<'static, [f32]>> =
             inputs.iter().map(|input| Cow::Owned(input.to_vec())).collect();
-        move || network.run(&inputs, |_| {})
+        move || network.run(&inputs, |_| {}, owned)
     }
 
     pub(super) fn profile(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Profile> {
         let mut times = Vec::with_capacity(self.0.steps.len());
-        self.0.run(inputs, |time| times.push(time))?;
+        self.0.run(inputs, |time| times.push(time), |_| ())?;
         let mut nodes = self.steps();
         for (node, time) in nodes.iter_mut().zip(times) {
             node.time = time;
@@ -219,21 +237,24 @@ impl CpuSession {
 impl CpuNetwork {
     /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
     /// nobody but the other workers. Nothing is locked meanwhile: a worker that waits for parts of its
-    /// own may take up another run.
-    fn run(
+    /// own may take up another run. `look` is given the outputs.
+    fn run<T>(
         &self,
         inputs: &[Cow<'_, [f32]>],
         mut clock: impl FnMut(Duration) + Send,
-    ) -> Result<Vec<Vec<f32>>> {
+        look: impl FnOnce(&[&[f32]]) -> T,
+    ) -> Result<T> {
         let mut buffers = self.buffers();
-        let result = rayon::scope(|_| {
+        let ran = rayon::scope(|_| {
             for step in &self.steps {
                 let start = Instant::now();
                 step.run(self, inputs, &mut buffers).map_err(|error| error.at_node(&step.name))?;
                 clock(start.elapsed());
             }
-            self.outputs.iter().map(|place| Ok(self.read(*place, inputs, &buffers)?.to_vec())).collect()
+            Ok(())
         });
+        let outputs = |()| self.outputs.iter().map(|place| self.read(*place, inputs, &buffers)).collect();
+        let result = ran.and_then(outputs).map(|outputs: Vec<&[f32]>| look(&outputs));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE_SETS {
             idle.push(buffers);

@@ -1,4 +1,4 @@
-//! A session on a GPU: the run is drafted, its memory planned, and recorded once.
+//! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
 use super::profile::{NodeTime, Profile};
 use super::resources::{allocate, dispatches};
@@ -26,16 +26,11 @@ struct Output {
 #[derive(Debug)]
 pub(super) struct DeviceFlight(Box<dyn Pending>);
 
-/// The outputs' elements, from the buffers that a run has read.
-fn take_apart(outputs: &[Output], read: &[&[u8]]) -> Result<Vec<Arc<[f32]>>> {
+/// The outputs' bytes in the buffers that a run has read.
+fn parts<'a>(outputs: &[Output], read: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
     let part = |output: &Output| {
         let end = output.offset + output.slice.bytes as usize;
-        let bytes = read.get(output.read)?.get(output.offset..end)?;
-        // Drivers map memory at whole vec4s; what is copied before it gets here may lie anywhere.
-        Some(match bytemuck::try_cast_slice(bytes) {
-            Ok(elements) => Arc::from(elements),
-            Err(_) => bytemuck::pod_collect_to_vec(bytes).into(),
-        })
+        read.get(output.read)?.get(output.offset..end)
     };
     outputs
         .iter()
@@ -43,13 +38,36 @@ fn take_apart(outputs: &[Output], read: &[&[u8]]) -> Result<Vec<Arc<[f32]>>> {
         .collect()
 }
 
-/// [`take_apart`] of what `run` shows.
-fn taken(
-    outputs: &[Output],
+/// The outputs' elements, from the buffers that a run has read.
+fn take_apart(outputs: &[Output], read: &[&[u8]]) -> Result<Vec<Arc<[f32]>>> {
+    // Drivers map memory at whole vec4s; what is copied before it gets here may lie anywhere.
+    let elements = |bytes: &[u8]| match bytemuck::try_cast_slice(bytes) {
+        Ok(elements) => Arc::from(elements),
+        Err(_) => bytemuck::pod_collect_to_vec(bytes).into(),
+    };
+    Ok(parts(outputs, read)?.into_iter().map(elements).collect())
+}
+
+/// Copies the outputs' elements, from the buffers that a run has read.
+fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) -> Result<()> {
+    let parts = parts(outputs, read)?;
+    let lengths = |found: usize, target: &[f32]| found == size_of_val(target);
+    if parts.len() != targets.len() || !parts.iter().zip(&*targets).all(|(p, t)| lengths(p.len(), t)) {
+        return Err(Error::Internal("outputs of other lengths than their ports".to_owned()));
+    }
+    for (part, target) in parts.into_iter().zip(targets) {
+        bytemuck::cast_slice_mut(target).copy_from_slice(part);
+    }
+    Ok(())
+}
+
+/// What `take` makes of what `run` shows.
+fn taken<T>(
     run: impl FnOnce(&mut dyn FnMut(&[&[u8]])) -> Result<()>,
-) -> Result<Vec<Arc<[f32]>>> {
-    let mut taken = Ok(Vec::new());
-    run(&mut |read| taken = take_apart(outputs, read))?;
+    mut take: impl FnMut(&[&[u8]]) -> Result<T>,
+) -> Result<T> {
+    let mut taken = Err(Error::Internal("a run showed nothing".to_owned()));
+    run(&mut |read| taken = take(read))?;
     taken
 }
 
@@ -136,7 +154,16 @@ impl DeviceSession {
     pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         let reads: Vec<&Slice> = self.reads.iter().collect();
         let (device, writes) = (self.engine.device()?, self.writes(inputs));
-        taken(&self.outputs, |see| device.run_and_see(&writes, &self.recording, &reads, see))
+        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &self.recording, &reads, see);
+        taken(run, |read| take_apart(&self.outputs, read))
+    }
+
+    /// [`DeviceSession::run`] with the outputs in the caller's memory.
+    pub(super) fn run_into(&mut self, inputs: &[Cow<'_, [f32]>], targets: &mut [&mut [f32]]) -> Result<()> {
+        let reads: Vec<&Slice> = self.reads.iter().collect();
+        let (device, writes) = (self.engine.device()?, self.writes(inputs));
+        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &self.recording, &reads, see);
+        taken(run, |read| copy_apart(&self.outputs, read, targets))
     }
 
     pub(super) fn run_in_stages(
@@ -167,7 +194,7 @@ impl DeviceSession {
 
     /// The wait for a run of this session.
     pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Arc<[f32]>>> {
-        taken(&self.outputs, |see| flight.0.finish_and_see(see))
+        taken(|see| flight.0.finish_and_see(see), |read| take_apart(&self.outputs, read))
     }
 
     pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {

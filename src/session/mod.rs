@@ -3,6 +3,7 @@
 
 mod cpu;
 mod device;
+mod into;
 mod offload;
 mod profile;
 mod resources;
@@ -264,7 +265,7 @@ impl Session {
             check_buffer(&self.inputs[index], buffer, wgpu::BufferUsages::COPY_SRC)?;
             sources[index] = Some(buffer);
         }
-        let sources = every(&self.inputs, sources)?;
+        let sources = every("input", &self.inputs, sources)?;
         let mut targets = Vec::with_capacity(outputs.len());
         for (name, buffer) in outputs {
             let index = find(&self.outputs, name, "output")?;
@@ -301,7 +302,7 @@ impl Session {
             }
             found[index] = Some(tensor.to_nhwc());
         }
-        every(&self.inputs, found)
+        every("input", &self.inputs, found)
     }
 
     fn wrap(&self, outputs: Vec<Arc<[f32]>>) -> Result<Vec<HostTensor>> {
@@ -329,13 +330,13 @@ fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {
 }
 
 /// Each port's item, or an error that names the port without one.
-fn every<T>(ports: &[Port], items: Vec<Option<T>>) -> Result<Vec<T>> {
+fn every<T>(what: &str, ports: &[Port], items: Vec<Option<T>>) -> Result<Vec<T>> {
     ports
         .iter()
         .zip(items)
         .map(|(port, item)| {
             item.ok_or_else(|| {
-                Error::input(format!("input {:?}", port.name), "nothing", format!("shape {}", port.shape))
+                Error::input(format!("{what} {:?}", port.name), "nothing", format!("shape {}", port.shape))
             })
         })
         .collect()

@@ -1,4 +1,4 @@
-//! A run with a wait after each of its stages, for those who ask where its time goes.
+//! A run with a wait after each of its stages, to measure them apart.
 
 use super::{Runner, Session};
 use crate::error::Result;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::iter::Fuse;
 
 /// Frames under way unless told otherwise: one on the device, one being prepared or read.
-const IN_FLIGHT: usize = 2;
+const DEFAULT_IN_FLIGHT: usize = 2;
 
 /// A frame under way.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Stream<'s, I: Iterator> {
 
 impl<'s, I: Iterator> Stream<'s, I> {
     pub(super) fn new(session: &'s mut Session, frames: I) -> Self {
-        Stream { session, frames: frames.fuse(), flights: VecDeque::new(), in_flight: IN_FLIGHT }
+        Stream { session, frames: frames.fuse(), flights: VecDeque::new(), in_flight: DEFAULT_IN_FLIGHT }
     }
 
     /// At most this many frames under way at once, at least 1; 2 unless set. More take more memory

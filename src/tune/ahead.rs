@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long one look at a compilation under way waits.
-const PATIENCE: Duration = Duration::from_micros(200);
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 /// Compilations under way or done, by candidate.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Ahead {
     pub(super) fn take(&mut self, choice: &Choice, mut meanwhile: impl FnMut()) -> Option<Result<Pipeline>> {
         let job = self.jobs.remove(choice)?;
         loop {
-            match job.result.recv_timeout(PATIENCE) {
+            match job.result.recv_timeout(POLL_INTERVAL) {
                 Ok(result) => return Some(result),
                 Err(RecvTimeoutError::Timeout) => meanwhile(),
                 Err(RecvTimeoutError::Disconnected) => {
@@ -86,7 +86,7 @@ impl Ahead {
         }
     }
 
-    /// Waits for everything under way, and forgets it.
+    /// Waits for everything under way, and drops it.
     pub(super) fn drain(&mut self) {
         self.jobs.clear();
     }

@@ -53,14 +53,14 @@ pub struct Clock {
 }
 
 /// The relative error that the resolution may cause.
-const TARGET: f64 = 0.01;
+const TARGET_ERROR: f64 = 0.01;
 
 /// What is assumed before anything was measured.
 const ASSUMED_TICK: Duration = Duration::from_micros(1);
 const ASSUMED_SUBMISSION: Duration = Duration::from_micros(100);
 
 /// Runs inside one measurement at most: each needs its own arguments and queries.
-const MOST_RUNS: u32 = 512;
+const MAX_RUNS: u32 = 512;
 
 impl Clock {
     /// The best clock that `device` has.
@@ -118,11 +118,11 @@ impl Clock {
         let one = estimate.as_secs_f64().max(1e-9);
         let ticks = self.resolution.as_secs_f64() / one;
         let wanted = match self.kind {
-            ClockKind::Host => ticks / TARGET,
-            _ => (ticks / (2.0 * TARGET)).powi(2),
+            ClockKind::Host => ticks / TARGET_ERROR,
+            _ => (ticks / (2.0 * TARGET_ERROR)).powi(2),
         };
         let affordable = (most.as_secs_f64() / one).max(1.0);
-        let runs = wanted.min(affordable).min(f64::from(MOST_RUNS)).ceil().max(1.0);
+        let runs = wanted.min(affordable).min(f64::from(MAX_RUNS)).ceil().max(1.0);
         self.policy.runs(runs as u32)
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let events = clock(ClockKind::ProfilingEvents, 1000);
         assert_eq!(events.repeats(Duration::from_millis(1), most), 1);
         assert_eq!(events.repeats(Duration::from_micros(10), most), 25);
-        assert_eq!(events.repeats(Duration::from_nanos(100), most), MOST_RUNS);
+        assert_eq!(events.repeats(Duration::from_nanos(100), most), MAX_RUNS);
         let host = clock(ClockKind::Host, 100_000);
         assert_eq!(host.repeats(Duration::from_micros(100), most), 100);
         // No measurement outlasts its limit by more than a run.

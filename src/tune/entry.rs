@@ -1,4 +1,4 @@
-//! A candidate on its way through a tuning run.
+//! A candidate in a tuning run: its state and its samples.
 
 use super::statistics::{Interval, median, percentile, spread};
 use super::verdict::{Outcome, Trial};

@@ -7,8 +7,8 @@
 //! octaves (log2 of the work-group's and the tile's sides; another variant is a fixed distance
 //! away), and tries the candidate with the greatest expected improvement over the best so far
 //! (Jones, Schonlau and Welch, *Efficient Global Optimization of Expensive Black-Box Functions*,
-//! 1998). It therefore walks downhill where it knows the slope, and jumps where it knows nothing:
-//! other tiles, other valleys.
+//! 1998). So it follows the slope near what it has measured, and also tries what is far from that, such as
+//! other tiles.
 //!
 //! Before that: the default, the warm candidates, and every (variant, tile) with the table's
 //! work-group. Where problems like this one were tuned before, their times take the place of the
@@ -26,21 +26,21 @@
 use crate::ops::Choice;
 
 /// Correlation length of work-group and tile sides, in octaves.
-const LENGTH: f64 = 2.0;
+const CORRELATION_OCTAVES: f64 = 2.0;
 /// Distance of two variants, in octaves.
-const OTHER_VARIANT: f64 = 3.0;
+const VARIANT_DISTANCE_OCTAVES: f64 = 3.0;
 /// Variance of one log-time around the surface: noise and roughness.
-const NUGGET: f64 = 0.03 * 0.03;
+const NOISE_VARIANCE: f64 = 0.03 * 0.03;
 /// Standard deviation of the surface: log-times differ by tens of per cent.
-const AMPLITUDE: f64 = 0.4;
+const SURFACE_DEVIATION: f64 = 0.4;
 /// Log-times this far above the best count as this far: how bad a bad candidate is does not matter.
-const CEILING: f64 = 1.2;
-/// The search ends when no candidate promises an improvement of this much.
-const HARDLY: f64 = 2e-4;
+const MAX_LOG_TIME_ABOVE_BEST: f64 = 1.2;
+/// The search ends when no candidate's expected improvement, of a log-time, is above this.
+const MIN_EXPECTED_IMPROVEMENT: f64 = 2e-4;
 /// Weight of a hint that all candidates share: where no hint is near, the middle one is expected.
-const VAGUE: f64 = 0.05;
+const SHARED_HINT_WEIGHT: f64 = 0.05;
 /// Times that the model looks at.
-const MOST: usize = 512;
+const MAX_TIMES: usize = 512;
 
 /// What is known of the candidates, and what to try next.
 #[derive(Debug)]
@@ -85,10 +85,10 @@ impl Place {
     fn covariance(&self, other: &Place) -> f64 {
         let mut square: f64 = self.octaves.iter().zip(&other.octaves).map(|(a, b)| (a - b).powi(2)).sum();
         if self.variant != other.variant {
-            square += OTHER_VARIANT * OTHER_VARIANT;
+            square += VARIANT_DISTANCE_OCTAVES * VARIANT_DISTANCE_OCTAVES;
         }
-        let r = (5.0 * square).sqrt() / LENGTH;
-        AMPLITUDE * AMPLITUDE * (1.0 + r + r * r / 3.0) * (-r).exp()
+        let r = (5.0 * square).sqrt() / CORRELATION_OCTAVES;
+        SURFACE_DEVIATION * SURFACE_DEVIATION * (1.0 + r + r * r / 3.0) * (-r).exp()
     }
 }
 
@@ -119,15 +119,16 @@ impl Explorer {
         }
         let hints: Vec<(Place, f64, f64)> = hints
             .iter()
-            .map(|(choice, score, weight)| (Place::of(choice), score.min(CEILING), *weight))
+            .map(|(choice, score, weight)| (Place::of(choice), score.min(MAX_LOG_TIME_ABOVE_BEST), *weight))
             .collect();
         let scores: Vec<f64> = hints.iter().map(|(_, score, _)| *score).collect();
         let middle = super::statistics::median(&scores).unwrap_or_default();
         for (place, prior) in self.places.iter().zip(&mut self.prior) {
-            let (mut sum, mut weights) = (VAGUE * middle, VAGUE);
+            let (mut sum, mut weights) = (SHARED_HINT_WEIGHT * middle, SHARED_HINT_WEIGHT);
             for (hint, score, weight) in &hints {
                 // Twice the power: sharper, or hollows would be filled in.
-                let near = weight * (place.covariance(hint) / (AMPLITUDE * AMPLITUDE)).powi(2);
+                let near =
+                    weight * (place.covariance(hint) / (SURFACE_DEVIATION * SURFACE_DEVIATION)).powi(2);
                 sum += near * score;
                 weights += near;
             }
@@ -161,11 +162,11 @@ impl Explorer {
             (known.height, known.told) = (height, told);
             return;
         }
-        let (Some(place), true) = (self.places.get(index), self.known.len() < MOST) else {
+        let (Some(place), true) = (self.places.get(index), self.known.len() < MAX_TIMES) else {
             return;
         };
         let row = self.solved.get(index).cloned().unwrap_or_default();
-        let pivot = (place.covariance(place) + NUGGET - dot(&row, &row)).max(1e-12).sqrt();
+        let pivot = (place.covariance(place) + NOISE_VARIANCE - dot(&row, &row)).max(1e-12).sqrt();
         for (other, solved) in self.places.iter().zip(&mut self.solved) {
             let next = (place.covariance(other) - dot(&row, solved)) / pivot;
             solved.push(next);
@@ -208,7 +209,8 @@ impl Explorer {
             .known
             .iter()
             .map(|known| {
-                known.height.min(best + CEILING) - self.prior.get(known.index).copied().unwrap_or(0.0)
+                known.height.min(best + MAX_LOG_TIME_ABOVE_BEST)
+                    - self.prior.get(known.index).copied().unwrap_or(0.0)
             })
             .collect();
         let level = super::statistics::median(&surplus).unwrap_or(best);
@@ -225,13 +227,16 @@ impl Explorer {
         let target = told.map(|known| mean(known.index)).min_by(f64::total_cmp).unwrap_or(best);
         let mut chosen: Option<(f64, usize)> = None;
         for index in (0..self.places.len()).filter(|&index| !self.tried[index]) {
-            let variance = AMPLITUDE * AMPLITUDE - dot(&self.solved[index], &self.solved[index]);
+            let variance =
+                SURFACE_DEVIATION * SURFACE_DEVIATION - dot(&self.solved[index], &self.solved[index]);
             let gain = expected_improvement(target - mean(index), variance.max(1e-12).sqrt());
             if chosen.is_none_or(|(most, _)| gain > most) {
                 chosen = Some((gain, index));
             }
         }
-        chosen.filter(|(gain, _)| *gain > HARDLY).map(|(_, index)| (index, Some(mean(index))))
+        chosen
+            .filter(|(gain, _)| *gain > MIN_EXPECTED_IMPROVEMENT)
+            .map(|(_, index)| (index, Some(mean(index))))
     }
 }
 

@@ -1,12 +1,11 @@
-//! What is about to be tried, written down before it is: a candidate that takes the process or
-//! the machine with it is known at the next start, and not tried again.
+//! The candidates that are about to be tried, written to disk first: one that crashes the process or the
+//! machine is known at the next start, and not tried again.
 //!
 //! Each process has a file of its own in the folder `journal` beside the database, and holds its
-//! lock for as long as it lives. A candidate is a line before it is compiled and before it first
-//! runs, and struck after. Whoever opens the journal looks at the files that nobody holds: what
-//! was never struck in them becomes a row [`Verdict::Crashed`], or where several candidates were
-//! under way, as when some are compiled ahead, rows [`Verdict::Suspect`]: those are tried again one
-//! at a time. A process that was killed on purpose looks the same as one that crashed.
+//! lock while it runs. A line is added before a candidate is compiled and before it first runs, and another
+//! when that is over. A process that opens the journal reads the files that no process holds: a candidate
+//! that was begun and not ended becomes a row [`Verdict::Crashed`], or where several were under way, as when
+//! some are compiled ahead, rows [`Verdict::Suspect`]: those are tried again one at a time. A process that was killed on purpose looks the same as one that crashed.
 
 use super::db::{Database, Row, Verdict, io, open_lock};
 use super::key::Key;
@@ -49,7 +48,8 @@ enum Line {
     End { id: u64 },
 }
 
-/// This process's journal. Cheap to clone; may be shared by threads.
+/// What a tuner is about to try, written down beside its record before it does. Cheap to clone; may be shared
+/// by threads.
 #[derive(Debug, Clone)]
 pub struct Journal(Arc<Mutex<Inner>>);
 
@@ -63,8 +63,8 @@ struct Inner {
 }
 
 impl Journal {
-    /// Opens a journal for this process in `directory`, the database's. What earlier processes
-    /// did not survive is first appended to `database`.
+    /// Opens a journal for this process in `directory`, the database's. The candidates that earlier
+    /// processes crashed on are first appended to `database`.
     ///
     /// # Errors
     /// If the folder or a file in it cannot be written.
@@ -86,6 +86,7 @@ impl Journal {
     ///
     /// # Errors
     /// If it cannot be written; the candidate should then not be tried.
+    #[doc(hidden)]
     pub fn begin(&self, phase: Phase, key: &Key) -> Result<Trial> {
         let mut inner = self.lock();
         let id = inner.next;
@@ -123,14 +124,14 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // With trials left open (their threads panicked) the file is the next start's evidence.
+        // With trials left open (their threads panicked) the next start needs the file.
         if self.open.is_empty() {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// A candidate under way. Dropping it strikes it, except in a panic: that counts as a crash.
+/// A candidate under way. Dropping it ends it, except in a panic: that counts as a crash.
 #[derive(Debug)]
 #[must_use = "a trial that is dropped is struck at once"]
 pub struct Trial {
@@ -140,7 +141,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Strikes the candidate: it is over, whatever came of it.
+    /// Ends the candidate, whatever came of it.
     ///
     /// # Errors
     /// If the file cannot be written; the candidate may then count as crashed.
@@ -182,13 +183,13 @@ fn create(folder: &Path) -> Result<(PathBuf, File)> {
     }
 }
 
-/// Appends what dead processes left unstruck, then removes their files.
+/// Appends the candidates that ended processes left open, then removes their files.
 fn recover(folder: &Path, database: &mut Database) -> Result<()> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(io(folder))? {
         let entry = entry.map_err(io(folder))?;
         let path = entry.path();
-        // Pipes and the like are nobody's journal, and reading one may wait for ever.
+        // Pipes and the like are no journals, and reading one may wait for ever.
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_file && path.extension().is_some_and(|extension| extension == "jsonl") {
             paths.push(path);
@@ -230,7 +231,7 @@ fn recover(folder: &Path, database: &mut Database) -> Result<()> {
     Ok(())
 }
 
-/// The candidates that were begun and not struck. A torn last line was not begun.
+/// The candidates that were begun and not ended. A torn last line was not begun.
 fn unstruck(bytes: &[u8]) -> Vec<(Phase, Key)> {
     let mut open = BTreeMap::new();
     for line in bytes.split(|&byte| byte == b'\n') {

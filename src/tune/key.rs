@@ -87,7 +87,7 @@ impl fmt::Display for DeviceKey {
     }
 }
 
-/// Words that say who made a GPU or which driver speaks, not which GPU it is.
+/// Words that name a GPU's maker or a driver, not the GPU.
 const NOT_A_MODEL: [&str; 9] =
     ["nvidia", "amd", "intel", "qualcomm", "arm", "corporation", "turnip", "tm", "r"];
 

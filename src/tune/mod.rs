@@ -3,7 +3,7 @@
 //! A candidate is a [`crate::Choice`]: (variant, tile, work-group). [`search`] lists them, a
 //! [`Bench`] compiles, checks and times them, [`Tuning`] decides which is sampled next, and
 //! [`verdict`] when one beats the default. Everything but the bench is pure over samples: the same
-//! seed and samples give the same verdict. [`db`] remembers what was found.
+//! seed and samples give the same verdict. [`db`] keeps what was found.
 
 pub mod bench;
 pub mod clock;

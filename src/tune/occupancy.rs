@@ -16,35 +16,35 @@ use crate::limits::{Family, Limits};
 use crate::ops::Effort;
 
 /// Invocations that run in lockstep.
-const WAVE: u32 = 32;
+const WAVE_INVOCATIONS: u32 = 32;
 /// Registers and invocations of a multiprocessor.
-const REGISTERS: u32 = 65536;
-const INVOCATIONS: u32 = 2048;
+const REGISTERS_PER_UNIT: u32 = 65536;
+const INVOCATIONS_PER_UNIT: u32 = 2048;
 /// Multiply-adds of waves per clock.
-const MULTIPLIES: f64 = 4.0;
-/// Clocks of a wave's vec4 from local memory; from memory on its way there; from memory to be used.
-const STAGED: f64 = 1.91;
-const BROUGHT: f64 = 0.77;
-const LOADED: f64 = 0.9;
+const WAVE_MULTIPLIES_PER_CLOCK: f64 = 4.0;
+/// Clocks of a wave's vec4: from local memory; from memory to local memory; from memory to registers.
+const CLOCKS_PER_STAGED_VEC4: f64 = 1.91;
+const CLOCKS_PER_VEC4_TO_LOCAL: f64 = 0.77;
+const CLOCKS_PER_VEC4_TO_REGISTERS: f64 = 0.9;
 /// Clocks of a wave's vec4 that layers add up.
-const ADDED: f64 = 5.6;
+const CLOCKS_PER_ADDED_VEC4: f64 = 5.6;
 /// Clocks that a round of loads takes where nothing else is done meanwhile but by others.
-const AHEAD: f64 = 763.0;
+const CLOCKS_PER_ROUND_AHEAD: f64 = 763.0;
 /// Waves that keep a multiprocessor busy, and what fewer lose.
-const WAVES: f64 = 21.2;
-const FEWER: f64 = 0.153;
+const BUSY_WAVES: f64 = 21.2;
+const IDLE_EXPONENT: f64 = 0.153;
 /// How much of the shorter of two costs does not hide behind the longer: of loads and products, of
 /// computing and waiting, of a multiprocessor's time and the memory's.
 const EXPOSED_LOADS: f64 = 0.13;
 const EXPOSED_WAIT: f64 = 0.59;
 const EXPOSED_TIME: f64 = 0.39;
 /// Bytes per clock, of a multiprocessor from the second-level cache and of the device from memory.
-const CACHE: f64 = 29.0;
-const MEMORY: f64 = 956.0;
+const CACHE_BYTES_PER_CLOCK: f64 = 29.0;
+const MEMORY_BYTES_PER_CLOCK: f64 = 956.0;
 /// Clocks of a launch.
-const LAUNCH: f64 = 10_950.0;
+const LAUNCH_CLOCKS: f64 = 10_950.0;
 /// Multiprocessors where neither driver nor name tells.
-const UNITS: u32 = 64;
+const ASSUMED_UNITS: u32 = 64;
 
 /// What a driver makes of a multiprocessor.
 struct Driver {
@@ -69,34 +69,38 @@ pub(super) fn knows(limits: &Limits) -> bool {
 /// The estimate, in clocks.
 pub(super) fn clocks(effort: &Effort, limits: &Limits) -> f64 {
     let driver = if limits.dialect == Dialect::Wgsl { VULKAN } else { OPENCL };
-    let units = u64::from(limits.compute_units.unwrap_or(UNITS).max(1));
-    let waves = effort.invocations.div_ceil(WAVE).max(1);
-    let resident = (REGISTERS / (effort.registers.clamp(1, 255).next_multiple_of(8) * waves * WAVE))
+    let units = u64::from(limits.compute_units.unwrap_or(ASSUMED_UNITS).max(1));
+    let waves = effort.invocations.div_ceil(WAVE_INVOCATIONS).max(1);
+    let resident = (REGISTERS_PER_UNIT
+        / (effort.registers.clamp(1, 255).next_multiple_of(8) * waves * WAVE_INVOCATIONS))
         .min(driver.local_bytes / effort.local_bytes.max(1))
-        .min(INVOCATIONS / (waves * WAVE))
+        .min(INVOCATIONS_PER_UNIT / (waves * WAVE_INVOCATIONS))
         .clamp(1, 32);
     let per_wave = |count: u64, clocks: f64| f64::from(waves) * count as f64 * clocks;
-    let multiply = per_wave(effort.multiplies, 1.0 / MULTIPLIES);
-    let load =
-        per_wave(effort.staged, STAGED) + per_wave(effort.loads, if effort.ahead { BROUGHT } else { LOADED });
+    let multiply = per_wave(effort.multiplies, 1.0 / WAVE_MULTIPLIES_PER_CLOCK);
+    let load = per_wave(effort.staged, CLOCKS_PER_STAGED_VEC4)
+        + per_wave(
+            effort.loads,
+            if effort.ahead { CLOCKS_PER_VEC4_TO_LOCAL } else { CLOCKS_PER_VEC4_TO_REGISTERS },
+        );
     let both = multiply.max(load) + EXPOSED_LOADS * multiply.min(load);
     let (busy, round, exposed) = if effort.ahead {
-        (both, AHEAD + driver.barrier * f64::from(effort.barriers), EXPOSED_WAIT)
+        (both, CLOCKS_PER_ROUND_AHEAD + driver.barrier * f64::from(effort.barriers), EXPOSED_WAIT)
     } else {
         (both * driver.unstaged, driver.latency, 1.0)
     };
     let steps = f64::from(effort.steps.max(1));
     // `count` work-groups side by side on one multiprocessor.
     let together = |count: u64| {
-        let idle = (count as f64 * f64::from(waves) / WAVES).min(1.0).powf(FEWER);
+        let idle = (count as f64 * f64::from(waves) / BUSY_WAVES).min(1.0).powf(IDLE_EXPONENT);
         let compute = count as f64 * busy / idle;
         let wait = steps * round + busy / idle / if effort.ahead { steps } else { 1.0 };
-        compute.max(wait) + exposed * compute.min(wait) + per_wave(effort.added, ADDED)
+        compute.max(wait) + exposed * compute.min(wait) + per_wave(effort.added, CLOCKS_PER_ADDED_VEC4)
     };
     let share = effort.groups.div_ceil(units);
     let (full, rest) = (share / u64::from(resident), share % u64::from(resident));
     let run = full as f64 * together(resident.into()) + if rest > 0 { together(rest) } else { 0.0 };
-    let cache = effort.groups as f64 * effort.reads as f64 / units as f64 / CACHE;
-    let memory = cache.max(effort.traffic as f64 / MEMORY);
-    LAUNCH + run.max(memory) + EXPOSED_TIME * run.min(memory)
+    let cache = effort.groups as f64 * effort.reads as f64 / units as f64 / CACHE_BYTES_PER_CLOCK;
+    let memory = cache.max(effort.traffic as f64 / MEMORY_BYTES_PER_CLOCK);
+    LAUNCH_CLOCKS + run.max(memory) + EXPOSED_TIME * run.min(memory)
 }

@@ -32,13 +32,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The longest that one sample of a short kernel is made to last.
-const SAMPLE: Duration = Duration::from_millis(5);
+const MAX_SAMPLE_TIME: Duration = Duration::from_millis(5);
 /// Operand sets at most.
-const MOST_SETS: usize = 16;
+const MAX_OPERAND_SETS: usize = 16;
 /// How long one stretch of keeping the device busy takes.
-const STRETCH: Duration = Duration::from_millis(2);
+const BUSY_STRETCH: Duration = Duration::from_millis(2);
 /// A kernel this short calibrates the clock.
-const SHORT: Duration = Duration::from_micros(500);
+const MAX_CALIBRATION_TIME: Duration = Duration::from_micros(500);
 
 /// One problem on one device.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl OpBench {
             clock,
             calibrated: false,
             policy,
-            sets: cache.div_ceil(bytes).clamp(1, MOST_SETS),
+            sets: cache.div_ceil(bytes).clamp(1, MAX_OPERAND_SETS),
             op,
             layout: Layout::C4,
             resources: HashMap::new(),
@@ -182,7 +182,7 @@ impl OpBench {
         self.device.submit(&one)?;
         self.device.wait()?;
         // A long kernel needs no fine clock, and 32 of it would take their time.
-        if begin.elapsed() > 20 * SHORT {
+        if begin.elapsed() > 20 * MAX_CALIBRATION_TIME {
             return Ok(());
         }
         let many = self.record(prepared, 0, 32)?;
@@ -315,9 +315,9 @@ impl Bench for OpBench {
             self.device.submit(&one)?;
             self.device.wait()?;
             let once = from.elapsed();
-            let runs = STRETCH.as_secs_f64() / once.as_secs_f64().max(1e-6);
+            let runs = BUSY_STRETCH.as_secs_f64() / once.as_secs_f64().max(1e-6);
             // A short one is mostly the cost of submitting it.
-            let runs = if once < STRETCH / 4 { 8.0 * runs } else { runs };
+            let runs = if once < BUSY_STRETCH / 4 { 8.0 * runs } else { runs };
             self.busy = Some(self.record(prepared, 0, runs.clamp(1.0, 256.0) as u32)?);
         }
         let Some(recording) = &self.busy else { return Ok(false) };
@@ -358,7 +358,7 @@ impl Bench for OpBench {
     }
 
     fn repeats(&self, estimate: Duration) -> u32 {
-        self.clock.repeats(estimate, SAMPLE)
+        self.clock.repeats(estimate, MAX_SAMPLE_TIME)
     }
 
     fn now(&self) -> Duration {

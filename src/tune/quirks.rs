@@ -17,18 +17,18 @@ use crate::limits::Family;
 use std::time::Duration;
 
 /// A time that no kernel takes.
-const ABSURD: Duration = Duration::from_secs(100);
+const MAX_PLAUSIBLE_TIME: Duration = Duration::from_secs(100);
 
 /// Runs of one sample where events can be wrong: one bad event among them is told apart.
-const LEAST_RUNS: u32 = 5;
+const MIN_RUNS: u32 = 5;
 
 /// Kernels compiled ahead of need at most.
-const MOST_AHEAD: usize = 12;
+const MAX_COMPILED_AHEAD: usize = 12;
 
 /// How many kernels to compile side by side ahead of need, on a machine with this many cores.
 pub fn compilers(info: &DeviceInfo, cores: usize) -> usize {
     let one_at_a_time = info.api == "OpenCL" && info.limits.family == Family::Nvidia;
-    if one_at_a_time || info.is_cpu { 0 } else { cores.saturating_sub(1).min(MOST_AHEAD) }
+    if one_at_a_time || info.is_cpu { 0 } else { cores.saturating_sub(1).min(MAX_COMPILED_AHEAD) }
 }
 
 /// How to time on a device.
@@ -56,7 +56,7 @@ impl Policy {
 
     /// Runs of one sample, where `wanted` would do on a clock without quirks.
     pub fn runs(&self, wanted: u32) -> u32 {
-        if self.filter { wanted.max(LEAST_RUNS) } else { wanted }
+        if self.filter { wanted.max(MIN_RUNS) } else { wanted }
     }
 
     /// Whether to wait after launch number `launch`, counted from 1.
@@ -70,9 +70,10 @@ impl Policy {
         if !self.filter {
             return vec![true; times.len()];
         }
-        let sane: Vec<f64> = times.iter().filter(|time| **time < ABSURD).map(Duration::as_secs_f64).collect();
+        let sane: Vec<f64> =
+            times.iter().filter(|time| **time < MAX_PLAUSIBLE_TIME).map(Duration::as_secs_f64).collect();
         let average = sane.iter().sum::<f64>() / sane.len().max(1) as f64;
-        times.iter().map(|time| *time < ABSURD && time.as_secs_f64() >= 0.1 * average).collect()
+        times.iter().map(|time| *time < MAX_PLAUSIBLE_TIME && time.as_secs_f64() >= 0.1 * average).collect()
     }
 
     /// The average of the times that are to be believed, if there are any.

@@ -9,10 +9,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 /// Aligned sizes at most: a grid with many divisors has millions.
-const MOST_ALIGNED: usize = 2048;
+const MAX_ALIGNED: usize = 2048;
 
 /// How widely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Search {
     /// Only the default is checked and timed.
     Table,
@@ -29,7 +30,7 @@ pub enum Search {
 pub type WorkGroups = fn(grid: [u32; 3], limits: &Limits) -> Vec<[u32; 3]>;
 
 /// The least invocations of a work-group that the generators here make, where the grid has as many.
-const LEAST: u64 = 8;
+const MIN_INVOCATIONS: u64 = 8;
 
 /// A handful of shapes: rows, squares and columns of 64 and 256 invocations, cut to the grid and
 /// the limits.
@@ -67,12 +68,12 @@ fn longest(grid: [u32; 3], limits: &Limits) -> [u32; 3] {
 pub fn boxes(grid: [u32; 3], limits: &Limits) -> Vec<[u32; 3]> {
     let longest = longest(grid, limits);
     let total = |size: [u32; 3]| size.into_iter().map(u64::from).product::<u64>();
-    let allowed = LEAST.min(total(longest))..=u64::from(limits.max_invocations);
+    let allowed = MIN_INVOCATIONS.min(total(longest))..=u64::from(limits.max_invocations);
     let powers =
         |axis: usize| (0..32).map(|power| 1u32 << power).take_while(move |&size| size <= longest[axis]);
     let powers_of_two =
         powers(0).flat_map(|x| powers(1).flat_map(move |y| powers(2).map(move |z| [x, y, z])));
-    let aligned = tflite_exhaustive::aligned(grid, limits.into()).take(MOST_ALIGNED);
+    let aligned = tflite_exhaustive::aligned(grid, limits.into()).take(MAX_ALIGNED);
     let mut seen = HashSet::new();
     powers_of_two
         .filter(|size| allowed.contains(&total(*size)))

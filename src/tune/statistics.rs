@@ -100,8 +100,8 @@ fn critical_rank_sum(n: usize, alpha: f64) -> Option<usize> {
 /// the median under normal noise.
 ///
 /// A race compares many candidates with two or three samples each, where no rank test says
-/// anything; the scale is therefore pooled over all of them. It only decides who is timed again,
-/// never who wins.
+/// anything; the scale is therefore pooled over all of them. It only decides which candidates are timed
+/// again, never which wins.
 pub fn race_half_width(sigma: f64, samples: usize, z: f64) -> f64 {
     z * 1.2533 * sigma / (samples.max(1) as f64).sqrt()
 }

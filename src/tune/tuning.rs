@@ -4,7 +4,7 @@
 //!    estimate, and sampled once. One that is wrong, refused or too slow goes no further.
 //! 2. **Race.** The survivors are sampled in shuffled rounds. After each, those whose interval lies
 //!    wholly above the best one's are dropped, and from the second sample on the slower half.
-//! 3. **Duel.** The finalists meet the default in fresh rounds: see [`super::verdict`].
+//! 3. **Duel.** The finalists are compared with the default in fresh rounds: see [`super::verdict`].
 //!
 //! Where the bench can take turns within one submission ([`Bench::interleaves`]) and the kernels are
 //! short, every sample is a pair: anchor and candidate alternate for some rounds, and the score is
@@ -15,7 +15,7 @@
 //!
 //! Elsewhere, in the first two phases the default is sampled again after every eight candidates, as an
 //! anchor: a score is `ln(t) - ln(median of the last three anchors)`, so that a clock that drifts
-//! does not favour who came early. Where the default itself cannot be used, the first candidate
+//! does not favour early candidates. Where the default itself cannot be used, the first candidate
 //! that can takes its place.
 //!
 //! Outliers are slow, never fast. So an anchor 15 % above the last ones is taken again, up to
@@ -48,25 +48,25 @@ const ANCHOR_PERIOD: usize = 8;
 /// Standard errors on each side of a race's interval.
 const RACE_Z: f64 = 3.0;
 /// The least relative noise of a sample that is believed.
-const LEAST_NOISE: f64 = 0.005;
+const MIN_NOISE: f64 = 0.005;
 /// What is assumed of a sample's noise until enough samples tell.
 const ASSUMED_NOISE: f64 = 0.05;
 /// The same of a pair.
 const ASSUMED_PAIR_NOISE: f64 = 0.015;
 /// Candidates that a budgeted search takes into the race.
-const BUDGET_RACERS: usize = 6;
+const MAX_BUDGET_RACERS: usize = 6;
 /// A kernel this short is timed in pairs: a longer one keeps the clock up by itself.
-const SHORT: Duration = Duration::from_millis(2);
+const MAX_PAIRED_TIME: Duration = Duration::from_millis(2);
 /// How long a pair's rounds take together, and how many there are.
-const PAIR: Duration = Duration::from_micros(800);
+const PAIR_TIME: Duration = Duration::from_micros(800);
 const PAIR_ROUNDS: [usize; 2] = [5, 25];
-/// Rounds of a candidate's first pair: the median of three forgives one outlier.
+/// Rounds of a candidate's first pair: the median of three tolerates one outlier.
 const ESTIMATE_ROUNDS: usize = 3;
 /// A candidate this many times slower than the best in a pair's first rounds is not raced.
-const HOPELESS: f64 = 1.5;
+const MAX_RACED_SLOWDOWN: f64 = 1.5;
 /// Rounds of a duel in one submission, and how long each is made to last.
-const BOUT: usize = 5;
-const BOUT_ROUND: Duration = Duration::from_micros(400);
+const DUEL_ROUNDS_PER_SUBMISSION: usize = 5;
+const DUEL_ROUND_TIME: Duration = Duration::from_micros(400);
 
 /// How to tune.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ pub struct TuneOptions {
     pub limit: Duration,
     /// A candidate whose first run takes this many times the best one's is dropped.
     pub give_up: f64,
-    /// Candidates that meet the default at the end.
+    /// Candidates that are compared with the default at the end.
     pub finalists: usize,
 }
 
@@ -117,6 +117,7 @@ impl Default for TuneOptions {
 
 /// How far a tuning run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Progress {
     /// There is more to do.
     Working {
@@ -192,9 +193,9 @@ pub struct Tuning {
     explorer: Option<Explorer>,
     phase: Phase,
     current: Option<usize>,
-    /// The default, or who stands in for it.
+    /// The default, or its substitute.
     baseline: Option<usize>,
-    /// The baseline's score: 0 but for a stand-in.
+    /// The baseline's score: 0 but for a substitute.
     level: f64,
     anchors: Vec<f64>,
     since_anchor: usize,
@@ -380,11 +381,11 @@ impl Tuning {
     fn time_is_up(&self, cost: Duration) -> bool {
         // In pairs, a submission holds several rounds of all.
         let duel = match self.paired {
-            true => self.options.rule.looks[0].div_ceil(BOUT) * 2,
+            true => self.options.rule.looks[0].div_ceil(DUEL_ROUNDS_PER_SUBMISSION) * 2,
             false => self.options.rule.looks[0] * (1 + self.finalists()),
         };
         let samples = match self.phase {
-            Phase::Screen => 2 * BUDGET_RACERS + duel,
+            Phase::Screen => 2 * MAX_BUDGET_RACERS + duel,
             Phase::Race => duel,
             Phase::Duel => 0,
         };

@@ -1,7 +1,7 @@
 //! Verdicts: what became of each candidate, and the rule by which one beats the default. Pure over
 //! samples.
 //!
-//! **The duel.** After the race ([`super::Tuning`]) a few finalists meet the default in fresh
+//! **The duel.** After the race ([`super::Tuning`]) a few finalists are compared with the default in fresh
 //! rounds. In each round every finalist and the default are sampled once, in shuffled order, and
 //! the round gives one difference `d = ln(t_candidate / t_default)` for each finalist: a drift of
 //! the clock is in both and cancels, and what drift there is within a round has a random sign.
@@ -11,7 +11,7 @@
 //! **The rule.** A finalist beats the default if the Hodges-Lehmann estimate of its differences is
 //! at most `-ln(1 + minimum_effect)` and the upper end of its signed-rank interval
 //! ([`super::statistics::signed_rank_interval`]) is below 0. The interval's `alpha` is shared among
-//! all finalists and the looks at the data (Bonferroni), so that the whole duel crowns one of
+//! all finalists and the looks at the data (Bonferroni), so that the whole duel picks one of
 //! several equal candidates with probability at most `alpha`. Anything else keeps the default.
 
 use super::statistics::{Interval, median, signed_rank_interval};
@@ -58,7 +58,7 @@ impl Rule {
         match signed_rank_interval(&without_outliers(differences), alpha) {
             Some(interval) if interval.high < 0.0 && interval.centre <= enough => Call::Better(interval),
             _ if over => Call::NotBetter,
-            // Half the effect in as many rounds: the rest will hardly double it.
+            // Half the effect in as many rounds: the rest will not double it.
             Some(interval) if interval.centre > enough / 2.0 => Call::NotBetter,
             _ => Call::Undecided,
         }
@@ -74,6 +74,7 @@ fn without_outliers(differences: &[f64]) -> Vec<f64> {
 
 /// What became of a candidate.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// It is to be used.
     Winner,

@@ -8,6 +8,7 @@ use crate::ops::{Choice, Op, Ordinary};
 
 /// Where the work-groups of a session come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum WorkGroup {
     /// The GL delegate's tables ([`tables`]), shrunk to the device's limits.
     #[default]
@@ -18,7 +19,7 @@ pub enum WorkGroup {
 
 /// The most invocations of a work-group that no measurement chose. A driver may compile a kernel
 /// for fewer than the device's limit: NVIDIA's OpenCL says 1024 for the device and 256 for the
-/// kernel. 256 is also what WebGPU promises everywhere.
+/// kernel. 256 is also the least that WebGPU guarantees.
 const UNTUNED_INVOCATIONS: u32 = 256;
 
 /// Halves the longest extent until the work-group keeps the device's limits, and 256 invocations.
@@ -87,7 +88,7 @@ fn estimated(op: &dyn Op, wanted: &dyn Fn(&str) -> bool, layout: Layout, limits:
                 best = Some((time, choice));
             }
         }
-        // The first kernel has no estimate: another rule is for this op, or this precision.
+        // The first kernel has no estimate: this op, or this precision, has another rule.
         best?;
     }
     best.map(|(_, choice)| choice)
@@ -180,12 +181,12 @@ fn filling(
 }
 
 /// How much shorter an estimate must be to count: they are not better than that.
-const SHORTER: f64 = 0.9;
+const MAX_TIME_RATIO: f64 = 0.9;
 
 /// The choice with the least estimate, if that is less than `ruled`'s.
 fn quicker(op: &dyn Op, ruled: &Choice, wanted: &dyn Fn(&str) -> bool, limits: &Limits) -> Option<Choice> {
     let estimate = |choice: &Choice| Some(occupancy::clocks(&op.effort(choice, limits)?, limits));
-    let enough = SHORTER * estimate(ruled)?;
+    let enough = MAX_TIME_RATIO * estimate(ruled)?;
     let mut ranked = Vec::new();
     for (variant, tile) in op.space(limits) {
         if !wanted(variant) || !op.layouts(variant).contains(&ruled.layout) {

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Rounds in one submission.
-const BOUT: usize = 5;
+const ROUNDS_PER_SUBMISSION: usize = 5;
 /// How long a round of short kernels is made to last.
-const ROUND: Duration = Duration::from_micros(400);
+const ROUND_TIME: Duration = Duration::from_micros(400);
 /// Runs of one kernel in a row at most.
-const MOST_RUNS: f64 = 32.0;
+const MAX_RUNS_IN_A_ROW: f64 = 32.0;
 
 /// One problem's choice in two records.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// The nodes of this problem.
@@ -41,6 +42,7 @@ impl Tuner {
     ///
     /// # Errors
     /// If the device fails, or a choice on record gives a wrong result.
+    #[doc(hidden)]
     pub fn compare(&mut self, other: &SharedDatabase, rounds: usize) -> Result<Vec<Comparison>> {
         let mut found = Vec::new();
         while let Some(job) = self.jobs.pop_front() {
@@ -84,10 +86,13 @@ fn face_off(
     while bench.warm_up(&first)? {}
     let once = bench.together(&[(first, 1), (second, 1)], 2)?;
     let round: f64 = once.iter().filter_map(|times| times.last()).map(Duration::as_secs_f64).sum();
-    let runs = (ROUND.as_secs_f64() / round.max(1e-9)).clamp(1.0, MOST_RUNS) as u32;
+    let runs = (ROUND_TIME.as_secs_f64() / round.max(1e-9)).clamp(1.0, MAX_RUNS_IN_A_ROW) as u32;
     let (mut differences, mut own) = (Vec::new(), Vec::new());
     while differences.len() < rounds {
-        let times = bench.together(&[(first, runs), (second, runs)], BOUT.min(rounds - differences.len()))?;
+        let times = bench.together(
+            &[(first, runs), (second, runs)],
+            ROUNDS_PER_SUBMISSION.min(rounds - differences.len()),
+        )?;
         let [ours, theirs] = times.as_slice() else {
             return Err(Error::Internal(format!("{} lists of times of two kernels", times.len())));
         };

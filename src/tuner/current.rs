@@ -10,16 +10,16 @@ use std::collections::HashSet;
 
 /// Candidates at most that a search begins with, of problems like this one: they were compiled for
 /// those, and kernels' texts hold no extents. And of the other API, which are new here.
-const KIN: usize = 12;
-const COUSINS: usize = 3;
+const MAX_SAME_API: usize = 12;
+const MAX_OTHER_API: usize = 3;
 /// Defaults of other problems at most that a search begins with.
-const DEFAULTS: usize = 8;
+const MAX_DEFAULTS: usize = 8;
 /// How far behind the best of its problem such a candidate may be, and what an octave between the
 /// problems counts for.
-const BEHIND: f64 = 0.3;
-const OCTAVE: f64 = 0.1;
+const MAX_LOG_TIME_BEHIND: f64 = 0.3;
+const LOG_TIME_PER_OCTAVE: f64 = 0.1;
 /// Times of other problems at most that a search looks at.
-const MOST_HINTS: usize = 256;
+const MAX_HINTS: usize = 256;
 
 impl Tuner {
     pub(super) fn open(&self, job: Job) -> Result<Current> {
@@ -39,11 +39,11 @@ impl Tuner {
         let on_record = self.lookup(&self.database, &*job.op, job.layout);
         let mut warm: Vec<Choice> = on_record.map(|(choice, _)| choice).into_iter().collect();
         let fits = |choice: &Choice| bench.fits(choice).is_ok();
-        warm.extend(self.kins_defaults(&job.key).into_iter().filter(fits).take(DEFAULTS));
+        warm.extend(self.defaults_of_similar(&job.key).into_iter().filter(fits).take(MAX_DEFAULTS));
         warm.extend(begin_with(&relatives, &fits));
         let mut seen = HashSet::new();
         warm.retain(|choice| seen.insert(*choice));
-        let hints = relatives.iter().take(MOST_HINTS).map(|near| (near.choice, near.behind, near.weight));
+        let hints = relatives.iter().take(MAX_HINTS).map(|near| (near.choice, near.behind, near.weight));
         let device = DeviceKey::of(self.device.info());
         let keys = {
             let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,8 +64,8 @@ impl Tuner {
 
     /// What untuned sessions run for the other problems of the same kernels, the nearest first. They
     /// are compiled for those anyway, and are the same in every run: what is good for one size is
-    /// then not missed at the next by the luck of a short search.
-    fn kins_defaults(&self, problem: &ProblemKey) -> Vec<Choice> {
+    /// then tried at the next, however short the search.
+    fn defaults_of_similar(&self, problem: &ProblemKey) -> Vec<Choice> {
         let near = |(key, choice): &(ProblemKey, Choice)| Some((problem.distance(key)?, *choice));
         let mut near: Vec<(f64, Choice)> = self.defaults.iter().filter_map(near).collect();
         near.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -144,13 +144,14 @@ impl Tuner {
 fn begin_with(relatives: &[Relative], fits: &dyn Fn(&Choice) -> bool) -> Vec<Choice> {
     let mut near: Vec<(f64, &Relative)> = relatives
         .iter()
-        .filter(|near| near.behind <= BEHIND)
-        .map(|near| (near.behind + OCTAVE * near.distance, near))
+        .filter(|near| near.behind <= MAX_LOG_TIME_BEHIND)
+        .map(|near| (near.behind + LOG_TIME_PER_OCTAVE * near.distance, near))
         .collect();
     near.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let (mut chosen, mut kin, mut cousins) = (Vec::new(), 0, 0);
+    let (mut chosen, mut same_api, mut other_api) = (Vec::new(), 0, 0);
     for (_, relative) in near {
-        let (count, most) = if relative.other_api { (&mut cousins, COUSINS) } else { (&mut kin, KIN) };
+        let (count, most) =
+            if relative.other_api { (&mut other_api, MAX_OTHER_API) } else { (&mut same_api, MAX_SAME_API) };
         if *count < most && !chosen.contains(&relative.choice) && fits(&relative.choice) {
             chosen.push(relative.choice);
             *count += 1;

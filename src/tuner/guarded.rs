@@ -1,4 +1,4 @@
-//! A bench that writes down what it is about to run, and refuses what the record bars.
+//! A bench that notes in the journal what it is about to run, and refuses what the record excludes.
 
 use crate::error::{Error, Result};
 use crate::layout::Layout;

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many times the share of others the first problem of its kind has.
-const FIRST_OF_ITS_KIND: u32 = 2;
+const FIRST_PROBLEM_SHARE: u32 = 2;
 /// Nodes at most that count for a problem's share.
-const MOST_NODES: usize = 4;
+const MAX_NODES_COUNTED: usize = 4;
 
 /// A distinct problem still to be tuned.
 #[derive(Debug, Clone)]
@@ -30,17 +30,17 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Its part of a budget. Of a problem of many nodes more is gained, few kernels have their
-    /// feature maps in images, and the `first` of its kind begins with nothing, while what it finds
-    /// serves those that follow.
+    /// Its part of a budget: more for a problem of many nodes, because more is gained; less for images, which
+    /// few kernels offer; more for the `first` of its kind, which begins without hints and gives them to
+    /// those that follow.
     pub(super) fn weight(&self, first: bool) -> u32 {
-        let nodes = u32::try_from(self.nodes.len().clamp(1, MOST_NODES)).unwrap_or(1);
+        let nodes = u32::try_from(self.nodes.len().clamp(1, MAX_NODES_COUNTED)).unwrap_or(1);
         let layout = if self.layout == Layout::C4 { 4 } else { 1 };
-        nodes * layout * if first { FIRST_OF_ITS_KIND } else { 1 }
+        nodes * layout * if first { FIRST_PROBLEM_SHARE } else { 1 }
     }
 }
 
-/// The layouts that are tried on a device that nobody said anything about: see [`Tuner::layouts`].
+/// The layouts that are tried where the caller named none: see [`Tuner::layouts`].
 pub(super) fn worth_trying(limits: &Limits) -> Vec<Layout> {
     let textures = matches!(limits.family, Family::Adreno(_) | Family::Mali(_) | Family::PowerVr);
     let images = limits.dialect == Dialect::OpenClC && limits.max_image.is_some() && textures;
@@ -51,14 +51,14 @@ impl Tuner {
     /// What `job`, of which the record knows nothing if it is the `first` of its kind, gets of the
     /// time that is `left` for it and those after it.
     pub(super) fn share(&self, job: &Job, first: bool, left: Duration) -> Duration {
-        let kin = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
+        let similar = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
         let after: u32 = self
             .jobs
             .iter()
             .enumerate()
             .map(|(place, waiting)| {
-                let follows = kin(&job.key, &waiting.key)
-                    || self.jobs.iter().take(place).any(|before| kin(&before.key, &waiting.key))
+                let follows = similar(&job.key, &waiting.key)
+                    || self.jobs.iter().take(place).any(|before| similar(&before.key, &waiting.key))
                     || !self.relatives(&waiting.key).is_empty();
                 waiting.weight(!follows)
             })
@@ -67,8 +67,8 @@ impl Tuner {
         left * own / (own + after)
     }
 
-    /// Lines up the problems of `graph`'s nodes, and of the blocks that may run as one; equal ones are tuned once, and those that the
-    /// record has an exact verdict on are left out (see [`Tuner::retune`]).
+    /// Lines up the problems of `graph`'s nodes, and of the blocks that may run as one; equal ones are tuned
+    /// once, and those that the record has an exact verdict on are left out (see [`Tuner::retune`]).
     ///
     /// # Errors
     /// If a node's shapes are inconsistent, which the graph's own checks rule out.
@@ -90,7 +90,7 @@ impl Tuner {
             if self.fuse == Fusing::Rule && !op.worth_tuning(&limits) {
                 continue;
             }
-            // A window that no kernel serves stays by itself.
+            // A block that no kernel serves is not tuned as one.
             if untuned_in(&*op, WorkGroup::Table, Layout::C4, &limits).is_ok() {
                 self.line_up(&candidate.unit.name, op);
             }
@@ -115,6 +115,7 @@ impl Tuner {
     }
 
     /// Lines up one problem, under a name for the report.
+    #[doc(hidden)]
     pub fn begin_problem(&mut self, name: &str, op: Arc<dyn Op>) {
         self.line_up(name, op);
     }

@@ -98,6 +98,7 @@ impl Tuner {
     }
 
     /// As [`Tuner::new`], on a device without a context.
+    #[doc(hidden)]
     pub fn on(device: Arc<dyn Device>) -> Self {
         let report = Report { device: device.info().to_string(), ..Default::default() };
         Tuner {
@@ -148,7 +149,7 @@ impl Tuner {
         self
     }
 
-    /// Writes down every candidate before it runs, so that one that takes the process with it is
+    /// Writes down every candidate before it runs, so that one that crashes the process is
     /// skipped at the next start.
     #[must_use]
     pub fn journal(mut self, journal: Journal) -> Self {

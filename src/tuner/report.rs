@@ -55,6 +55,7 @@ pub struct ProblemReport {
     /// Time spent.
     pub spent: Duration,
     /// Every candidate that was looked at, with its outcome.
+    #[doc(hidden)]
     pub trials: Vec<Trial>,
 }
 

@@ -11,11 +11,12 @@ use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise,
-    Precision, Shape,
+    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise, Pool,
+    Pooling, Precision, Shape,
 };
 
 use std::collections::BTreeSet;
@@ -171,6 +172,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.depthwise();
     table.pointwise();
     table.separable();
+    table.pool();
     table.gemm();
     table.convert();
     table.0
@@ -492,6 +494,50 @@ impl Table {
         for precision in [Precision::F16Storage, Precision::F16] {
             self.separable_row([1, 7, 6, 5, 9], ([3, 3], same), none, true, precision, Tiles);
             self.separable_row([1, 6, 7, 21, 9], ([3, 3], same), relu6, false, precision, Variants);
+        }
+    }
+
+    fn pool_row(&mut self, [n, h, w, c]: [usize; 4], options: Pool, precision: Precision, breadth: Breadth) {
+        let op = PoolOp::new(Shape::nhwc(n, h, w, c), &options, precision).expect("a valid row");
+        let Pool { pooling, window: [kh, kw], stride: [sh, sw], padding, activation } = options;
+        let name = format!(
+            "{n}x{h}x{w}x{c} {pooling:?} k{kh}x{kw} s{sh}x{sw} {padding:?} {activation:?} {precision}"
+        );
+        self.push(name, Arc::new(op), breadth);
+    }
+
+    fn pool(&mut self) {
+        use Breadth::{Groups, Tiles, Variants};
+        const F32: Precision = Precision::F32;
+        for pooling in [Pooling::Max, Pooling::Average] {
+            let same = Pool { stride: [2, 1], padding: Padding::Same, ..Pool::new(pooling, [3, 2]) };
+            for [n, h, w] in EXTENTS {
+                self.pool_row([n, h, w, 6], same, F32, Tiles);
+            }
+            for c in [1, 3, 4, 33, 1030] {
+                self.pool_row([1, 5, 4, c], same, F32, Variants);
+            }
+            let explicit = Padding::Explicit { top: 1, bottom: 2, left: 3, right: 0 };
+            for (window, stride, padding) in [
+                ([1, 1], [3, 2], Padding::Valid),
+                ([7, 5], [7, 5], Padding::Valid),
+                ([4, 5], [2, 1], explicit),
+                ([7, 7], [1, 1], Padding::Same),
+            ] {
+                self.pool_row(
+                    [2, 11, 13, 5],
+                    Pool { stride, padding, ..Pool::new(pooling, window) },
+                    F32,
+                    Tiles,
+                );
+            }
+            for activation in ACTIVATIONS.into_iter().filter(|activation| *activation != Activation::PRelu) {
+                self.pool_row([1, 5, 5, 5], Pool { activation, ..same }, F32, Variants);
+            }
+            self.pool_row([2, 7, 9, 10], same, F32, Groups);
+            for precision in [Precision::F16Storage, Precision::F16] {
+                self.pool_row([1, 7, 6, 5], same, precision, Tiles);
+            }
         }
     }
 

@@ -272,7 +272,7 @@ fn the_table_is_large_and_varied() {
     assert_eq!(names.len(), full.len(), "two cases share a name");
     let count = |breadth| full.iter().filter(|case| case.breadth == breadth).count();
     println!("{} cases: {} tiles, {} groups", full.len(), count(Breadth::Tiles), count(Breadth::Groups));
-    for op in ["conv2d", "depthwise", "pointwise", "separable", "gemm", "convert"] {
+    for op in ["conv2d", "depthwise", "pointwise", "separable", "pool", "gemm", "convert"] {
         let rows = full.iter().filter(|case| case.problem.name() == op).count();
         assert!(rows >= 20, "{rows} cases of {op}");
     }

@@ -8,8 +8,11 @@ use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
-use diptych::{Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape};
+use diptych::{
+    Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Pool, Pooling, Precision, Shape,
+};
 use std::sync::Arc;
 
 /// A mistake in a kernel's text as it is written. `@` stands for WGSL's prefix of a parameter.
@@ -92,6 +95,12 @@ fn separable(stride: usize) -> Problem {
     let (options, weights) = (Pointwise::default(), Shape::nhwc(13, 1, 1, 38));
     let second = PointwiseOp::new(first.convolution().output, weights, &options, true, false, Precision::F32);
     Arc::new(SeparableOp::new(first, second.expect("a valid op")).expect("a pair"))
+}
+
+fn pool(pooling: Pooling) -> Problem {
+    let options = Pool { stride: [2, 1], padding: Padding::Same, ..Pool::new(pooling, [3, 3]) };
+    let op = PoolOp::new(Shape::nhwc(2, 6, 7, 5), &options, Precision::F32);
+    Arc::new(op.expect("a valid op"))
 }
 
 fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
@@ -338,6 +347,39 @@ fn mistakes() -> Vec<Mistake> {
         ("weights beyond the last slice", separable(1), "staged", [3, 2, 2], "@src_c4);", "@src_c4 - 1u);"),
         ("a layer's part not added", separable(1), "staged", [2, 2, 2], "z < SPLITS", "z < 1u"),
         ("a row beyond the last", separable(1), "staged", [4, 1, 1], "row + 2u < @dst_h", "true"),
+        (
+            "a lane beyond the channels not zero",
+            pointwise(Activation::Sigmoid),
+            "micro",
+            [4, 2, 1],
+            "< vec4<u32>(@dst_channels)",
+            "< vec4<u32>(@dst_channels + 3u)",
+        ),
+        (
+            "an outside that counts",
+            pool(Pooling::Average),
+            "direct",
+            [1, 1, 1],
+            "(x_end - x_first)",
+            "KERNEL_W",
+        ),
+        ("a window too short", pool(Pooling::Average), "direct", [1, 1, 1], "y < y_end", "y + 1u < y_end"),
+        (
+            "a maximum not below zero",
+            pool(Pooling::Max),
+            "direct",
+            [1, 1, 1],
+            "v > pooled",
+            "v > abs(pooled)",
+        ),
+        (
+            "the first image for all",
+            pool(Pooling::Max),
+            "direct",
+            [1, 1, 1],
+            "@src_h * gid.z",
+            "@src_h * (gid.z % 2u)",
+        ),
         ("a forgotten stride", depthwise(1, 2), "rows", [2, 1, 1], "gid.y * STRIDE_H", "gid.y"),
         ("no lower border staged", depthwise(1, 1), "local", [1, 2, 1], "y < @src_h + @before_h", "true"),
         ("a stride not staged", depthwise(1, 2), "local", [2, 2, 1], "TILE_Y * STRIDE_H)", "TILE_Y)"),

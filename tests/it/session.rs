@@ -107,6 +107,63 @@ fn other_image() -> HostTensor {
 }
 
 #[test]
+fn a_run_into_the_callers_memory_is_the_same_run() {
+    let graph = network();
+    let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
+    let inputs = [("other", &other), ("image", &image)];
+    for context in &contexts() {
+        let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+        let wanted = session.run(&inputs).expect("a run");
+        session.run(&[("other", &other), ("image", &other_image())]).expect("another run");
+        let lengths: Vec<usize> = session.outputs().iter().map(|port| port.shape.elements()).collect();
+        let names: Vec<String> = session.outputs().iter().map(|port| port.name.clone()).collect();
+        // In another order than the graph's, each at an odd place of a larger slice.
+        let mut found: Vec<Vec<f32>> = lengths.iter().map(|length| vec![f32::NAN; length + 2]).collect();
+        let [value, add, constant] = &mut found[..] else { panic!("{names:?}") };
+        let mut outputs = [
+            (names[2].as_str(), &mut constant[1..=lengths[2]]),
+            (names[0].as_str(), &mut value[1..=lengths[0]]),
+            (names[1].as_str(), &mut add[1..=lengths[1]]),
+        ];
+        session.run_into(&inputs, &mut outputs).expect("a run");
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert_eq!(found[1..found.len() - 1], *wanted.to_f32(), "{}", context.info());
+            assert!(found[0].is_nan() && found[found.len() - 1].is_nan(), "{}", context.info());
+        }
+    }
+}
+
+#[test]
+fn what_a_run_into_memory_is_given_must_be_its_outputs() {
+    let graph = heads(1);
+    let image = noise(Shape::nhwc(1, 5, 7, 6), 1);
+    for context in &contexts() {
+        let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+        let ports = session.outputs().to_vec();
+        let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+        let lengths: Vec<usize> = ports.iter().map(|port| port.shape.elements()).collect();
+        let mut refused = |names: &[&str], lengths: &[usize]| {
+            let mut memory: Vec<Vec<f32>> = lengths.iter().map(|&length| vec![7.0; length]).collect();
+            let mut outputs: Vec<(&str, &mut [f32])> =
+                names.iter().zip(&mut memory).map(|(name, memory)| (*name, memory.as_mut_slice())).collect();
+            let error = session.run_into(&[("image", &image)], &mut outputs).expect_err("other outputs");
+            assert!(memory.iter().flatten().all(|&value| value == 7.0), "something was written");
+            error.to_string()
+        };
+        let missing = refused(&names[1..], &lengths[1..]);
+        assert!(missing.contains(&format!("output {:?}: found nothing", names[0])), "{missing}");
+        let unknown = refused(&["nobody"], &[1]);
+        assert!(unknown.contains("\"nobody\"") && unknown.contains(names[0]), "{unknown}");
+        let twice = refused(&[names[0], names[0]], &[lengths[0], lengths[0]]);
+        assert!(twice.contains("two slices"), "{twice}");
+        for other in [lengths[0] - 1, lengths[0] + 1, 0] {
+            let long = refused(&names[..1], &[other]);
+            assert!(long.contains(&format!("{other} elements, wanted {}", lengths[0])), "{long}");
+        }
+    }
+}
+
+#[test]
 fn a_run_in_stages_is_the_same_run() {
     let graph = network();
     let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));

@@ -9,11 +9,13 @@ use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, DeviceKind, Tensor, TensorData};
 use diptych::Shape;
-use diptych::ops::Convolution;
+use diptych::emit::Operand;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
-use diptych::tune::Problem;
+use diptych::ops::{Convolution, Op};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const ENGINE: &str = "Burn 0.22.1 (CubeCL 0.11)";
@@ -75,14 +77,15 @@ fn convolution(conv: &Convolution, depthwise: bool, cpu: &CpuOp, device: &Device
         true => (Shape::nhwc(1, kh, kw, y.c), x.c),
         false => (Shape::nhwc(y.c, kh, kw, x.c), 1),
     };
-    let weights = nchw(stored, &cpu.right);
+    let weights = nchw(stored, &cpu.operands[&Operand::Weights]);
     let tensor =
         |values: Vec<f32>, shape: [usize; 4]| Tensor::<4>::from_data(TensorData::new(values, shape), device);
-    let bias = TensorData::new(cpu.bias.clone(), [cpu.bias.len()]);
+    let bias = cpu.operands.get(&Operand::Bias);
+    let bias = bias.map(|bias| Tensor::from_data(TensorData::new(bias.to_vec(), [bias.len()]), device));
     Ok(Operands::Convolution(
-        tensor(nchw(x, &cpu.left), [x.n, x.c, x.h, x.w]),
+        tensor(nchw(x, &cpu.operands[&Operand::Src]), [x.n, x.c, x.h, x.w]),
         tensor(weights, [y.c, x.c / groups, kh, kw]),
-        (!cpu.bias.is_empty()).then(|| Tensor::from_data(bias, device)),
+        bias,
         ConvOptions { stride: conv.stride, padding, dilation: conv.dilation, groups },
     ))
 }
@@ -92,26 +95,26 @@ impl BurnOp {
     ///
     /// # Errors
     /// If Burn fails or is wrong.
-    pub(crate) fn new(target: &Target, device: &Device, problem: Problem) -> Result<Self> {
-        let mut cpu = CpuOp::new(problem)?;
+    pub(crate) fn new(target: &Target, device: &Device, problem: Arc<dyn Op>) -> Result<Self> {
+        let mut cpu = CpuOp::new(Arc::clone(&problem))?;
         cpu.check()?;
-        let (operands, wanted) = match &problem {
-            Problem::Gemm(op) => {
-                let tensor = |values: &[f32], rows, columns| {
-                    let data = TensorData::new(values.to_vec(), [op.batch, rows, columns]);
-                    Tensor::<3>::from_data(data, device)
+        let any = problem.as_any();
+        let dense = any.downcast_ref::<Conv2dOp>().map(Conv2dOp::convolution);
+        let dense = dense.or_else(|| any.downcast_ref::<PointwiseOp>().map(PointwiseOp::convolution));
+        let depthwise = any.downcast_ref::<DepthwiseOp>().map(DepthwiseOp::convolution);
+        let (operands, wanted) = match (any.downcast_ref::<GemmOp>(), dense.or(depthwise)) {
+            (Some(op), _) => {
+                let tensor = |operand, rows, columns| {
+                    let values = cpu.operands[&operand].to_vec();
+                    Tensor::<3>::from_data(TensorData::new(values, [op.batch(), rows, columns]), device)
                 };
-                let product =
-                    Operands::Product(tensor(&cpu.left, op.m, op.k), tensor(&cpu.right, op.k, op.n));
-                (product, cpu.dst.clone())
+                let (m, n, k) = (op.m(), op.n(), op.k());
+                (Operands::Product(tensor(Operand::A, m, k), tensor(Operand::B, k, n)), cpu.dst.clone())
             }
-            Problem::Conv2d(Conv2dOp(conv)) | Problem::Pointwise(PointwiseOp(conv)) => {
-                (convolution(conv, false, &cpu, device)?, nchw(conv.output, &cpu.dst))
+            (None, Some(conv)) => {
+                (convolution(conv, depthwise.is_some(), &cpu, device)?, nchw(conv.output, &cpu.dst))
             }
-            Problem::Depthwise(DepthwiseOp(conv)) => {
-                (convolution(conv, true, &cpu, device)?, nchw(conv.output, &cpu.dst))
-            }
-            Problem::Convert(_) => bail!("Burn has no such layouts"),
+            (None, None) => bail!("{} is not measured on Burn", problem.name()),
         };
         let mut found = Vec::new();
         for result in operands.launch() {
@@ -127,14 +130,14 @@ impl BurnOp {
             let right = (found - wanted).abs() <= 1e-3 * largest;
             ensure!(right, "wrong: element {index} is {found}, wanted {wanted}");
         }
-        let mut row = target.row("peers", &suites::name(&problem), "wall");
+        let mut row = target.row("peers", &suites::name(&*problem), "wall");
         row.engine = ENGINE.to_owned();
         row.kernel = "autotuned".to_owned();
         row.chosen_by = "its autotuner".to_owned();
         row.checked = "every element, against the CPU backend: within a thousandth of the largest".to_owned();
         row.clock = "host clock around all runs and one wait".to_owned();
-        row.flops = problem.op().flops();
-        row.bytes = suites::bytes(&problem);
+        row.flops = problem.flops();
+        row.bytes = suites::bytes(&*problem);
         let mut burn = BurnOp { device: device.clone(), operands, row };
         burn.many(3)?;
         let estimate = burn.many(4)? / 4;

@@ -35,13 +35,14 @@ mod suites;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
+use diptych::ops::Op;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::pointwise::PointwiseOp;
-use diptych::tune::Problem;
-use diptych::{Activation, Backend, Context, Precision};
+use diptych::{Backend, Context, Precision};
 use row::{Note, Record};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use subject::{Subject, Target};
 
@@ -66,18 +67,24 @@ struct Arguments {
 }
 
 /// The suites' problems in f32, without an activation: in Burn it would be a kernel of its own.
-fn problems() -> Result<Vec<Problem>> {
-    let mut problems: Vec<Problem> = suites::products()?.into_iter().chain(suites::layers()?).collect();
-    problems.retain(|problem| problem.precision() == Precision::F32);
-    for problem in &mut problems {
-        if let Problem::Conv2d(Conv2dOp(conv))
-        | Problem::Depthwise(DepthwiseOp(conv))
-        | Problem::Pointwise(PointwiseOp(conv)) = problem
-        {
-            conv.epilogue.activation = Activation::None;
-        }
+fn problems() -> Result<Vec<Arc<dyn Op>>> {
+    let problems = suites::products()?.into_iter().chain(suites::layers()?);
+    Ok(problems.filter(|op| op.precision() == Precision::F32).map(plain).collect())
+}
+
+/// The same op without an activation, if it is a convolution.
+fn plain(op: Arc<dyn Op>) -> Arc<dyn Op> {
+    let any = op.as_any();
+    if let Some(op) = any.downcast_ref::<Conv2dOp>() {
+        return Arc::new(op.plain());
     }
-    Ok(problems)
+    if let Some(op) = any.downcast_ref::<DepthwiseOp>() {
+        return Arc::new(op.plain());
+    }
+    if let Some(op) = any.downcast_ref::<PointwiseOp>() {
+        return Arc::new(op.plain());
+    }
+    op
 }
 
 fn main() -> Result<()> {
@@ -91,11 +98,11 @@ fn main() -> Result<()> {
     let burn = burn_op::device();
     let mut record = Record { machines: vec![machine], ..Default::default() };
     for problem in problems()? {
-        let case = suites::name(&problem);
-        if !case.contains(&arguments.case) || problem.op().flops() as f64 > arguments.largest * 1e9 {
+        let case = suites::name(&*problem);
+        if !case.contains(&arguments.case) || problem.flops() as f64 > arguments.largest * 1e9 {
             continue;
         }
-        if target.who.is_cpu && arguments.case.is_empty() && matches!(problem, Problem::Gemm(_)) {
+        if target.who.is_cpu && arguments.case.is_empty() && problem.name() == "gemm" {
             let text = "left out: Burn's product crashes some drivers that run on the CPU".to_owned();
             let (suite, backend) = ("peers".to_owned(), "burn".to_owned());
             record.notes.push(Note { suite, case, backend, text, failure: false });
@@ -104,7 +111,7 @@ fn main() -> Result<()> {
         eprintln!("{case}");
         let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
         let made: [(&str, Result<Box<dyn Subject>>); 2] = [
-            ("diptych", ours::Ours::new(&target, problem).map(|ours| Box::new(ours) as _)),
+            ("diptych", ours::Ours::new(&target, Arc::clone(&problem)).map(|ours| Box::new(ours) as _)),
             ("burn", burn_op::BurnOp::new(&target, &burn, problem).map(|burn| Box::new(burn) as _)),
         ];
         for (engine, made) in made {

@@ -6,7 +6,8 @@ use crate::subject::{Subject, Target};
 use crate::suites;
 use anyhow::{Result, bail};
 use diptych::Choice;
-use diptych::tune::{Bench, Check, OpBench, Problem};
+use diptych::ops::Op;
+use diptych::tune::{Bench, Check, OpBench};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,18 +26,18 @@ impl Ours {
     ///
     /// # Errors
     /// If no kernel serves the problem, or it is wrong.
-    pub(crate) fn new(target: &Target, problem: Problem) -> Result<Self> {
+    pub(crate) fn new(target: &Target, problem: Arc<dyn Op>) -> Result<Self> {
         let device = target.device()?;
-        let (choice, from) = target.choose(problem.op())?;
-        let launch = problem.op().plan(&choice, &device.info().limits)?;
-        let mut bench = OpBench::new(Arc::new(HostClock::new(device)), problem)?;
+        let (choice, from) = target.choose(&*problem)?;
+        let launch = problem.plan(&choice, &device.info().limits)?;
+        let mut bench = OpBench::new(Arc::new(HostClock::new(device)), Arc::clone(&problem))?;
         bench.prepare(&choice)?;
         if let Check::Wrong { detail } = bench.check(&choice)? {
             bail!("wrong: {detail}");
         }
         bench.sample(&choice, 1)?;
         let estimate = bench.sample(&choice, 4)? / 4;
-        let mut row = target.row("peers", &suites::name(&problem), "wall");
+        let mut row = target.row("peers", &suites::name(&*problem), "wall");
         row.repeats = (SAMPLE.as_secs_f64() / estimate.as_secs_f64().max(1e-6)).clamp(1.0, 512.0) as u32;
         bench.sample(&choice, row.repeats)?;
         row.kernel = launch.spec.label();
@@ -44,8 +45,8 @@ impl Ours {
         row.chosen_by = from;
         row.checked = "every element, against the CPU backend".to_owned();
         row.clock = "host clock around all runs and one wait".to_owned();
-        row.flops = problem.op().flops();
-        row.bytes = suites::bytes(&problem);
+        row.flops = problem.flops();
+        row.bytes = suites::bytes(&*problem);
         Ok(Ours { bench, choice, row })
     }
 }

@@ -123,6 +123,7 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
             WorkGroup::Fixed(size) => size,
             // Not every tile that is asked for can be divided by.
             WorkGroup::Table => work_group::table(op, variant, tile.map(|extent| extent.max(1)), limits),
+            other => bail!("work-groups by {other:?} are not for one kernel"),
         };
         match op.plan(&Choice::new(variant, tile, work_group), limits) {
             Ok(launch) => return Ok(launch),

@@ -58,7 +58,7 @@ fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Own
     Ok(unsafe { Owned::new(raw) })
 }
 
-/// Compiles text that may be anybody's: WGSL, printed with checks.
+/// Compiles text from any source: WGSL, printed with checks.
 pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
     if source.dialect != Dialect::Wgsl {
         let what = format!("kernel {} in {} with checks", source.label, source.dialect);

@@ -86,7 +86,7 @@ struct Inner {
     waiter: Waiter,
     info: DeviceInfo,
     facts: Facts,
-    /// Whether kernels in WGSL are printed with checks whoever wrote them.
+    /// Whether the ops' own kernels are printed with checks too.
     checked_kernels: bool,
     runtime: &'static Runtime,
     id: opencl3::device::Device,

@@ -1,7 +1,7 @@
 //! Kernels with instructions that only one architecture has.
 //!
 //! NVIDIA's OpenCL compiles for `sm_90`, and PTX has Hopper's `wgmma` for `sm_90a` alone. But its program
-//! binaries are PTX, which it also takes. So such an instruction stands in a comment of the inline
+//! binaries are PTX, which it also takes. So such an instruction is in a comment of the inline
 //! assembly, `asm volatile("/*sm_90a wgmma.fence.sync.aligned; */")`, for which the driver sets aside
 //! the operands' registers; in the PTX that comes of it the comment is opened and the target changed,
 //! and the driver makes the program of that.

@@ -17,11 +17,11 @@ use std::ptr::{self, NonNull};
 use std::sync::Mutex;
 
 /// Idle blocks kept of each kind, and the size above which none is.
-const KEPT: usize = 4;
-const KEPT_BYTES: usize = 64 << 20;
+const MAX_KEPT: usize = 4;
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Smallest block: one size serves most small inputs and outputs.
-const MINIMUM: usize = 64 << 10;
+const MIN_BLOCK_BYTES: usize = 64 << 10;
 
 /// What is kept for the copies of runs.
 #[derive(Default)]
@@ -90,7 +90,11 @@ impl Staging {
 }
 
 fn rounded(bytes: usize) -> usize {
-    bytes.checked_next_power_of_two().filter(|&rounded| rounded <= KEPT_BYTES).unwrap_or(bytes).max(MINIMUM)
+    bytes
+        .checked_next_power_of_two()
+        .filter(|&rounded| rounded <= MAX_KEPT_BYTES)
+        .unwrap_or(bytes)
+        .max(MIN_BLOCK_BYTES)
 }
 
 fn taken<T>(idle: &Mutex<Vec<T>>, fits: impl Fn(&T) -> bool) -> Option<T> {
@@ -101,10 +105,10 @@ fn taken<T>(idle: &Mutex<Vec<T>>, fits: impl Fn(&T) -> bool) -> Option<T> {
 
 fn kept<T>(idle: &Mutex<Vec<T>>, length: usize, block: T) {
     let mut idle = lock(idle);
-    if length > KEPT_BYTES {
+    if length > MAX_KEPT_BYTES {
         return;
     }
-    if idle.len() >= KEPT {
+    if idle.len() >= MAX_KEPT {
         idle.remove(0);
     }
     idle.push(block);

@@ -1,11 +1,11 @@
 //! Copies to mapped memory that may only be written.
 
-use crate::device::copy::{LARGE, PIECE, pieces};
+use crate::device::copy::{MIN_PARALLEL_BYTES, PIECE_BYTES, pieces};
 use rayon::prelude::*;
 
 /// Copies `from` to the memory `to` of the same length.
 pub(super) fn fill(mut to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
-    if from.len() < LARGE || to.len() != from.len() {
+    if from.len() < MIN_PARALLEL_BYTES || to.len() != from.len() {
         // Which tells of two lengths that differ.
         return to.copy_from_slice(from);
     }
@@ -14,7 +14,7 @@ pub(super) fn fill(mut to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
         // SAFETY: the pointer is to as many bytes as there are in all pieces together, which `to` lends
         // this function alone; the pieces lie side by side in them, and those of `from` elsewhere. Test:
         // `every_length_arrives_whole`.
-        unsafe { start.at(piece * PIECE).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        unsafe { start.at(piece * PIECE_BYTES).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
     });
 }
 
@@ -39,7 +39,15 @@ mod tests {
 
     #[test]
     fn every_length_arrives_whole() {
-        for length in [0, 1, PIECE, LARGE - 1, LARGE, LARGE + 1, LARGE + PIECE + 3] {
+        for length in [
+            0,
+            1,
+            PIECE_BYTES,
+            MIN_PARALLEL_BYTES - 1,
+            MIN_PARALLEL_BYTES,
+            MIN_PARALLEL_BYTES + 1,
+            MIN_PARALLEL_BYTES + PIECE_BYTES + 3,
+        ] {
             let from: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8).collect();
             let mut to = vec![0; length];
             fill(wgpu::WriteOnly::from_mut(to.as_mut_slice()), &from);

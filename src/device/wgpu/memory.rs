@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Allocations are whole vec4s of f32, so that rounding a slice up to whole words stays inside.
-const GRANULE: u64 = 16;
+const SIZE_GRANULE: u64 = 16;
 
 /// Staging memory of writes is given back after the next submission; one is made when this much
 /// has gathered, so that uploading a large model does not hold it twice.
@@ -44,13 +44,13 @@ impl Slice {
 impl WgpuDevice {
     pub(super) fn alloc_buffer(&self, bytes: u64, memory: Memory) -> Result<Buffer> {
         let limit = self.inner.limits.max_buffer_size;
-        let size = match bytes.checked_next_multiple_of(GRANULE) {
+        let size = match bytes.checked_next_multiple_of(SIZE_GRANULE) {
             Some(size) if (1..=limit).contains(&size) => size,
             _ => {
                 return Err(Error::input(
                     "allocation",
                     format!("{bytes} bytes"),
-                    format!("from 1 byte to the device's {limit}, in steps of {GRANULE}"),
+                    format!("from 1 byte to the device's {limit}, in steps of {SIZE_GRANULE}"),
                 ));
             }
         };

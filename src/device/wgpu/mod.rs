@@ -5,7 +5,7 @@
 //! | `open` | finds an adapter, or takes the application's device |
 //! | `scope` | turns wgpu's errors into [`Error`], so that none is left uncaught |
 //! | `memory` | allocates, writes, maps |
-//! | `pipeline` | compiles kernels and remembers them |
+//! | `pipeline` | compiles kernels and keeps them |
 //! | `record` | binds arguments once; encodes a recording into a command encoder |
 //! | `prepared` | encodes the next run while the device works on this one |
 //! | `submission` | submits, waits, and copies results back: the latency path |

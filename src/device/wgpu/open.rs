@@ -126,7 +126,7 @@ impl WgpuDevice {
         if features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && cooperative_matrices(adapter)
         {
             let adapter = adapter.get_info();
-            // Where the size may vary, a kernel cannot tell who shares a matrix.
+            // Where the size may vary, a kernel does not know which invocations share a matrix.
             info.limits.matrix_unit = (adapter.subgroup_min_size == adapter.subgroup_max_size)
                 .then_some(MatrixUnit::Cooperative { subgroup: adapter.subgroup_min_size });
         }

@@ -39,7 +39,7 @@ struct Checks {
 }
 
 impl WgpuDevice {
-    /// Compiles text that may be anybody's.
+    /// Compiles text from any source.
     pub(super) fn compile_checked(&self, source: &KernelSource) -> Result<Pipeline> {
         self.pipeline(source, Checks { foreign: true, bounds: true, zeroed: true }, checked)
     }

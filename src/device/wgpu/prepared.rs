@@ -14,8 +14,8 @@ use crate::device::Slice;
 use crate::error::{Error, Result};
 
 /// Idle upload buffers kept, and the size above which none is.
-const KEPT: usize = 4;
-const KEPT_BYTES: u64 = 64 << 20;
+const MAX_KEPT: usize = 4;
+const MAX_KEPT_BYTES: u64 = 64 << 20;
 
 /// Where the bytes of a run go and come from.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,7 +165,7 @@ impl WgpuDevice {
     /// Keeps an upload buffer that is mapped again.
     pub(super) fn keep_upload(&self, buffer: wgpu::Buffer) {
         let mut idle = lock(&self.inner.uploads);
-        if idle.len() < KEPT && buffer.size() <= KEPT_BYTES {
+        if idle.len() < MAX_KEPT && buffer.size() <= MAX_KEPT_BYTES {
             idle.push(buffer);
         }
     }

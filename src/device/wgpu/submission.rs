@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 
 /// Idle staging buffers kept, and the size above which none is: one large read should not hold
 /// memory for ever.
-const KEPT: usize = 4;
-const KEPT_BYTES: u64 = 64 << 20;
+const MAX_KEPT: usize = 4;
+const MAX_KEPT_BYTES: u64 = 64 << 20;
 
 /// Smallest staging buffer: one size serves most small outputs.
-const STAGING_MINIMUM: u64 = 64 << 10;
+const MIN_STAGING_BYTES: u64 = 64 << 10;
 
 /// How long a waiting thread looks before it sleeps.
-const SPIN: Duration = Duration::from_millis(1);
+const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// How often a waiting thread looks again if another thread is about to report for it.
-const RECHECK: Duration = Duration::from_millis(5);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A part of a wgpu buffer to copy to the host.
 pub(super) struct Source<'a> {
@@ -274,7 +274,7 @@ impl WgpuDevice {
     /// that CPU itself.
     fn spin(&self, signal: &Signal) -> Result<()> {
         let start = Instant::now();
-        while !self.inner.info.is_cpu && signal.get().is_none() && start.elapsed() < SPIN {
+        while !self.inner.info.is_cpu && signal.get().is_none() && start.elapsed() < SPIN_TIME {
             self.poll(wgpu::PollType::Poll)?;
             std::hint::spin_loop();
         }
@@ -292,7 +292,7 @@ impl WgpuDevice {
             self.poll(how())?;
             // The callback is not run yet only if another thread polled at the same moment and
             // is about to run it.
-            if let Some(result) = signal.get_within(RECHECK) {
+            if let Some(result) = signal.get_within(RECHECK_INTERVAL) {
                 return result.map_err(|message| self.failed(call, message));
             }
         }
@@ -339,7 +339,7 @@ impl WgpuDevice {
         drop(idle);
         drop(outgrown);
         let size = match bytes.checked_next_power_of_two() {
-            Some(size) if size <= KEPT_BYTES => size.max(STAGING_MINIMUM),
+            Some(size) if size <= MAX_KEPT_BYTES => size.max(MIN_STAGING_BYTES),
             _ => bytes,
         };
         self.inner.device.create_buffer(&wgpu::BufferDescriptor {
@@ -352,7 +352,7 @@ impl WgpuDevice {
 
     fn keep_staging(&self, buffer: wgpu::Buffer) {
         let mut idle = lock(&self.inner.staging);
-        if idle.len() < KEPT && buffer.size() <= KEPT_BYTES {
+        if idle.len() < MAX_KEPT && buffer.size() <= MAX_KEPT_BYTES {
             idle.push(buffer);
         }
     }

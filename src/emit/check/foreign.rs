@@ -11,12 +11,12 @@ use naga::{AddressSpace, Function, Module, TypeInner};
 
 /// Most bytes of a function's variables, and of the module's private ones: the limit of the WGSL
 /// specification (13.4, "Limits").
-const VARIABLES: u64 = 8192;
+const MAX_VARIABLE_BYTES: u64 = 8192;
 
 /// Most bytes of all that, and of arrays and structs in between, over all functions.
-const ALL: u64 = 64 << 10;
+const MAX_TOTAL_BYTES: u64 = 64 << 10;
 
-/// Holds a kernel from outside the crate against its description, on a device with `local_memory` bytes
+/// Compares a kernel from outside the crate with its description, on a device with `local_memory` bytes
 /// for a work-group.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ fn check_globals(module: &Module, local_memory: u64, findings: &mut Vec<String>)
         own.map(|(_, global)| bytes(module, &module.types[global.ty].inner)).fold(0, u64::saturating_add)
     };
     too_many("variables of the work-group", of(AddressSpace::WorkGroup), local_memory, findings);
-    too_many("private variables", of(AddressSpace::Private), VARIABLES, findings);
+    too_many("private variables", of(AddressSpace::Private), MAX_VARIABLE_BYTES, findings);
 }
 
 fn check_functions(module: &Module, info: &ModuleInfo, findings: &mut Vec<String>) {
@@ -63,7 +63,7 @@ fn check_functions(module: &Module, info: &ModuleInfo, findings: &mut Vec<String
         let own = function.local_variables.iter();
         let own = own.map(|(_, local)| bytes(module, &module.types[local.ty].inner));
         let own = own.fold(0, u64::saturating_add);
-        too_many(&format!("variables of {name}"), own, VARIABLES, findings);
+        too_many(&format!("variables of {name}"), own, MAX_VARIABLE_BYTES, findings);
         let between = between(module, function, info);
         if values(module, function, info).any(|ty| matches!(ty, TypeInner::CooperativeMatrix { .. })) {
             let why = "its loads and stores are not kept within bounds";
@@ -71,7 +71,7 @@ fn check_functions(module: &Module, info: &ModuleInfo, findings: &mut Vec<String
         }
         all = all.saturating_add(own).saturating_add(between);
     }
-    too_many("variables and values of all functions", all, ALL, findings);
+    too_many("variables and values of all functions", all, MAX_TOTAL_BYTES, findings);
 }
 
 /// The types of what a function computes.

@@ -46,7 +46,7 @@ pub(super) struct Analysis {
     /// What a temporary of naga's stands for.
     pub(super) logicals: HashMap<Handle<LocalVariable>, Logical>,
     pub(super) declared: BTreeMap<Handle<LocalVariable>, Declared>,
-    /// How often a value stands in the text.
+    /// How often a value is used in the text.
     pub(super) uses: HashMap<Handle<Expression>, usize>,
     /// The arguments of calls of functions that only compute, by their results.
     pub(super) pure_calls: HashMap<Handle<Expression>, Call>,

@@ -95,7 +95,7 @@ impl Body<'_, '_> {
         None
     }
 
-    /// Whether nothing is printed for a statement: its values stand where they are used.
+    /// Whether nothing is printed for a statement: its values are printed where they are used.
     pub(super) fn is_silent(&self, statement: &Statement) -> bool {
         match statement {
             Statement::Emit(range) => range.clone().all(|handle| !self.analysis.kept.contains(&handle)),

@@ -167,7 +167,7 @@ const SOURCES: &[&str] = &[
 
 type Outcome<T> = std::result::Result<T, Refusal>;
 
-/// What cannot be printed, and where it stands.
+/// What cannot be printed, and where it is.
 #[derive(Debug, Clone)]
 struct Refusal {
     span: Option<Span>,

@@ -20,7 +20,7 @@ const RESERVED: &str = "\
 /// Beginnings of names that are the language's, the drivers' or the writer's own.
 const RESERVED_BEGINNINGS: &[&str] = &["atomic_", "cl_", "CL_", "CLK_", "get_", "wgsl_"];
 
-/// What stands before a type in the name of a conversion.
+/// What precedes a type in the name of a conversion.
 const CONVERSIONS: &[&str] = &["as_", "convert_"];
 
 /// Vector types are a scalar type and a number.

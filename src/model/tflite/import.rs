@@ -9,7 +9,7 @@ use crate::graph::{Graph, Value};
 use std::collections::HashSet;
 
 /// The most inputs or outputs of a network; adding one to a graph looks at those before it.
-const MOST_ENDS: usize = 4096;
+const MAX_ENDS: usize = 4096;
 
 const SUPPORTED: &str = "CONV_2D, DEPTHWISE_CONV_2D, DEQUANTIZE of float16 constants, and RELU, RELU6, TANH, \
      LOGISTIC, LEAKY_RELU and HARD_SWISH directly after a convolution";
@@ -23,7 +23,7 @@ enum Slot {
     Value(Value),
     /// The widened float16 constant at this position.
     Widened(usize),
-    /// The sum of a convolution whose activation was fused; nobody else reads it.
+    /// The sum of a convolution whose activation was fused; nothing else reads it.
     Fused,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Import<'a> {
     fn ends(&mut self, what: &str, vector: Option<flatbuffers::Vector<'a, i32>>) -> Result<Vec<i32>, Reason> {
         match vector.map_or(0, |vector| vector.len()) {
             0 => Err(format!("found no {what}, wanted at least one")),
-            count if count > MOST_ENDS => Err(format!("found {count} {what}, wanted at most {MOST_ENDS}")),
+            count if count > MAX_ENDS => Err(format!("found {count} {what}, wanted at most {MAX_ENDS}")),
             _ => indices(vector, &mut self.budget),
         }
     }

@@ -29,7 +29,7 @@ use crate::graph::Graph;
 use std::path::Path;
 
 /// The largest FlatBuffer: its offsets are signed 32-bit numbers.
-const LARGEST: u64 = i32::MAX as u64;
+const MAX_FILE_BYTES: u64 = i32::MAX as u64;
 
 /// Reads a TensorFlow Lite file.
 ///
@@ -46,7 +46,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
     let path = path.as_ref();
     let name = path.display().to_string();
     let bytes =
-        crate::file::read(path, LARGEST).map_err(|source| Error::Io { path: name.clone(), source })?;
+        crate::file::read(path, MAX_FILE_BYTES).map_err(|source| Error::Io { path: name.clone(), source })?;
     parse(&name, &bytes)
 }
 
@@ -84,11 +84,13 @@ fn parse(file: &str, bytes: &[u8]) -> Result<Graph> {
 }
 
 fn check_length(file: &str, length: u64) -> Result<()> {
-    if length > LARGEST {
+    if length > MAX_FILE_BYTES {
         return Err(Error::Model {
             file: file.to_owned(),
             op: None,
-            message: format!("found {length} bytes, wanted at most {LARGEST}, the most a FlatBuffer holds"),
+            message: format!(
+                "found {length} bytes, wanted at most {MAX_FILE_BYTES}, the most a FlatBuffer holds"
+            ),
         });
     }
     Ok(())

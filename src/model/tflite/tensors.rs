@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) type Reason = String;
 
 /// The largest rank that TensorFlow Lite knows.
-const LARGEST_RANK: usize = 8;
+const MAX_RANK: usize = 8;
 
 /// The work that a file may cause, in bytes read and copied.
 ///
@@ -231,9 +231,9 @@ impl<'a> Tensors<'a> {
     fn extents(&self, position: usize, tensor: Tensor<'a>) -> Result<Vec<usize>, Reason> {
         let shape = tensor.shape();
         for extents in [shape, tensor.shape_signature()].into_iter().flatten() {
-            if extents.len() > LARGEST_RANK {
+            if extents.len() > MAX_RANK {
                 return Err(format!(
-                    "{}: found rank {}, wanted at most {LARGEST_RANK}",
+                    "{}: found rank {}, wanted at most {MAX_RANK}",
                     self.describe(position),
                     extents.len()
                 ));

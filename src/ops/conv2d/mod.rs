@@ -65,6 +65,12 @@ impl Default for Conv2d {
 pub struct Conv2dOp(pub(crate) Convolution);
 
 impl Conv2dOp {
+    /// The same without activation and residual.
+    #[must_use]
+    pub const fn plain(&self) -> Self {
+        Conv2dOp(self.0.plain())
+    }
+
     /// The shapes and options.
     pub const fn convolution(&self) -> &Convolution {
         &self.0

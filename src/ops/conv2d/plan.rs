@@ -128,7 +128,7 @@ impl Definition for Conv2dOp {
     }
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
-        let (problem, plain) = (&self.0, Conv2dOp(self.0.plain()));
+        let (problem, plain) = (&self.0, self.plain());
         expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands, Vec::new())
     }
 

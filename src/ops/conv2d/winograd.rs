@@ -59,10 +59,10 @@ const UNTUNED_SLICES: usize = 16;
 const INVOCATIONS: u32 = 256;
 
 /// The most bytes of local memory that a work-group is offered with, in f32.
-const MOST_LOCAL: u32 = 48 << 10;
+const MAX_LOCAL_BYTES: u32 = 48 << 10;
 
 /// The deepest work-group that devices allow everywhere.
-const DEEPEST: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// A kernel of tiles of so many rows and columns of outputs.
 #[derive(Debug)]
@@ -113,10 +113,10 @@ fn work_groups(problem: &Convolution, results: u32, tile: [u32; 3]) -> Vec<[u32;
     let mut sizes: Vec<[u32; 3]> = GROUPS
         .into_iter()
         .map(|[x, y, stacks]| [x, y, stacks * positions(results)])
-        .filter(|size| size.iter().product::<u32>() <= INVOCATIONS && size[2] <= DEEPEST)
+        .filter(|size| size.iter().product::<u32>() <= INVOCATIONS && size[2] <= MAX_DEPTH)
         .filter(|&size| {
             let staging = Staging::of(results, &Choice::new("", tile, size));
-            staging.is_some_and(|staging| 16 * staging.staged <= MOST_LOCAL)
+            staging.is_some_and(|staging| 16 * staging.staged <= MAX_LOCAL_BYTES)
         })
         .collect();
     let [tiles, slices, _] = grid(problem, results, tile.map(|extent| extent.max(1)));

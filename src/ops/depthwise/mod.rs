@@ -58,6 +58,12 @@ impl Default for Depthwise {
 pub struct DepthwiseOp(pub(crate) Convolution);
 
 impl DepthwiseOp {
+    /// The same without activation and residual.
+    #[must_use]
+    pub const fn plain(&self) -> Self {
+        DepthwiseOp(self.0.plain())
+    }
+
     /// The shapes and options.
     pub const fn convolution(&self) -> &Convolution {
         &self.0

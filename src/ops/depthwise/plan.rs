@@ -111,7 +111,7 @@ impl Definition for DepthwiseOp {
     }
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
-        let (problem, plain) = (&self.0, DepthwiseOp(self.0.plain()));
+        let (problem, plain) = (&self.0, self.plain());
         expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands, Vec::new())
     }
 

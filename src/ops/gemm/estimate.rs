@@ -1,4 +1,4 @@
-//! How long `tiled` and `thin` take on a GPU that nobody has tuned, roughly: which tile and
+//! How long `tiled` and `thin` take on a GPU without tuning, roughly: which tile and
 //! work-group fill its multiprocessors best.
 //!
 //! The unit is a cycle of a multiprocessor that multiplies and adds 128 pairs in it. What a step of a
@@ -12,26 +12,26 @@ use crate::limits::{Family, Limits};
 use crate::ops::plan::Choice;
 
 /// Registers of a multiprocessor, and the most that an invocation has.
-const REGISTERS: u32 = 65536;
-const MOST_REGISTERS: u32 = 255;
+const REGISTERS_PER_UNIT: u32 = 65536;
+const MAX_REGISTERS: u32 = 255;
 /// Invocations that a multiprocessor keeps at once.
-const RESIDENT: u32 = 2048;
+const INVOCATIONS_PER_UNIT: u32 = 2048;
 /// Bytes of memory that a multiprocessor's share of the bandwidth brings in a cycle.
-const BYTES: f64 = 16.0;
+const MEMORY_BYTES_PER_CYCLE: f64 = 16.0;
 /// Bytes that a multiprocessor's share of the last-level cache brings in a cycle.
-const CACHE_BYTES: f64 = 22.0;
+const CACHE_BYTES_PER_CYCLE: f64 = 22.0;
 /// What remains of the sum, because its parts overlap.
-const OVERLAP: f64 = 0.8;
+const OVERLAP_FACTOR: f64 = 0.8;
 /// Cycles of latency of a step, divided among the waves that hide it; twice as much of a work-group
 /// that is alone and waits at its own barriers.
-const LATENCY: f64 = 1600.0;
+const STEP_LATENCY_CYCLES: f64 = 1600.0;
 /// Cycles that a work-group takes to begin and end, and to halve the splits that are left.
-const BEGIN: f64 = 5000.0;
-const HALVE: f64 = 1000.0;
+const WORK_GROUP_CYCLES: f64 = 5000.0;
+const HALVING_CYCLES: f64 = 1000.0;
 /// Bytes of B that must be on their way to a multiprocessor to use its share of the bandwidth.
-const FLYING: f64 = 31_000.0;
+const BYTES_IN_FLIGHT_PER_UNIT: f64 = 31_000.0;
 /// What a second row of `thin`'s tiles adds, which finds most of B in the cache; the rest do not.
-const SECOND: f64 = 0.4;
+const SECOND_ROW_SHARE: f64 = 0.4;
 
 /// Multiprocessors, or a guess at them.
 fn units(limits: &Limits) -> f64 {
@@ -69,7 +69,7 @@ impl Launch {
             down,
             bytes,
             b: bytes * (op.k * op.n * op.batch) as f64,
-            halves: HALVE * f64::from(splits.max(1).ilog2()),
+            halves: HALVING_CYCLES * f64::from(splits.max(1).ilog2()),
         }
     }
 }
@@ -85,10 +85,10 @@ pub(super) fn tiled(op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64
     let together = f64::from(resident).min(each);
     let step = staging.step_cycles(choice);
     let steps = (op.k as f64 / f64::from(Staging::STEP * splits)).ceil();
-    let latency = if together > 1.0 { LATENCY } else { 2.0 * LATENCY };
-    let round = steps * (together * step + latency / (together * waves)) + BEGIN + halves;
-    let from_memory = (b + bytes * (op.m * op.k * op.batch) as f64) / (BYTES * units);
-    Some((OVERLAP * each / together * round).max(from_memory + BEGIN))
+    let latency = if together > 1.0 { STEP_LATENCY_CYCLES } else { 2.0 * STEP_LATENCY_CYCLES };
+    let round = steps * (together * step + latency / (together * waves)) + WORK_GROUP_CYCLES + halves;
+    let from_memory = (b + bytes * (op.m * op.k * op.batch) as f64) / (MEMORY_BYTES_PER_CYCLE * units);
+    Some((OVERLAP_FACTOR * each / together * round).max(from_memory + WORK_GROUP_CYCLES))
 }
 
 /// Cycles of `thin` until the last multiprocessor is done.
@@ -101,33 +101,33 @@ pub(super) fn thin(op: &GemmOp, choice: &Choice, limits: &Limits) -> f64 {
     // Eight rows took as many invocations of either language, whatever is loaded ahead.
     let ahead = if rows < 4 { thin::ahead(choice.tile, limits.dialect) } else { 1 };
     let each = 16.0 * bytes * f64::from(columns4 * ahead);
-    // What is not staged is not on its way while it is multiplied.
+    // What is not staged is not loaded while something is multiplied.
     let always = if thin::shared(choice.tile) { 1.0 } else { 0.5 };
-    let flying = always * each * f64::from(x * y * splits) * groups / (FLYING * units);
+    let flying = always * each * f64::from(x * y * splits) * groups / (BYTES_IN_FLIGHT_PER_UNIT * units);
     // A tenth of the multiprocessors may have nothing to do: the others take its share.
     let share = (1.1 * groups / units).min(1.0) * line.min(1.0) * flying.min(1.0);
     let reads = match down {
         1 => 1.0,
-        more => SECOND + (more - 1) as f64,
+        more => SECOND_ROW_SHARE + (more - 1) as f64,
     };
-    b * reads / (BYTES * units * share) + BEGIN + halves / 4.0
+    b * reads / (MEMORY_BYTES_PER_CYCLE * units * share) + WORK_GROUP_CYCLES + halves / 4.0
 }
 
 impl Staging {
     /// Work-groups that a multiprocessor keeps at once, by registers: the sums, two sets of factors,
-    /// what travels, and addresses.
+    /// the loads under way, and addresses.
     fn resident(&self, choice: &Choice, element: u32) -> u32 {
         let [columns4, rows, splits] = choice.tile;
         let sums = columns4 * rows * element;
         let factors = 2 * (4 * columns4 + rows);
-        let travelling = 4 * (self.loads[0] + self.loads[1]);
-        let registers = (sums + factors + travelling + 20).min(MOST_REGISTERS).next_multiple_of(8);
+        let under_way = 4 * (self.loads[0] + self.loads[1]);
+        let registers = (sums + factors + under_way + 20).min(MAX_REGISTERS).next_multiple_of(8);
         let invocations = self.threads * splits;
-        (REGISTERS / (invocations * registers)).min(RESIDENT / invocations).max(1)
+        (REGISTERS_PER_UNIT / (invocations * registers)).min(INVOCATIONS_PER_UNIT / invocations).max(1)
     }
 
     /// Cycles of a step of a whole work-group: products, the loads of their factors at half a cycle a
-    /// wave, and what brings the next step, half of whose way through the cache is hidden.
+    /// wave, and the loads of the next step, half of whose time in the cache overlaps.
     fn step_cycles(&self, choice: &Choice) -> f64 {
         let [columns4, rows, splits] = choice.tile.map(f64::from);
         let waves = f64::from(self.threads) * splits / 32.0;
@@ -137,7 +137,7 @@ impl Staging {
         let bringing = (30.0 + 7.0 * f64::from(self.loads[0]) + 4.0 * f64::from(self.loads[1])) * waves / 4.0;
         let [x, y] = [choice.work_group[0], choice.work_group[1]].map(f64::from);
         let bytes = 4.0 * (4.0 * columns4 * x + rows * y) * step * splits;
-        products + factors + bringing + 0.5 * bytes / CACHE_BYTES
+        products + factors + bringing + 0.5 * bytes / CACHE_BYTES_PER_CYCLE
     }
 }
 

@@ -35,7 +35,7 @@ const PTX_TILES: [[u32; 3]; 5] = [[8, 4, 1], [4, 4, 1], [8, 2, 1], [4, 2, 1], [2
 const PTX_SPLIT_TILES: [[u32; 3]; 4] = [[4, 4, 1], [8, 2, 1], [4, 2, 1], [2, 2, 1]];
 
 /// Bytes of local memory that devices with such instructions usually give a work-group.
-const USUAL_LOCAL: u32 = 49152;
+const USUAL_LOCAL_BYTES: u32 = 49152;
 
 /// Waves along columns and rows, the default first.
 const WAVES: [[u32; 2]; 5] = [[2, 2], [4, 2], [2, 4], [2, 1], [1, 2]];
@@ -186,7 +186,7 @@ impl Matrix {
             _ => {}
         }
         let choices = waves.map(|[x, y]| Choice::new(self.entry.name, tile, [WAVE * x, y, 1])).into_iter();
-        let even = choices.filter(|choice| Staging::of(self, choice, precision, USUAL_LOCAL).is_some());
+        let even = choices.filter(|choice| Staging::of(self, choice, precision, USUAL_LOCAL_BYTES).is_some());
         even.map(|choice| choice.work_group).collect()
     }
 }

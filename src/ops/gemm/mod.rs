@@ -189,6 +189,7 @@ impl GemmOp {
     }
 
     /// What happens to the sum.
+    #[doc(hidden)]
     pub const fn epilogue(&self) -> Epilogue {
         self.epilogue
     }
@@ -206,26 +207,31 @@ impl GemmOp {
     }
 
     /// Rows of `A` as stored.
+    #[doc(hidden)]
     pub const fn stored_rows_a(&self) -> usize {
         if self.transpose_a { self.k } else { self.m }
     }
 
     /// Rows of `B` as stored.
+    #[doc(hidden)]
     pub const fn stored_rows_b(&self) -> usize {
         if self.transpose_b { self.n } else { self.k }
     }
 
     /// Elements from one matrix `A` of the batch to the next.
+    #[doc(hidden)]
     pub const fn batch_stride_a(&self) -> usize {
         self.stored_rows_a() * self.lda
     }
 
     /// Elements from one matrix `B` of the batch to the next; 0 if it is shared.
+    #[doc(hidden)]
     pub const fn batch_stride_b(&self) -> usize {
         if self.shared_b { 0 } else { self.stored_rows_b() * self.ldb }
     }
 
     /// Elements from one matrix `C` of the batch to the next.
+    #[doc(hidden)]
     pub const fn batch_stride_c(&self) -> usize {
         self.m * self.ldc
     }
@@ -249,18 +255,21 @@ impl GemmOp {
     }
 
     /// Index of `op(A)[row, term]` of matrix `b`.
+    #[doc(hidden)]
     pub const fn index_a(&self, b: usize, row: usize, term: usize) -> usize {
         b * self.batch_stride_a()
             + if self.transpose_a { term * self.lda + row } else { row * self.lda + term }
     }
 
     /// Index of `op(B)[term, column]` of matrix `b`.
+    #[doc(hidden)]
     pub const fn index_b(&self, b: usize, term: usize, column: usize) -> usize {
         b * self.batch_stride_b()
             + if self.transpose_b { column * self.ldb + term } else { term * self.ldb + column }
     }
 
     /// Index of `C[row, column]` of matrix `b`.
+    #[doc(hidden)]
     pub const fn index_c(&self, b: usize, row: usize, column: usize) -> usize {
         b * self.batch_stride_c() + row * self.ldc + column
     }

@@ -16,7 +16,7 @@ use crate::ops::spec::Params;
 /// The most rows of a tile, and of a product. On an H200 sixteen rows, which two tiles share, took less
 /// than `tiled`; up to 32 it is offered to the tuner, and estimated as if each tile read B.
 const ROWS: usize = 8;
-const MOST_ROWS: usize = 4 * ROWS;
+const MAX_ROWS: usize = 4 * ROWS;
 
 /// Invocations of a work-group side by side, the default first.
 const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
@@ -24,7 +24,7 @@ const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
 /// The most invocations of a work-group that is offered: what drivers compile kernels for.
 const INVOCATIONS: u32 = 256;
 
-/// Whether a work-group stages its rows of A, and the next of B is on its way meanwhile. With few rows
+/// Whether a work-group stages its rows of A, and loads the next of B meanwhile. With few rows
 /// each invocation can read them itself; which is faster depends on how many invocations there are, so
 /// that of these tiles one stages and the others do not.
 pub(super) const fn shared(tile: [u32; 3]) -> bool {
@@ -62,7 +62,7 @@ impl Kernel<GemmOp> for Thin {
 
     /// As many rows as there are, up to eight. None if `tiled` reads B as seldom.
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
-        if op.m > MOST_ROWS || op.vec4_obstacle().is_some() {
+        if op.m > MAX_ROWS || op.vec4_obstacle().is_some() {
             return Vec::new();
         }
         let rows = op.m.next_power_of_two().min(ROWS) as u32;

@@ -17,9 +17,9 @@ use crate::ops::spec::Params;
 const TILES: [[u32; 3]; 5] = [[2, 8, 1], [4, 6, 1], [2, 4, 1], [1, 8, 1], [1, 4, 1]];
 
 /// Cores, where the driver does not tell.
-const CORES: u32 = 4;
+const ASSUMED_CORES: u32 = 4;
 /// Cycles that a work-group takes to begin.
-const BEGIN: f64 = 2000.0;
+const WORK_GROUP_CYCLES: f64 = 2000.0;
 
 #[derive(Debug)]
 pub(super) struct Wide;
@@ -71,8 +71,8 @@ impl Kernel<GemmOp> for Wide {
         let groups = (across * op.m.div_ceil((rows * y) as usize) * op.batch) as f64;
         let (columns, rows) = (f64::from(columns), f64::from(rows));
         let term = columns * rows + (columns + rows) / 2.0;
-        let each = term * op.k as f64 * f64::from(x * y) + BEGIN;
-        Some(each * (groups / f64::from(limits.compute_units.unwrap_or(CORES).max(1))).ceil())
+        let each = term * op.k as f64 * f64::from(x * y) + WORK_GROUP_CYCLES;
+        Some(each * (groups / f64::from(limits.compute_units.unwrap_or(ASSUMED_CORES).max(1))).ceil())
     }
 
     fn place(&self) -> Layout {

@@ -39,6 +39,12 @@ pub struct Pointwise {
 pub struct PointwiseOp(pub(crate) Convolution);
 
 impl PointwiseOp {
+    /// The same without activation and residual.
+    #[must_use]
+    pub const fn plain(&self) -> Self {
+        PointwiseOp(self.0.plain())
+    }
+
     /// The shapes and options.
     pub const fn convolution(&self) -> &Convolution {
         &self.0

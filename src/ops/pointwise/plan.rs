@@ -56,7 +56,7 @@ impl Definition for PointwiseOp {
     }
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
-        let (problem, plain) = (&self.0, PointwiseOp(self.0.plain()));
+        let (problem, plain) = (&self.0, self.plain());
         expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands, Vec::new())
     }
 

@@ -20,7 +20,7 @@ use crate::shape::Shape;
 /// Input channels up to which it may be faster than its halves. Of MobileNetV1's blocks on an H200, timed
 /// kernel by kernel, those of up to 128 channels took up to a third less than their halves, those of 256
 /// about as long, those of 512 and more longer.
-const MOST_CHANNELS: usize = 128;
+const MAX_CHANNELS_TUNED: usize = 128;
 
 impl Definition for SeparableOp {
     const NAME: &'static str = OP;
@@ -99,7 +99,7 @@ impl Definition for SeparableOp {
     }
 
     fn worth_tuning(&self, limits: &Limits) -> bool {
-        limits.family != Family::CpuDriver && self.depthwise.input.c <= MOST_CHANNELS
+        limits.family != Family::CpuDriver && self.depthwise.input.c <= MAX_CHANNELS_TUNED
     }
 
     /// Work-groups that share pixels sum the windows again: better few and large.

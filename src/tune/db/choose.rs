@@ -25,6 +25,7 @@ pub struct Chosen {
 impl Database {
     /// What is on record for `op` with its feature maps in `layout` on a device: the best of the rows
     /// whose kernel fits and is the same today ([`Database::lookup`]).
+    #[doc(hidden)]
     pub fn choose(&self, device: &DeviceKey, op: &dyn Op, layout: Layout, limits: &Limits) -> Option<Chosen> {
         let found = self.lookup(device, &ProblemKey::in_layout(op, layout), &|choice| {
             op.fits(choice, limits).ok()?;

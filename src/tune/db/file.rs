@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes at the end of a file in which its last line is looked for.
-const TAIL: u64 = 1 << 20;
+const TAIL_BYTES: u64 = 1 << 20;
 
 /// Waits for the exclusive lock of `path`; dropping the file releases it.
 ///
@@ -42,8 +42,8 @@ pub(super) fn append(path: &Path, lines: &[u8]) -> Result<u64> {
     let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
     let mut length = file.seek(SeekFrom::End(0))?;
     if let Some(tail) = open_line(&mut file, length)? {
-        // Because the lock is held, nobody is writing this line any more: either its writer was
-        // killed, or somebody edited the file and left out the last line's end.
+        // Because the lock is held, no process is writing this line any more: either its writer was
+        // killed, or the file was edited and the last line's end left out.
         if serde_json::from_slice::<serde::de::IgnoredAny>(&tail).is_ok() {
             file.seek(SeekFrom::End(0))?;
             file.write_all(b"\n")?;
@@ -68,7 +68,7 @@ fn open_line(file: &mut File, length: u64) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     tail.clear();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     file.read_to_end(&mut tail)?;
     let start = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     Ok(Some(tail.split_off(start)))

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The longest line that is looked at; rows are about 500 bytes.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// What reading a file met with. Nothing in it is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,7 +60,7 @@ impl Database {
     pub(super) fn read_file(&mut self, path: &Path) -> Result<()> {
         let mut file = crate::file::open(path).map_err(io(path))?;
         let mut start = Vec::new();
-        (&mut file).take(LONGEST_LINE).read_to_end(&mut start).map_err(io(path))?;
+        (&mut file).take(MAX_LINE_BYTES).read_to_end(&mut start).map_err(io(path))?;
         if !begins_a_record(&start) {
             let first = &start[..start.len().min(16)];
             return Err(Error::input(
@@ -78,12 +78,12 @@ impl Database {
         let mut line = Vec::new();
         loop {
             line.clear();
-            (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+            (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
             if line.is_empty() {
                 break;
             }
             let ended = line.last() == Some(&b'\n');
-            if !ended && line.len() as u64 == LONGEST_LINE {
+            if !ended && line.len() as u64 == MAX_LINE_BYTES {
                 skip_line(&mut reader)?;
                 self.report.damaged += 1;
                 continue;

@@ -84,6 +84,7 @@ impl Database {
     /// this device, else `None`. A row of another text (rows of another API excepted: theirs
     /// differs anyway) or tuner version is passed over, and so is a choice that is known to fail
     /// or to be wrong here. Among several winners the newest counts; `None` means the default.
+    #[doc(hidden)]
     pub fn lookup(
         &self,
         device: &DeviceKey,

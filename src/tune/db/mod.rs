@@ -121,7 +121,7 @@ impl Entry {
 type Tried = (ChoiceKey, u32, Option<SourceHash>);
 type Group = BTreeMap<Tried, Entry>;
 
-/// What the tuner has learnt. See the [module](self).
+/// The tuner's record: what it has learnt, in memory or in a file that grows with each verdict.
 #[derive(Debug, Clone, Default)]
 pub struct Database {
     groups: BTreeMap<(DeviceKey, ProblemKey), Group>,
@@ -196,6 +196,7 @@ impl Database {
 
     /// The same database within other bounds.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
@@ -207,6 +208,7 @@ impl Database {
     }
 
     /// What reading the file met with.
+    #[doc(hidden)]
     pub fn load_report(&self) -> &LoadReport {
         &self.report
     }
@@ -222,17 +224,20 @@ impl Database {
     }
 
     /// Every row, by device, problem and choice.
+    #[doc(hidden)]
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.groups.values().flat_map(BTreeMap::values).map(|entry| &entry.row)
     }
 
     /// The row of exactly this key, if there is one: whether a candidate failed before.
+    #[doc(hidden)]
     pub fn get(&self, key: &Key) -> Option<&Row> {
         let group = self.groups.get(&(key.device.clone(), key.problem.clone()))?;
         group.get(&(key.choice.clone(), key.tuner, key.source)).map(|entry| &entry.row)
     }
 
     /// Every row on exactly this problem and device.
+    #[doc(hidden)]
     pub fn tried(&self, device: &DeviceKey, problem: &ProblemKey) -> impl Iterator<Item = &Row> + use<'_> {
         let group = self.groups.get(&(device.clone(), problem.clone()));
         group.into_iter().flat_map(BTreeMap::values).map(|entry| &entry.row)
@@ -242,6 +247,7 @@ impl Database {
     ///
     /// # Errors
     /// If the file cannot be written; the row is then kept in memory.
+    #[doc(hidden)]
     pub fn append(&mut self, row: Row) -> Result<()> {
         self.append_all([row])
     }
@@ -250,6 +256,7 @@ impl Database {
     ///
     /// # Errors
     /// Those of [`Database::append`].
+    #[doc(hidden)]
     pub fn append_all(&mut self, rows: impl IntoIterator<Item = Row>) -> Result<()> {
         let mut lines = String::new();
         for row in rows {
@@ -293,6 +300,7 @@ impl Database {
     ///
     /// # Errors
     /// If the file cannot be written; it is then as it was.
+    #[doc(hidden)]
     pub fn replace(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let _lock = file::lock(path).map_err(io(path))?;
@@ -310,6 +318,7 @@ impl Database {
     ///
     /// # Errors
     /// If `out` cannot be written.
+    #[doc(hidden)]
     pub fn write(&self, out: &mut dyn Write) -> Result<()> {
         for entry in self.groups.values().flat_map(BTreeMap::values) {
             writeln!(out, "{}", entry.line()?).map_err(io(Path::new("output")))?;

@@ -6,7 +6,7 @@ use crate::ops::Choice;
 use crate::tune::key::{DeviceKey, ProblemKey, TUNER_VERSION};
 
 /// How much a time under another API counts.
-const OTHER_API: f64 = 0.7;
+const OTHER_API_WEIGHT: f64 = 0.7;
 
 /// A choice that was timed for a problem like the one that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,12 +30,13 @@ impl Database {
     ///
     /// They are hints for a search. Their kernels may have changed since, so none is to be used
     /// without being timed.
+    #[doc(hidden)]
     pub fn relatives(&self, device: &DeviceKey, problem: &ProblemKey) -> Vec<Relative> {
         let mut found = Vec::new();
         for ((other, near), group) in &self.groups {
             let api = match other {
                 other if other == device => 1.0,
-                other if other.api != device.api && other.same_gpu(device) => OTHER_API,
+                other if other.api != device.api && other.same_gpu(device) => OTHER_API_WEIGHT,
                 _ => continue,
             };
             let Some(distance) = problem.distance(near).filter(|&distance| distance <= NEAR) else {

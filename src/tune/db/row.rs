@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The longest reason that is kept, in bytes: compilers can be talkative.
-const LONGEST_REASON: usize = 2000;
+const MAX_REASON_BYTES: usize = 2000;
 
 /// What came of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the candidate must not be tried again: it cannot run, or its answer is wrong.
+    /// Whether the candidate must not be tried again: it cannot run, or its result is wrong.
     pub fn bars(&self) -> bool {
         !matches!(self, Verdict::Winner | Verdict::Loser | Verdict::Suspect)
     }
@@ -118,7 +118,7 @@ impl Timing {
 pub enum Origin {
     /// Part of a table that came with an application or a crate.
     Shipped,
-    /// From somebody's file.
+    /// From an imported file.
     Imported,
     /// Measured by the tuner that wrote it.
     Measured,
@@ -212,8 +212,8 @@ impl Row {
 }
 
 fn cut(text: &mut String) {
-    if text.len() > LONGEST_REASON {
-        text.truncate(text.floor_char_boundary(LONGEST_REASON - '…'.len_utf8()));
+    if text.len() > MAX_REASON_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_REASON_BYTES - '…'.len_utf8()));
         text.push('…');
     }
 }
@@ -224,10 +224,10 @@ mod tests {
 
     #[test]
     fn long_reasons_are_cut_between_characters() {
-        for length in LONGEST_REASON - 5..LONGEST_REASON + 5 {
+        for length in MAX_REASON_BYTES - 5..MAX_REASON_BYTES + 5 {
             let mut text = format!("{}é{}", "x".repeat(length - 6), "y".repeat(10));
             cut(&mut text);
-            assert!(text.len() <= LONGEST_REASON && text.ends_with(['…', 'y']), "{length}: {}", text.len());
+            assert!(text.len() <= MAX_REASON_BYTES && text.ends_with(['…', 'y']), "{length}: {}", text.len());
         }
     }
 

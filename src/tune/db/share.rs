@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 /// Which row counts when two databases have different rows of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum MergePolicy {
     /// The newer one; of equally old ones the measured before the imported and the shipped, then
     /// the one whose text sorts last. The order of merging does not matter.
@@ -45,6 +46,7 @@ impl Database {
     /// Adds the rows of `other`, in memory only ([`Database::save`] writes them, with
     /// [`MergePolicy::Newest`] against what is in the file). With [`MergePolicy::Newest`] a merge
     /// can be repeated and reordered freely.
+    #[doc(hidden)]
     pub fn merge(&mut self, other: &Database, policy: MergePolicy) {
         for entry in other.groups.values().flat_map(BTreeMap::values) {
             self.insert(entry.clone(), policy);
@@ -58,6 +60,7 @@ impl Database {
     ///
     /// # Errors
     /// Those of [`Database::save`].
+    #[doc(hidden)]
     pub fn merge_and_save(&mut self, other: &Database, policy: MergePolicy) -> Result<()> {
         let merge = |database: &mut Database| {
             database.merge(other, policy);
@@ -74,12 +77,14 @@ impl Database {
 
     /// Merges the rows of `other`, in memory, and marks those measured elsewhere as imported, with
     /// `note`. They count only where there is no newer row.
+    #[doc(hidden)]
     pub fn import(&mut self, other: &Database, note: &str) {
         self.merge(&other.marked(Origin::Imported, note), MergePolicy::Newest);
     }
 
     /// The rows that pass `filter`, without a file and without lines of other versions.
     #[must_use]
+    #[doc(hidden)]
     pub fn export(&self, filter: &Filter) -> Database {
         let mut out = Database::in_memory().with_bounds(self.bounds);
         for entry in self.groups.values().flat_map(BTreeMap::values) {
@@ -93,6 +98,7 @@ impl Database {
     /// The winners of this database as tables for whole families, marked as shipped with `note`.
     /// Where several devices of a family and API have the same problem the newest row counts.
     #[must_use]
+    #[doc(hidden)]
     pub fn family_tables(&self, note: &str) -> Database {
         let mut newest: BTreeMap<(DeviceKey, ProblemKey), Entry> = BTreeMap::new();
         for row in self.rows() {
@@ -117,6 +123,7 @@ impl Database {
     /// The same rows, the measured ones with another origin and note, and without fields that this
     /// version does not know.
     #[must_use]
+    #[doc(hidden)]
     pub fn marked(&self, origin: Origin, note: &str) -> Database {
         let mut out = Database::in_memory().with_bounds(self.bounds);
         for row in self.rows() {

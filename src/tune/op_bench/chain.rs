@@ -2,8 +2,8 @@
 //!
 //! The time between two timestamps around a dispatch has the writing of the timestamps in it, and the
 //! emptying of a device that nothing else keeps busy: on an NVIDIA H200 a kernel of a thousand
-//! multiplications takes 5.3 us that way through Vulkan and 5.4 us through OpenCL. In a network no
-//! timestamps stand between the nodes, and the next may be prepared while one runs; but it waits. There
+//! multiplications takes 5.3 us that way through Vulkan and 5.4 us through OpenCL. In a network there
+//! are no timestamps between the nodes, and the next may be prepared while one runs; but it waits. There
 //! the same kernel takes 3.4 and 4.5 us.
 
 use super::OpBench;
@@ -14,7 +14,7 @@ use crate::tune::clock::host_time;
 use std::time::Duration;
 
 /// How much longer the long chain is than the short one.
-const LONGER: usize = 3;
+const LENGTH_RATIO: usize = 3;
 
 impl OpBench {
     /// The time of one run in a chain of runs that wait for each other, as the nodes of a network do: that
@@ -31,13 +31,13 @@ impl OpBench {
         let kept = prepared.chains.as_ref().filter(|(kept, _)| *kept == runs);
         let [short, long] = match kept {
             Some((_, chains)) => chains.clone(),
-            None => [self.chain(choice, runs)?, self.chain(choice, LONGER * runs)?],
+            None => [self.chain(choice, runs)?, self.chain(choice, LENGTH_RATIO * runs)?],
         };
         let [less, more] = [host_time(&*self.device, &short)?, host_time(&*self.device, &long)?];
         if let Some(prepared) = self.prepared.get_mut(choice) {
             prepared.chains = Some((runs, [short, long]));
         }
-        Ok(more.saturating_sub(less).div_f64(((LONGER - 1) * runs) as f64))
+        Ok(more.saturating_sub(less).div_f64(((LENGTH_RATIO - 1) * runs) as f64))
     }
 
     fn chain(&self, choice: &Choice, runs: usize) -> Result<Recording> {

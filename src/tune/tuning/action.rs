@@ -75,9 +75,9 @@ impl Tuning {
     /// takes long.
     fn partner(&self, bench: &dyn Bench, index: usize) -> Option<usize> {
         let short = |entry: &Entry| match entry.times.first() {
-            Some(&seconds) => seconds <= SHORT.as_secs_f64(),
+            Some(&seconds) => seconds <= MAX_PAIRED_TIME.as_secs_f64(),
             // Its first run was the check's.
-            None => entry.checked_in <= 25 * SHORT,
+            None => entry.checked_in <= 25 * MAX_PAIRED_TIME,
         };
         let anchor = self.baseline.filter(|&anchor| anchor != index && bench.interleaves())?;
         (short(&self.entries[anchor]) && short(&self.entries[index])).then_some(anchor)
@@ -140,7 +140,7 @@ impl Tuning {
             let (time, score) = self.pair(bench, anchor, index, ESTIMATE_ROUNDS)?;
             if self.takes_too_long(time) {
                 self.entries[index].state = State::Settled(Outcome::TimedOut { after: time });
-            } else if score - self.best_score() > HOPELESS.min(self.options.give_up.max(1.0)).ln() {
+            } else if score - self.best_score() > MAX_RACED_SLOWDOWN.min(self.options.give_up.max(1.0)).ln() {
                 self.record_score(index, time, score);
                 self.entries[index].state = State::Out;
             } else {
@@ -191,7 +191,7 @@ impl Tuning {
         let seconds = |index: usize| self.entries[index].times.last().copied().unwrap_or_default();
         let round = (seconds(anchor) + seconds(index)).max(1e-9);
         let [least, most] = PAIR_ROUNDS;
-        let rounds = ((PAIR.as_secs_f64() / round) as usize).clamp(least, most);
+        let rounds = ((PAIR_TIME.as_secs_f64() / round) as usize).clamp(least, most);
         let (time, score) = self.pair(bench, anchor, index, rounds)?;
         if self.entries[index].state == State::Checked {
             self.entries[index].times.clear();

@@ -4,7 +4,7 @@ use super::action::log;
 use super::*;
 
 impl Tuning {
-    /// Who meets in a round of the duel, in a random order.
+    /// The candidates of a round of the duel, in a random order.
     fn members(&mut self, baseline: usize) -> Vec<usize> {
         let mut members = self.live.clone();
         members.push(baseline);
@@ -20,10 +20,10 @@ impl Tuning {
         let members = self.members(baseline);
         let seconds = |index: usize| self.entries[index].times.last().copied().unwrap_or_default();
         let round: f64 = members.iter().map(|&index| seconds(index)).sum();
-        let runs = (BOUT_ROUND.as_secs_f64() / round.max(1e-9)).clamp(1.0, 16.0) as u32;
+        let runs = (DUEL_ROUND_TIME.as_secs_f64() / round.max(1e-9)).clamp(1.0, 16.0) as u32;
         let looks = self.options.rule.looks;
         let next = looks.into_iter().find(|&look| look > self.rounds).unwrap_or(looks[1]);
-        let rounds = next.saturating_sub(self.rounds).clamp(1, BOUT);
+        let rounds = next.saturating_sub(self.rounds).clamp(1, DUEL_ROUNDS_PER_SUBMISSION);
         let choices: Vec<(Choice, u32)> =
             members.iter().map(|&index| (self.entries[index].choice, runs)).collect();
         let Ok(times) = bench.together(&choices, rounds) else {
@@ -55,7 +55,7 @@ impl Tuning {
         }
         self.live.retain(|&index| self.entries[index].state == State::Live);
         let short = |&index: &usize| {
-            self.entries[index].times.last().is_none_or(|&seconds| seconds <= SHORT.as_secs_f64())
+            self.entries[index].times.last().is_none_or(|&seconds| seconds <= MAX_PAIRED_TIME.as_secs_f64())
         };
         let in_bouts = bench.interleaves() && self.live.iter().chain([&baseline]).all(short);
         // In bouts a whole duel costs some ten milliseconds. Whatever the budget says, what all was

@@ -38,7 +38,7 @@ impl Tuning {
                 self.live = (0..self.entries.len())
                     .filter(|&index| index != baseline && self.entries[index].state == State::Live)
                     .collect();
-                let racers = if self.budget().is_some() { BUDGET_RACERS } else { usize::MAX };
+                let racers = if self.budget().is_some() { MAX_BUDGET_RACERS } else { usize::MAX };
                 self.cull(bench, racers);
                 self.rounds = 1;
             }
@@ -77,7 +77,7 @@ impl Tuning {
             }
         }
         let assumed = if self.paired { ASSUMED_PAIR_NOISE } else { ASSUMED_NOISE };
-        let least = if residuals.len() < 8 { assumed } else { LEAST_NOISE };
+        let least = if residuals.len() < 8 { assumed } else { MIN_NOISE };
         spread(&residuals).unwrap_or_default().max(least)
     }
 

@@ -6,7 +6,7 @@
 
 use super::baselines::{Baseline, SAMPLE, WORK_GROUP, binding, large, source};
 use super::subject::Target;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use diptych::device::{Buffer, Device, Dispatch, Pipeline, Resource, family};
 use diptych::emit::{Access, Interface, Operand, Param, ParamType, Scalar};
 use diptych::tune::clock::Clock;
@@ -63,6 +63,7 @@ impl Matrices {
         let text = match dialect {
             Dialect::Wgsl => include_str!("kernels/mma.wgsl"),
             Dialect::OpenClC => include_str!("kernels/mma.cl"),
+            other => bail!("the baseline of matrix instructions is not written in {other}"),
         };
         let source = source("mma", dialect, text, interface);
         // SAFETY: each invocation stores one vec4, and the grid has as many as the buffer.

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use diptych::device;
 use diptych::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use diptych::tune::work_group::{WorkGroup, untuned};
-use diptych::{Choice, Context, Layout, SharedDatabase};
+use diptych::{Choice, Context, SharedDatabase};
 use std::sync::{Arc, PoisonError};
 
 /// Something to be timed, checked and warmed up already.
@@ -83,7 +83,7 @@ impl Target {
         let device = self.device()?;
         let limits = &device.info().limits;
         if let Some(database) = &self.database {
-            let layout = if op.name() == "gemm" { Layout::Nhwc } else { Layout::C4 };
+            let layout = op.record_layout();
             let database = database.lock().unwrap_or_else(PoisonError::into_inner);
             let found =
                 database.lookup(&DeviceKey::of(device.info()), &ProblemKey::of(op, layout), &|choice| {

@@ -27,7 +27,7 @@ pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer<'_>; 7] = [
+pub const LAYERS: [Layer<'_>; 8] = [
     NODE_27,
     ("pointwise", &[1, 17, 17, 512, 512]),
     ("pointwise", &[1, 33, 33, 256, 256]),
@@ -36,6 +36,7 @@ pub const LAYERS: [Layer<'_>; 7] = [
     ("conv2d", &[1, 257, 257, 3, 32, 3, 3, 2]),
     ("depthwise", &[1, 17, 17, 512, 512, 3, 3, 1]),
     ("depthwise", &[1, 129, 129, 64, 64, 3, 3, 2]),
+    ("pool", &[1, 112, 112, 64, 3, 3, 2]),
 ];
 
 /// Node 27 of the article that began this project.

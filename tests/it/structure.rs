@@ -1,5 +1,6 @@
-//! The house rules of `ARCHITECTURE.md`, held against the tree: imports only go down, APIs and
-//! `unsafe` stay in their rooms, files stay short, and every template has its op.
+//! The rules of `ARCHITECTURE.md`, checked against the sources: imports only go down the layers, APIs and
+//! `unsafe` stay where they belong, nothing outside an op's folder asks which op it has, files stay short,
+//! and every kernel has one text.
 //!
 //! The sources are read as text: comments and tests are left out, strings are not told apart.
 
@@ -8,44 +9,66 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The floor of each top-level module. A module may use its own floor and those below.
-const FLOORS: &[(u32, &[&str])] = &[
+/// The layer of each top-level module. A module may use its own layer and those below.
+const LAYERS: &[(u32, &[&str])] = &[
     (0, &["error", "dtype", "dims", "shape", "layout", "host", "file"]),
     (1, &["emit", "limits"]),
-    (2, &["cpu", "ops"]),
-    (3, &["device"]),
-    (4, &["tune", "pick"]),
-    (5, &["graph", "options", "context"]),
-    (6, &["lower"]),
-    (7, &["tuner"]),
-    (8, &["session", "eager", "product", "model"]),
+    (2, &["cpu"]),
+    (3, &["ops"]),
+    (4, &["device"]),
+    (5, &["tune", "pick"]),
+    (6, &["graph", "options", "context"]),
+    (7, &["lower"]),
+    (8, &["tuner"]),
+    (9, &["session", "eager", "product", "model"]),
 ];
 
-/// What the floors would allow, and is not wanted: the first uses the second.
-const STRANGERS: &[(&str, &str)] =
-    &[("ops", "device"), ("device", "ops"), ("cpu", "device"), ("device", "cpu"), ("cpu", "ops")];
+/// Imports that go down the layers and are forbidden all the same: the first module uses the second.
+/// What to compute and how to talk to a driver are kept apart, up to the layers that need both.
+const FORBIDDEN: &[(&str, &str)] = &[("device", "ops"), ("device", "cpu")];
 
-/// Where each API may be named. A folder ends in `/`.
-const ROOMS: &[(&[&str], &[&str])] = &[
+/// The crates of each API, and the files that may name them. A folder ends in `/`.
+const MAY_NAME: &[(&[&str], &[&str])] = &[
     (
         &["wgpu"],
         &["src/device/wgpu/", "src/context.rs", "src/session/mod.rs", "src/session/device.rs", "src/lib.rs"],
     ),
     (&["opencl3", "cl3"], &["src/device/opencl/", "src/context.rs", "src/lib.rs"]),
+    (&["naga"], &["src/emit/", "src/ops/custom/"]),
 ];
 
-/// Where `unsafe` may stand.
-const UNSAFE: &[(&str, &str)] = &[
-    ("src/device/", "drivers are called through C"),
+/// Files outside `src/ops/` that may name an op, and the ops that they name; none stands for any. All
+/// else walks the registry, and treats every op alike.
+const MAY_NAME_OPS: &[(&str, &[&str])] = &[
+    // What applications name.
+    ("src/lib.rs", &[]),
+    ("src/graph/build.rs", &[]),
+    ("src/eager.rs", &[]),
+    ("src/product.rs", &["gemm", "convert"]),
+    ("src/model/", &[]),
+    // What is put between ops: changes of form, and copies of views.
+    ("src/lower/", &["convert", "copy"]),
+    ("src/tune/op_bench/images.rs", &["convert"]),
+];
+
+/// Where `unsafe` may be used.
+const MAY_BE_UNSAFE: &[(&str, &str)] = &[
+    ("src/device/", "drivers are called through C, and the ops' kernels run unchecked"),
     ("src/model/tflite/schema.rs", "flatbuffers' accessors trust their verifier"),
     ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
 ];
 
-/// Lines a file may have, its tests not counted: about 400.
-const LINES: usize = 420;
+/// The most lines of a file, its tests not counted: about 400.
+const MAX_LINES: usize = 420;
 
 /// Files that are longer, with the reason.
 const LONG: &[(&str, &str)] = &[("src/graph/mod.rs", "most of it is documentation")];
+
+/// The folder of an op that the registry does not list: its kernels are an application's.
+const UNLISTED_OP: &str = "custom";
+
+/// The folder of the pieces that kernels of several ops include.
+const PIECES: &str = "shared";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -198,12 +221,12 @@ fn re_exports() -> BTreeMap<String, String> {
     behind
 }
 
-fn floor(module: &str) -> Option<u32> {
-    FLOORS.iter().find(|(_, modules)| modules.contains(&module)).map(|(floor, _)| *floor)
+fn layer(module: &str) -> Option<u32> {
+    LAYERS.iter().find(|(_, modules)| modules.contains(&module)).map(|(layer, _)| *layer)
 }
 
 fn refuse(failures: &[String]) {
-    assert!(failures.is_empty(), "{} broken house rules:\n{}", failures.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{} broken rules:\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
@@ -213,22 +236,24 @@ fn imports_only_go_down() {
     let mut links: BTreeMap<(String, String), usize> = BTreeMap::new();
     for source in library() {
         let Some(own) = source.module.first() else { continue };
-        let Some(own_floor) = floor(own) else {
-            failures.push(format!("{}: module `{own}` has no floor in the table", source.path));
+        let Some(own_layer) = layer(own) else {
+            failures.push(format!("{}: module `{own}` is in no layer of the table", source.path));
             continue;
         };
         for used in uses(&source) {
-            let used = if floor(&used).is_some() { used } else { behind.get(&used).cloned().unwrap_or(used) };
-            match floor(&used) {
+            let used = if layer(&used).is_some() { used } else { behind.get(&used).cloned().unwrap_or(used) };
+            match layer(&used) {
                 _ if used == *own => {}
-                None => failures.push(format!("{}: `crate::{used}` has no floor in the table", source.path)),
-                Some(floor) if floor > own_floor => failures.push(format!(
-                    "{}: `{own}` on floor {own_floor} uses `{used}` on floor {floor}",
+                None => {
+                    failures.push(format!("{}: `crate::{used}` is in no layer of the table", source.path))
+                }
+                Some(layer) if layer > own_layer => failures.push(format!(
+                    "{}: `{own}` of layer {own_layer} uses `{used}` of layer {layer}",
                     source.path
                 )),
                 Some(_) => {
-                    if STRANGERS.contains(&(own.as_str(), used.as_str())) {
-                        failures.push(format!("{}: `{own}` uses `{used}`, a stranger", source.path));
+                    if FORBIDDEN.contains(&(own.as_str(), used.as_str())) {
+                        failures.push(format!("{}: `{own}` uses `{used}`, which is forbidden", source.path));
                     }
                     *links.entry((own.clone(), used)).or_default() += 1;
                 }
@@ -241,24 +266,47 @@ fn imports_only_go_down() {
 }
 
 #[test]
-fn each_api_stays_in_its_rooms() {
+fn each_api_is_named_where_it_belongs() {
     let mut failures = Vec::new();
     let mut seen = 0;
     for source in library() {
-        for (names, rooms) in ROOMS {
+        for (names, places) in MAY_NAME {
             for name in *names {
                 let named = after_word(&source.code, name)
                     .filter(|(at, rest)| rest.starts_with("::") && !within_a_path(&source.code[..*at]))
                     .count();
                 seen += named;
-                if named > 0 && !rooms.iter().any(|room| within(&source.path, room)) {
-                    failures.push(format!("{}: `{name}::` belongs in {}", source.path, rooms.join(", ")));
+                if named > 0 && !places.iter().any(|place| within(&source.path, place)) {
+                    failures.push(format!("{}: `{name}::` belongs in {}", source.path, places.join(", ")));
                 }
             }
         }
     }
     refuse(&failures);
     assert!(seen > 50, "only {seen} uses of the APIs were seen");
+}
+
+#[test]
+fn an_op_is_named_in_its_folder_alone() {
+    let mut names: BTreeSet<&str> = ops::all().iter().map(|entry| entry.name).collect();
+    names.insert(UNLISTED_OP);
+    let mut failures = Vec::new();
+    let mut unused: BTreeSet<&str> = MAY_NAME_OPS.iter().map(|(place, _)| *place).collect();
+    for source in library().iter().filter(|source| !source.path.starts_with("src/ops/")) {
+        let named: BTreeSet<String> =
+            after_word(&source.code, "ops").flat_map(|(_, rest)| first_names(rest)).collect();
+        for name in named.iter().map(String::as_str).filter(|name| names.contains(name)) {
+            let allowed = MAY_NAME_OPS.iter().find(|(place, only)| {
+                within(&source.path, place) && (only.is_empty() || only.contains(&name))
+            });
+            match allowed {
+                Some((place, _)) => drop(unused.remove(place)),
+                None => failures.push(format!("{}: names the op `{name}`", source.path)),
+            }
+        }
+    }
+    failures.extend(unused.iter().map(|place| format!("{place}: may name ops, and names none")));
+    refuse(&failures);
 }
 
 /// Whether what follows `before` is a later part of a path, as in `crate::wgpu`; `::wgpu` is its first.
@@ -269,32 +317,32 @@ fn within_a_path(before: &str) -> bool {
 }
 
 #[test]
-fn unsafe_stays_in_its_rooms() {
+fn unsafe_is_used_where_it_must_be() {
     let mut failures = Vec::new();
-    let mut rooms: BTreeSet<&str> = UNSAFE.iter().map(|(room, _)| *room).collect();
+    let mut unused: BTreeSet<&str> = MAY_BE_UNSAFE.iter().map(|(place, _)| *place).collect();
     for source in library() {
         if after_word(&source.code, "unsafe").next().is_some() {
-            match UNSAFE.iter().find(|(room, _)| within(&source.path, room)) {
-                Some((room, _)) => drop(rooms.remove(room)),
+            match MAY_BE_UNSAFE.iter().find(|(place, _)| within(&source.path, place)) {
+                Some((place, _)) => drop(unused.remove(place)),
                 None => failures.push(format!("{}: `unsafe`", source.path)),
             }
         }
     }
-    failures.extend(rooms.iter().map(|room| format!("{room}: listed for `unsafe`, which it has none of")));
+    failures.extend(unused.iter().map(|place| format!("{place}: may use `unsafe`, and does not")));
     refuse(&failures);
 }
 
-/// Whether `path` is `room`, or within it if that is a folder.
-fn within(path: &str, room: &str) -> bool {
-    if room.ends_with('/') { path.starts_with(room) } else { path == room }
+/// Whether `path` is `place`, or within it if that is a folder.
+fn within(path: &str, place: &str) -> bool {
+    if place.ends_with('/') { path.starts_with(place) } else { path == place }
 }
 
 #[test]
 fn files_stay_short() {
     let mut failures = Vec::new();
     for source in library() {
-        match (source.lines > LINES, LONG.iter().find(|(path, _)| *path == source.path)) {
-            (true, None) => failures.push(format!("{}: {} lines of {LINES}", source.path, source.lines)),
+        match (source.lines > MAX_LINES, LONG.iter().find(|(path, _)| *path == source.path)) {
+            (true, None) => failures.push(format!("{}: {} lines of {MAX_LINES}", source.path, source.lines)),
             (false, Some(_)) => failures.push(format!("{}: listed as long, and is not", source.path)),
             _ => {}
         }
@@ -303,50 +351,42 @@ fn files_stay_short() {
 }
 
 #[test]
-fn every_template_belongs_to_an_op_and_every_kernel_has_its_templates() {
-    let found: BTreeSet<PathBuf> = Dialect::ALL
-        .into_iter()
-        .flat_map(|dialect| {
-            let (folder, ending) = dialect.folder_and_ending();
-            files(folder, ending)
-        })
-        .collect();
-    let (pieces, found): (BTreeSet<PathBuf>, BTreeSet<PathBuf>) =
-        found.into_iter().partition(|path| path.parent().is_some_and(|folder| folder.ends_with("shared")));
+fn every_kernel_has_one_text_and_every_text_a_kernel() {
+    let mut failures: Vec<String> = Vec::new();
+    let read = |path: &Path| fs::read_to_string(root().join(path)).unwrap_or_default();
     let mut wanted = BTreeSet::new();
     for entry in ops::all() {
         for variant in entry.variants() {
-            let [wgsl, cl] = Dialect::ALL.map(|dialect| {
-                let (folder, ending) = dialect.folder_and_ending();
-                PathBuf::from(format!("{folder}/{}/{}.{ending}", entry.name, variant.name))
-            });
-            // OpenCL C is printed from WGSL, unless the kernel is written in it.
-            let written = variant.speaks(Dialect::OpenClC) && found.contains(&cl);
-            if variant.speaks(Dialect::Wgsl) || !written {
-                wanted.insert(wgsl);
+            let (folder, ending) = variant.template.dialect.folder_and_ending();
+            let path = PathBuf::from(format!("{folder}/{}/{}.{ending}", entry.name, variant.name));
+            if read(&path) != variant.template.text {
+                failures.push(format!(
+                    "{}: not the text of {}'s {}",
+                    path.display(),
+                    entry.name,
+                    variant.name
+                ));
             }
-            if written {
-                wanted.insert(cl);
-            }
+            wanted.insert(path);
         }
     }
-    let mut failures: Vec<String> = Vec::new();
+    let texts = Dialect::ALL.into_iter().flat_map(|dialect| {
+        let (folder, ending) = dialect.folder_and_ending();
+        files(folder, ending)
+    });
+    let (pieces, found): (BTreeSet<PathBuf>, BTreeSet<PathBuf>) =
+        texts.partition(|path| path.parent().is_some_and(|folder| folder.ends_with(PIECES)));
     for piece in &pieces {
         let name = piece.file_stem().expect("a file").to_string_lossy().into_owned();
-        let ending = piece.extension().expect("an ending");
-        let include = format!("//% include \"shared/{name}\"");
-        let text = |path: &PathBuf| fs::read_to_string(root().join(path)).expect("a template");
-        if !found
-            .iter()
-            .chain(&pieces)
-            .any(|path| path.extension() == Some(ending) && text(path).contains(&include))
-        {
+        let include = format!("//% include \"{PIECES}/{name}\"");
+        let same_language = |path: &&PathBuf| path.extension() == piece.extension();
+        if !found.iter().chain(&pieces).filter(same_language).any(|path| read(path).contains(&include)) {
             failures.push(format!("{}: no kernel includes it", piece.display()));
         }
     }
-    failures.extend(found.difference(&wanted).map(|path| format!("{}: of no op", path.display())));
-    failures.extend(wanted.difference(&found).map(|path| format!("{}: not there", path.display())));
+    failures.extend(found.difference(&wanted).map(|path| format!("{}: of no kernel", path.display())));
     refuse(&failures);
+    assert!(pieces.len() > 4, "only {} pieces were seen", pieces.len());
 }
 
 #[test]
@@ -360,15 +400,15 @@ fn an_op_has_the_same_name_in_every_tree() {
             .collect()
     };
     let ops: BTreeSet<String> = ops::all().iter().map(|entry| entry.name.to_owned()).collect();
-    for tree in ["src/ops", "shaders"] {
+    for (tree, other) in [("src/ops", UNLISTED_OP), ("shaders", PIECES)] {
         let mut folders = folders(tree);
-        // Pieces that kernels of several ops include.
-        assert_eq!(folders.remove("shared"), tree != "src/ops", "the pieces of {tree}");
+        assert!(folders.remove(other), "no folder {tree}/{other}");
         assert_eq!(folders, ops, "folders of {tree} against the registry");
     }
-    assert!(folders("cl").is_subset(&ops), "cl/ has what an op cannot say in WGSL");
+    // What WGSL cannot say.
+    assert_eq!(folders("cl"), BTreeSet::from(["gemm".to_owned()]), "folders of cl");
     for op in &ops {
-        for file in ["mod.rs", "plan.rs", "oracle.rs"] {
+        for file in ["mod.rs", "plan.rs", "oracle.rs", "examples.rs"] {
             assert!(root().join("src/ops").join(op).join(file).is_file(), "src/ops/{op}/{file}");
         }
     }

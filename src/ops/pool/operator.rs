@@ -1,0 +1,23 @@
+//! A pooling as a node of a graph: `Src` alone.
+
+use super::{OP, Pool, PoolOp};
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use std::sync::Arc;
+
+impl Operator for Pool {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let input = arguments.need(OP, Operand::Src)?.shape();
+        Ok(Lowered::Op(Arc::new(PoolOp::new(input, self, precision)?)))
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}
