@@ -11,6 +11,7 @@ use crate::ops::depthwise::Depthwise;
 use crate::ops::gemm::Gemm;
 use crate::ops::operator::Operator;
 use crate::ops::pointwise::Pointwise;
+use crate::ops::pool::Pool;
 use crate::ops::view::{Reshape, Slice};
 use std::sync::Arc;
 
@@ -111,6 +112,24 @@ impl Graph {
                 self.with_extras(name, Arc::new(options), vec![(Operand::A, x), (Operand::B, value)], extras)
             }
         }
+    }
+
+    /// Adds a maximum or average over windows of each channel.
+    ///
+    /// ```
+    /// use diptych::{Graph, Pool, Pooling, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 16))?;
+    /// let y = graph.pool("half", x, Pool::new(Pooling::Max, [2, 2]))?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 4, 4, 16));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a window does not fit the input.
+    pub fn pool(&mut self, name: &str, x: Value, options: Pool) -> Result<Value> {
+        self.with_extras(name, Arc::new(options), vec![(Operand::Src, x)], Extras::default())
     }
 
     /// `x` in other dimensions, its elements in the same order: no kernel runs for it. At most one extent

@@ -97,8 +97,17 @@ impl Choosing<'_> {
         network: &'u Network<'_>,
         changes: &ChangeTimes<'_>,
     ) -> Result<HashMap<&'u str, UnitPick>> {
-        let by_hand = |unit: &Unit| self.options.choices.contains_key(&unit.name);
-        let units: Vec<&Unit> = network.units.iter().filter(|unit| !by_hand(unit)).collect();
+        if self.options.pick == Picking::Rule {
+            return Ok(HashMap::new());
+        }
+        let mut units: Vec<&Unit> = Vec::with_capacity(network.units.len());
+        for unit in &network.units {
+            let by_hand = self.options.choices.contains_key(&unit.name);
+            // What has one kernel, and no times, is not picked.
+            if !by_hand && unit.op(network.graph, self.options.precision)?.untunable().is_none() {
+                units.push(unit);
+            }
+        }
         match &self.options.pick {
             Picking::Rule => Ok(HashMap::new()),
             Picking::Preference(places) => {

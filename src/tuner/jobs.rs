@@ -79,7 +79,10 @@ impl Tuner {
         let (stacks, nodes): (Vec<_>, Vec<_>) =
             network.units.iter().partition(|unit| !unit.parts().is_empty());
         for unit in stacks.into_iter().chain(nodes) {
-            self.line_up(&unit.name, unit.op(graph, self.precision)?);
+            let op = unit.op(graph, self.precision)?;
+            if op.untunable().is_none() {
+                self.line_up(&unit.name, op);
+            }
         }
         if self.fuse == Fusing::Never {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Shaders of an application as nodes of a graph, on every backend.
 
 use diptych::{
-    Backend, Context, Custom, Dims, Error, Extras, Graph, HostTensor, Pointwise, Scalar, Session,
-    SessionOptions, Shape,
+    Backend, Context, Custom, Database, Dims, Error, Extras, Graph, HostTensor, Picking, Place, Pointwise,
+    Scalar, Session, SessionOptions, Shape, Tuning,
 };
 
 /// The GPUs of this machine; a missing one is printed, or fails if devices are required.
@@ -219,4 +219,39 @@ fn a_shader_that_does_not_fit_is_told_why() {
     let many = kernel.outputs(|inputs| Ok(vec![inputs[0]; 3]));
     assert!(graph.custom("node", &many, &[x]).expect_err("three").to_string().contains("3 outputs"));
     assert!(graph.nodes().is_empty(), "nothing was added");
+}
+
+#[test]
+fn a_tuned_or_picked_session_runs_a_shader_as_it_is() {
+    let copy = "
+        @group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(32)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            if id.x < arrayLength(&x) { y[id.x] = x[id.x] + 1.0; }
+        }";
+    let copy = Custom::new("add one", copy).expect("a shader");
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 2, 2, 4)).expect("an input");
+    let weights = HostTensor::new(Shape::nhwc(4, 1, 1, 4), vec![1.0; 16]).expect("weights");
+    let sums = graph.pointwise("sums", x, weights, Extras::default(), Pointwise::default()).expect("1x1");
+    let y = graph.custom("one more", &copy, &[sums]).expect("a node")[0];
+    graph.output(y).expect("an output");
+    let x = numbers(Shape::nhwc(1, 2, 2, 4));
+    let wanted: Vec<f32> =
+        x.to_f32().chunks(4).flat_map(|pixel| [pixel.iter().sum::<f32>() + 1.0; 4]).collect();
+    let database = || std::sync::Arc::new(std::sync::Mutex::new(Database::in_memory()));
+    let budget = std::time::Duration::from_millis(200);
+    let online = Tuning::Online { database: database(), budget };
+    let options = [
+        SessionOptions { tuning: online, ..Default::default() },
+        SessionOptions { pick: Picking::Preference(vec![Place::default()]), ..Default::default() },
+    ];
+    for context in gpus() {
+        for options in &options {
+            let mut session = Session::new(&context, &graph, options.clone()).expect("a session");
+            let found = session.run(&[("x", &x)]).expect("a run");
+            assert_eq!(found[0].to_f32(), &wanted[..], "{}", context.info());
+        }
+    }
 }

@@ -2,8 +2,8 @@
 //! tensors that are no feature maps.
 
 use diptych::{
-    Backend, Context, Dim, Dims, Extras, Gemm, Graph, HostTensor, Pointwise, Precision, Right, Session,
-    SessionOptions, Shape,
+    Backend, Context, Dim, Dims, Extras, Gemm, Graph, HostTensor, Padding, Pointwise, Pool, Pooling,
+    Precision, Right, Session, SessionOptions, Shape,
 };
 
 /// The backends of this machine; a missing one is printed, or fails if devices are required.
@@ -199,4 +199,47 @@ fn matrices_stay_f32_beside_maps_of_halves() {
     assert!(dense.iter().all(|value| value.abs() <= 2048.0), "{dense:?}");
     let options = SessionOptions { precision: Precision::F16Storage, ..Default::default() };
     check(&graph, &options, &[("x", &x)], &[wanted]);
+}
+
+#[test]
+fn windows_are_pooled_between_convolutions() {
+    let (x, w) = (numbers(Shape::nhwc(1, 5, 4, 3), 1), numbers(Shape::nhwc(6, 1, 1, 3), 2));
+    let mut graph = Graph::new();
+    let input = graph.input("x", x.shape()).expect("an input");
+    let map = graph.pointwise("map", input, w.clone(), Extras::default(), Pointwise::default()).expect("1x1");
+    let largest = graph.pool("largest", map, Pool::new(Pooling::Max, [2, 2])).expect("a maximum");
+    graph.output(largest).expect("an output");
+    // Three by three with a border: the elements inside are counted.
+    let options = Pool { stride: [1, 1], padding: Padding::Same, ..Pool::new(Pooling::Average, [3, 3]) };
+    let mean = graph.pool("mean", map, options).expect("a mean");
+    graph.output(mean).expect("an output");
+    let transposed: Vec<f32> = (0..18).map(|index| w.to_f32()[index % 6 * 3 + index / 6]).collect();
+    let map = product(&x.to_f32(), &transposed, [20, 6, 3]);
+    let at = |row: usize, column: usize, channel: usize| map[(row * 4 + column) * 6 + channel];
+    let mut largest = Vec::new();
+    for (row, column) in [(0, 0), (0, 2), (2, 0), (2, 2)] {
+        let window = [(row, column), (row, column + 1), (row + 1, column), (row + 1, column + 1)];
+        largest.extend((0..6).map(|channel| {
+            window.iter().map(|&(row, column)| at(row, column, channel)).fold(f32::NEG_INFINITY, f32::max)
+        }));
+    }
+    let mut mean = Vec::new();
+    for (row, column) in (0..20).map(|pixel| (pixel / 4, pixel % 4)) {
+        let near = |place: usize, end: usize| place.saturating_sub(1)..(place + 2).min(end);
+        let window: Vec<(usize, usize)> =
+            near(row, 5).flat_map(|row| near(column, 4).map(move |column| (row, column))).collect();
+        mean.extend((0..6).map(|channel| {
+            window.iter().map(|&(row, column)| at(row, column, channel)).sum::<f32>() / window.len() as f32
+        }));
+    }
+    for context in contexts() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let outputs = session.run(&[("x", &x)]).expect("a run");
+        let backend = context.info().backend;
+        assert_eq!(outputs[0].to_f32(), &largest[..], "{backend}");
+        assert_eq!(outputs[1].shape(), Shape::nhwc(1, 5, 4, 6));
+        for (found, wanted) in outputs[1].to_f32().iter().zip(&mean) {
+            assert!((found - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "{backend}: {found} {wanted}");
+        }
+    }
 }
