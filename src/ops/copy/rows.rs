@@ -3,6 +3,7 @@
 use super::CopyOp;
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
@@ -31,6 +32,10 @@ impl Kernel<CopyOp> for Rows {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Size([64, 1, 1])
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &CopyOp, _choice: &Choice) -> Vec<Binding> {
