@@ -115,7 +115,7 @@ fn emit_says_why_it_cannot() {
             "gemm has no variant \"fast\"; it has tiled, thin, vec4, micro, image2d",
         ),
         ("gemm --backend opencl --tile 3,3,3 --variant micro", "tile is not one of"),
-        ("gemm --backend opencl --shape 1,2", "--shape 1,2: found 2 numbers, wanted m,n,k"),
+        ("gemm --backend opencl --shape 1,2", "found 2 numbers, wanted m,n,k or m,n,k,batch"),
         ("gemm --backend opencl --shape 0,2,2", "m = 0"),
         ("conv2d --backend wgsl --work-group 512,1,1", "512 invocations, the device allows 256"),
         ("conv2d --backend wgsl --work-group 0,1,1", "is empty"),
