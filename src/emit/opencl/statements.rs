@@ -25,12 +25,21 @@ impl Body<'_, '_> {
     /// Prints the statements of a block from number `from` on. Names are unique in a function, so that
     /// only control flow needs braces.
     pub(super) fn statements(&mut self, block: &Block, from: usize) -> Outcome<()> {
-        let mut init = None;
+        let mut init: Option<Init> = None;
         let tail = self.tail;
         for (number, (statement, span)) in block.span_iter().enumerate().skip(from) {
             self.tail = tail && number + 1 == block.len();
+            // Declared by the store before: only a loop takes it into its head.
+            if !matches!(statement, Statement::Loop { .. })
+                && let Some(Init { text, .. }) = init.take()
+            {
+                self.line(&format!("{text};"));
+            }
             self.declare_before(block, number, statement, &mut init).map_err(|refusal| refusal.at(*span))?;
             self.statement(statement, &mut init).map_err(|refusal| refusal.at(*span))?;
+        }
+        if let Some(Init { text, .. }) = init {
+            self.line(&format!("{text};"));
         }
         self.tail = tail;
         Ok(())

@@ -219,3 +219,19 @@ fn a_kernel_may_be_called_main() {
     assert_eq!(entry, "main_");
     assert!(text.contains("void main_("), "{text}");
 }
+
+#[test]
+fn a_variable_that_only_the_next_conditional_writes_is_declared() {
+    let body = "
+    for (var i: u32 = 0u; i < params.count; i++) {
+        var unread: vec4<f32> = vec4<f32>(0.0);
+        if (i > gid.x) {
+            unread = src[i];
+        }
+        dst[i] = src[i];
+    }";
+    let text = printed(&kernel("", body), UNCHECKED).text;
+    let declared = text.find("float4 unread = (float4)(0.0f);").unwrap_or_else(|| panic!("{text}"));
+    let written = text.find("    unread = src[i];").unwrap_or_else(|| panic!("{text}"));
+    assert!(declared < written, "{text}");
+}
