@@ -139,6 +139,14 @@ impl HostTensor {
         Cow::Owned(out)
     }
 
+    /// [`HostTensor::to_nhwc`], shared where there is nothing to convert.
+    pub(crate) fn shared_nhwc(&self) -> Arc<[f32]> {
+        match &self.data {
+            Data::F32(data) if self.layout == Layout::Nhwc => Arc::clone(data),
+            _ => Arc::from(&*self.to_nhwc()),
+        }
+    }
+
     /// The raw bytes in their own layout, for an upload.
     pub fn bytes(&self) -> &[u8] {
         match &self.data {

@@ -129,7 +129,9 @@ pub(crate) fn on_cpu(network: &mut Network<'_>, options: &SessionOptions) -> Res
 /// The pairs that run as one on a device: those that are asked for, or that are faster by the record's times.
 pub(super) fn on_device(network: &mut Network<'_>, choosing: &Choosing<'_>) -> Result<()> {
     let options = choosing.options;
-    if options.fuse == Fusing::Never {
+    // The rule goes by a record's times.
+    let unmeasured = options.fuse == Fusing::Rule && options.tuning.database().is_none();
+    if options.fuse == Fusing::Never || unmeasured {
         return Ok(());
     }
     let alone = |name: &str| options.choices.contains_key(name);

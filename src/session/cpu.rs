@@ -98,7 +98,7 @@ impl Places<'_> {
     fn of(&mut self, value: Value) -> Result<Place> {
         let elements = self.network.dims(value)?.elements();
         if let Some(tensor) = self.network.constant(value) {
-            self.constants.push(Arc::from(&*tensor.to_nhwc()));
+            self.constants.push(tensor.shared_nhwc());
             let holder = Holder::Constant(self.constants.len() - 1);
             return Ok(Place { holder, first: 0, elements });
         }
@@ -120,7 +120,7 @@ impl Places<'_> {
             let place = match unit.input(info.operand)? {
                 Input::Value(value) | Input::Constant(_, Some(value)) => self.of(*value)?,
                 Input::Constant(tensor, None) => {
-                    self.constants.push(Arc::from(&*tensor.to_nhwc()));
+                    self.constants.push(tensor.shared_nhwc());
                     let holder = Holder::Constant(self.constants.len() - 1);
                     Place { holder, first: 0, elements: tensor.dims().elements() }
                 }

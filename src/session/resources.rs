@@ -57,18 +57,6 @@ pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resourc
         }
         stored.push(resource);
     }
-    // What an application's kernel leaves out must not show what others left in the memory.
-    for step in program.steps.iter().filter(|step| step.launch.spec.foreign.is_some()) {
-        for source in &step.sources {
-            if let Source::Stored(part) = source
-                && program.stored[part.stored].constant.is_none()
-                && let Resource::Buffer(slice) = &stored[part.stored]
-            {
-                let whole = slice.buffer.whole();
-                device.write(&whole, &vec![0; whole.bytes() as usize])?;
-            }
-        }
-    }
     let packed = pack(&program.constants, program.limits.binding_alignment.max(256))?;
     let constants = match packed.bytes.len() as u64 {
         0 => None,

@@ -1,23 +1,10 @@
 //! Shaders of an application as nodes of a graph, on every backend.
 
+use crate::machine::gpus;
 use diptych::{
     Backend, Context, Custom, Database, Dims, Error, Extras, Graph, HostTensor, Picking, Place, Pointwise,
     Scalar, Session, SessionOptions, Shape, Tuning,
 };
-
-/// The GPUs of this machine; a missing one is printed, or fails if devices are required.
-fn gpus() -> Vec<Context> {
-    let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
-    let mut contexts = Vec::new();
-    for backend in [Backend::Wgpu, Backend::OpenCl] {
-        match Context::new(backend) {
-            Ok(context) => contexts.push(context),
-            Err(error) if required => panic!("{backend} is required: {error}"),
-            Err(error) => println!("skipping {backend}: {error}"),
-        }
-    }
-    contexts
-}
 
 fn cpu() -> Context {
     Context::new(Backend::Cpu).expect("the CPU")

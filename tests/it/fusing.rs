@@ -1,5 +1,6 @@
 //! Separable blocks as one kernel: which pairs, when, and with what result, on every backend.
 
+use crate::machine::{everywhere, noise};
 use diptych::tune::Search;
 use diptych::tune::db::{Database, Row, Timing};
 use diptych::{
@@ -7,34 +8,6 @@ use diptych::{
     Pointwise, Precision, Session, SessionOptions, Shape, Tuner, Tuning, Value,
 };
 use std::sync::{Arc, Mutex};
-
-fn contexts() -> Vec<Context> {
-    [Backend::Cpu, Backend::OpenCl, Backend::Wgpu]
-        .into_iter()
-        .filter_map(|backend| match Context::new(backend) {
-            Ok(context) => Some(context),
-            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
-                panic!("{backend} is required: {error}")
-            }
-            Err(error) => {
-                println!("skipped {backend}: {error}");
-                None
-            }
-        })
-        .collect()
-}
-
-/// Values in [-0.5, 0.5).
-fn noise(shape: Shape, seed: u32) -> HostTensor {
-    let mut state = seed;
-    let values: Vec<f32> = (0..shape.elements())
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
-        })
-        .collect();
-    HostTensor::new(shape, values).expect("noise")
-}
 
 const IMAGE: Shape = Shape::nhwc(2, 9, 7, 10);
 
@@ -89,7 +62,7 @@ fn close(found: &[HostTensor], wanted: &[HostTensor], tolerance: f32, what: &str
 #[test]
 fn blocks_run_as_one_where_asked_with_the_same_result() {
     let (graph, image) = (network(), noise(IMAGE, 20));
-    for context in &contexts() {
+    for context in &everywhere() {
         let mut wanted = None;
         for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::F16Storage, 4e-3)] {
             for fuse in [Fusing::Never, Fusing::Always] {
@@ -118,7 +91,7 @@ fn blocks_run_as_one_where_asked_with_the_same_result() {
 #[test]
 fn a_fused_step_needs_no_memory_for_what_lies_between() {
     let graph = network();
-    for context in &contexts() {
+    for context in &everywhere() {
         let bytes = |fuse| {
             let options = SessionOptions { fuse, ..Default::default() };
             Session::new(context, &graph, options).expect("a session").feature_map_bytes().1
@@ -130,7 +103,7 @@ fn a_fused_step_needs_no_memory_for_what_lies_between() {
 #[test]
 fn a_node_chosen_by_hand_stays_by_itself() {
     let graph = network();
-    for context in &contexts() {
+    for context in &everywhere() {
         let direct = Choice::new("direct", [1, 1, 1], [2, 2, 2]);
         let choices = [("a mix".to_owned(), direct)].into_iter().collect();
         let options = SessionOptions { fuse: Fusing::Always, choices, ..Default::default() };
@@ -142,7 +115,7 @@ fn a_node_chosen_by_hand_stays_by_itself() {
 #[test]
 fn by_rule_unmeasured_blocks_are_two_nodes_and_a_driver_on_the_cpu_tunes_none() {
     let graph = network();
-    for context in &contexts() {
+    for context in &everywhere() {
         let on_cpu = context
             .info()
             .device
@@ -183,7 +156,7 @@ fn record(context: &Context, graph: &Graph, block: u64) -> Arc<Mutex<Database>> 
 #[test]
 fn the_records_times_decide() {
     let graph = network();
-    for context in contexts().iter().filter(|context| context.info().backend != Backend::Cpu) {
+    for context in everywhere().iter().filter(|context| context.info().backend != Backend::Cpu) {
         // The shortest kernel, 1 us, is taken for the cost of a dispatch.
         for (time, wanted) in [(999, &FUSED[..]), (1000, &[])] {
             let tuning = Tuning::Database(record(context, &graph, time));

@@ -1,24 +1,11 @@
 //! Graphs beyond chains of convolutions, on every backend: views, constants as values, named dimensions,
 //! tensors that are no feature maps.
 
+use crate::machine::everywhere;
 use diptych::{
     Backend, Context, Dim, Dims, Extras, Gemm, Graph, HostTensor, Padding, Pointwise, Pool, Pooling,
     Precision, Right, Session, SessionOptions, Shape,
 };
-
-/// The backends of this machine; a missing one is printed, or fails if devices are required.
-fn contexts() -> Vec<Context> {
-    let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
-    let mut contexts = Vec::new();
-    for backend in [Backend::Cpu, Backend::Wgpu, Backend::OpenCl] {
-        match Context::new(backend) {
-            Ok(context) => contexts.push(context),
-            Err(error) if required => panic!("{backend} is required: {error}"),
-            Err(error) => println!("skipping {backend}: {error}"),
-        }
-    }
-    contexts
-}
 
 /// Small whole numbers: sums of their products are exact in f32.
 fn numbers(dims: impl Into<Dims>, seed: usize) -> HostTensor {
@@ -33,7 +20,7 @@ fn dims(extents: &[usize]) -> Dims {
 
 /// Runs `graph` on every backend and holds the outputs against `wanted`.
 fn check(graph: &Graph, options: &SessionOptions, inputs: &[(&str, &HostTensor)], wanted: &[HostTensor]) {
-    for context in contexts() {
+    for context in everywhere() {
         let backend = context.info().backend;
         let mut session = Session::new(&context, graph, options.clone()).expect("a session");
         for _ in 0..2 {
@@ -123,7 +110,7 @@ fn constants_are_values_and_nodes_of_constants_are_computed_once() {
         HostTensor::new(dims(&[2, 4]), product(&left.to_f32(), &right.to_f32(), [2, 4, 3])).expect("wanted"),
     ];
     check(&graph, &SessionOptions::default(), &[("x", &x)], &wanted);
-    for context in contexts() {
+    for context in everywhere() {
         let session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
         assert!(session.steps().iter().all(|step| step.name != "folded"), "computed when it was built");
     }
@@ -232,7 +219,7 @@ fn windows_are_pooled_between_convolutions() {
             window.iter().map(|&(row, column)| at(row, column, channel)).sum::<f32>() / window.len() as f32
         }));
     }
-    for context in contexts() {
+    for context in everywhere() {
         let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
         let outputs = session.run(&[("x", &x)]).expect("a run");
         let backend = context.info().backend;

@@ -10,6 +10,7 @@ mod cpu_runs;
 mod custom;
 mod fusing;
 mod graph;
+mod machine;
 mod picks;
 mod public_api;
 mod session;

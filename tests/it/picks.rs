@@ -1,6 +1,7 @@
 //! Kernels picked for a whole network, by preference and by measured time, with feature maps in
 //! buffers and in images, on every backend.
 
+use crate::machine::{everywhere, noise};
 use diptych::pick::{Place, Target};
 use diptych::tune::Search;
 use diptych::tune::db::{Database, Row, Timing};
@@ -10,39 +11,11 @@ use diptych::{
 };
 use std::sync::{Arc, Mutex};
 
-fn contexts() -> Vec<Context> {
-    [Backend::Cpu, Backend::OpenCl, Backend::Wgpu]
-        .into_iter()
-        .filter_map(|backend| match Context::new(backend) {
-            Ok(context) => Some(context),
-            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
-                panic!("{backend} is required: {error}")
-            }
-            Err(error) => {
-                println!("skipped {backend}: {error}");
-                None
-            }
-        })
-        .collect()
-}
-
 /// Whether the context's kernels can have their feature maps in images.
 fn has_images(context: &Context) -> bool {
     let info = context.info();
     info.backend == Backend::OpenCl
         && info.device.as_ref().is_some_and(|device| device.limits.max_image.is_some())
-}
-
-/// Values in [-0.5, 0.5).
-fn noise(shape: Shape, seed: u32) -> HostTensor {
-    let mut state = seed;
-    let values: Vec<f32> = (0..shape.elements())
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
-        })
-        .collect();
-    HostTensor::new(shape, values).expect("noise")
 }
 
 /// A block of three convolutions, whose first output is added to the last sum.
@@ -96,7 +69,7 @@ fn kernels(session: &Session) -> (Vec<String>, usize) {
 
 #[test]
 fn maps_in_images_and_buffers_mix_in_one_network() {
-    for context in contexts().iter().filter(|context| context.info().backend != Backend::Cpu) {
+    for context in everywhere().iter().filter(|context| context.info().backend != Backend::Cpu) {
         for bits in 1..8 {
             let layouts =
                 [0, 1, 2].map(|node| if bits >> node & 1 == 1 { Layout::Image2d } else { Layout::C4 });
@@ -126,7 +99,7 @@ fn maps_in_images_and_buffers_mix_in_one_network() {
 
 #[test]
 fn a_session_runs_what_its_places_prefer_and_says_why() {
-    for context in contexts() {
+    for context in everywhere() {
         let target = match context.info().backend {
             Backend::Wgpu => Target::Wgpu,
             Backend::OpenCl => Target::OpenCl,
@@ -192,7 +165,7 @@ fn with_times(database: &Database, nanoseconds: impl Fn(&str, &str) -> u64) -> T
 
 #[test]
 fn measured_times_decide_with_the_changes_of_layout() {
-    for context in contexts().iter().filter(|context| context.info().backend != Backend::Cpu) {
+    for context in everywhere().iter().filter(|context| context.info().backend != Backend::Cpu) {
         let database = record(context);
         let second = 1_000_000_000;
         let session = |tuning| {
@@ -245,7 +218,7 @@ fn measured_times_decide_with_the_changes_of_layout() {
 
 #[test]
 fn a_node_without_times_is_an_error_that_lists_every_candidate() {
-    for context in contexts() {
+    for context in everywhere() {
         let options = SessionOptions { pick: Picking::Measured, ..Default::default() };
         let error = Session::new(&context, &network(), options.clone()).expect_err("no record").to_string();
         let cpu = context.info().backend == Backend::Cpu;

@@ -1,39 +1,12 @@
 //! A network of every op, every extra and both kinds of matrix product, on every backend.
 
+use crate::machine::{everywhere, noise};
 use crate::oracle;
 use diptych::ops::Choice;
 use diptych::{
     Activation, Backend, Bits, Context, Conv2d, Depthwise, Extras, Gemm, Graph, HostTensor, Layout, Padding,
     Pointwise, Precision, Right, Session, SessionOptions, Shape,
 };
-
-fn contexts() -> Vec<Context> {
-    [Backend::Cpu, Backend::OpenCl, Backend::Wgpu]
-        .into_iter()
-        .filter_map(|backend| match Context::new(backend) {
-            Ok(context) => Some(context),
-            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
-                panic!("{backend} is required: {error}")
-            }
-            Err(error) => {
-                println!("skipped {backend}: {error}");
-                None
-            }
-        })
-        .collect()
-}
-
-/// Values in [-0.5, 0.5).
-fn noise(shape: Shape, seed: u32) -> HostTensor {
-    let mut state = seed;
-    let values: Vec<f32> = (0..shape.elements())
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
-        })
-        .collect();
-    HostTensor::new(shape, values).expect("noise")
-}
 
 fn network() -> Graph {
     let mut graph = Graph::new();
@@ -86,7 +59,7 @@ fn a_network_of_every_op_is_what_the_oracles_make_of_it_on_every_backend() {
     let graph = network();
     let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
     let wanted = oracle::outputs(&graph, &[("image", &image), ("other", &other)]);
-    for context in &contexts() {
+    for context in &everywhere() {
         let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
         // Twice: nothing of a run is left to the next.
         session.run(&[("other", &other), ("image", &other_image())]).expect("a run");
@@ -111,7 +84,7 @@ fn a_run_into_the_callers_memory_is_the_same_run() {
     let graph = network();
     let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
     let inputs = [("other", &other), ("image", &image)];
-    for context in &contexts() {
+    for context in &everywhere() {
         let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
         let wanted = session.run(&inputs).expect("a run");
         session.run(&[("other", &other), ("image", &other_image())]).expect("another run");
@@ -137,7 +110,7 @@ fn a_run_into_the_callers_memory_is_the_same_run() {
 fn what_a_run_into_memory_is_given_must_be_its_outputs() {
     let graph = heads(1);
     let image = noise(Shape::nhwc(1, 5, 7, 6), 1);
-    for context in &contexts() {
+    for context in &everywhere() {
         let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
         let ports = session.outputs().to_vec();
         let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
@@ -167,7 +140,7 @@ fn what_a_run_into_memory_is_given_must_be_its_outputs() {
 fn a_run_in_stages_is_the_same_run() {
     let graph = network();
     let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
-    for context in &contexts() {
+    for context in &everywhere() {
         let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
         let wanted = session.run(&[("other", &other), ("image", &image)]).expect("a run");
         session.run(&[("other", &other), ("image", &other_image())]).expect("another run");
@@ -194,7 +167,7 @@ fn a_picture_in_nchw_is_the_same_picture() {
         planes[Layout::Nchw.index(&shape, n, h, w, c)] = *value;
     }
     let planes = HostTensor::with_layout(shape, Layout::Nchw, planes).expect("planes");
-    for context in contexts() {
+    for context in everywhere() {
         let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
         let rows = session.run(&[("other", &other), ("image", &image)]).expect("a run");
         assert_eq!(rows, session.run(&[("other", &other), ("image", &planes)]).expect("a run"));
@@ -205,7 +178,7 @@ fn a_picture_in_nchw_is_the_same_picture() {
 fn halves_are_within_their_rounding_and_missing_arithmetic_is_an_error() {
     let graph = network();
     let (image, other) = (noise(Shape::nhwc(2, 9, 7, 6), 20), noise(Shape::matrix(1, 8, 5), 21));
-    for context in contexts() {
+    for context in everywhere() {
         let Some(device) = context.device() else { continue };
         let run = |precision| {
             let options = SessionOptions { precision, ..Default::default() };
@@ -261,7 +234,7 @@ fn heads_of_one_map_run_as_one_and_leave_as_themselves() {
         let graph = heads(batch);
         let image = noise(Shape::nhwc(batch, 5, 7, 6), 60);
         let wanted = oracle::outputs(&graph, &[("image", &image)]);
-        for context in &contexts() {
+        for context in &everywhere() {
             let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
             let found = session.run(&[("image", &image)]).expect("a run");
             if context.device().is_some() {
@@ -285,7 +258,7 @@ fn heads_of_one_map_run_as_one_and_leave_as_themselves() {
 #[test]
 fn a_head_with_a_kernel_of_its_own_stays_itself() {
     let graph = heads(1);
-    for context in contexts() {
+    for context in everywhere() {
         if context.device().is_none() {
             continue;
         }
@@ -313,7 +286,7 @@ fn frames(session: &mut Session, count: u32) -> Vec<(HostTensor, Vec<HostTensor>
 
 #[test]
 fn a_stream_gives_what_single_runs_give_in_their_order() {
-    for context in contexts() {
+    for context in everywhere() {
         let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
         let frames = frames(&mut session, 7);
         for in_flight in [0, 1, 2, 3, 20] {
@@ -331,7 +304,7 @@ fn a_stream_gives_what_single_runs_give_in_their_order() {
 
 #[test]
 fn a_stream_takes_no_more_frames_than_it_has_room_for() {
-    for context in contexts() {
+    for context in everywhere() {
         let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
         let image = noise(Shape::nhwc(1, 5, 7, 6), 1);
         let taken = std::cell::Cell::new(0);
@@ -353,7 +326,7 @@ fn a_stream_takes_no_more_frames_than_it_has_room_for() {
 
 #[test]
 fn an_error_stays_in_its_frames_place() {
-    for context in contexts() {
+    for context in everywhere() {
         let mut session = Session::new(&context, &heads(1), SessionOptions::default()).expect("a session");
         let frames = frames(&mut session, 5);
         let wrong = noise(Shape::nhwc(1, 5, 6, 6), 1);
@@ -377,7 +350,7 @@ fn an_error_stays_in_its_frames_place() {
 #[test]
 fn a_batch_of_any_size_is_its_images_one_by_one() {
     let alone = heads(1);
-    for context in contexts() {
+    for context in everywhere() {
         let mut single = Session::new(&context, &alone, SessionOptions::default()).expect("a session");
         for batch in [1, 2, 5] {
             let graph = alone.with_batch(batch).expect("a batch");
@@ -453,7 +426,7 @@ fn a_run_after_one_that_was_not_awaited_to_its_end_is_right() {
     let inputs =
         [("image", noise(Shape::nhwc(2, 9, 7, 6), 20)), ("other", noise(Shape::matrix(1, 8, 5), 21))];
     let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (*name, tensor)).collect();
-    for context in contexts() {
+    for context in everywhere() {
         let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
         let wanted = session.run(&inputs).expect("a run");
         let mut task = std::task::Context::from_waker(std::task::Waker::noop());

@@ -1,6 +1,7 @@
 //! What an application can do to the process without `unsafe`: nothing.
 #![forbid(unsafe_code)]
 
+use crate::machine::gpus;
 use diptych::device::{Buffer, Device, Dispatch, Resource};
 use diptych::emit::{
     Access, Binding, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
@@ -8,24 +9,7 @@ use diptych::emit::{
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::{Choice, Op};
-use diptych::{Backend, Context, DType, Dialect, Gemm, Memory, Pointwise, Precision, Shape};
-
-/// Contexts of the GPU APIs that are here.
-fn contexts() -> Vec<Context> {
-    [Backend::Wgpu, Backend::OpenCl]
-        .into_iter()
-        .filter_map(|backend| match Context::new(backend) {
-            Ok(context) => Some(context),
-            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
-                panic!("{backend} is required: {error}")
-            }
-            Err(error) => {
-                println!("skipped {backend}: {error}");
-                None
-            }
-        })
-        .collect()
-}
+use diptych::{DType, Dialect, Gemm, Memory, Pointwise, Precision, Shape};
 
 /// A kernel that reads and writes wherever `at` says: in its operands, in work-group memory and in an
 /// array of its own.
@@ -74,7 +58,7 @@ fn floats(device: &dyn Device, buffer: &Buffer) -> Vec<f32> {
 
 #[test]
 fn an_index_out_of_bounds_is_harmless() {
-    for context in contexts() {
+    for context in gpus() {
         let device = context.device().expect("a GPU");
         let pipeline = device.compile(&kernel(Dialect::Wgsl, STRAY));
         let pipeline = pipeline.unwrap_or_else(|error| panic!("{}: {error}", context.info()));
@@ -110,7 +94,7 @@ fn a_kernel_that_needs_too_much_memory_is_refused() {
     ] {
         assert!(STRAY.contains(from), "{from}");
         let source = kernel(Dialect::Wgsl, &STRAY.replace(from, to));
-        for context in contexts() {
+        for context in gpus() {
             let device = context.device().expect("a GPU");
             let error = device.compile(&source).expect_err("too much memory").to_string();
             assert!(error.contains("bytes, wanted at most"), "{}: {error}", context.info());
@@ -138,7 +122,7 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation
     dst[id.x % 64u] = sum;
 }
 ";
-    for context in contexts() {
+    for context in gpus() {
         let device = context.device().expect("a GPU");
         let pipeline = device.compile(&kernel(Dialect::Wgsl, text));
         let pipeline = pipeline.unwrap_or_else(|error| panic!("{}: {error}", context.info()));
@@ -158,7 +142,7 @@ fn stray(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation
 
 #[test]
 fn operands_that_do_not_fit_are_refused_with_their_sizes() {
-    for context in contexts() {
+    for context in gpus() {
         let device = context.device().expect("a GPU");
         let pipeline = device.compile(&kernel(Dialect::Wgsl, STRAY)).expect("WGSL");
         let (src, dst) = (filled(device, 2.0), filled(device, 3.0));
@@ -189,7 +173,7 @@ fn a_kernel_of_the_crate_refuses_operands_too_small_for_its_parameters() {
         (Box::new(product), Choice::new("micro", [1, 4, 1], [4, 4, 1])),
         (Box::new(pointwise.expect("shapes")), Choice::new("direct", [1, 1, 1], [4, 4, 1])),
     ];
-    for context in contexts() {
+    for context in gpus() {
         let device = context.device().expect("a GPU");
         for (op, choice) in &ops {
             let launch = op.plan(choice, &device.info().limits).expect("a plan");
@@ -232,7 +216,7 @@ fn a_kernel_that_is_not_its_interface_is_refused() {
         ("var<storage, read_write> dst", "var<storage, read> dst", "dst"),
         ("@workgroup_size(16)", "@workgroup_size(32)", "32"),
     ];
-    for context in contexts() {
+    for context in gpus() {
         let device = context.device().expect("a GPU");
         for (from, to, named) in changes {
             assert!(STRAY.contains(from), "{from}");
@@ -248,7 +232,7 @@ fn text_that_cannot_be_checked_is_refused() {
     let text = "__kernel void stray(__global const float* src, __global float* dst, const uint at) {
         dst[at] = src[at];
     }";
-    for context in contexts() {
+    for context in gpus() {
         let device = context.device().expect("a GPU");
         let error = device.compile(&kernel(Dialect::OpenClC, text)).expect_err("it has pointers").to_string();
         assert!(error.contains("stray") && error.contains("OpenCL C"), "{}: {error}", context.info());
@@ -257,7 +241,7 @@ fn text_that_cannot_be_checked_is_refused() {
 
 #[test]
 fn a_buffer_begins_as_zeros() {
-    for context in contexts() {
+    for context in gpus() {
         let device = context.device().expect("a GPU");
         for round in 0..4 {
             let bytes = 1 << 20;

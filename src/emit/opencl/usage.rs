@@ -1,11 +1,9 @@
 //! What functions call, and how they use the module's variables.
 
 use super::{Outcome, refuse};
+use crate::emit::check::MAX_VARIABLE_BYTES;
 use naga::{AddressSpace, Block, Expression, Function, GlobalVariable, Handle, Module, Statement, Type};
 use std::collections::{HashMap, HashSet};
-
-/// What WGSL promises to variables of a function, and of an invocation (WGSL, 2.4, Limits).
-const MAX_VARIABLE_BYTES: u64 = 8192;
 
 /// How the module's arrays are used.
 #[derive(Default)]
