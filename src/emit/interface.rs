@@ -31,11 +31,19 @@ pub enum Operand {
     Window,
     /// One value per input channel, added to the window's sum.
     WindowBias,
+    /// An input of an op that has several of one kind, counted from 0.
+    Arg(u8),
     /// An input of an application's kernel, counted from 0.
     Input(u8),
     /// An output of an application's kernel, counted from 0.
     Output(u8),
 }
+
+const ARGS: [&str; MAX_ARGS] = ["arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6"];
+
+/// The most inputs of one kind that a kernel binds: WebGPU guarantees eight storage buffers, and one is
+/// written.
+pub(crate) const MAX_ARGS: usize = 7;
 
 /// Names of an application's operands in messages: a device binds no more of each.
 const INPUTS: [&str; 8] =
@@ -58,6 +66,8 @@ impl Operand {
             Operand::A => "mat_a",
             Operand::B => "mat_b",
             Operand::C => "mat_c",
+            Operand::Arg(index) if (index as usize) < ARGS.len() => ARGS[index as usize],
+            Operand::Arg(_) => "an argument",
             Operand::Input(index) if (index as usize) < INPUTS.len() => INPUTS[index as usize],
             Operand::Output(index) if (index as usize) < OUTPUTS.len() => OUTPUTS[index as usize],
             Operand::Input(_) => "an input",
@@ -80,6 +90,7 @@ impl Operand {
             Operand::C => 8,
             Operand::Window => 9,
             Operand::WindowBias => 10,
+            Operand::Arg(index) => 128 + index as u64,
             Operand::Input(index) => 256 + index as u64,
             Operand::Output(index) => 512 + index as u64,
         }

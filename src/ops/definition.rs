@@ -40,7 +40,11 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
 
     /// The form of its values where a kernel has no other: feature maps in the layout of `choice`.
     fn form(&self, _operand: Operand, choice: &Choice) -> Form {
-        if choice.layout == Layout::Image2d { Form::Image } else { Form::C4 }
+        match choice.layout {
+            Layout::Image2d => Form::Image,
+            Layout::Nhwc => Form::Rows,
+            _ => Form::C4,
+        }
     }
 
     /// The feature maps that its kernels may have in images; none of an op that has none in images.
@@ -126,13 +130,15 @@ fn kernel<O: Definition>(variant: &str) -> Option<&'static dyn Kernel<O>> {
 
 /// Why `choice` cannot have its feature maps in the layout that it says, if it cannot.
 fn layout_obstacle<O: Definition>(op: &O, choice: &Choice, limits: &Limits) -> Option<String> {
-    if choice.layout == Layout::C4 {
-        return None;
+    let layouts = kernel::<O>(choice.variant).map_or(&[Layout::C4][..], |kernel| kernel.layouts());
+    if matches!(choice.layout, Layout::C4 | Layout::Nhwc) {
+        let told = || layouts.iter().map(Layout::to_string).collect::<Vec<_>>().join(" or ");
+        let offered = layouts.contains(&choice.layout);
+        return (!offered).then(|| format!("values in {}, wanted {}", choice.layout, told()));
     }
     let Some(maps) = op.maps() else {
         return Some(format!("{} has no feature maps to keep in {}", O::NAME, choice.layout));
     };
-    let layouts = kernel::<O>(choice.variant).map_or(&[Layout::C4][..], |kernel| kernel.layouts());
     spec::map_obstacle(choice, layouts, maps, limits)
 }
 

@@ -76,7 +76,7 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         Ordinary::Workload
     }
 
-    /// The layouts that the op's feature maps may have, C4 first.
+    /// The layouts that the op's values may have: C4 and images for feature maps, [`Layout::Nhwc`] for rows.
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::C4]
     }

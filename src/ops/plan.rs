@@ -23,8 +23,9 @@ pub struct Choice {
     pub tile: [u32; 3],
     /// Invocations per work-group along x, y and z.
     pub work_group: [u32; 3],
-    /// How the feature maps lie in memory: [`Layout::C4`] in buffers, [`Layout::Image2d`] in images.
-    /// C4 for ops without feature maps, which it tells nothing about.
+    /// How the values lie in memory: feature maps as [`Layout::C4`] in buffers or [`Layout::Image2d`] in
+    /// images, and [`Layout::Nhwc`] for rows. C4 for ops that have one form for each operand, about which it
+    /// tells nothing.
     pub layout: Layout,
 }
 
