@@ -286,7 +286,7 @@ pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{NodeTime, Port, Profile, Session, StageTimes, Stream};
+pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Padding, Shape};

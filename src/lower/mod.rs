@@ -26,7 +26,7 @@ mod unit;
 pub(crate) use choose::{change_times, on_cpu};
 pub(crate) use constants::pack;
 pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
-pub(crate) use memory::{Lifetime, plan};
+pub(crate) use memory::{Lifetime, least, plan};
 pub(crate) use program::{Part, Program, Source, Step, Stored};
 pub(crate) use stack::stack;
 pub(crate) use unit::{Alias, Input, Network, Unit};
