@@ -18,6 +18,7 @@ mod flags;
 mod interrupt;
 mod npy;
 mod run;
+mod table;
 mod tune;
 
 use clap::{Parser, Subcommand};
