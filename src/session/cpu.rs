@@ -143,7 +143,7 @@ impl Places<'_> {
 
 impl CpuSession {
     pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
-        let mut network = Network::of(graph)?;
+        let mut network = lower::simplified(graph, &|name| options.choices.contains_key(name))?;
         lower::fuse_on_cpu(&mut network, options)?;
         let sources = lower::on_cpu(&network, options)?;
         let lifetimes = lifetimes(&network)?;
