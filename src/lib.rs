@@ -282,6 +282,10 @@ pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
+pub use ops::remap::{
+    AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
+    StridedSlice, Tile, Transpose,
+};
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
