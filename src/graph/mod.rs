@@ -1,6 +1,7 @@
 //! A network as values and the nodes between them; shapes are checked when a node is added.
 
 mod build;
+mod reductions;
 mod value;
 
 pub use build::{Extras, Right};
