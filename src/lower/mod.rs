@@ -6,14 +6,18 @@
 //! | `unit` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `stack` | units that read one input and only leave the network become one |
 //! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
+//! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `program` | forms of values and the conversions between them: the steps of a run |
+//! | `join` | concatenations whose inputs are written where they belong, without a kernel |
 //! | `constants` | constants as their kernels read them |
 //! | `memory` | which values share a buffer |
 
 mod choose;
 mod constants;
+mod forms;
 mod fuse;
+mod join;
 mod memory;
 mod program;
 mod stack;
