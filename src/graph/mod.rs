@@ -2,6 +2,7 @@
 
 mod build;
 mod moves;
+mod reductions;
 mod value;
 
 pub use build::{Extras, Right};
