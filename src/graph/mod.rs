@@ -1,6 +1,8 @@
 //! A network as values and the nodes between them; shapes are checked when a node is added.
 
 mod build;
+mod moves;
+mod reductions;
 mod value;
 
 pub use build::{Extras, Right};

@@ -1,6 +1,7 @@
 //! The kernel of each unit: by hand, by preference, by the measured times of the network as a whole, by
 //! the record, or by rule.
 
+use super::forms;
 use super::unit::{Network, Unit};
 use crate::device::{Device, Dispatch, Memory, Resource, compile_planned};
 use crate::dtype::Precision;
@@ -16,7 +17,7 @@ use crate::pick::{self, Candidate, KernelPlace, Pick, Place, Tensors};
 use crate::shape::Shape;
 use crate::tune::db::{self, Chosen, Source};
 use crate::tune::key::DeviceKey;
-use crate::tune::work_group::{WorkGroup, untuned, untuned_of};
+use crate::tune::work_group::{WorkGroup, untuned, untuned_in, untuned_of};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,14 +68,15 @@ impl Choosing<'_> {
     /// The kernel of each unit of `network`.
     pub(super) fn choose(&self, network: &Network<'_>, changes: &ChangeTimes<'_>) -> Result<Vec<Kernel>> {
         let picks = self.picks(network, changes)?;
-        let chosen = network.units.iter().map(|unit| {
-            let chosen = self.chosen(network.graph, unit, picks.get(unit.name.as_str()));
+        let layouts = forms::layouts(network, self)?;
+        let chosen = network.units.iter().zip(layouts).map(|(unit, layout)| {
+            let chosen = self.chosen(network.graph, unit, layout, picks.get(unit.name.as_str()));
             chosen.map_err(|error| error.at_node(&unit.name))
         });
         chosen.collect()
     }
 
-    fn chosen(&self, graph: &Graph, unit: &Unit, pick: Option<&UnitPick>) -> Result<Kernel> {
+    fn chosen(&self, graph: &Graph, unit: &Unit, layout: Layout, pick: Option<&UnitPick>) -> Result<Kernel> {
         let op = unit.op(graph, pick.map_or(self.options.precision, |pick| pick.precision))?;
         let (choice, from) = if let Some(choice) = self.options.choices.get(&unit.name) {
             op.fits(choice, self.limits)?;
@@ -82,9 +84,9 @@ impl Choosing<'_> {
         } else if let Some(pick) = pick {
             (pick.choice, pick.from.clone())
         } else {
-            match self.recorded(&*op, Layout::C4) {
+            match self.recorded(&*op, layout) {
                 Some(found) => (found.choice, found.from.to_string()),
-                None => (untuned(&*op, self.options.work_group, self.limits)?, "rule".to_owned()),
+                None => (untuned_in(&*op, self.options.work_group, layout, self.limits)?, "rule".to_owned()),
             }
         };
         let from = unit.why.as_ref().map_or(from.clone(), |why| format!("{from}; fused: {why}"));

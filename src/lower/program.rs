@@ -5,6 +5,7 @@ use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::fuse;
 use super::memory::Lifetime;
+use super::simplify::simplified;
 use super::stack::stack;
 use super::unit::{Input, Network, Unit};
 use crate::device::DeviceInfo;
@@ -69,7 +70,7 @@ pub(crate) struct Step {
 }
 
 /// What a value is stored as: its form, its extents as a feature map, and its element type.
-type Kind = (Form, Shape, DType);
+pub(super) type Kind = (Form, Shape, DType);
 
 /// A run before anything is allocated or compiled.
 pub(crate) struct Program {
@@ -94,19 +95,21 @@ impl Program {
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
         let choosing = Choosing { options, device: &device, limits: &info.limits };
-        let mut network = Network::of(graph)?;
-        stack(&mut network, &|name| options.choices.contains_key(name))?;
+        let alone = |name: &str| options.choices.contains_key(name);
+        let mut network = simplified(graph, &alone)?;
+        stack(&mut network, &alone)?;
         fuse::on_device(&mut network, &choosing)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);
         for &input in graph.inputs() {
             builder.store(input, builder.rows(input)?, None);
         }
-        for (unit, kernel) in network.units.iter().zip(kernels) {
-            let built = if unit.parts().is_empty() {
-                builder.step(unit, kernel)
-            } else {
-                builder.stack(unit, kernel)
+        let mut joins = builder.place_joins(&kernels)?;
+        for (index, (unit, kernel)) in network.units.iter().zip(kernels).enumerate() {
+            let built = match joins.remove(&index) {
+                Some(join) => builder.join(unit, join),
+                None if unit.parts().is_empty() => builder.step(unit, kernel),
+                None => builder.stack(unit, kernel),
             };
             built.map_err(|error| error.at_node(&unit.name))?;
         }
@@ -133,13 +136,15 @@ impl Program {
     }
 }
 
-struct Builder<'n, 'g> {
-    network: &'n Network<'g>,
+pub(super) struct Builder<'n, 'g> {
+    pub(super) network: &'n Network<'g>,
     /// The session's.
     precision: Precision,
-    program: Program,
+    pub(super) program: Program,
     /// Where values are, in each form that they are stored in.
-    places: HashMap<Value, Vec<(Kind, Part)>>,
+    pub(super) places: HashMap<Value, Vec<(Kind, Part)>>,
+    /// Where values are to be stored, in a form: as parts of what joins them.
+    pub(super) targets: HashMap<Value, (Kind, Part)>,
 }
 
 impl<'n, 'g> Builder<'n, 'g> {
@@ -153,7 +158,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
-        Builder { network, precision, program, places: HashMap::new() }
+        Builder { network, precision, program, places: HashMap::new(), targets: HashMap::new() }
     }
 
     fn finish(mut self) -> Result<Program> {
@@ -167,19 +172,19 @@ impl<'n, 'g> Builder<'n, 'g> {
     }
 
     /// The rows of a value.
-    fn rows(&self, value: Value) -> Result<Kind> {
+    pub(super) fn rows(&self, value: Value) -> Result<Kind> {
         Ok((Form::Rows, self.network.dims(value)?.shape(), DType::F32))
     }
 
     /// What an operand of `op` in `form` is stored as.
-    fn kind(op: &dyn Op, info: &OperandInfo, form: Form) -> Kind {
+    pub(super) fn kind(op: &dyn Op, info: &OperandInfo, form: Form) -> Kind {
         match form {
             Form::Rows => (form, info.shape, DType::F32),
             Form::C4 | Form::Image => (form, info.map, op.precision().storage()),
         }
     }
 
-    fn own(&mut self, bytes: usize, pinned: bool) -> Part {
+    pub(super) fn own(&mut self, bytes: usize, pinned: bool) -> Part {
         let stored = StoredValue { bytes: bytes as u64, pinned, image: None, constant: None };
         self.program.stored.push(stored);
         self.program.whole(self.program.stored.len() - 1)
@@ -187,6 +192,13 @@ impl<'n, 'g> Builder<'n, 'g> {
 
     fn store(&mut self, value: Value, kind: Kind, constant: Option<&HostTensor>) -> Part {
         let (form, shape, dtype) = kind;
+        if let Some(&(wanted, part)) = self.targets.get(&value)
+            && same_kind(&wanted, &kind)
+            && constant.is_none()
+        {
+            self.places.entry(value).or_default().push((kind, part));
+            return part;
+        }
         let graph = self.network.graph;
         let port = graph.inputs().contains(&value) || self.network.leaves(value);
         let pinned = form == Form::Image || constant.is_some() || (form == Form::Rows && port);
@@ -203,15 +215,10 @@ impl<'n, 'g> Builder<'n, 'g> {
     }
 
     /// Where `value` is stored as `kind`; it is converted if it is stored only in others.
-    fn read(&mut self, value: Value, kind: Kind) -> Result<Part> {
+    pub(super) fn read(&mut self, value: Value, kind: Kind) -> Result<Part> {
         let (form, shape, dtype) = kind;
         let value = self.same_map(value)?;
-        let same = |other: &Kind| match form {
-            // Rows are the same elements in the same order, whatever the extents.
-            Form::Rows => other.0 == Form::Rows,
-            Form::C4 | Form::Image => *other == kind,
-        };
-        if let Some((_, part)) = self.place(value, &same) {
+        if let Some((_, part)) = self.place(value, &|other| same_kind(other, &kind)) {
             return Ok(part);
         }
         if form == Form::Rows
@@ -246,7 +253,7 @@ impl<'n, 'g> Builder<'n, 'g> {
     }
 
     /// The value of which `value` is a view of all elements with the same extents, or `value` itself.
-    fn same_map(&self, value: Value) -> Result<Value> {
+    pub(super) fn same_map(&self, value: Value) -> Result<Value> {
         let alias = self.network.resolve(value);
         let shapes = [self.network.dims(value)?.shape(), self.network.dims(alias.of)?.shape()];
         Ok(if alias.offset == 0 && shapes[0] == shapes[1] { alias.of } else { value })
@@ -306,7 +313,7 @@ impl<'n, 'g> Builder<'n, 'g> {
     }
 
     /// A step of an op with one input and one output, in buffers.
-    fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
+    pub(super) fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
         let limits = &self.program.limits;
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         let sources = vec![Source::Stored(source), Source::Stored(target)];
@@ -408,8 +415,14 @@ impl<'n, 'g> Builder<'n, 'g> {
     }
 }
 
+/// Whether what is stored as `one` can be read as `other`. Rows are the same elements in the same order, whatever
+/// the extents.
+pub(super) fn same_kind(one: &Kind, other: &Kind) -> bool {
+    if one.0 == Form::Rows { other.0 == Form::Rows } else { one == other }
+}
+
 /// Bytes of a value that is stored as `kind`.
-fn stored_bytes((form, shape, dtype): Kind) -> usize {
+pub(super) fn stored_bytes((form, shape, dtype): Kind) -> usize {
     match form {
         Form::Rows => 4 * shape.elements(),
         Form::C4 | Form::Image => Layout::C4.elements(&shape) * dtype.bytes(),

@@ -92,6 +92,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
+    fn joins(&self, _choice: &Choice) -> Option<Vec<(Operand, usize)>> {
+        None
+    }
+
     fn record_layout() -> Layout {
         Layout::C4
     }
@@ -251,6 +255,10 @@ impl<O: Definition> Op for O {
 
     fn stack(&self, parts: &[&dyn Op]) -> Option<Arc<dyn Op>> {
         Some(Arc::new(Definition::stack(self, parts)?))
+    }
+
+    fn joins(&self, choice: &Choice) -> Option<Vec<(Operand, usize)>> {
+        Definition::joins(self, choice)
     }
 
     fn record_layout(&self) -> Layout {

@@ -14,6 +14,8 @@ pub mod gemm;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod remap;
+pub mod resize;
 pub mod separable;
 pub mod view;
 

@@ -160,6 +160,13 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Where each input lies in the output as `choice` stores it, in elements (lanes beyond the channels
+    /// included), if the output is its inputs one behind the other: then who writes an input may write it
+    /// there, and no kernel runs.
+    fn joins(&self, _choice: &Choice) -> Option<Vec<(Operand, usize)>> {
+        None
+    }
+
     /// The layout of its feature maps that the tuner's record names where a choice says C4.
     fn record_layout(&self) -> Layout {
         Layout::C4

@@ -226,7 +226,9 @@ impl ChoiceKey {
     pub fn resolve(&self, op: &str) -> Option<Choice> {
         let entry = ops::all().iter().find(|entry| entry.name == op)?;
         let variant = entry.variants().into_iter().find(|variant| variant.name == self.variant)?;
-        let layout = [Layout::C4, Layout::Image2d, Layout::Nhwc].into_iter().find(|it| it.to_string() == self.layout)?;
+        let layout = [Layout::C4, Layout::Image2d, Layout::Nhwc]
+            .into_iter()
+            .find(|it| it.to_string() == self.layout)?;
         Some(Choice::new(variant.name, self.tile, self.work_group).with_layout(layout))
     }
 }

@@ -1,0 +1,150 @@
+//! Concatenations without a kernel: what writes an input writes it where it belongs in the result.
+//!
+//! That is possible where each input is one piece of the result ([`crate::ops::Op::joins`]) that a binding may
+//! begin at. No kernel may write a piece of a buffer of which it reads another piece, which WebGPU forbids: such
+//! an input is copied there, and so is one that lies elsewhere anyway, as inputs of the network and constants
+//! do.
+
+use super::choose::Kernel;
+use super::program::{Builder, Kind, Part, same_kind, stored_bytes};
+use super::unit::{Input, Unit};
+use crate::error::{Error, Result};
+use crate::graph::Value;
+use crate::layout::Form;
+use crate::ops::copy::CopyOp;
+use std::collections::HashMap;
+
+/// An input of a concatenation, and its piece of the result.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    value: Value,
+    kind: Kind,
+    part: Part,
+}
+
+/// A concatenation that needs no kernel.
+#[derive(Debug)]
+pub(super) struct Join {
+    pieces: Vec<Piece>,
+    /// What the result is stored as, and where.
+    kind: Kind,
+    whole: Part,
+}
+
+impl Builder<'_, '_> {
+    /// The units that need no kernel, by their places, and where their inputs are to be stored.
+    ///
+    /// The last come first: a result may be a piece of another one.
+    pub(super) fn place_joins(&mut self, kernels: &[Kernel]) -> Result<HashMap<usize, Join>> {
+        let mut joins = HashMap::new();
+        for (index, kernel) in kernels.iter().enumerate().rev() {
+            if let Some(join) = self.place_join(&self.network.units[index], kernel)? {
+                joins.insert(index, join);
+            }
+        }
+        Ok(joins)
+    }
+
+    fn place_join(&mut self, unit: &Unit, Kernel { op, choice, .. }: &Kernel) -> Result<Option<Join>> {
+        let (Some(offsets), &[output]) = (op.joins(choice), &unit.outputs[..]) else { return Ok(None) };
+        let infos = op.operands();
+        let kind_of = |operand| {
+            let info = infos.iter().find(|info| info.operand == operand)?;
+            Some(Self::kind(&**op, info, op.form(operand, choice)?))
+        };
+        let Some(kind) = crate::ops::outputs(&**op).next().and_then(|info| kind_of(info.operand)) else {
+            return Ok(None);
+        };
+        let outer = self.targets.get(&output).filter(|(wanted, _)| same_kind(wanted, &kind)).map(|at| at.1);
+        let first = outer.map_or(0, |part| part.offset);
+        let alignment = self.program.limits.binding_alignment.max(1);
+        // What is placed in the same buffer.
+        let beside =
+            |outer: Part| self.targets.iter().filter(move |(_, (_, part))| part.stored == outer.stored);
+        let mut placed: Vec<Value> = outer.into_iter().flat_map(beside).map(|(&value, _)| value).collect();
+        let mut pieces = Vec::with_capacity(offsets.len());
+        for (operand, offset) in offsets {
+            let (Some(own), Input::Value(value)) = (kind_of(operand), unit.input(operand)?) else {
+                return Ok(None);
+            };
+            let offset = first + (offset * own.2.bytes()) as u64;
+            let base = self.network.resolve(*value).of;
+            let free = self.can_be_placed(*value, own)? && !placed.contains(&base);
+            placed.push(base);
+            let copied = !free || self.writes_what_it_reads(&placed);
+            if copied {
+                placed.pop();
+            }
+            // Maps are only copied as rows.
+            if !offset.is_multiple_of(alignment) || (copied && own.0 != Form::Rows) {
+                return Ok(None);
+            }
+            let part = Part { stored: 0, offset, bytes: stored_bytes(own) as u64 };
+            pieces.push((Piece { value: *value, kind: own, part }, copied));
+        }
+        let moved: u64 = pieces.iter().filter(|(_, copied)| *copied).map(|(piece, _)| piece.part.bytes).sum();
+        if 2 * moved > stored_bytes(kind) as u64 {
+            return Ok(None);
+        }
+        let whole = match outer {
+            Some(part) => part,
+            None => {
+                let pinned = kind.0 == Form::Rows && self.network.leaves(output);
+                self.own(stored_bytes(kind), pinned)
+            }
+        };
+        let mut own = Vec::with_capacity(pieces.len());
+        for (mut piece, copied) in pieces {
+            piece.part.stored = whole.stored;
+            if !copied {
+                self.targets.insert(self.network.resolve(piece.value).of, (piece.kind, piece.part));
+            }
+            own.push(piece);
+        }
+        Ok(Some(Join { pieces: own, kind, whole }))
+    }
+
+    /// Whether `value` may be stored as `kind` where one wishes: if it is computed, is the whole of what it
+    /// shows, and has no other place.
+    fn can_be_placed(&self, value: Value, kind: Kind) -> Result<bool> {
+        let alias = self.network.resolve(value);
+        let whole = alias.offset == 0
+            && self.network.dims(alias.of)?.elements() == self.network.dims(value)?.elements();
+        // A map in other extents is another map.
+        let same = kind.0 == Form::Rows || self.same_map(value)? == alias.of;
+        let units = &self.network.units;
+        let computed = units.iter().any(|unit| unit.parts().is_empty() && unit.outputs.contains(&alias.of));
+        let free = !self.targets.contains_key(&alias.of) && !self.network.leaves(alias.of);
+        Ok(whole && same && computed && free)
+    }
+
+    /// Whether the writer of one of `values` reads another one.
+    fn writes_what_it_reads(&self, values: &[Value]) -> bool {
+        let writers =
+            self.network.units.iter().filter(|unit| unit.outputs.iter().any(|own| values.contains(own)));
+        writers.flat_map(|unit| unit.reads()).any(|read| values.contains(&self.network.resolve(read).of))
+    }
+
+    /// Makes sure that every piece is in its place.
+    pub(super) fn join(&mut self, unit: &Unit, Join { pieces, kind, whole }: Join) -> Result<()> {
+        for Piece { value, kind, part } in pieces {
+            let found = self.read(value, kind)?;
+            if found == part {
+                continue;
+            }
+            if kind.0 != Form::Rows {
+                let told = format!("a map of {:?} that is joined elsewhere", unit.name);
+                return Err(Error::Internal(told));
+            }
+            let op = CopyOp::new(kind.1, 0, kind.1)?;
+            let name = format!("{} (copy)", self.network.graph.name(value)?);
+            let step = self.single(name, &op, found, part)?;
+            self.program.steps.push(step);
+        }
+        let &[output] = &unit.outputs[..] else {
+            return Err(Error::Internal(format!("{:?} has several outputs", unit.name)));
+        };
+        self.places.entry(output).or_default().push((kind, whole));
+        Ok(())
+    }
+}
