@@ -18,6 +18,7 @@ macro_rules! piece {
 /// Pieces that kernels in WGSL include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
+    piece!("shared/functions"),
     piece!("shared/multiply"),
     piece!("shared/products"),
     piece!("shared/store_pixels"),
@@ -155,6 +156,8 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<Ke
                 tile => spec.tile,
                 residual => spec.epilogue.residual,
                 images => spec.maps_are_images(),
+                statements => spec.body.statements.clone(),
+                calls => spec.body.calls.clone(),
                 ..minijinja::Value::from(constants)
             },
         )
