@@ -284,11 +284,15 @@ pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
+pub use ops::remap::{
+    AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
+    StridedSlice, Tile, Transpose,
+};
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{NodeTime, Port, Profile, Session, StageTimes, Stream};
+pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Padding, Shape};

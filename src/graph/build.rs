@@ -180,7 +180,7 @@ impl Graph {
         self.add(name, Arc::new(kernel.clone()), &inputs)
     }
 
-    fn with_constants(
+    pub(super) fn with_constants(
         &mut self,
         name: &str,
         operator: Arc<dyn Operator>,
@@ -198,7 +198,7 @@ impl Graph {
     }
 
     /// Adds a node of one output; what is added with it is taken back if it does not fit.
-    fn with_extras(
+    pub(super) fn with_extras(
         &mut self,
         name: &str,
         operator: Arc<dyn Operator>,

@@ -2,6 +2,7 @@
 
 mod build;
 mod elementwise;
+mod moves;
 mod value;
 
 pub use build::{Extras, Right};

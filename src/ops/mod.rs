@@ -15,6 +15,7 @@ pub mod gemm;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod remap;
 pub mod separable;
 pub mod view;
 

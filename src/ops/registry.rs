@@ -10,6 +10,7 @@ use super::gemm::{self, GemmOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
+use super::remap::{self, RemapOp};
 use super::separable::{self, SeparableOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
@@ -134,6 +135,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
+    OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
     OpEntry {
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)

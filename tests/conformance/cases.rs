@@ -6,21 +6,24 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
+use diptych::emit::Operand;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
+use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise, Pool,
-    Pooling, Precision, Shape,
+    Activation, AxisRange, BatchToSpace, Bits, BroadcastTo, Conv2d, DepthToSpace, Depthwise, Dialect, Dims,
+    Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Reverse,
+    Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
 };
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many kernels a case is run with.
@@ -80,13 +83,16 @@ impl Case {
         let another =
             |choice: &Choice| op.plan(choice, limits).is_ok_and(|launch| launch.spec.precision != precision);
         choices.retain(|choice| !another(choice));
-        // The same kernels with their feature maps in images, where they can have them.
-        let images = choices.iter().flat_map(|choice| {
+        // The same kernels with their values as rows, and in images where they can have them.
+        let others = choices.iter().flat_map(|choice| {
             let layouts = self.problem.layouts(choice.variant).iter();
-            layouts.filter(|&&layout| layout != choice.layout).map(|&layout| choice.with_layout(layout))
+            let others = layouts.filter(|&&layout| layout != choice.layout);
+            others.map(|&layout| choice.with_layout(layout)).collect::<Vec<_>>()
         });
-        let images: Vec<Choice> = images.filter(|_| limits.dialect == Dialect::OpenClC).collect();
-        choices.extend(images);
+        let images = |choice: &Choice| choice.layout == Layout::Image2d;
+        let others: Vec<Choice> =
+            others.filter(|choice| !images(choice) || limits.dialect == Dialect::OpenClC).collect();
+        choices.extend(others);
         choices
     }
 
@@ -195,6 +201,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.gemm();
     table.convert();
     table.copy();
+    table.remap();
     table.0
 }
 
@@ -728,5 +735,134 @@ impl Table {
                 );
             }
         }
+    }
+
+    /// What `operator` is for a source of these extents.
+    fn moved(&mut self, extents: &[usize], operator: &dyn Operator, precision: Precision, breadth: Breadth) {
+        let problem = lowered(operator, &[(Operand::Src, extents)], precision);
+        self.push(format!("{operator:?} of {extents:?} {precision}"), problem, breadth);
+    }
+
+    fn remap(&mut self) {
+        use Breadth::{Groups, Variants};
+        const F32: Precision = Precision::F32;
+        for permutation in [&[1, 0][..], &[0, 2, 1], &[2, 1, 0], &[0, 3, 1, 2], &[0, 2, 1, 3], &[3, 2, 1, 0]]
+        {
+            let operator = Transpose { permutation: permutation.to_vec() };
+            for extents in [[2, 3, 5, 7], [3, 8, 4, 12], [1, 67, 3, 33]] {
+                self.moved(&extents[4 - permutation.len()..], &operator, F32, Variants);
+            }
+        }
+        self.moved(&[2, 3, 5, 4, 7], &Transpose { permutation: vec![4, 2, 0, 3, 1] }, F32, Variants);
+        self.moved(&[2, 3, 2, 4, 3, 5], &Transpose { permutation: vec![5, 1, 3, 0, 4, 2] }, F32, Groups);
+        self.moved(&[2, 3, 2, 4, 3, 4], &Transpose { permutation: vec![2, 1, 0, 4, 3, 5] }, F32, Variants);
+
+        let range = |begin, end, step| AxisRange { begin, end, step };
+        let all = AxisRange::ALL;
+        for ranges in [
+            vec![range(Some(1), None, 2), all, all, all],
+            vec![all, range(Some(-1), None, -2), range(Some(1), Some(5), 3), all],
+            vec![all, all, all, range(Some(4), Some(8), 1)],
+            vec![all, range(Some(1), None, 1), all, range(Some(1), Some(-1), 1)],
+            vec![all, all, range(None, None, 4), range(None, None, -3)],
+            vec![all, range(None, Some(3), 1), all, range(None, None, 2)],
+        ] {
+            for extents in [[3, 5, 6, 11], [2, 4, 7, 16], [2, 3, 5, 9]] {
+                self.moved(&extents, &StridedSlice { ranges: ranges.clone() }, F32, Variants);
+            }
+        }
+        self.moved(&[13], &StridedSlice { ranges: vec![range(Some(-2), None, -3)] }, F32, Variants);
+
+        let modes = [PadMode::Constant(Bits(-1.5)), PadMode::Reflect, PadMode::Symmetric, PadMode::Edge];
+        for mode in modes {
+            let pad = |before: &[usize], after: &[usize]| Pad {
+                before: before.to_vec(),
+                after: after.to_vec(),
+                mode,
+            };
+            for extents in [[2, 3, 5, 4], [1, 7, 3, 9], [3, 5, 4, 16]] {
+                for (before, after) in
+                    [([0, 2, 1, 0], [0, 1, 2, 0]), ([1, 0, 0, 3], [0, 0, 0, 2]), ([0, 0, 2, 4], [0, 2, 0, 8])]
+                {
+                    let fits = |index: usize| before[index].max(after[index]) < extents[index];
+                    let most = matches!(mode, PadMode::Constant(_) | PadMode::Edge);
+                    if most || (0..4).all(fits) {
+                        self.moved(&extents, &pad(&before, &after), F32, Variants);
+                    }
+                }
+            }
+            self.moved(&[7], &pad(&[6], &[3]), F32, Variants);
+            self.moved(&[3, 12], &pad(&[0, 4], &[2, 8]), F32, Variants);
+            self.moved(&[2, 2, 3, 2, 3, 5], &pad(&[1, 0, 2, 0, 1, 0], &[0, 1, 0, 1, 2, 3]), F32, Groups);
+        }
+        for (extents, repeats) in [
+            (&[5][..], &[3][..]),
+            (&[2, 3, 5, 7], &[1, 2, 3, 1]),
+            (&[1, 3, 5, 8], &[2, 1, 1, 3]),
+            (&[2, 1, 3, 3], &[1, 5, 1, 2]),
+            (&[2, 1, 2, 3, 2, 3], &[2, 3, 1, 2, 2, 1]),
+        ] {
+            self.moved(extents, &Tile { repeats: repeats.to_vec() }, F32, Variants);
+        }
+        for (extents, target) in [
+            (&[][..], &[2, 3, 5][..]),
+            (&[7], &[2, 3, 5, 7]),
+            (&[8], &[2, 3, 5, 8]),
+            (&[2, 1, 5, 1], &[2, 3, 5, 7]),
+            (&[1, 3, 1, 8], &[2, 3, 5, 8]),
+            (&[2, 1, 3, 1, 2, 1], &[2, 2, 3, 3, 2, 3]),
+        ] {
+            let target = target.iter().map(|&extent| extent.into()).collect();
+            self.moved(extents, &BroadcastTo { target }, F32, Variants);
+        }
+        for axes in [vec![1], vec![2, -1], vec![0, 3]] {
+            for channels in [3, 8, 13] {
+                self.moved(&[2, 5, 3, channels], &Reverse { axes: axes.clone() }, F32, Variants);
+            }
+        }
+        for channels in [1, 3, 4, 8] {
+            for block in [2, 3] {
+                let deep = [2, 3, 5, channels * block * block];
+                self.moved(&deep, &DepthToSpace { block }, F32, Variants);
+                self.moved(&[2, 3 * block, 5 * block, channels], &SpaceToDepth { block }, F32, Variants);
+            }
+            self.moved(&[2, 4, 9, channels], &SpaceToBatch { block: vec![2, 3] }, F32, Variants);
+            self.moved(&[12, 3, 5, channels], &BatchToSpace { block: vec![2, 3] }, F32, Variants);
+        }
+        self.moved(&[2, 6, 5], &SpaceToBatch { block: vec![3] }, F32, Variants);
+        self.moved(&[16, 1, 2, 3, 2, 3], &BatchToSpace { block: vec![2, 2, 2] }, F32, Variants);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            for channels in [5, 8] {
+                let source = [2, 4, 6, channels];
+                self.moved(&source, &Transpose { permutation: vec![0, 2, 1, 3] }, precision, Variants);
+                for mode in modes {
+                    let pad = Pad { before: vec![0, 1, 2, 3], after: vec![0, 2, 0, 1], mode };
+                    self.moved(&source, &pad, precision, Variants);
+                    let pad = Pad { before: vec![0, 1, 2, 0], after: vec![0, 2, 0, 0], mode };
+                    self.moved(&source, &pad, precision, Variants);
+                }
+                self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
+                self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
+                self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
+            }
+        }
+    }
+}
+
+/// What `operator` is for inputs of these extents.
+pub(crate) fn lowered(
+    operator: &dyn Operator,
+    inputs: &[(Operand, &[usize])],
+    precision: Precision,
+) -> Problem {
+    let argument = |&(operand, extents): &(Operand, &[usize])| Argument {
+        operand,
+        dims: Dims::new(extents).expect("a valid row"),
+    };
+    let inputs: Vec<Argument> = inputs.iter().map(argument).collect();
+    let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new() };
+    match operator.lower(arguments, precision) {
+        Ok(Lowered::Op(op)) => op,
+        found => panic!("{operator:?} of {inputs:?} is {found:?}"),
     }
 }

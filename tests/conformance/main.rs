@@ -73,7 +73,7 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -267,6 +267,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("gemm", [39, 53]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
+    ("remap", [1, 1]),
     ("separable", [35, 35]),
 ];
 

@@ -1,0 +1,207 @@
+//! The methods that add nodes which move elements.
+
+use super::{Extras, Graph, Value};
+use crate::dims::Dim;
+use crate::emit::{Bits, Operand};
+use crate::error::{Error, Result};
+use crate::ops::operator::Operator;
+use crate::ops::remap::{
+    AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
+    StridedSlice, Tile, Transpose,
+};
+use std::sync::Arc;
+
+impl Graph {
+    /// `x` with its axes in another order: axis `i` of the result is axis `permutation[i]` of `x`. No kernel
+    /// runs where only axes of one element change places.
+    ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 7, 9, 16))?;
+    /// let y = graph.transpose("planes", x, &[0, 3, 1, 2])?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 16, 7, 9]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the permutation does not have each axis once.
+    pub fn transpose(&mut self, name: &str, x: Value, permutation: &[usize]) -> Result<Value> {
+        self.moved(name, x, Transpose { permutation: permutation.to_vec() })
+    }
+
+    /// Some of the elements along each axis; the result has the rank of `x`. No kernel runs where they lie in
+    /// one piece.
+    ///
+    /// ```
+    /// use diptych::{AxisRange, Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 7, 9, 16))?;
+    /// let odd = AxisRange { begin: Some(1), end: None, step: 2 };
+    /// let y = graph.strided_slice("y", x, &[AxisRange::ALL, odd, AxisRange::new(0, -1), AxisRange::ALL])?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 3, 8, 16]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is not one range for each axis, or one of them is empty or has step 0.
+    pub fn strided_slice(&mut self, name: &str, x: Value, ranges: &[AxisRange]) -> Result<Value> {
+        self.moved(name, x, StridedSlice { ranges: ranges.to_vec() })
+    }
+
+    /// `x` with elements before and after those of each axis.
+    ///
+    /// # Errors
+    /// If there is not one number for each axis, or the mode does not have so many elements.
+    pub fn pad(
+        &mut self,
+        name: &str,
+        x: Value,
+        before: &[usize],
+        after: &[usize],
+        mode: PadMode,
+    ) -> Result<Value> {
+        self.moved(name, x, Pad { before: before.to_vec(), after: after.to_vec(), mode })
+    }
+
+    /// `x` several times along each axis.
+    ///
+    /// # Errors
+    /// If there is not one number for each axis, or one is 0.
+    pub fn tile(&mut self, name: &str, x: Value, repeats: &[usize]) -> Result<Value> {
+        self.moved(name, x, Tile { repeats: repeats.to_vec() })
+    }
+
+    /// `x` with axes of one element as often as wanted, and further axes in front. [`Dim::Rest`] stands for an
+    /// extent of `x`, any number of times.
+    ///
+    /// # Errors
+    /// If an axis of several elements would have another extent.
+    pub fn broadcast_to(&mut self, name: &str, x: Value, target: &[Dim]) -> Result<Value> {
+        self.moved(name, x, BroadcastTo { target: target.to_vec() })
+    }
+
+    /// `x` backwards along some axes; negative ones count from the last.
+    ///
+    /// # Errors
+    /// If `x` does not have such an axis, or one is named twice.
+    pub fn reverse(&mut self, name: &str, x: Value, axes: &[isize]) -> Result<Value> {
+        self.moved(name, x, Reverse { axes: axes.to_vec() })
+    }
+
+    /// Groups of channels of `x` as blocks of pixels, `block` rows and columns each: see [`DepthToSpace`].
+    ///
+    /// # Errors
+    /// If `x` is not of rank 4, or does not have that many groups of channels.
+    pub fn depth_to_space(&mut self, name: &str, x: Value, block: usize) -> Result<Value> {
+        self.moved(name, x, DepthToSpace { block })
+    }
+
+    /// Blocks of pixels of `x` as groups of channels: the inverse of [`Graph::depth_to_space`].
+    ///
+    /// # Errors
+    /// If `x` is not of rank 4, or not made of whole blocks.
+    pub fn space_to_depth(&mut self, name: &str, x: Value, block: usize) -> Result<Value> {
+        self.moved(name, x, SpaceToDepth { block })
+    }
+
+    /// Blocks of elements along the axes behind the batch as images of their own, zeros added before and after
+    /// these axes: see [`SpaceToBatch`]. A border is a node of its own, `{name}.pad`.
+    ///
+    /// # Errors
+    /// If `block`, `before` and `after` have different lengths, there are fewer axes, or blocks are not whole.
+    pub fn space_to_batch(
+        &mut self,
+        name: &str,
+        x: Value,
+        block: &[usize],
+        before: &[usize],
+        after: &[usize],
+    ) -> Result<Value> {
+        let operator = SpaceToBatch { block: block.to_vec() };
+        check_lengths("space_to_batch", block, [before, after]).map_err(|error| error.at_node(name))?;
+        if before.iter().chain(after).all(|&added| added == 0) {
+            return self.moved(name, x, operator);
+        }
+        let rank = self.info(x)?.dims.rank();
+        let all = |own: &[usize]| {
+            let behind = rank.saturating_sub(1 + own.len());
+            [&[0][..], own, &vec![0; behind]].concat()
+        };
+        let (before, after) = (all(before), all(after));
+        let mode = PadMode::Constant(Bits(0.0));
+        self.both(name, x, ("pad", Arc::new(Pad { before, after, mode })), ("", Arc::new(operator)))
+    }
+
+    /// The inverse of [`Graph::space_to_batch`], from whose result elements are cut before and after each axis
+    /// of a block. Such a cut is a node of its own, and the blocks are `{name}.blocks`.
+    ///
+    /// # Errors
+    /// If `block` and the cuts have different lengths, there are fewer axes, or the batch is not made of whole
+    /// blocks.
+    pub fn batch_to_space(
+        &mut self,
+        name: &str,
+        x: Value,
+        block: &[usize],
+        crops_before: &[usize],
+        crops_after: &[usize],
+    ) -> Result<Value> {
+        let operator = BatchToSpace { block: block.to_vec() };
+        check_lengths("batch_to_space", block, [crops_before, crops_after])
+            .map_err(|error| error.at_node(name))?;
+        if crops_before.iter().chain(crops_after).all(|&cut| cut == 0) {
+            return self.moved(name, x, operator);
+        }
+        let rank = self.info(x)?.dims.rank();
+        let mut ranges = vec![AxisRange::ALL; rank.max(1 + crops_before.len().max(crops_after.len()))];
+        for (range, &cut) in ranges.iter_mut().skip(1).zip(crops_before) {
+            range.begin = Some(cut.min(i32::MAX as usize) as isize);
+        }
+        for (range, &cut) in ranges.iter_mut().skip(1).zip(crops_after).filter(|(_, cut)| **cut > 0) {
+            range.end = Some(-(cut.min(i32::MAX as usize) as isize));
+        }
+        self.both(name, x, ("blocks", Arc::new(operator)), ("", Arc::new(StridedSlice { ranges })))
+    }
+
+    /// Adds two nodes, or none.
+    fn both(
+        &mut self,
+        name: &str,
+        x: Value,
+        first: (&str, Arc<dyn Operator>),
+        second: (&str, Arc<dyn Operator>),
+    ) -> Result<Value> {
+        let (values, nodes) = (self.values.len(), self.nodes.len());
+        let mut value = x;
+        for (part, operator) in [first, second] {
+            let name = if part.is_empty() { name.to_owned() } else { format!("{name}.{part}") };
+            match self.with_extras(&name, operator, vec![(Operand::Src, value)], Extras::default()) {
+                Ok(result) => value = result,
+                Err(error) => {
+                    self.values.truncate(values);
+                    self.nodes.truncate(nodes);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(value)
+    }
+
+    fn moved(&mut self, name: &str, x: Value, operator: impl Operator) -> Result<Value> {
+        self.with_extras(name, Arc::new(operator), vec![(Operand::Src, x)], Extras::default())
+    }
+}
+
+/// Refuses numbers around a block of which there is not one for each of its extents.
+fn check_lengths(op: &'static str, block: &[usize], around: [&[usize]; 2]) -> Result<()> {
+    match around.iter().find(|own| own.len() != block.len()) {
+        None => Ok(()),
+        Some(own) => {
+            let found = format!("{own:?} around blocks of {block:?}");
+            Err(Error::shape(op, found, "one number for each extent of a block"))
+        }
+    }
+}
