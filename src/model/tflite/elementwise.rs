@@ -42,6 +42,15 @@ pub(super) fn leaky_relu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     number(import, op, Function::LeakyRelu, alpha)
 }
 
+/// `RELU_0_TO_1`: `min(max(x, 0), 1)`.
+pub(super) fn relu_0_to_1<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let x = import.value(op, 0)?;
+    super::moves::node(import, op, |import, name| {
+        import.graph.elementwise(name, Function::Clamp, &[x.into(), 0.0.into(), 1.0.into()])
+    })
+}
+
 /// `GELU`: with `tanh` where the options say so.
 pub(super) fn gelu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     let approximate = op.table.gelu().is_some_and(|table| table.approximate());

@@ -16,13 +16,16 @@
 mod schema;
 mod constant;
 mod convolution;
+mod elementwise;
 mod import;
 mod metadata;
+mod moves;
 mod names;
 mod operators;
 mod options;
 mod pooling;
 mod products;
+mod reductions;
 mod shapes;
 mod sparse;
 mod survey;
