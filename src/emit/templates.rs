@@ -20,6 +20,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/coordinate"),
     piece!("shared/multiply"),
+    piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),
