@@ -270,6 +270,8 @@ pub use model::tflite;
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
+pub use ops::concat::Concat;
+#[doc(inline)]
 pub use ops::conv2d::Conv2d;
 #[doc(inline)]
 pub use ops::custom::Custom;

@@ -1,5 +1,6 @@
 //! The list of all ops and kernels: tests, benches and the tuner walk it.
 
+use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
@@ -128,6 +129,7 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 }
 
 static ALL: &[OpEntry] = &[
+    OpEntry::of::<ConcatOp>(concat::examples, concat::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),

@@ -7,6 +7,7 @@
 
 use crate::problem::Problem;
 use diptych::emit::Operand;
+use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
@@ -202,6 +203,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.convert();
     table.copy();
     table.remap();
+    table.concat();
     table.0
 }
 
@@ -767,7 +769,7 @@ impl Table {
             vec![all, all, range(None, None, 4), range(None, None, -3)],
             vec![all, range(None, Some(3), 1), all, range(None, None, 2)],
         ] {
-            for extents in [[3, 5, 6, 11], [2, 4, 7, 16], [2, 3, 5, 9]] {
+            for extents in [[4, 5, 6, 11], [5, 4, 7, 16], [4, 3, 5, 9]] {
                 self.moved(&extents, &StridedSlice { ranges: ranges.clone() }, F32, Variants);
             }
         }
@@ -844,6 +846,50 @@ impl Table {
                 self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
                 self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
                 self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
+            }
+        }
+    }
+
+    /// Inputs of `extents`, of which each has one of `sizes` along `axis`.
+    fn joined(
+        &mut self,
+        extents: &[usize],
+        axis: usize,
+        sizes: &[usize],
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let own = |&size: &usize| {
+            let mut own = extents.to_vec();
+            own[axis] = size;
+            Dims::new(&own).expect("a valid row")
+        };
+        let inputs: Vec<Dims> = sizes.iter().map(own).collect();
+        let op = ConcatOp::new(&inputs, axis as isize, precision).expect("a valid row");
+        self.push(format!("{sizes:?} of {extents:?} along {axis} {precision}"), Arc::new(op), breadth);
+    }
+
+    fn concat(&mut self) {
+        use Breadth::{Groups, Variants};
+        const F32: Precision = Precision::F32;
+        for channels in [5, 8] {
+            for axis in 0..3 {
+                for sizes in [&[1, 1][..], &[3, 5, 2], &[1, 2, 3, 4, 5, 6, 7]] {
+                    self.joined(&[2, 3, 5, channels], axis, sizes, F32, Variants);
+                }
+            }
+        }
+        for sizes in [&[4, 8][..], &[8, 3], &[3, 8], &[1, 1, 1], &[33, 4, 30], &[1, 2, 3, 4, 5, 6, 7]] {
+            self.joined(&[2, 7, 3, 1], 3, sizes, F32, Groups);
+        }
+        self.joined(&[1], 0, &[3, 5], F32, Variants);
+        self.joined(&[3, 1], 1, &[4, 8, 4], F32, Variants);
+        self.joined(&[3, 1, 2, 4, 3], 0, &[2, 1], F32, Variants);
+        self.joined(&[2, 1, 3, 4, 5], 1, &[2, 3], F32, Variants);
+        self.joined(&[2, 3, 2, 1, 3, 5], 3, &[2, 1, 4], F32, Variants);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            for (axis, sizes) in [(0, [1, 2]), (1, [3, 4]), (2, [5, 1]), (3, [8, 5]), (3, [7, 6])] {
+                self.joined(&[2, 3, 5, 6], axis, &sizes, precision, Variants);
             }
         }
     }
