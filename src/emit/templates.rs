@@ -20,6 +20,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/multiply"),
     piece!("shared/products"),
+    piece!("shared/reduction"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),
     piece!("shared/tile_place"),

@@ -14,6 +14,7 @@ pub mod gemm;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod reduce;
 pub mod resize;
 pub mod separable;
 pub mod view;
