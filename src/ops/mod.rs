@@ -16,6 +16,7 @@ pub mod gemm;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod reduce;
 pub mod remap;
 pub mod resize;
 pub mod separable;

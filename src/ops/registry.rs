@@ -11,6 +11,7 @@ use super::gemm::{self, GemmOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
+use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
@@ -138,6 +139,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
+    OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
     OpEntry::of::<ResizeOp>(resize::examples, resize::NUMBERS),
     OpEntry {

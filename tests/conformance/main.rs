@@ -18,6 +18,7 @@ mod cpu;
 mod gpu;
 mod planted;
 mod problem;
+mod reductions;
 
 use cases::{Breadth, Case};
 use diptych::device::Device;
@@ -73,7 +74,7 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat resize reduce);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -268,7 +269,9 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("gemm", [39, 53]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
+    ("reduce", [6, 6]),
     ("remap", [3, 3]),
+    ("resize", [1, 1]),
     ("separable", [35, 35]),
 ];
 
