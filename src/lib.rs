@@ -259,7 +259,7 @@ pub use emit::Epilogue;
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
-pub use graph::{Extras, Graph, Node, Right, TensorType, Value};
+pub use graph::{Extras, Graph, Node, Right, TensorType, Term, Value};
 pub use host::HostTensor;
 #[doc(hidden)]
 pub use layout::Form;
@@ -275,6 +275,8 @@ pub use ops::conv2d::Conv2d;
 pub use ops::custom::Custom;
 #[doc(inline)]
 pub use ops::depthwise::Depthwise;
+#[doc(inline)]
+pub use ops::elementwise::{Elementwise, Function};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]

@@ -19,6 +19,7 @@ macro_rules! piece {
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/coordinate"),
+    piece!("shared/functions"),
     piece!("shared/multiply"),
     piece!("shared/products"),
     piece!("shared/store_pixels"),
@@ -156,6 +157,8 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<Ke
                 tile => spec.tile,
                 residual => spec.epilogue.residual.is_some(),
                 images => spec.maps_are_images(),
+                statements => spec.body.statements.clone(),
+                calls => spec.body.calls.clone(),
                 ..minijinja::Value::from(constants)
             },
         )

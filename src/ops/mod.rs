@@ -10,6 +10,7 @@ pub mod convert;
 pub mod copy;
 pub mod custom;
 pub mod depthwise;
+pub mod elementwise;
 pub mod gemm;
 pub mod operator;
 pub mod pointwise;

@@ -5,6 +5,7 @@ use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
+use super::elementwise::{self, ElementwiseOp};
 use super::gemm::{self, GemmOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
@@ -131,6 +132,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
+    OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),

@@ -201,6 +201,9 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.gemm();
     table.convert();
     table.copy();
+    for (name, problem, breadth) in crate::elementwise::rows() {
+        table.push(name, problem, breadth);
+    }
     table.remap();
     table.0
 }
