@@ -3,6 +3,7 @@
 mod build;
 mod elementwise;
 mod moves;
+mod reductions;
 mod value;
 
 pub use build::{Extras, Right};

@@ -16,6 +16,7 @@ pub mod operator;
 pub mod pointwise;
 pub mod pool;
 pub mod remap;
+pub mod resize;
 pub mod separable;
 pub mod view;
 

@@ -11,6 +11,7 @@ use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
 use super::remap::{self, RemapOp};
+use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
@@ -136,6 +137,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
+    OpEntry::of::<ResizeOp>(resize::examples, resize::NUMBERS),
     OpEntry {
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
