@@ -277,6 +277,7 @@ pub use ops::conv2d::Conv2d;
 pub use ops::custom::Custom;
 #[doc(inline)]
 pub use ops::depthwise::Depthwise;
+pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]

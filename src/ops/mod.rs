@@ -11,6 +11,7 @@ pub mod convert;
 pub mod copy;
 pub mod custom;
 pub mod depthwise;
+pub mod gather;
 pub mod gemm;
 pub mod operator;
 pub mod pointwise;

@@ -12,6 +12,7 @@ use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::ops::pointwise::PointwiseOp;
@@ -20,8 +21,8 @@ use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
     Activation, AxisRange, BatchToSpace, Bits, BroadcastTo, Conv2d, DepthToSpace, Depthwise, Dialect, Dims,
-    Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Reverse,
-    Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
+    Gather, Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision,
+    Reverse, Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,6 +205,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.copy();
     table.remap();
     table.concat();
+    table.gather();
     table.0
 }
 
@@ -846,6 +848,37 @@ impl Table {
                 self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
                 self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
                 self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
+            }
+        }
+    }
+
+    fn gather(&mut self) {
+        for channels in [1, 7, 8] {
+            for (axis, batch_dims, indices) in [
+                (0, 0, &[][..]),
+                (0, 0, &[13]),
+                (1, 0, &[2, 3]),
+                (2, 0, &[5]),
+                (3, 0, &[4]),
+                (1, 1, &[3, 2]),
+                (3, 2, &[3, 5, 2]),
+            ] {
+                let [source, indices] = [&[3, 5, 7, channels][..], indices]
+                    .map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::new(source, indices, Gather { axis, batch_dims }).expect("a valid row");
+                let name = format!("{indices} of axis {axis} of {source}, {batch_dims} shared");
+                self.push(name, Arc::new(op), Breadth::Variants);
+            }
+            for (source, indices) in [
+                (&[5, 7, channels][..], &[3, 2, 2][..]),
+                (&[5, 2, 3, channels], &[11, 3]),
+                (&[4, 3], &[2, 1]),
+            ] {
+                let [source, indices] =
+                    [source, indices].map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::nd(source, indices).expect("a valid row");
+                let name = format!("{indices} of the first axes of {source}, {channels}");
+                self.push(name, Arc::new(op), Breadth::Groups);
             }
         }
     }
