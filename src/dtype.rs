@@ -139,6 +139,16 @@ impl Precision {
         }
     }
 
+    /// What an op that sums in f32 whatever it stores computes in where this precision is asked for: its sums
+    /// may have so many terms, or so large ones, that halves would not hold them.
+    #[must_use]
+    pub(crate) const fn with_f32_sums(self) -> Self {
+        match self {
+            Precision::F16Storage | Precision::F16 => Precision::F16Storage,
+            Precision::F32 | Precision::Tf32 | Precision::SplitF16 => Precision::F32,
+        }
+    }
+
     /// What matrix products in a graph compute in where this precision is asked for: their operands
     /// are stored in f32.
     #[must_use]

@@ -259,7 +259,7 @@ pub use emit::Epilogue;
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
-pub use graph::{Extras, Graph, Node, Right, TensorType, Value};
+pub use graph::{Extras, Graph, Node, Right, TensorType, Term, Value};
 pub use host::HostTensor;
 #[doc(hidden)]
 pub use layout::Form;
@@ -277,6 +277,8 @@ pub use ops::conv2d::Conv2d;
 pub use ops::custom::Custom;
 #[doc(inline)]
 pub use ops::depthwise::Depthwise;
+#[doc(inline)]
+pub use ops::elementwise::{Elementwise, Function};
 pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
@@ -289,11 +291,12 @@ pub use ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,
 };
+pub use ops::resize::{Resize, ResizeMode};
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{NodeTime, Port, Profile, Session, StageTimes, Stream};
+pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Padding, Shape};

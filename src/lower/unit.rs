@@ -80,6 +80,27 @@ impl Unit {
         }
     }
 
+    /// What it computes, if it is one node.
+    pub(super) fn operator(&self) -> Option<&dyn Operator> {
+        match &self.compute {
+            Compute::Node { operator, .. } => Some(&**operator),
+            _ => None,
+        }
+    }
+
+    /// The same node with another operator, which is given `value` of `dims` as `operand`.
+    pub(super) fn instead(
+        &self,
+        operator: Arc<dyn Operator>,
+        (operand, value, dims): (Operand, Value, Dims),
+    ) -> Option<Unit> {
+        let Compute::Node { arguments, .. } = &self.compute else { return None };
+        let (mut arguments, mut inputs) = (arguments.clone(), self.inputs.clone());
+        arguments.iter_mut().find(|argument| argument.operand == operand)?.dims = dims;
+        inputs.iter_mut().find(|(own, _)| *own == operand)?.1 = Input::Value(value);
+        Some(Unit { compute: Compute::Node { operator, arguments }, inputs, ..self.clone() })
+    }
+
     /// Its op with its concrete shapes.
     pub(crate) fn op(&self, graph: &Graph, precision: Precision) -> Result<Arc<dyn Op>> {
         let broken = || Error::Internal(format!("{:?} cannot be one in {precision}", self.name));

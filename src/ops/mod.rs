@@ -11,12 +11,14 @@ pub mod convert;
 pub mod copy;
 pub mod custom;
 pub mod depthwise;
+pub mod elementwise;
 pub mod gather;
 pub mod gemm;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
 pub mod remap;
+pub mod resize;
 pub mod separable;
 pub mod view;
 

@@ -96,6 +96,19 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         super::outputs(op).map(|info| Dims::from(info.shape)).collect()
     }
 
+    /// The zeros that it puts around a feature map above, below, left and right, if that is all it does.
+    #[doc(hidden)]
+    fn border(&self) -> Option<[usize; 4]> {
+        None
+    }
+
+    /// The operator that does the same to an input without the zeros around it that the input of this one
+    /// has, if there is one.
+    #[doc(hidden)]
+    fn with_border(&self, _border: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
     /// Whether `other` is the same operator with the same options.
     #[doc(hidden)]
     fn same(&self, other: &dyn Operator) -> bool;

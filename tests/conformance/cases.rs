@@ -6,7 +6,7 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
-use diptych::emit::Operand;
+use diptych::emit::{Operand, Residual};
 use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
@@ -203,6 +203,9 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.gemm();
     table.convert();
     table.copy();
+    for (name, problem, breadth) in crate::elementwise::rows() {
+        table.push(name, problem, breadth);
+    }
     table.remap();
     table.concat();
     table.gather();
@@ -271,10 +274,11 @@ impl Table {
         input: [usize; 4],
         weights: [usize; 3],
         options: Conv2d,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let [oc, kh, kw] = weights;
         let weights = Shape::nhwc(oc, kh, kw, c / options.groups);
@@ -283,7 +287,7 @@ impl Table {
         let Conv2d { stride: [sh, sw], dilation: [dh, dw], padding, groups, activation } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} g{groups} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -340,6 +344,10 @@ impl Table {
             self.conv2d_row([1, 5, 5, 3], [6, 3, 3], options, true, F32, Variants);
         }
         self.conv2d_row([2, 7, 9, 5], [13, 3, 3], same, true, F32, Groups);
+        let relu = Conv2d { activation: Activation::Relu, ..same };
+        for precision in [F32, Precision::F16Storage] {
+            self.conv2d_row([1, 5, 6, 6], [7, 3, 3], relu, Residual::BeforeActivation, precision, Variants);
+        }
         // Tiles of 2x2 and 4x4 outputs that hang over, borders on each side alone, many work-groups.
         for (input, oc, padding) in [
             ([2, 13, 10, 6], 9, Padding::Valid),
@@ -367,10 +375,11 @@ impl Table {
         input: [usize; 4],
         weights: [usize; 3],
         options: Depthwise,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let [multiplier, kh, kw] = weights;
         let weights = Shape::nhwc(1, kh, kw, c * multiplier);
@@ -379,7 +388,7 @@ impl Table {
         let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} times {multiplier} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -418,6 +427,17 @@ impl Table {
             self.depthwise_row([1, 5, 5, 5], [1, 3, 3], options, true, F32, Variants);
         }
         self.depthwise_row([2, 7, 9, 10], [1, 3, 3], same, true, F32, Groups);
+        let prelu = Depthwise { activation: Activation::PRelu, ..same };
+        for precision in [F32, Precision::F16Storage] {
+            self.depthwise_row(
+                [1, 5, 6, 6],
+                [1, 3, 3],
+                prelu,
+                Residual::BeforeActivation,
+                precision,
+                Variants,
+            );
+        }
         // Several work-groups of each size along both axes.
         let steps = Depthwise { stride: [2, 1], dilation: [1, 2], ..same };
         self.depthwise_row([2, 37, 41, 6], [1, 3, 3], steps, false, F32, Groups);
@@ -432,16 +452,17 @@ impl Table {
         input: [usize; 4],
         oc: usize,
         activation: Activation,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let options = Pointwise { activation };
         let weights = Shape::nhwc(oc, 1, 1, c);
         let op = PointwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
             .expect("a valid row");
-        let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual} {precision}");
+        let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual:?} {precision}");
         self.push(name, Arc::new(op), breadth);
     }
 
@@ -458,6 +479,11 @@ impl Table {
             self.pointwise_row([1, 3, 7, 9], 10, activation, true, F32, Variants);
         }
         self.pointwise_row([2, 7, 9, 10], 21, Activation::None, true, F32, Groups);
+        for activation in [Activation::Relu6, Activation::Sigmoid] {
+            self.pointwise_row([1, 5, 6, 9], 10, activation, Residual::BeforeActivation, F32, Variants);
+        }
+        let halves = Precision::F16Storage;
+        self.pointwise_row([1, 5, 6, 9], 10, Activation::Relu6, Residual::BeforeActivation, halves, Variants);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.pointwise_row([1, 7, 6, 5], 11, Activation::None, true, precision, Tiles);
         }
@@ -468,10 +494,11 @@ impl Table {
         [n, h, w, c, oc]: [usize; 5],
         window: ([usize; 2], Depthwise),
         activation: Activation,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let ([kh, kw], options) = window;
         let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
         // Both halves have a bias, but where the second one has slopes.
@@ -485,7 +512,7 @@ impl Table {
         let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation: between } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {between:?} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -525,6 +552,8 @@ impl Table {
             self.separable_row([1, 5, 5, 5, 6], window, activation, true, F32, Variants);
         }
         self.separable_row([2, 7, 9, 30, 21], ([3, 3], same), relu6, true, F32, Groups);
+        let first = Residual::BeforeActivation;
+        self.separable_row([1, 5, 6, 6, 7], ([3, 3], same), relu6, first, F32, Variants);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.separable_row([1, 7, 6, 5, 9], ([3, 3], same), none, true, precision, Tiles);
             self.separable_row([1, 6, 7, 21, 9], ([3, 3], same), relu6, false, precision, Variants);

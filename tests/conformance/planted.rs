@@ -620,6 +620,21 @@ mod a_wrong_kernel_is_refused {
 }
 
 /// Whether both languages have the kernel.
+/// Mistakes in kernels of each element, some of them of rows.
+fn mistakes_in_elements() -> Vec<Mistake> {
+    let rows = crate::elementwise::mistakes().into_iter();
+    let mistake = |(what, problem, variant, layout, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile: [1, 1, 1],
+        layout,
+        from,
+        to,
+    };
+    rows.map(mistake).collect()
+}
+
 fn is_in_both(op: &str, variant: &str) -> bool {
     let entry = diptych::ops::all().iter().find(|entry| entry.name == op).expect("an op");
     let entry = entry.variants().into_iter().find(|entry| entry.name == variant).expect("a kernel");
@@ -635,6 +650,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .chain(mistakes_on_matrix_units())
             .chain(mistakes_of_warp_groups())
             .chain(mistakes_in_subgroups())
+            .chain(mistakes_in_elements())
             .enumerate()
         {
             let Mistake { what, problem, variant, tile, layout, from, to } = mistake;

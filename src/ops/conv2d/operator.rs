@@ -18,6 +18,10 @@ impl Operator for Conv2d {
         Ok(Lowered::Op(Arc::new(op)))
     }
 
+    fn with_border(&self, border: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(Conv2d { padding: self.padding.with_border(border)?, ..*self }))
+    }
+
     fn same(&self, other: &dyn Operator) -> bool {
         same(self, other)
     }

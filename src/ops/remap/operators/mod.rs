@@ -42,6 +42,11 @@ pub(super) trait Move: fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// The axes of the result for a source of these dimensions. `dimensions` are the graph's.
     fn moved(&self, source: Dims, dimensions: &BTreeMap<String, usize>) -> Result<Moved>;
+
+    /// As [`Operator::border`].
+    fn border(&self) -> Option<[usize; 4]> {
+        None
+    }
 }
 
 impl<M: Move> Operator for M {
@@ -57,6 +62,10 @@ impl<M: Move> Operator for M {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<RemapOp>().map(RemapOp::target).into_iter().collect()
+    }
+
+    fn border(&self) -> Option<[usize; 4]> {
+        Move::border(self)
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

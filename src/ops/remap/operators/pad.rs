@@ -62,4 +62,12 @@ impl Move for Pad {
         };
         Ok(Moved { target: Dims::new(&extents)?, axes, rule })
     }
+
+    fn border(&self) -> Option<[usize; 4]> {
+        let zeros = self.mode == PadMode::Constant(Bits(0.0));
+        match (&self.before[..], &self.after[..]) {
+            (&[0, top, left, 0], &[0, bottom, right, 0]) if zeros => Some([top, bottom, left, right]),
+            _ => None,
+        }
+    }
 }
