@@ -270,6 +270,8 @@ pub use model::tflite;
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
+pub use ops::concat::Concat;
+#[doc(inline)]
 pub use ops::conv2d::Conv2d;
 #[doc(inline)]
 pub use ops::custom::Custom;
@@ -277,6 +279,7 @@ pub use ops::custom::Custom;
 pub use ops::depthwise::Depthwise;
 #[doc(inline)]
 pub use ops::elementwise::{Elementwise, Function};
+pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]

@@ -21,6 +21,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/coordinate"),
     piece!("shared/functions"),
     piece!("shared/multiply"),
+    piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),

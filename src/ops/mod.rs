@@ -5,12 +5,14 @@
 //! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
 //! same name under `shaders/`.
 
+pub mod concat;
 pub mod conv2d;
 pub mod convert;
 pub mod copy;
 pub mod custom;
 pub mod depthwise;
 pub mod elementwise;
+pub mod gather;
 pub mod gemm;
 pub mod operator;
 pub mod pointwise;

@@ -7,10 +7,12 @@
 
 use crate::problem::Problem;
 use diptych::emit::{Operand, Residual};
+use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::ops::pointwise::PointwiseOp;
@@ -19,8 +21,8 @@ use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
     Activation, AxisRange, BatchToSpace, Bits, BroadcastTo, Conv2d, DepthToSpace, Depthwise, Dialect, Dims,
-    Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Reverse,
-    Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
+    Gather, Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision,
+    Reverse, Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,6 +207,8 @@ pub(crate) fn full_table() -> Vec<Case> {
         table.push(name, problem, breadth);
     }
     table.remap();
+    table.concat();
+    table.gather();
     table.0
 }
 
@@ -796,7 +800,7 @@ impl Table {
             vec![all, all, range(None, None, 4), range(None, None, -3)],
             vec![all, range(None, Some(3), 1), all, range(None, None, 2)],
         ] {
-            for extents in [[3, 5, 6, 11], [2, 4, 7, 16], [2, 3, 5, 9]] {
+            for extents in [[4, 5, 6, 11], [5, 4, 7, 16], [4, 3, 5, 9]] {
                 self.moved(&extents, &StridedSlice { ranges: ranges.clone() }, F32, Variants);
             }
         }
@@ -873,6 +877,81 @@ impl Table {
                 self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
                 self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
                 self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
+            }
+        }
+    }
+
+    fn gather(&mut self) {
+        for channels in [1, 7, 8] {
+            for (axis, batch_dims, indices) in [
+                (0, 0, &[][..]),
+                (0, 0, &[13]),
+                (1, 0, &[2, 3]),
+                (2, 0, &[5]),
+                (3, 0, &[4]),
+                (1, 1, &[3, 2]),
+                (3, 2, &[3, 5, 2]),
+            ] {
+                let [source, indices] = [&[3, 5, 7, channels][..], indices]
+                    .map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::new(source, indices, Gather { axis, batch_dims }).expect("a valid row");
+                let name = format!("{indices} of axis {axis} of {source}, {batch_dims} shared");
+                self.push(name, Arc::new(op), Breadth::Variants);
+            }
+            for (source, indices) in [
+                (&[5, 7, channels][..], &[3, 2, 2][..]),
+                (&[5, 2, 3, channels], &[11, 3]),
+                (&[4, 3], &[2, 1]),
+            ] {
+                let [source, indices] =
+                    [source, indices].map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::nd(source, indices).expect("a valid row");
+                let name = format!("{indices} of the first axes of {source}, {channels}");
+                self.push(name, Arc::new(op), Breadth::Groups);
+            }
+        }
+    }
+
+    /// Inputs of `extents`, of which each has one of `sizes` along `axis`.
+    fn joined(
+        &mut self,
+        extents: &[usize],
+        axis: usize,
+        sizes: &[usize],
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let own = |&size: &usize| {
+            let mut own = extents.to_vec();
+            own[axis] = size;
+            Dims::new(&own).expect("a valid row")
+        };
+        let inputs: Vec<Dims> = sizes.iter().map(own).collect();
+        let op = ConcatOp::new(&inputs, axis as isize, precision).expect("a valid row");
+        self.push(format!("{sizes:?} of {extents:?} along {axis} {precision}"), Arc::new(op), breadth);
+    }
+
+    fn concat(&mut self) {
+        use Breadth::{Groups, Variants};
+        const F32: Precision = Precision::F32;
+        for channels in [5, 8] {
+            for axis in 0..3 {
+                for sizes in [&[1, 1][..], &[3, 5, 2], &[1, 2, 3, 4, 5, 6, 7]] {
+                    self.joined(&[2, 3, 5, channels], axis, sizes, F32, Variants);
+                }
+            }
+        }
+        for sizes in [&[4, 8][..], &[8, 3], &[3, 8], &[1, 1, 1], &[33, 4, 30], &[1, 2, 3, 4, 5, 6, 7]] {
+            self.joined(&[2, 7, 3, 1], 3, sizes, F32, Groups);
+        }
+        self.joined(&[1], 0, &[3, 5], F32, Variants);
+        self.joined(&[3, 1], 1, &[4, 8, 4], F32, Variants);
+        self.joined(&[3, 1, 2, 4, 3], 0, &[2, 1], F32, Variants);
+        self.joined(&[2, 1, 3, 4, 5], 1, &[2, 3], F32, Variants);
+        self.joined(&[2, 3, 2, 1, 3, 5], 3, &[2, 1, 4], F32, Variants);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            for (axis, sizes) in [(0, [1, 2]), (1, [3, 4]), (2, [5, 1]), (3, [8, 5]), (3, [7, 6])] {
+                self.joined(&[2, 3, 5, 6], axis, &sizes, precision, Variants);
             }
         }
     }
