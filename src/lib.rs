@@ -291,6 +291,7 @@ pub use ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,
 };
+pub use ops::reduce::{Reduce, Reduction};
 pub use ops::resize::{Resize, ResizeMode};
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]

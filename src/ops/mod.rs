@@ -18,6 +18,7 @@ pub mod operator;
 pub mod pointwise;
 pub mod pool;
 pub mod remap;
+pub mod reduce;
 pub mod resize;
 pub mod separable;
 pub mod view;

@@ -19,6 +19,7 @@ mod elementwise;
 mod gpu;
 mod planted;
 mod problem;
+mod reductions;
 
 use cases::{Breadth, Case};
 use diptych::device::Device;
@@ -75,6 +76,7 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather elementwise);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy resize reduce);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -272,6 +274,8 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [3, 3]),
+    ("reduce", [6, 6]),
+    ("resize", [1, 1]),
     ("separable", [35, 35]),
 ];
 

@@ -20,15 +20,15 @@ use diptych::{
 use std::sync::Arc;
 
 /// A mistake in a kernel's text as it is written. `@` stands for WGSL's prefix of a parameter.
-struct Mistake {
-    what: &'static str,
-    problem: Problem,
-    variant: &'static str,
-    tile: [u32; 3],
+pub(crate) struct Mistake {
+    pub(crate) what: &'static str,
+    pub(crate) problem: Problem,
+    pub(crate) variant: &'static str,
+    pub(crate) tile: [u32; 3],
     /// Of the feature maps.
-    layout: Layout,
-    from: &'static str,
-    to: &'static str,
+    pub(crate) layout: Layout,
+    pub(crate) from: &'static str,
+    pub(crate) to: &'static str,
 }
 
 fn conv2d(options: Conv2d) -> Problem {
@@ -651,6 +651,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .chain(mistakes_of_warp_groups())
             .chain(mistakes_in_subgroups())
             .chain(mistakes_in_elements())
+            .chain(crate::reductions::mistakes())
             .enumerate()
         {
             let Mistake { what, problem, variant, tile, layout, from, to } = mistake;
