@@ -279,6 +279,7 @@ pub use ops::custom::Custom;
 pub use ops::depthwise::Depthwise;
 #[doc(inline)]
 pub use ops::elementwise::{Elementwise, Function};
+pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]
@@ -286,11 +287,11 @@ pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
-pub use ops::reduce::{Reduce, Reduction};
 pub use ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,
 };
+pub use ops::reduce::{Reduce, Reduction};
 pub use ops::resize::{Resize, ResizeMode};
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]

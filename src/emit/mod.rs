@@ -23,7 +23,7 @@ pub(crate) mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;
-pub use epilogue::{Activation, Bits, Epilogue};
+pub use epilogue::{Activation, Bits, Epilogue, Residual};
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
 
 use crate::dtype::Precision;

@@ -157,7 +157,7 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<Ke
                 zero => words.zero(),
                 zero4 => words.constant4(0.0),
                 tile => spec.tile,
-                residual => spec.epilogue.residual,
+                residual => spec.epilogue.residual.is_some(),
                 images => spec.maps_are_images(),
                 statements => spec.body.statements.clone(),
                 calls => spec.body.calls.clone(),

@@ -5,6 +5,7 @@ use crate::dims::Dim;
 use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
 use crate::ops::concat::{Concat, MAX_INPUTS};
+use crate::ops::gather::{Gather, GatherNd};
 use crate::ops::operator::Operator;
 use crate::ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
@@ -250,6 +251,49 @@ impl Graph {
             });
             parts.collect()
         })
+    }
+
+    /// Elements of `x` along an axis by their indices, whose axes stand in its place in the result. The first
+    /// `batch_dims` axes of both are the same: each element of these has its own indices. Where an index, an
+    /// integer held by an f32, is not within the axis, the elements are zero.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let table = graph.input("table", Dims::new(&[1000, 64])?)?;
+    /// let words = graph.input("words", Dims::new(&[1, 128])?)?;
+    /// let rows = graph.gather("rows", table, words, 0, 0)?;
+    /// assert_eq!(graph.dims(rows)?.extents(), [1, 128, 64]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` does not have the axis, the shared axes differ or lie behind it, or the result has too many.
+    pub fn gather(
+        &mut self,
+        name: &str,
+        x: Value,
+        indices: Value,
+        axis: isize,
+        batch_dims: usize,
+    ) -> Result<Value> {
+        let operator = Arc::new(Gather { axis, batch_dims });
+        self.with_extras(
+            name,
+            operator,
+            vec![(Operand::Src, x), (Operand::Arg(0), indices)],
+            Extras::default(),
+        )
+    }
+
+    /// Elements of `x` by rows of indices, one for each of its first axes: see [`Graph::gather`].
+    ///
+    /// # Errors
+    /// If the rows are longer than `x` has axes.
+    pub fn gather_nd(&mut self, name: &str, x: Value, indices: Value) -> Result<Value> {
+        let inputs = vec![(Operand::Src, x), (Operand::Arg(0), indices)];
+        self.with_extras(name, Arc::new(GatherNd), inputs, Extras::default())
     }
 
     /// Joins as many values as one node can.

@@ -2,7 +2,7 @@
 
 use super::operands::{self, OperandInfo, Operands};
 use crate::dtype::{DType, Precision};
-use crate::emit::{Activation, Epilogue, Operand};
+use crate::emit::{Activation, Epilogue, Operand, Residual};
 
 /// A result in f64, in the order of the destination's elements without gaps between rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,8 +110,10 @@ pub struct Sum {
     pub activation: Activation,
     /// The largest PReLU slope in magnitude.
     pub slope: f64,
-    /// What was added after the activation; empty if nothing was.
+    /// What was added after the activation, or before; empty if nothing was.
     pub residual: Vec<f32>,
+    /// Whether it was added before.
+    pub residual_first: bool,
 }
 
 impl Sum {
@@ -133,6 +135,7 @@ impl Sum {
             activation: epilogue.activation,
             slope: slopes.iter().fold(0.0, |largest, slope| f64::max(largest, f64::from(slope.abs()))),
             residual,
+            residual_first: epilogue.residual == Residual::BeforeActivation,
             ..Sum::default()
         }
     }

@@ -6,12 +6,13 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
-use diptych::emit::Operand;
+use diptych::emit::{Operand, Residual};
 use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::ops::pointwise::PointwiseOp;
@@ -20,8 +21,8 @@ use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
     Activation, AxisRange, BatchToSpace, Bits, BroadcastTo, Conv2d, DepthToSpace, Depthwise, Dialect, Dims,
-    Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Reverse,
-    Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
+    Gather, Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision,
+    Reverse, Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,15 +85,14 @@ impl Case {
         let another =
             |choice: &Choice| op.plan(choice, limits).is_ok_and(|launch| launch.spec.precision != precision);
         choices.retain(|choice| !another(choice));
-        // The same kernels with their values as rows, and in images where they can have them.
+        // The same kernels with their values in other layouts, where they can have them: images with OpenCL.
         let others = choices.iter().flat_map(|choice| {
             let layouts = self.problem.layouts(choice.variant).iter();
             let others = layouts.filter(|&&layout| layout != choice.layout);
             others.map(|&layout| choice.with_layout(layout)).collect::<Vec<_>>()
         });
-        let images = |choice: &Choice| choice.layout == Layout::Image2d;
-        let others: Vec<Choice> =
-            others.filter(|choice| !images(choice) || limits.dialect == Dialect::OpenClC).collect();
+        let there = |choice: &Choice| choice.layout != Layout::Image2d || limits.dialect == Dialect::OpenClC;
+        let others: Vec<Choice> = others.filter(there).collect();
         choices.extend(others);
         choices
     }
@@ -211,8 +211,12 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.gemm();
     table.convert();
     table.copy();
+    for (name, problem, breadth) in crate::elementwise::rows() {
+        table.push(name, problem, breadth);
+    }
     table.remap();
     table.concat();
+    table.gather();
     table.resize();
     table.reduce();
     table.0
@@ -280,10 +284,11 @@ impl Table {
         input: [usize; 4],
         weights: [usize; 3],
         options: Conv2d,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let [oc, kh, kw] = weights;
         let weights = Shape::nhwc(oc, kh, kw, c / options.groups);
@@ -292,7 +297,7 @@ impl Table {
         let Conv2d { stride: [sh, sw], dilation: [dh, dw], padding, groups, activation } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} g{groups} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -349,6 +354,10 @@ impl Table {
             self.conv2d_row([1, 5, 5, 3], [6, 3, 3], options, true, F32, Variants);
         }
         self.conv2d_row([2, 7, 9, 5], [13, 3, 3], same, true, F32, Groups);
+        let relu = Conv2d { activation: Activation::Relu, ..same };
+        for precision in [F32, Precision::F16Storage] {
+            self.conv2d_row([1, 5, 6, 6], [7, 3, 3], relu, Residual::BeforeActivation, precision, Variants);
+        }
         // Tiles of 2x2 and 4x4 outputs that hang over, borders on each side alone, many work-groups.
         for (input, oc, padding) in [
             ([2, 13, 10, 6], 9, Padding::Valid),
@@ -376,10 +385,11 @@ impl Table {
         input: [usize; 4],
         weights: [usize; 3],
         options: Depthwise,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let [multiplier, kh, kw] = weights;
         let weights = Shape::nhwc(1, kh, kw, c * multiplier);
@@ -388,7 +398,7 @@ impl Table {
         let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} times {multiplier} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -427,6 +437,17 @@ impl Table {
             self.depthwise_row([1, 5, 5, 5], [1, 3, 3], options, true, F32, Variants);
         }
         self.depthwise_row([2, 7, 9, 10], [1, 3, 3], same, true, F32, Groups);
+        let prelu = Depthwise { activation: Activation::PRelu, ..same };
+        for precision in [F32, Precision::F16Storage] {
+            self.depthwise_row(
+                [1, 5, 6, 6],
+                [1, 3, 3],
+                prelu,
+                Residual::BeforeActivation,
+                precision,
+                Variants,
+            );
+        }
         // Several work-groups of each size along both axes.
         let steps = Depthwise { stride: [2, 1], dilation: [1, 2], ..same };
         self.depthwise_row([2, 37, 41, 6], [1, 3, 3], steps, false, F32, Groups);
@@ -441,16 +462,17 @@ impl Table {
         input: [usize; 4],
         oc: usize,
         activation: Activation,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let options = Pointwise { activation };
         let weights = Shape::nhwc(oc, 1, 1, c);
         let op = PointwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
             .expect("a valid row");
-        let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual} {precision}");
+        let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual:?} {precision}");
         self.push(name, Arc::new(op), breadth);
     }
 
@@ -467,6 +489,11 @@ impl Table {
             self.pointwise_row([1, 3, 7, 9], 10, activation, true, F32, Variants);
         }
         self.pointwise_row([2, 7, 9, 10], 21, Activation::None, true, F32, Groups);
+        for activation in [Activation::Relu6, Activation::Sigmoid] {
+            self.pointwise_row([1, 5, 6, 9], 10, activation, Residual::BeforeActivation, F32, Variants);
+        }
+        let halves = Precision::F16Storage;
+        self.pointwise_row([1, 5, 6, 9], 10, Activation::Relu6, Residual::BeforeActivation, halves, Variants);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.pointwise_row([1, 7, 6, 5], 11, Activation::None, true, precision, Tiles);
         }
@@ -477,10 +504,11 @@ impl Table {
         [n, h, w, c, oc]: [usize; 5],
         window: ([usize; 2], Depthwise),
         activation: Activation,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let ([kh, kw], options) = window;
         let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
         // Both halves have a bias, but where the second one has slopes.
@@ -494,7 +522,7 @@ impl Table {
         let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation: between } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {between:?} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -534,6 +562,8 @@ impl Table {
             self.separable_row([1, 5, 5, 5, 6], window, activation, true, F32, Variants);
         }
         self.separable_row([2, 7, 9, 30, 21], ([3, 3], same), relu6, true, F32, Groups);
+        let first = Residual::BeforeActivation;
+        self.separable_row([1, 5, 6, 6, 7], ([3, 3], same), relu6, first, F32, Variants);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.separable_row([1, 7, 6, 5, 9], ([3, 3], same), none, true, precision, Tiles);
             self.separable_row([1, 6, 7, 21, 9], ([3, 3], same), relu6, false, precision, Variants);
@@ -857,6 +887,37 @@ impl Table {
                 self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
                 self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
                 self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
+            }
+        }
+    }
+
+    fn gather(&mut self) {
+        for channels in [1, 7, 8] {
+            for (axis, batch_dims, indices) in [
+                (0, 0, &[][..]),
+                (0, 0, &[13]),
+                (1, 0, &[2, 3]),
+                (2, 0, &[5]),
+                (3, 0, &[4]),
+                (1, 1, &[3, 2]),
+                (3, 2, &[3, 5, 2]),
+            ] {
+                let [source, indices] = [&[3, 5, 7, channels][..], indices]
+                    .map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::new(source, indices, Gather { axis, batch_dims }).expect("a valid row");
+                let name = format!("{indices} of axis {axis} of {source}, {batch_dims} shared");
+                self.push(name, Arc::new(op), Breadth::Variants);
+            }
+            for (source, indices) in [
+                (&[5, 7, channels][..], &[3, 2, 2][..]),
+                (&[5, 2, 3, channels], &[11, 3]),
+                (&[4, 3], &[2, 1]),
+            ] {
+                let [source, indices] =
+                    [source, indices].map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::nd(source, indices).expect("a valid row");
+                let name = format!("{indices} of the first axes of {source}, {channels}");
+                self.push(name, Arc::new(op), Breadth::Groups);
             }
         }
     }

@@ -15,6 +15,7 @@
 mod cases;
 mod cover;
 mod cpu;
+mod elementwise;
 mod gpu;
 mod planted;
 mod problem;
@@ -74,7 +75,8 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat resize reduce);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather elementwise);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy resize reduce);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -266,11 +268,13 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("convert", [3, 7]),
     ("copy", [1, 1]),
     ("depthwise", [14, 15]),
+    ("elementwise", [3, 3]),
+    ("gather", [1, 1]),
     ("gemm", [39, 53]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
-    ("reduce", [6, 6]),
     ("remap", [3, 3]),
+    ("reduce", [6, 6]),
     ("resize", [1, 1]),
     ("separable", [35, 35]),
 ];

@@ -8,13 +8,14 @@ use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
-    Activation, AxisRange, Bits, Conv2d, Depthwise, Dims, Gemm, Layout, Operator, Pad, PadMode, Padding,
-    Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Transpose,
+    Activation, AxisRange, Bits, Conv2d, Depthwise, Dims, Gather, Gemm, Layout, Operator, Pad, PadMode,
+    Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Transpose,
 };
 use std::sync::Arc;
 
@@ -113,6 +114,11 @@ fn moved(operator: &dyn Operator, extents: &[usize]) -> Problem {
 fn concat(extents: &[[usize; 4]]) -> Problem {
     let dims: Vec<Dims> = extents.iter().map(|extents| Dims::new(extents).expect("small")).collect();
     Arc::new(ConcatOp::new(&dims, 3, Precision::F32).expect("a valid op"))
+}
+
+fn gather() -> Problem {
+    let [source, indices] = [&[2, 3, 5][..], &[2, 17]].map(|extents| Dims::new(extents).expect("small"));
+    Arc::new(GatherOp::new(source, indices, Gather { axis: 1, batch_dims: 1 }).expect("a valid op"))
 }
 
 fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
@@ -534,6 +540,24 @@ fn mistakes() -> Vec<Mistake> {
         ),
     ];
     let mut rows = rows;
+    let of_rows = of_rows.into_iter().chain([
+        (
+            "the indices of the first batch",
+            gather(),
+            "rows",
+            [1; 3],
+            "(outer / @outer)",
+            "(outer / @outer * 0u)",
+        ),
+        (
+            "an index beyond the axis",
+            gather(),
+            "rows",
+            [1; 3],
+            "index0 < f32(@extent0)",
+            "index0 < f32(@extent0 + 1u)",
+        ),
+    ]);
     rows.extend([
         (
             "a mirror image with the edge",
@@ -569,7 +593,7 @@ fn mistakes() -> Vec<Mistake> {
         ),
     ]);
     let rows = rows.into_iter().map(|row| (Layout::C4, row));
-    let rows = rows.chain(of_rows.into_iter().map(|row| (Layout::Nhwc, row)));
+    let rows = rows.chain(of_rows.map(|row| (Layout::Nhwc, row)));
     let rows = rows.chain(images.into_iter().map(|row| (Layout::Image2d, row)));
     rows.map(|(layout, (what, problem, variant, tile, from, to))| Mistake {
         what,
@@ -596,6 +620,21 @@ mod a_wrong_kernel_is_refused {
 }
 
 /// Whether both languages have the kernel.
+/// Mistakes in kernels of each element, some of them of rows.
+fn mistakes_in_elements() -> Vec<Mistake> {
+    let rows = crate::elementwise::mistakes().into_iter();
+    let mistake = |(what, problem, variant, layout, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile: [1, 1, 1],
+        layout,
+        from,
+        to,
+    };
+    rows.map(mistake).collect()
+}
+
 fn is_in_both(op: &str, variant: &str) -> bool {
     let entry = diptych::ops::all().iter().find(|entry| entry.name == op).expect("an op");
     let entry = entry.variants().into_iter().find(|entry| entry.name == variant).expect("a kernel");
@@ -611,6 +650,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .chain(mistakes_on_matrix_units())
             .chain(mistakes_of_warp_groups())
             .chain(mistakes_in_subgroups())
+            .chain(mistakes_in_elements())
             .chain(crate::reductions::mistakes())
             .enumerate()
         {

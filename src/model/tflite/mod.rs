@@ -21,6 +21,7 @@ mod import;
 mod metadata;
 mod moves;
 mod names;
+mod norms;
 mod operators;
 mod options;
 mod pooling;

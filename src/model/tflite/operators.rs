@@ -2,7 +2,7 @@
 
 use super::import::{Import, Op};
 use super::tensors::Reason;
-use super::{convolution, elementwise, moves, pooling, products, reductions, shapes};
+use super::{convolution, elementwise, moves, norms, pooling, products, reductions, shapes};
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;
@@ -21,6 +21,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("DEPTHWISE_CONV_2D", convolution::depthwise),
     ("MAX_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Max)),
     ("AVERAGE_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Average)),
+    ("L2_POOL_2D", pooling::l2_pool),
     ("FULLY_CONNECTED", products::fully_connected),
     ("BATCH_MATMUL", products::batch_matmul),
 
@@ -74,7 +75,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("LOGICAL_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
     ("LOGICAL_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
     ("LOGICAL_NOT", |i, op| elementwise::of(i, op, Function::LogicalNot)),
-    ("SELECT", |i, op| elementwise::of(i, op, Function::Select)),
+    ("SELECT", elementwise::select),
     ("SELECT_V2", |i, op| elementwise::of(i, op, Function::Select)),
     ("RELU_0_TO_1", elementwise::relu_0_to_1),
     ("LEAKY_RELU", elementwise::leaky_relu),
@@ -110,7 +111,10 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("REDUCE_PROD", |i, op| reductions::reduce(i, op, Reduction::Product)),
     ("REDUCE_ANY", |i, op| reductions::reduce(i, op, Reduction::Any)),
     ("REDUCE_ALL", |i, op| reductions::reduce(i, op, Reduction::All)),
-    ("L2_NORMALIZATION", reductions::l2_normalization),
+    ("L2_NORMALIZATION", norms::l2_normalization),
+    ("LOCAL_RESPONSE_NORMALIZATION", norms::local_response),
+    ("CUMSUM", norms::cumsum),
+    ("ONE_HOT", norms::one_hot),
     ("RESIZE_BILINEAR", reductions::resize_bilinear),
     ("RESIZE_NEAREST_NEIGHBOR", reductions::resize_nearest),
 ];

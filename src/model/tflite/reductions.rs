@@ -1,11 +1,10 @@
-//! Reductions, softmax, norms over channels, and changes of size.
+//! Reductions, softmax, and changes of size.
 
 use super::import::{Import, Input, Op};
 use super::constant::{Constant, Integers};
 use super::moves::node;
 use super::shapes::axis;
 use super::tensors::Reason;
-use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 use crate::ops::resize::{Resize, ResizeMode};
 
@@ -58,28 +57,6 @@ fn folded(x: &Integers, axes: &[usize], keeps: bool, reduction: Reduction) -> Re
     }
     let dropped = (0..x.dims.len()).filter(|axis| !axes.contains(axis)).map(|axis| x.dims[axis]).collect();
     Ok(Integers::new(if keeps { whole } else { dropped }, values))
-}
-
-/// `L2_NORMALIZATION`: divided by the root of the sum of the channels' squares, which is at least `1e-6`.
-pub(super) fn l2_normalization<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    op.check(&[1], 1)?;
-    let x = import.value(op, 0)?;
-    let name = import.name(op, 0)?;
-    let parts = [
-        import.part_name(&name, "squares")?,
-        import.part_name(&name, "sum")?,
-        import.part_name(&name, "bounded")?,
-        import.part_name(&name, "factor")?,
-    ];
-    let graph = &mut import.graph;
-    let explain = |error: crate::Error| error.to_string();
-    let squares = graph.elementwise(&parts[0], Function::Square, &[x.into()]).map_err(explain)?;
-    let sum = graph.reduce(&parts[1], squares, Reduction::Sum, &[-1], true).map_err(explain)?;
-    let bounded =
-        graph.elementwise(&parts[2], Function::Maximum, &[sum.into(), 1e-12.into()]).map_err(explain)?;
-    let factor = graph.elementwise(&parts[3], Function::Rsqrt, &[bounded.into()]).map_err(explain)?;
-    let value = graph.elementwise(&name, Function::Mul, &[x.into(), factor.into()]).map_err(explain)?;
-    import.write(op, 0, value)
 }
 
 /// `RESIZE_BILINEAR` to a constant height and width.

@@ -126,7 +126,7 @@ mod tests {
             (&[&[2, 3], &[2, 3, 1]], 0, "the extents of 2x3 but along axis 0"),
             (&[&[2, 3], &[2, 3]], 2, "-2 to 2"),
             (&[], 0, "1 to 7"),
-            (&[&[1]; 8], 0, "1 to 7"),
+            (&[&[1][..]; 8], 0, "1 to 7"),
             (&[&[1 << 30], &[1 << 30]], 0, "at most 2147483647 elements"),
         ] {
             let text = of(extents, axis).expect_err("does not fit").to_string();
