@@ -270,6 +270,8 @@ pub use model::tflite;
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
+pub use ops::arg::ArgReduce;
+#[doc(inline)]
 pub use ops::conv2d::Conv2d;
 #[doc(inline)]
 pub use ops::custom::Custom;
@@ -278,12 +280,18 @@ pub use ops::depthwise::Depthwise;
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]
+pub use ops::normalize::Normalize;
+#[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
 pub use ops::reduce::{Reduce, Reduction};
 pub use ops::resize::{Resize, ResizeMode};
+#[doc(inline)]
+pub use ops::softmax::Softmax;
+#[doc(inline)]
+pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};

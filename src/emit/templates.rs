@@ -18,6 +18,7 @@ macro_rules! piece {
 /// Pieces that kernels in WGSL include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
+    piece!("shared/group_sum"),
     piece!("shared/multiply"),
     piece!("shared/products"),
     piece!("shared/reduction"),

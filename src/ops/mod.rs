@@ -5,18 +5,22 @@
 //! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
 //! same name under `shaders/`.
 
+pub mod arg;
 pub mod conv2d;
 pub mod convert;
 pub mod copy;
 pub mod custom;
 pub mod depthwise;
 pub mod gemm;
+pub mod normalize;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
 pub mod reduce;
 pub mod resize;
 pub mod separable;
+pub mod softmax;
+pub mod transposed_conv2d;
 pub mod view;
 
 mod convolution;

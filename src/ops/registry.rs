@@ -1,17 +1,21 @@
 //! The list of all ops and kernels: tests, benches and the tuner walk it.
 
+use super::arg::{self, ArgOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::gemm::{self, GemmOp};
+use super::normalize::{self, NormalizeOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
 use super::reduce::{self, ReduceOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
+use super::softmax::{self, SoftmaxOp};
+use super::transposed_conv2d::{self, TransposedConv2dOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
 use crate::error::{Error, Result};
@@ -127,11 +131,13 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 }
 
 static ALL: &[OpEntry] = &[
+    OpEntry::of::<ArgOp>(arg::examples, arg::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),
@@ -140,6 +146,8 @@ static ALL: &[OpEntry] = &[
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
     },
+    OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
+    OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
 ];
 
 /// Every op.

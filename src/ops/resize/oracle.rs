@@ -74,10 +74,7 @@ mod tests {
         let half_pixel_centers = true;
         assert_eq!(resized(Resize { half_pixel_centers, ..plain }), [1.0, 1.25, 1.75, 2.5, 3.5, 4.0]);
         let align_corners = true;
-        assert_eq!(
-            resized(Resize { size: [1, 5], align_corners, ..plain }),
-            [1.0, 1.5, 2.0, 3.0, 4.0]
-        );
+        assert_eq!(resized(Resize { size: [1, 5], align_corners, ..plain }), [1.0, 1.5, 2.0, 3.0, 4.0]);
         let nearest = Resize::new(ResizeMode::Nearest, [1, 2]);
         assert_eq!(resized(nearest), [1.0, 2.0]);
         assert_eq!(resized(Resize { half_pixel_centers, ..nearest }), [1.0, 4.0]);
