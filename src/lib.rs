@@ -270,6 +270,8 @@ pub use model::tflite;
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
+pub use ops::arg::ArgReduce;
+#[doc(inline)]
 pub use ops::concat::Concat;
 #[doc(inline)]
 pub use ops::conv2d::Conv2d;
@@ -283,6 +285,8 @@ pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]
+pub use ops::normalize::Normalize;
+#[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
@@ -293,6 +297,10 @@ pub use ops::remap::{
 };
 pub use ops::reduce::{Reduce, Reduction};
 pub use ops::resize::{Resize, ResizeMode};
+#[doc(inline)]
+pub use ops::softmax::Softmax;
+#[doc(inline)]
+pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};

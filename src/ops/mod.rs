@@ -5,6 +5,7 @@
 //! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
 //! same name under `shaders/`.
 
+pub mod arg;
 pub mod concat;
 pub mod conv2d;
 pub mod convert;
@@ -14,6 +15,7 @@ pub mod depthwise;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
+pub mod normalize;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
@@ -21,6 +23,8 @@ pub mod remap;
 pub mod reduce;
 pub mod resize;
 pub mod separable;
+pub mod softmax;
+pub mod transposed_conv2d;
 pub mod view;
 
 mod convolution;

@@ -158,7 +158,8 @@ pub(crate) fn widest() -> Limits {
 /// The op that `DIPTYCH_CONFORMANCE` names, alone or with the beginning of a variant.
 fn asked_op() -> Option<&'static str> {
     let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
-    let begins = |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    let begins =
+        |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
     diptych::ops::all().iter().map(|entry| entry.name).find(begins)
 }
 
@@ -219,6 +220,10 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.gather();
     table.resize();
     table.reduce();
+    table.softmax();
+    table.arg();
+    table.transposed_conv2d();
+    table.normalize();
     table.0
 }
 
@@ -234,7 +239,7 @@ pub(crate) const ACTIVATIONS: [Activation; 8] = [
 ];
 
 /// Extents around the tiles: each tile of 1, 2, 4 and 8 is met, missed by one and exceeded by one.
-const EXTENTS: [[usize; 3]; 14] = [
+pub(crate) const EXTENTS: [[usize; 3]; 14] = [
     [1, 1, 1],
     [1, 1, 2],
     [1, 3, 1],
@@ -252,7 +257,7 @@ const EXTENTS: [[usize; 3]; 14] = [
 ];
 
 /// Pairs of input and output channels.
-const CHANNELS: [[usize; 2]; 16] = [
+pub(crate) const CHANNELS: [[usize; 2]; 16] = [
     [1, 1],
     [1, 5],
     [2, 3],

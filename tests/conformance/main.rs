@@ -75,8 +75,7 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather elementwise);
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy resize reduce);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather elementwise resize reduce softmax arg transposed_conv2d normalize);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -263,6 +262,7 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
 /// How many pairs of a kernel and a tile the table meets, on [`cases::widest_wgsl`] and on
 /// [`cases::widest`]. A change that meets fewer is a mistake.
 const PAIRS: &[(&str, [usize; 2])] = &[
+    ("arg", [3, 3]),
     ("concat", [2, 2]),
     ("conv2d", [58, 65]),
     ("convert", [3, 7]),
@@ -271,12 +271,15 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gemm", [39, 53]),
+    ("normalize", [4, 4]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [3, 3]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),
     ("separable", [35, 35]),
+    ("softmax", [4, 4]),
+    ("transposed_conv2d", [5, 5]),
 ];
 
 #[test]

@@ -16,6 +16,7 @@
 mod schema;
 mod constant;
 mod convolution;
+mod deconvolution;
 mod elementwise;
 mod import;
 mod metadata;

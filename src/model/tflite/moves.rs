@@ -394,7 +394,16 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         })?;
         return import.write_constant(op, 0, moved);
     }
-    Err("found values or indices computed at each run, wanted constants".to_owned())
+    let batch_dims = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
+    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
+    node(import, op, |import, name| import.graph.gather(name, x, indices, axis as isize, batch_dims))
+}
+
+/// `GATHER_ND`: elements by rows of indices.
+pub(super) fn gather_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
+    node(import, op, |import, name| import.graph.gather_nd(name, x, indices))
 }
 
 /// Adds one node as output 0.

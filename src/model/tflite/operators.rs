@@ -2,7 +2,7 @@
 
 use super::import::{Import, Op};
 use super::tensors::Reason;
-use super::{convolution, elementwise, moves, norms, pooling, products, reductions, shapes};
+use super::{convolution, deconvolution, elementwise, moves, norms, pooling, products, reductions, shapes};
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;
@@ -19,6 +19,8 @@ pub(super) fn handler(name: &str) -> Option<Handler> {
 const HANDLERS: &[(&str, Handler)] = &[
     ("CONV_2D", convolution::conv2d),
     ("DEPTHWISE_CONV_2D", convolution::depthwise),
+    ("TRANSPOSE_CONV", deconvolution::transposed),
+    ("CUSTOM \"Convolution2DTransposeBias\"", deconvolution::biased),
     ("MAX_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Max)),
     ("AVERAGE_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Average)),
     ("L2_POOL_2D", pooling::l2_pool),
@@ -103,6 +105,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("SPACE_TO_BATCH_ND", moves::space_to_batch),
     ("BATCH_TO_SPACE_ND", moves::batch_to_space),
     ("GATHER", moves::gather),
+    ("GATHER_ND", moves::gather_nd),
 
     ("MEAN", |i, op| reductions::reduce(i, op, Reduction::Mean)),
     ("SUM", |i, op| reductions::reduce(i, op, Reduction::Sum)),
@@ -111,6 +114,10 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("REDUCE_PROD", |i, op| reductions::reduce(i, op, Reduction::Product)),
     ("REDUCE_ANY", |i, op| reductions::reduce(i, op, Reduction::Any)),
     ("REDUCE_ALL", |i, op| reductions::reduce(i, op, Reduction::All)),
+    ("ARG_MAX", |i, op| reductions::arg(i, op, true)),
+    ("ARG_MIN", |i, op| reductions::arg(i, op, false)),
+    ("SOFTMAX", reductions::softmax),
+    ("LOG_SOFTMAX", reductions::log_softmax),
     ("L2_NORMALIZATION", norms::l2_normalization),
     ("LOCAL_RESPONSE_NORMALIZATION", norms::local_response),
     ("CUMSUM", norms::cumsum),

@@ -1,12 +1,15 @@
 //! Reductions, softmax, and changes of size.
 
-use super::import::{Import, Input, Op};
 use super::constant::{Constant, Integers};
+use super::convolution::missing;
+use super::import::{Import, Input, Op};
 use super::moves::node;
 use super::shapes::axis;
 use super::tensors::Reason;
+use crate::emit::Bits;
 use crate::ops::reduce::Reduction;
 use crate::ops::resize::{Resize, ResizeMode};
+use crate::ops::softmax::Softmax;
 
 /// `MEAN`, `SUM` and the others, over the axes that input 1 lists; negative and repeated ones are allowed.
 pub(super) fn reduce<'a>(import: &mut Import<'a>, op: &Op<'a>, reduction: Reduction) -> Result<(), Reason> {
@@ -57,6 +60,39 @@ fn folded(x: &Integers, axes: &[usize], keeps: bool, reduction: Reduction) -> Re
     }
     let dropped = (0..x.dims.len()).filter(|axis| !axes.contains(axis)).map(|axis| x.dims[axis]).collect();
     Ok(Integers::new(if keeps { whole } else { dropped }, values))
+}
+
+/// `ARG_MAX` and `ARG_MIN` along one axis.
+pub(super) fn arg<'a>(import: &mut Import<'a>, op: &Op<'a>, largest: bool) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let x = import.value(op, 0)?;
+    let listed = import.integers(op, 1)?.values;
+    let [place] = listed[..] else { return Err(format!("found axes {listed:?}, wanted one")) };
+    let axis = axis(place, import.dims(x)?.rank())? as isize;
+    node(import, op, |import, name| match largest {
+        true => import.graph.arg_max(name, x, axis, false),
+        false => import.graph.arg_min(name, x, axis, false),
+    })
+}
+
+/// `SOFTMAX` along the last axis.
+pub(super) fn softmax<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let beta = op.table.softmax().ok_or_else(|| missing(op, "SoftmaxOptions"))?.beta();
+    if !beta.is_finite() {
+        return Err(format!("found beta {beta}, wanted a finite number"));
+    }
+    let x = import.value(op, 0)?;
+    let options = Softmax { axis: -1, beta: Bits(beta), log: false };
+    node(import, op, |import, name| import.graph.softmax(name, x, options))
+}
+
+/// `LOG_SOFTMAX` along the last axis.
+pub(super) fn log_softmax<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let x = import.value(op, 0)?;
+    let options = Softmax { axis: -1, beta: Bits(1.0), log: true };
+    node(import, op, |import, name| import.graph.softmax(name, x, options))
 }
 
 /// `RESIZE_BILINEAR` to a constant height and width.
