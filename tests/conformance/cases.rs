@@ -158,7 +158,8 @@ pub(crate) fn widest() -> Limits {
 /// The op that `DIPTYCH_CONFORMANCE` names, alone or with the beginning of a variant.
 fn asked_op() -> Option<&'static str> {
     let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
-    let begins = |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    let begins =
+        |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
     diptych::ops::all().iter().map(|entry| entry.name).find(begins)
 }
 

@@ -121,8 +121,7 @@ impl Table {
 
 pub(crate) fn mistakes() -> Vec<Mistake> {
     let bilinear = || -> Problem {
-        let options =
-            Resize { half_pixel_centers: true, ..Resize::new(ResizeMode::Bilinear, [9, 14]) };
+        let options = Resize { half_pixel_centers: true, ..Resize::new(ResizeMode::Bilinear, [9, 14]) };
         Arc::new(resize([2, 5, 7, 6], options, F32))
     };
     let nearest = || -> Problem {
@@ -140,15 +139,79 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ("a corner for a center", bilinear(), "maps", [1, 1, 1], c4, "(f32(at) + 0.5f)", "f32(at)"),
         ("the same row twice", bilinear(), "maps", [1, 1, 1], c4, "u32(ceil(v))", "u32(floor(v))"),
         ("the nearest cut off", nearest(), "maps", [1, 1, 1], c4, "v >= below", "v < below"),
-        ("the first image for all", nearest(), "maps", [1, 1, 1], c4, "@src_h * gid.z;", "@src_h * (gid.z % 2u);"),
-        ("the last of a line left out", pixels(Reduction::Sum), "maps", [1, 1, 1], c4, "k < @reduced_w", "k + 1u < @reduced_w"),
-        ("an image's neighbour", pixels(Reduction::Max), "maps", [1, 1, 1], c4, "(n * @slices + slice)", "(n + slice)"),
-        ("a part not joined", pixels(Reduction::Mean), "maps_group", [64, 1, 1], c4, "lid.x < 32u", "lid.x < 16u"),
-        ("all but the last", pixels(Reduction::Product), "maps_group", [64, 1, 1], c4, "i < count", "i + 1u < count"),
-        ("a maximum above zero", of(Reduction::Max, &[9, 1], &[1]), "serial", [1, 1, 1], nhwc, "b > a", "b > abs(a)"),
-        ("a step of another axis", rows(Reduction::Sum), "serial", [1, 1, 1], nhwc, "i * @reduced_step0", "i * @reduced_step1"),
+        (
+            "the first image for all",
+            nearest(),
+            "maps",
+            [1, 1, 1],
+            c4,
+            "@src_h * gid.z;",
+            "@src_h * (gid.z % 2u);",
+        ),
+        (
+            "the last of a line left out",
+            pixels(Reduction::Sum),
+            "maps",
+            [1, 1, 1],
+            c4,
+            "k < @reduced_w",
+            "k + 1u < @reduced_w",
+        ),
+        (
+            "an image's neighbour",
+            pixels(Reduction::Max),
+            "maps",
+            [1, 1, 1],
+            c4,
+            "(n * @slices + slice)",
+            "(n + slice)",
+        ),
+        (
+            "a part not joined",
+            pixels(Reduction::Mean),
+            "maps_group",
+            [64, 1, 1],
+            c4,
+            "lid.x < 32u",
+            "lid.x < 16u",
+        ),
+        (
+            "all but the last",
+            pixels(Reduction::Product),
+            "maps_group",
+            [64, 1, 1],
+            c4,
+            "i < count",
+            "i + 1u < count",
+        ),
+        (
+            "a maximum above zero",
+            of(Reduction::Max, &[9, 1], &[1]),
+            "serial",
+            [1, 1, 1],
+            nhwc,
+            "b > a",
+            "b > abs(a)",
+        ),
+        (
+            "a step of another axis",
+            rows(Reduction::Sum),
+            "serial",
+            [1, 1, 1],
+            nhwc,
+            "i * @reduced_step0",
+            "i * @reduced_step1",
+        ),
         ("not divided", rows(Reduction::Mean), "serial", [1, 1, 1], nhwc, "result / f32(@count)", "result"),
-        ("an output for all", rows(Reduction::Min), "group", [64, 1, 1], nhwc, "out % @kept2 * @kept_step2", "0u"),
+        (
+            "an output for all",
+            rows(Reduction::Min),
+            "group",
+            [64, 1, 1],
+            nhwc,
+            "out % @kept2 * @kept_step2",
+            "0u",
+        ),
         ("the last invocation's part", rows(Reduction::Sum), "group", [64, 1, 1], nhwc, "+ 1u]", "]"),
     ];
     rows.into_iter()

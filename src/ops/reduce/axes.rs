@@ -24,7 +24,11 @@ pub(in crate::ops) fn named(op: &'static str, axes: &[isize], rank: usize) -> Re
 pub(in crate::ops) fn around(dims: &Dims, axis: usize) -> [usize; 3] {
     let product = |extents: &[usize]| extents.iter().product();
     let extents = dims.extents();
-    [product(&extents[..axis]), extents.get(axis).copied().unwrap_or(1), product(&extents[(axis + 1).min(extents.len())..])]
+    [
+        product(&extents[..axis]),
+        extents.get(axis).copied().unwrap_or(1),
+        product(&extents[(axis + 1).min(extents.len())..]),
+    ]
 }
 
 /// Neighbouring axes that are looped over as one.
@@ -86,9 +90,7 @@ impl Merged {
 /// The element that is number `index` of `axes`, counted from the first, the last axis fastest.
 pub(in crate::ops) fn place(axes: &[Axis; 3], index: usize) -> usize {
     let [a, b, c] = axes;
-    index % c.extent * c.step
-        + index / c.extent % b.extent * b.step
-        + index / (c.extent * b.extent) * a.step
+    index % c.extent * c.step + index / c.extent % b.extent * b.step + index / (c.extent * b.extent) * a.step
 }
 
 #[cfg(test)]

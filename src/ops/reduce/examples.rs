@@ -23,11 +23,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
 const NAMES: &str = "n,h,w,c";
 
 /// The mean over height and width.
-pub(crate) const NUMBERS: Numbers = Numbers {
-    names: NAMES,
-    usual: &[1, 56, 56, 128],
-    op: |extents, _, precision| of(extents, precision),
-};
+pub(crate) const NUMBERS: Numbers =
+    Numbers { names: NAMES, usual: &[1, 56, 56, 128], op: |extents, _, precision| of(extents, precision) };
 
 fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
     let &[_, _, _, _] = extents else { return Numbers::refuse(OP, NAMES, extents) };

@@ -30,7 +30,8 @@ impl Pixels {
         let extents = [shape.n, shape.h, shape.w];
         let missing = 4 - op.input.rank().min(4);
         let is_reduced = |axis: usize| axis >= missing && op.reduced[axis - missing];
-        let of = |wanted| std::array::from_fn(|axis| if is_reduced(axis) == wanted { extents[axis] } else { 1 });
+        let of =
+            |wanted| std::array::from_fn(|axis| if is_reduced(axis) == wanted { extents[axis] } else { 1 });
         Pixels { kept: of(false), reduced: of(true) }
     }
 

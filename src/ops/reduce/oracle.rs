@@ -25,7 +25,8 @@ pub(super) fn oracle(op: &ReduceOp, src: &[f32]) -> Reference {
         Reduction::Sum | Reduction::Mean => {
             let share = if op.reduction == Reduction::Mean { count as f64 } else { 1.0 };
             let of = |absolute: bool| {
-                let sum = |out| elements(out).map(|x| if absolute { x.abs() } else { x }).sum::<f64>() / share;
+                let sum =
+                    |out| elements(out).map(|x| if absolute { x.abs() } else { x }).sum::<f64>() / share;
                 outputs.clone().map(sum).collect()
             };
             Reference::Sum(Sum { value: of(false), magnitude: of(true), terms: count, ..Sum::default() })
@@ -35,7 +36,8 @@ pub(super) fn oracle(op: &ReduceOp, src: &[f32]) -> Reference {
             let larger = |best: f64, x: f64| {
                 if best.is_nan() || best >= x { best } else { x }
             };
-            let largest = |out| sign * elements(out).fold(f64::NEG_INFINITY, |best, x| larger(best, sign * x));
+            let largest =
+                |out| sign * elements(out).fold(f64::NEG_INFINITY, |best, x| larger(best, sign * x));
             let value: Vec<f64> = outputs.map(largest).collect();
             if halves {
                 let magnitude = value.iter().map(|value| value.abs()).collect();
@@ -65,9 +67,8 @@ pub(super) fn oracle(op: &ReduceOp, src: &[f32]) -> Reference {
             };
             let value: Vec<f64> = outputs.clone().map(|out| elements(out).product()).collect();
             let errors = outputs.zip(&value).map(|(out, value)| value.abs() * relative + flushed(out));
-            let bound = errors.zip(&value).map(|(error, value)| {
-                error + store * (value.abs() + error) + stored_tiny
-            });
+            let bound =
+                errors.zip(&value).map(|(error, value)| error + store * (value.abs() + error) + stored_tiny);
             Reference::Bounded { bound: bound.collect(), value }
         }
     }
