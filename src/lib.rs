@@ -291,11 +291,11 @@ pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
+pub use ops::reduce::{Reduce, Reduction};
 pub use ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,
 };
-pub use ops::reduce::{Reduce, Reduction};
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;

@@ -5,6 +5,7 @@
 //! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
 //! same name under `shaders/`.
 
+mod activated;
 pub mod arg;
 pub mod concat;
 pub mod conv2d;
@@ -19,8 +20,8 @@ pub mod normalize;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
-pub mod remap;
 pub mod reduce;
+pub mod remap;
 pub mod resize;
 pub mod separable;
 pub mod softmax;

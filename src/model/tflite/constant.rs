@@ -96,7 +96,8 @@ impl Constant {
         source: impl Fn(&[usize]) -> usize,
     ) -> Result<Self, Reason> {
         let elements = dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-        let elements = elements.ok_or_else(|| format!("found extents {dims:?}, wanted fewer elements (32-bit indices)"))?;
+        let elements = elements
+            .ok_or_else(|| format!("found extents {dims:?}, wanted fewer elements (32-bit indices)"))?;
         budget.spend(elements.saturating_mul(8))?;
         let positions = indices(&dims).map(|index| source(&index));
         Ok(match self {
@@ -115,8 +116,7 @@ impl Constant {
                 Constant::Floats(tensor.map_err(|error| error.to_string())?)
             }
             Constant::Integers(integers) => {
-                let values: Option<Vec<i64>> =
-                    positions.map(|at| integers.values.get(at).copied()).collect();
+                let values: Option<Vec<i64>> = positions.map(|at| integers.values.get(at).copied()).collect();
                 let values = values.ok_or("found an index beyond a constant")?;
                 Constant::Integers(Integers::new(dims, values))
             }
@@ -157,9 +157,10 @@ pub(super) fn position(extents: &[usize], index: &[usize]) -> usize {
 /// The position, in a tensor of `extents`, of what is at `index` of one that it is broadcast to.
 pub(super) fn broadcast_position(extents: &[usize], index: &[usize]) -> usize {
     let index = &index[index.len().saturating_sub(extents.len())..];
-    extents.iter().zip(index).fold(0, |position, (&extent, &index)| {
-        position * extent + if extent == 1 { 0 } else { index }
-    })
+    extents
+        .iter()
+        .zip(index)
+        .fold(0, |position, (&extent, &index)| position * extent + if extent == 1 { 0 } else { index })
 }
 
 /// The extents that both broadcast to, as in numpy.

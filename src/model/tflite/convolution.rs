@@ -170,7 +170,11 @@ pub(super) struct Phases {
 }
 
 /// The bias at input `index`, of any rank, as one value per channel in f32; it may be left out.
-pub(super) fn bias<'a>(import: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Option<HostTensor>, Reason> {
+pub(super) fn bias<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+) -> Result<Option<HostTensor>, Reason> {
     if !op.has(index) {
         return Ok(None);
     }

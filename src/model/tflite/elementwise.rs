@@ -83,13 +83,18 @@ pub(super) fn gelu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
 /// `ADD_N`: the sum of any number of values.
 pub(super) fn add_n<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     if op.outputs.len() != 1 || op.inputs.is_empty() {
-        return Err(format!("found {} inputs and {} outputs, wanted some and 1", op.inputs.len(), op.outputs.len()));
+        return Err(format!(
+            "found {} inputs and {} outputs, wanted some and 1",
+            op.inputs.len(),
+            op.outputs.len()
+        ));
     }
     let name = import.name(op, 0)?;
     let mut sum = import.value(op, 0)?;
     for index in 1..op.inputs.len() {
         let term = import.value(op, index)?;
-        let part = if index + 1 == op.inputs.len() { name.clone() } else { import.part_name(&name, "sum")? };
+        let part =
+            if index + 1 == op.inputs.len() { name.clone() } else { import.part_name(&name, "sum")? };
         let terms = [sum.into(), term.into()];
         sum = import.graph.elementwise(&part, Function::Add, &terms).map_err(|error| error.to_string())?;
     }
@@ -239,7 +244,8 @@ fn folded(import: &mut Import<'_>, function: Function, inputs: &[&Constant]) -> 
         let values = indices.iter().map(value).collect::<Result<Vec<i64>, Reason>>()?;
         return Ok(Constant::Integers(Integers::new(extents, values)));
     }
-    let floats = inputs.iter().map(|input| input.floats(&mut import.budget)).collect::<Result<Vec<_>, _>>()?;
+    let floats =
+        inputs.iter().map(|input| input.floats(&mut import.budget)).collect::<Result<Vec<_>, _>>()?;
     let floats: Vec<_> = floats.iter().map(HostTensor::to_nhwc).collect();
     let value = |index: &Vec<usize>| {
         let mut arguments = [0.0; 3];
@@ -254,7 +260,8 @@ fn folded(import: &mut Import<'_>, function: Function, inputs: &[&Constant]) -> 
 
 /// A function of integers; what is beyond 64 bits wraps, as it does in C.
 fn integer(function: Function, [a, b, c]: [i64; 3]) -> Result<i64, Reason> {
-    let defined = |result: Option<i64>| result.ok_or_else(|| format!("found {a} divided by {b}, wanted another"));
+    let defined =
+        |result: Option<i64>| result.ok_or_else(|| format!("found {a} divided by {b}, wanted another"));
     Ok(match function {
         Function::Add => a.wrapping_add(b),
         Function::Sub => a.wrapping_sub(b),
@@ -286,7 +293,13 @@ fn integer(function: Function, [a, b, c]: [i64; 3]) -> Result<i64, Reason> {
         Function::LessEqual => i64::from(a <= b),
         Function::Greater => i64::from(a > b),
         Function::GreaterEqual => i64::from(a >= b),
-        Function::Select => if a != 0 { b } else { c },
+        Function::Select => {
+            if a != 0 {
+                b
+            } else {
+                c
+            }
+        }
         other => return Err(format!("found {} of integers, wanted floats", other.name())),
     })
 }

@@ -138,9 +138,8 @@ type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);
 
 fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
     let networks = model.subgraphs();
-    let network: SubGraph<'a> = networks
-        .and_then(|networks| at(networks, 0))
-        .ok_or("found 0 subgraphs, wanted at least 1")?;
+    let network: SubGraph<'a> =
+        networks.and_then(|networks| at(networks, 0)).ok_or("found 0 subgraphs, wanted at least 1")?;
     let tensors = network.tensors().ok_or("found no tensors, wanted at least an input and an output")?;
     let operators = network.operators().filter(|operators| !operators.is_empty());
     let operators = operators.ok_or("found no operators, wanted at least one")?;
@@ -249,9 +248,10 @@ impl<'a> Import<'a> {
                 }
             });
         }
-        let value = self.graph.input_of(&name, &dims).map_err(|error| {
-            format!("{}: {error}", self.tensors.describe(position))
-        })?;
+        let value = self
+            .graph
+            .input_of(&name, &dims)
+            .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
         self.set(position, Slot::Value(value));
         Ok(())
     }
@@ -515,7 +515,12 @@ impl<'a> Import<'a> {
     }
 
     /// Notes that output `index` is known.
-    pub(super) fn write_constant(&mut self, op: &Op<'a>, index: usize, constant: Constant) -> Result<(), Reason> {
+    pub(super) fn write_constant(
+        &mut self,
+        op: &Op<'a>,
+        index: usize,
+        constant: Constant,
+    ) -> Result<(), Reason> {
         let position = self.tensors.position(op.output(index)?)?;
         self.check_unwritten(position)?;
         self.set(position, Slot::Constant(constant));

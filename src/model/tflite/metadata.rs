@@ -164,12 +164,14 @@ fn labels(described: &Described<'_>, file: &[u8], budget: &mut Budget) -> Result
 /// Source: PKWARE's *.ZIP File Format Specification*, 6.3, sections 4.3.7, 4.3.12 and 4.3.16. Offsets count
 /// from the beginning of the archive, which writers take to be that of the model or that of the zip.
 fn stored_file<'f>(archive: &'f [u8], wanted: &str) -> Option<&'f [u8]> {
-    let u16_at = |at: usize| archive.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes).map(usize::from);
+    let u16_at =
+        |at: usize| archive.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes).map(usize::from);
     let u32_at =
         |at: usize| archive.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes).map(|n| n as usize);
     // The end record has 22 bytes and a comment of at most 65,535.
     let last = archive.len().checked_sub(22)?;
-    let end = (last.saturating_sub(65_535)..=last).rev().find(|&at| archive[at..].starts_with(b"PK\x05\x06"))?;
+    let end =
+        (last.saturating_sub(65_535)..=last).rev().find(|&at| archive[at..].starts_with(b"PK\x05\x06"))?;
     let (entries, size, offset) = (u16_at(end + 10)?, u32_at(end + 12)?, u32_at(end + 16)?);
     let directory = end.checked_sub(size)?;
     let before = directory.checked_sub(offset)?;

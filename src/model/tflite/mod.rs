@@ -108,7 +108,8 @@ impl Model {
     }
 
     fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
-        let port = |&value: &Value| Ok(Port { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
+        let port =
+            |&value: &Value| Ok(Port { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
         let inputs = graph.inputs().iter().map(port).collect::<Result<_>>()?;
         let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
         Ok(Model { graph, inputs, outputs, info })

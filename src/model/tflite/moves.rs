@@ -67,7 +67,11 @@ pub(super) fn strided_slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
             axes.push(Axis::New);
         } else {
             let first = bounded(begin[entry]);
-            let last = if table.offset() { bounded(begin[entry].saturating_add(end[entry])) } else { bounded(end[entry]) };
+            let last = if table.offset() {
+                bounded(begin[entry].saturating_add(end[entry]))
+            } else {
+                bounded(end[entry])
+            };
             if set(table.shrink_axis_mask(), entry) {
                 let end = (first != -1).then_some(first + 1);
                 ranges.push(AxisRange { begin: Some(first), end, step: 1 });
@@ -283,7 +287,8 @@ pub(super) fn tile<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
                 extents.iter().zip(&repeats).map(|(&extent, &count)| extent.checked_mul(count)).collect();
             let target = target.ok_or_else(|| format!("found {repeats:?} times {extents:?}"))?;
             let moved = constant.moved(target, &mut import.budget, |index| {
-                let index: Vec<usize> = index.iter().zip(&extents).map(|(&at, &extent)| at % extent).collect();
+                let index: Vec<usize> =
+                    index.iter().zip(&extents).map(|(&at, &extent)| at % extent).collect();
                 position(&extents, &index)
             })?;
             import.write_constant(op, 0, moved)

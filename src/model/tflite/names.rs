@@ -67,9 +67,7 @@ pub(super) fn fused(code: i8) -> Result<Fused, String> {
         4 => Ok(Fused::Own(Activation::Tanh)),
         other => {
             let name = if other == 5 { "SIGN_BIT".to_owned() } else { format!("number {other}") };
-            Err(format!(
-                "found fused activation {name}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"
-            ))
+            Err(format!("found fused activation {name}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"))
         }
     }
 }

@@ -74,14 +74,17 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         Input::Constant(constant) => constant.extents(),
     };
     let a_extents = a_dims.extents();
-    let (&[ref a_batch @ .., rows, columns], &[ref b_batch @ .., b_rows, b_columns]) = (a_extents, &b_extents[..])
+    let (&[ref a_batch @ .., rows, columns], &[ref b_batch @ .., b_rows, b_columns]) =
+        (a_extents, &b_extents[..])
     else {
         return Err(format!("found {a_extents:?} and {b_extents:?}, wanted matrices"));
     };
     let count = |batch: &[usize]| batch.iter().product::<usize>();
     let trimmed = |batch: &[usize]| -> Vec<usize> { batch.iter().copied().skip_while(|&e| e == 1).collect() };
     if count(b_batch) != 1 && trimmed(a_batch) != trimmed(b_batch) {
-        return Err(format!("found batches {a_batch:?} and {b_batch:?}, wanted the same or one right matrix"));
+        return Err(format!(
+            "found batches {a_batch:?} and {b_batch:?}, wanted the same or one right matrix"
+        ));
     }
     let name = import.name(op, 0)?;
     let left = if a_extents.len() == 3 && !(count(b_batch) == 1 && !transpose_a) {
@@ -97,9 +100,13 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         Input::Value(value) if shared => {
             Right::Value(rows_of(import, &name, "right", value, &[b_rows.into(), b_columns.into()])?)
         }
-        Input::Value(value) => {
-            Right::Value(rows_of(import, &name, "right", value, &[Dim::Rest, b_rows.into(), b_columns.into()])?)
-        }
+        Input::Value(value) => Right::Value(rows_of(
+            import,
+            &name,
+            "right",
+            value,
+            &[Dim::Rest, b_rows.into(), b_columns.into()],
+        )?),
         Input::Constant(constant) => Right::Constant(matrices(import, constant, shared, b_rows, b_columns)?),
     };
     let options = Gemm { transpose_a, transpose_b, ..Gemm::default() };

@@ -219,9 +219,10 @@ fn resolve(extents: &[usize], wanted: &[i64]) -> Result<Vec<usize>, Reason> {
     let elements = elements.ok_or_else(refused)?;
     let mut open = wanted.iter().filter(|&&extent| extent == -1);
     let (is_open, more) = (open.next().is_some(), open.next().is_some());
-    let known = wanted.iter().filter(|&&extent| extent != -1).try_fold(1usize, |product, &extent| {
-        product.checked_mul(usize::try_from(extent).ok()?)
-    });
+    let known = wanted
+        .iter()
+        .filter(|&&extent| extent != -1)
+        .try_fold(1usize, |product, &extent| product.checked_mul(usize::try_from(extent).ok()?));
     let known = known.filter(|_| !more).ok_or_else(refused)?;
     let rest = if is_open { elements.checked_div(known).ok_or_else(refused)? } else { 1 };
     if rest.checked_mul(known) != Some(elements) {

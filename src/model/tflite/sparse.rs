@@ -32,7 +32,8 @@ pub(super) fn densify<T: Copy>(
     budget: &mut Budget,
 ) -> Result<Vec<T>, Reason> {
     let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-    let elements = elements.ok_or_else(|| format!("found extents {extents:?}, wanted fewer elements (32-bit indices)"))?;
+    let elements = elements
+        .ok_or_else(|| format!("found extents {extents:?}, wanted fewer elements (32-bit indices)"))?;
     budget.spend(elements.saturating_mul(size_of::<T>()))?;
     let order: Option<Vec<usize>> = sparsity
         .traversal_order()
@@ -42,8 +43,7 @@ pub(super) fn densify<T: Copy>(
         .collect();
     let order = order.ok_or("found a negative axis in a sparse tensor's order")?;
     let map: Vec<i32> = sparsity.block_map().map_or_else(Vec::new, |map| map.iter().collect());
-    let levels: Vec<Level<'_>> =
-        sparsity.levels().map_or_else(Vec::new, |levels| levels.iter().collect());
+    let levels: Vec<Level<'_>> = sparsity.levels().map_or_else(Vec::new, |levels| levels.iter().collect());
     let wanted = extents.len() + map.len();
     let mut sorted = order.clone();
     sorted.sort_unstable();
@@ -98,7 +98,13 @@ impl<T: Copy> Tree<'_, T> {
             Indices::All(size) => {
                 for at in 0..*size {
                     index[axis] = at;
-                    self.walk(level + 1, element.saturating_mul(*size).saturating_add(at), index, dense, budget)?;
+                    self.walk(
+                        level + 1,
+                        element.saturating_mul(*size).saturating_add(at),
+                        index,
+                        dense,
+                        budget,
+                    )?;
                 }
             }
             Indices::Some { segments, indices } => {

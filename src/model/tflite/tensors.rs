@@ -228,9 +228,15 @@ enum Stored {
     Integers(Vec<i64>),
 }
 
-fn read(tensor: &Tensor<'_>, extents: &[usize], bytes: &[u8], budget: &mut Budget) -> Result<Constant, Reason> {
+fn read(
+    tensor: &Tensor<'_>,
+    extents: &[usize],
+    bytes: &[u8],
+    budget: &mut Budget,
+) -> Result<Constant, Reason> {
     let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-    let elements = elements.ok_or_else(|| format!("found extents {extents:?}, wanted fewer elements (32-bit indices)"))?;
+    let elements = elements
+        .ok_or_else(|| format!("found extents {extents:?}, wanted fewer elements (32-bit indices)"))?;
     let kind = tensor.element_type();
     let wanted = match (tensor.sparsity(), kind) {
         (Some(_), _) => None,
@@ -327,7 +333,9 @@ fn dequantise(
         (1, _) => (1, values.len().max(1)),
         (count, Some(&extent)) if count == extent => (extent, extents[axis + 1..].iter().product()),
         (count, _) => {
-            return Err(format!("found {count} scales along axis {axis} of {extents:?}, wanted one for each index"));
+            return Err(format!(
+                "found {count} scales along axis {axis} of {extents:?}, wanted one for each index"
+            ));
         }
     };
     if !matches!(zeros.len(), 0 | 1) && zeros.len() != along {

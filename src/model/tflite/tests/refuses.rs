@@ -224,7 +224,8 @@ fn everything_that_cannot_run_is_told_at_once() {
     file.op(code("RESHAPE"), &[a], &[b], OptionsSpec::None);
     file.tensors[b as usize].element_type = 8;
     let text = refused(&file);
-    for words in ["RFFT2D (2, first op 1); WHERE (1, op 2); CUSTOM \"Blaze\" (1, op 4)", "COMPLEX64", "\"b\""] {
+    for words in ["RFFT2D (2, first op 1); WHERE (1, op 2); CUSTOM \"Blaze\" (1, op 4)", "COMPLEX64", "\"b\""]
+    {
         assert!(text.contains(words), "no {words:?} in: {text}");
     }
 }
