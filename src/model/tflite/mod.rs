@@ -27,6 +27,7 @@ mod operators;
 mod options;
 mod pooling;
 mod products;
+mod recurrent;
 mod reductions;
 mod shapes;
 mod sparse;

@@ -2,7 +2,7 @@
 
 use super::import::{Import, Op};
 use super::tensors::Reason;
-use super::{convolution, deconvolution, elementwise, moves, norms, pooling, products, reductions, shapes};
+use super::{convolution, deconvolution, elementwise, moves, norms, pooling, products, recurrent, reductions, shapes};
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;
@@ -26,6 +26,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("L2_POOL_2D", pooling::l2_pool),
     ("FULLY_CONNECTED", products::fully_connected),
     ("BATCH_MATMUL", products::batch_matmul),
+
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", recurrent::sequence_lstm),
 
     ("RESHAPE", shapes::reshape),
     ("SQUEEZE", shapes::squeeze),
