@@ -1,7 +1,7 @@
 //! The passes that every backend runs first: fewer units that compute the same.
 
-use super::{border, chain};
 use super::unit::Network;
+use super::{border, chain};
 use crate::error::Result;
 use crate::graph::Graph;
 
