@@ -248,6 +248,7 @@ mod product;
 mod session;
 mod shape;
 mod tuner;
+mod vector;
 
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
 #[doc(inline)]

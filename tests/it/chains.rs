@@ -139,6 +139,15 @@ fn a_sum_is_the_residual_of_the_later_of_two() {
 }
 
 #[test]
+fn an_activation_behind_a_sum_is_the_last_of_a_convolution() {
+    let (mut network, x) = Network::new();
+    let a = network.conv2d("a", x, Activation::None);
+    let b = network.each("b", Function::Add, &[x.into(), a.into()]);
+    network.each("c", Function::Relu6, &[b.into()]);
+    network.check(&["a + b + c"]);
+}
+
+#[test]
 fn chains_are_one_program_and_read_each_value_once() {
     let (mut network, x) = Network::new();
     let scale = network.graph.constant("scale", vector(12));
