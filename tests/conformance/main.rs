@@ -17,6 +17,7 @@ mod cover;
 mod cpu;
 mod elementwise;
 mod gpu;
+mod moves;
 mod planted;
 mod problem;
 

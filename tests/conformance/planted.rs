@@ -1,7 +1,7 @@
 //! Wrong kernels that the harness must refuse: a harness that cannot fail proves nothing.
 
-use crate::cases::lowered;
 use crate::gpu;
+use crate::moves::lowered;
 use crate::problem::{Problem, compare, expected, operands};
 use diptych::emit::{Dialect, KernelSource, Operand};
 use diptych::ops::concat::ConcatOp;
