@@ -7,8 +7,8 @@ use diptych::ops::concat::ConcatOp;
 use diptych::ops::gather::GatherOp;
 use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::{
-    AxisRange, BatchToSpace, Bits, BroadcastTo, DepthToSpace, Dims, Gather, Pad, PadMode, Precision, Reverse,
-    SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
+    AxisRange, BatchToSpace, Bits, BroadcastTo, CumSum, DepthToSpace, Dims, Gather, OneHot, Pad, PadMode,
+    Precision, Reverse, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, TopK, Transpose,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     table.remap();
     table.concat();
     table.gather();
+    table.chosen();
     table.0
 }
 
@@ -167,6 +168,29 @@ impl Table {
                 let op = GatherOp::nd(source, indices).expect("a valid row");
                 let name = format!("{indices} of the first axes of {source}, {channels}");
                 self.push(name, Arc::new(op), Breadth::Groups);
+            }
+        }
+    }
+
+    fn chosen(&mut self) {
+        use Breadth::Groups;
+        const F32: Precision = Precision::F32;
+        for extents in [&[][..], &[7], &[3, 5], &[2, 3, 4, 5]] {
+            for axis in [0, -1] {
+                let options = OneHot { depth: 6, on: Bits(1.5), off: Bits(-0.5), axis };
+                self.moved(extents, &options, F32, Groups);
+            }
+        }
+        for extents in [&[13][..], &[3, 5], &[2, 7, 3, 5]] {
+            for axis in 0..extents.len() as isize {
+                for (exclusive, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
+                    self.moved(extents, &CumSum { axis, exclusive, reverse }, F32, Groups);
+                }
+            }
+        }
+        for (extents, k) in [(&[1][..], 1), (&[67], 13), (&[3, 5, 33], 33), (&[11, 2], 1)] {
+            for indices in [false, true] {
+                self.moved(extents, &TopK { k, indices }, F32, Groups);
             }
         }
     }
