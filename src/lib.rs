@@ -274,6 +274,7 @@ pub use ops::Choice;
 pub use ops::concat::Concat;
 #[doc(inline)]
 pub use ops::conv2d::Conv2d;
+pub use ops::cumsum::CumSum;
 #[doc(inline)]
 pub use ops::custom::Custom;
 #[doc(inline)]
@@ -283,6 +284,7 @@ pub use ops::elementwise::{Elementwise, Function};
 pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
+pub use ops::one_hot::OneHot;
 #[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
@@ -294,6 +296,7 @@ pub use ops::remap::{
     StridedSlice, Tile, Transpose,
 };
 pub use ops::resize::{Resize, ResizeMode};
+pub use ops::top_k::TopK;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};

@@ -4,11 +4,13 @@ use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
+use super::cumsum::{self, CumSumOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::elementwise::{self, ElementwiseOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::one_hot::{self, OneHotOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
@@ -16,6 +18,7 @@ use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
+use super::top_k::{self, TopKOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
 use crate::error::{Error, Result};
@@ -135,10 +138,12 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
+    OpEntry::of::<CumSumOp>(cumsum::examples, cumsum::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
@@ -148,6 +153,7 @@ static ALL: &[OpEntry] = &[
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
     },
+    OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
 ];
 
 /// Every op.
