@@ -17,6 +17,7 @@ mod cover;
 mod cpu;
 mod elementwise;
 mod gpu;
+mod moves;
 mod planted;
 mod problem;
 mod reductions;
@@ -75,7 +76,7 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather elementwise resize reduce softmax arg transposed_conv2d normalize);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather one_hot cumsum top_k elementwise resize reduce softmax arg transposed_conv2d normalize);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -267,11 +268,13 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("conv2d", [58, 65]),
     ("convert", [3, 7]),
     ("copy", [1, 1]),
+    ("cumsum", [1, 1]),
     ("depthwise", [14, 15]),
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gemm", [39, 53]),
     ("normalize", [4, 4]),
+    ("one_hot", [1, 1]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [3, 3]),
@@ -280,6 +283,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("separable", [35, 35]),
     ("softmax", [4, 4]),
     ("transposed_conv2d", [5, 5]),
+    ("top_k", [1, 1]),
 ];
 
 #[test]

@@ -2,7 +2,9 @@
 
 use super::import::{Import, Op};
 use super::tensors::Reason;
-use super::{convolution, deconvolution, elementwise, moves, norms, pooling, products, recurrent, reductions, shapes};
+use super::{
+    convolution, deconvolution, elementwise, moves, norms, pooling, products, recurrent, reductions, shapes,
+};
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;
@@ -124,6 +126,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("LOCAL_RESPONSE_NORMALIZATION", norms::local_response),
     ("CUMSUM", norms::cumsum),
     ("ONE_HOT", norms::one_hot),
+    ("TOPK_V2", norms::top_k),
     ("RESIZE_BILINEAR", reductions::resize_bilinear),
     ("RESIZE_NEAREST_NEIGHBOR", reductions::resize_nearest),
 ];
