@@ -89,6 +89,16 @@ impl Dims {
         }
     }
 
+    /// The axis that `axis` is; a negative one counts from the last.
+    pub(crate) fn axis(&self, op: &'static str, axis: isize) -> Result<usize> {
+        let rank = self.rank();
+        let place = if axis < 0 { axis.checked_add_unsigned(rank) } else { Some(axis) };
+        let found = place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < rank);
+        found.ok_or_else(|| {
+            Error::shape(op, format!("axis {axis} of {self}"), format!("-{rank} to {rank}, without {rank}"))
+        })
+    }
+
     /// Whether every extent is at least 1 and a kernel can index the elements; the error names `op`.
     pub(crate) fn checked(&self, op: &'static str) -> Result<()> {
         let product = self.extents.iter().try_fold(1usize, |product, &e| product.checked_mul(e));

@@ -259,7 +259,7 @@ pub use emit::Epilogue;
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
-pub use graph::{Extras, Graph, Node, Right, TensorType, Value};
+pub use graph::{Extras, Graph, Node, Right, TensorType, Term, Value};
 pub use host::HostTensor;
 #[doc(hidden)]
 pub use layout::Form;
@@ -272,11 +272,16 @@ pub use ops::Choice;
 #[doc(inline)]
 pub use ops::arg::ArgReduce;
 #[doc(inline)]
+pub use ops::concat::Concat;
+#[doc(inline)]
 pub use ops::conv2d::Conv2d;
 #[doc(inline)]
 pub use ops::custom::Custom;
 #[doc(inline)]
 pub use ops::depthwise::Depthwise;
+#[doc(inline)]
+pub use ops::elementwise::{Elementwise, Function};
+pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]
@@ -287,6 +292,10 @@ pub use ops::operator::Operator;
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
 pub use ops::reduce::{Reduce, Reduction};
+pub use ops::remap::{
+    AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
+    StridedSlice, Tile, Transpose,
+};
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
@@ -296,7 +305,7 @@ pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{NodeTime, Port, Profile, Session, StageTimes, Stream};
+pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Padding, Shape};

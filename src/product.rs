@@ -112,7 +112,7 @@ impl MatrixProduct {
             ));
         }
         let mut operands = vec![Operand::A, Operand::B];
-        if op.epilogue.residual {
+        if op.epilogue.residual.is_some() {
             operands.push(Operand::Residual);
         }
         operands.push(Operand::C);

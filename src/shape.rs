@@ -98,6 +98,23 @@ pub struct Window {
 }
 
 impl Padding {
+    /// The same with zeros above, below, left and right of the input before; none for SAME, which depends on
+    /// the input's extents.
+    #[doc(hidden)]
+    pub fn with_border(self, [above, below, before, after]: [usize; 4]) -> Option<Self> {
+        let (top, bottom, left, right) = match self {
+            Padding::Same => return None,
+            Padding::Valid => (0, 0, 0, 0),
+            Padding::Explicit { top, bottom, left, right } => (top, bottom, left, right),
+        };
+        Some(Padding::Explicit {
+            top: top.checked_add(above)?,
+            bottom: bottom.checked_add(below)?,
+            left: left.checked_add(before)?,
+            right: right.checked_add(after)?,
+        })
+    }
+
     /// The output extent of a window of `kernel` taps, `dilation` apart, moved by `stride` over
     /// `input` elements.
     ///

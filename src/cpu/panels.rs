@@ -51,9 +51,11 @@ pub(crate) struct Rows<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Finish<'a> {
     pub(crate) bounds: Option<[f32; 2]>,
-    /// Added last; laid out as the whole rows of the destination, `stride` apart, from the tile's
-    /// first row on.
+    /// Added last, or first of all; laid out as the whole rows of the destination, `stride` apart, from the
+    /// tile's first row on.
     pub(crate) residual: Option<&'a [f32]>,
+    /// Whether the residual is added before the bounds are applied.
+    pub(crate) first: bool,
     pub(crate) stride: usize,
 }
 
@@ -281,14 +283,21 @@ impl Block<'_, '_> {
     /// Finishes and stores one row's sums of the panel's columns from `column` on.
     #[inline(always)]
     fn store_vector<S: Simd>(&mut self, simd: S, row: usize, column: usize, sum: S::f32s) {
-        let Finish { bounds, residual, stride } = self.finish;
-        let mut sum = bounded(simd, sum, bounds);
+        let Finish { bounds, residual, first, stride } = self.finish;
         let columns = self.at + column..self.at + self.columns.min(column + S::F32_LANES);
-        if let Some(residual) = residual {
-            let start = row * stride;
-            let values = residual.get(start + columns.start..start + columns.end).unwrap_or_default();
-            sum = simd.add_f32s(sum, simd.partial_load_f32s(values));
-        }
+        let sum = match residual {
+            None => bounded(simd, sum, bounds),
+            Some(residual) => {
+                let start = row * stride;
+                let values = residual.get(start + columns.start..start + columns.end).unwrap_or_default();
+                let residual = simd.partial_load_f32s(values);
+                if first {
+                    bounded(simd, simd.add_f32s(sum, residual), bounds)
+                } else {
+                    simd.add_f32s(bounded(simd, sum, bounds), residual)
+                }
+            }
+        };
         let Some(dst) = self.dst.row(row).get_mut(columns) else { return };
         match S::as_mut_simd_f32s(dst).0.first_mut() {
             Some(whole) => *whole = sum,
@@ -328,18 +337,23 @@ mod tests {
                 };
                 let count = lines * per_line;
                 let residual = numbers(count * columns);
-                let mut dst = vec![f32::NAN; count * columns];
-                let finish =
-                    Finish { bounds: Some([-20.0, 30.0]), residual: Some(&residual), stride: columns };
-                let mut tile = Tile::Rows { data: &mut dst, columns };
-                panels.multiply(rows, 0..columns, &mut tile, 0, finish);
-                for (index, found) in dst.iter().enumerate() {
+                let both = [false, true].map(|first| {
+                    let mut dst = vec![f32::NAN; count * columns];
+                    let bounds = Some([-20.0, 30.0]);
+                    let finish = Finish { bounds, residual: Some(&residual), first, stride: columns };
+                    let mut tile = Tile::Rows { data: &mut dst, columns };
+                    panels.multiply(rows, 0..columns, &mut tile, 0, finish);
+                    dst
+                });
+                for index in 0..count * columns {
                     let (row, column) = (index / columns, index % columns);
                     let first = 1 + row / per_line * line_stride + row % per_line * 4;
                     let value = |k: usize| src[first + k / 3 * 5 + k % 3];
                     let sum: f32 = (0..depth).map(|k| value(k) * weights[column * depth + k]).sum();
-                    let wanted = (sum + bias[column]).clamp(-20.0, 30.0) + residual[index];
-                    assert_eq!(*found, wanted, "row {row}, column {column}, {columns} x {per_line}");
+                    let (sum, residual) = (sum + bias[column], residual[index]);
+                    let wanted = [sum.clamp(-20.0, 30.0) + residual, (sum + residual).clamp(-20.0, 30.0)];
+                    let found = [both[0][index], both[1][index]];
+                    assert_eq!(found, wanted, "row {row}, column {column}, {columns} x {per_line}");
                 }
             }
         }

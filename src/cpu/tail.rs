@@ -3,7 +3,7 @@
 use super::check_len;
 use super::panels::Finish;
 use super::tile::Tile;
-use crate::emit::{Activation, Epilogue, Operand};
+use crate::emit::{Activation, Epilogue, Operand, Residual};
 use crate::error::{Error, Result};
 use pulp::{Arch, Simd, WithSimd};
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ type Constants<'a> = BTreeMap<Operand, Cow<'a, [f32]>>;
 pub(crate) struct Tail {
     op: &'static str,
     activation: Activation,
-    residual: bool,
+    residual: Residual,
     /// Zeros where the op has no bias.
     bias: Vec<f32>,
     /// Zeros where the activation has no slopes.
@@ -72,13 +72,13 @@ impl Tail {
 
     /// Checks that a residual is given exactly where the op has one, and its length.
     pub(crate) fn check_residual(&self, residual: Option<&[f32]>, wanted: usize) -> Result<()> {
-        match (residual, self.residual) {
+        match (residual, self.residual.is_some()) {
             (Some(residual), true) => check_len(self.op, "residual", residual.len(), wanted),
             (None, false) => Ok(()),
             (found, _) => Err(Error::input(
                 format!("{} residual", self.op),
                 if found.is_some() { "a residual" } else { "none" },
-                if self.residual { "a residual" } else { "none, as the op says" },
+                if self.residual.is_some() { "a residual" } else { "none, as the op says" },
             )),
         }
     }
@@ -95,9 +95,14 @@ impl Tail {
         Some((&self.bias, bounds))
     }
 
+    /// Whether a residual is added before the activation.
+    fn adds_first(&self) -> bool {
+        self.residual == Residual::BeforeActivation
+    }
+
     /// Whether there is a residual.
     pub(crate) fn has_residual(&self) -> bool {
-        self.residual
+        self.residual.is_some()
     }
 
     /// Finishes the rows of `block`, `stride` apart; only the first columns of each are touched.
@@ -112,9 +117,10 @@ impl Tail {
     /// [`Tail::apply_after`] does it. `residual` holds the tile's first element first, its rows
     /// `stride` apart.
     pub(crate) fn finish<'a>(&self, residual: Option<&'a [f32]>, stride: usize) -> Finish<'a> {
+        let first = self.adds_first();
         match self.bounds() {
-            Some((_, bounds)) => Finish { bounds, residual, stride },
-            None => Finish { bounds: None, residual: None, stride },
+            Some((_, bounds)) => Finish { bounds, residual, first, stride },
+            None => Finish { bounds: None, residual: None, first, stride },
         }
     }
 
@@ -187,6 +193,14 @@ impl Apply<'_> {
                 for row in block.chunks_mut(stride) {
                     for ((y, &bias), &slope) in row.iter_mut().zip(bias).zip(slope) {
                         *y = activation(*y + bias, slope);
+                    }
+                }
+            }
+            Some(residual) if tail.adds_first() => {
+                for (row, residual) in block.chunks_mut(stride).zip(residual.chunks(stride)) {
+                    let constants = bias.iter().zip(slope);
+                    for ((y, (&bias, &slope)), &residual) in row.iter_mut().zip(constants).zip(residual) {
+                        *y = activation(*y + bias + residual, slope);
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! What happens to a sum before it is stored: bias, activation, residual.
 //!
-//! `y = activation(sum + bias) + residual`, the same on every op and in both languages. The GPU
+//! `y = activation(sum + bias) + residual` or `activation(sum + bias + residual)`, the same on every op and in
+//! both languages. The GPU
 //! text of an activation stands directly above its CPU `apply`.
 
 use std::hash::{Hash, Hasher};
@@ -148,24 +149,66 @@ impl Activation {
     }
 }
 
+/// Where a residual, a feature map of the output's shape, is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Residual {
+    /// There is none.
+    #[default]
+    None,
+    /// To what the activation gives: `f(s) + r`.
+    AfterActivation,
+    /// To what it is given: `f(s + r)`.
+    BeforeActivation,
+}
+
+impl Residual {
+    /// Whether there is one.
+    pub const fn is_some(self) -> bool {
+        !matches!(self, Residual::None)
+    }
+}
+
+impl From<bool> for Residual {
+    fn from(given: bool) -> Self {
+        if given { Residual::AfterActivation } else { Residual::None }
+    }
+}
+
 /// What is done to a sum before it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Epilogue {
     /// A bias per output channel is added first.
     pub bias: bool,
-    /// Then the activation.
+    /// The activation.
     pub activation: Activation,
-    /// Then a residual of the output's shape is added.
-    pub residual: bool,
+    /// A residual of the output's shape is added.
+    pub residual: Residual,
 }
 
 impl Epilogue {
+    /// A bias, an activation and a residual; without an activation it is all one where the residual is added.
+    pub(crate) fn new(bias: bool, activation: Activation, residual: Residual) -> Self {
+        let after = residual.is_some() && activation == Activation::None;
+        let residual = if after { Residual::AfterActivation } else { residual };
+        Epilogue { bias, activation, residual }
+    }
+
+    /// What becomes of a biased sum, in f64, for the oracle.
+    pub(crate) fn reference(&self, sum: f64, slope: f64, residual: f64) -> f64 {
+        match self.residual {
+            Residual::BeforeActivation => self.activation.reference(sum + residual, slope),
+            _ => self.activation.reference(sum, slope) + residual,
+        }
+    }
+
     /// The part of a kernel's label that names the epilogue, such as `bias_relu6`.
     pub fn label(&self) -> String {
+        let add = |here| if self.residual == here { "add" } else { "" };
         let parts = [
             if self.bias { "bias" } else { "" },
+            add(Residual::BeforeActivation),
             self.activation.name(),
-            if self.residual { "add" } else { "" },
+            add(Residual::AfterActivation),
         ];
         parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("_")
     }
@@ -184,12 +227,12 @@ impl Epilogue {
         if self.bias {
             lines.push(format!("{x} = {x} + {bias};"));
         }
+        let add = |here| (self.residual == here).then(|| format!("{x} = {x} + {residual};"));
+        lines.extend(add(Residual::BeforeActivation));
         if self.activation != Activation::None {
             lines.push(format!("{x} = {};", self.activation.text(x, slope, splat)));
         }
-        if self.residual {
-            lines.push(format!("{x} = {x} + {residual};"));
-        }
+        lines.extend(add(Residual::AfterActivation));
         lines
     }
 }

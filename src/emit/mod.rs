@@ -23,7 +23,7 @@ pub(crate) mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;
-pub use epilogue::{Activation, Bits, Epilogue};
+pub use epilogue::{Activation, Bits, Epilogue, Residual};
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
 
 use crate::dtype::Precision;
@@ -61,12 +61,23 @@ pub struct KernelSpec {
     pub between: Option<Epilogue>,
     /// What happens to a sum before it is stored.
     pub epilogue: Epilogue,
+    /// What its op has it compute, where the text leaves that open.
+    pub body: Body,
     /// The kernel's arguments.
     pub interface: Interface,
     /// Its text; none if it is an application's.
     pub template: Option<Template>,
     /// The text, if it is an application's: it is compiled with checks.
     pub foreign: Option<Foreign>,
+}
+
+/// Statements that an op makes, where its kernels' texts have a place for them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Body {
+    /// The statements.
+    pub statements: Vec<String>,
+    /// Which functions of `shaders/shared/functions.wgsl` they call.
+    pub calls: Vec<&'static str>,
 }
 
 /// A compute shader of an application.

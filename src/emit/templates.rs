@@ -18,8 +18,11 @@ macro_rules! piece {
 /// Pieces that kernels in WGSL include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
+    piece!("shared/coordinate"),
+    piece!("shared/functions"),
     piece!("shared/group_sum"),
     piece!("shared/multiply"),
+    piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/reduction"),
     piece!("shared/store_pixels"),
@@ -155,8 +158,10 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<Ke
                 zero => words.zero(),
                 zero4 => words.constant4(0.0),
                 tile => spec.tile,
-                residual => spec.epilogue.residual,
+                residual => spec.epilogue.residual.is_some(),
                 images => spec.maps_are_images(),
+                statements => spec.body.statements.clone(),
+                calls => spec.body.calls.clone(),
                 ..minijinja::Value::from(constants)
             },
         )

@@ -21,7 +21,7 @@
 
 mod between;
 
-use super::{Access, Binding, Dialect, Element, KernelSpec, Operand, halves, winograd};
+use super::{Access, Binding, Dialect, Element, KernelSpec, Operand, Residual, halves, winograd};
 use crate::dtype::{DType, Precision};
 
 /// The parameter of kernels that must not store what an activation makes of the lanes beyond the channels:
@@ -244,9 +244,12 @@ impl Words {
         let wants_slope = epilogue.activation == super::Activation::PRelu;
         let slope = optional(wants_slope, Operand::Slope, slice, "", "")?;
         let vec4_residual = !matches!(self.element(Operand::Residual.name()), Some(Element::Scalar(_)));
-        let residual = optional(epilogue.residual && vec4_residual, Operand::Residual, index, column, row)?;
+        let residual =
+            optional(epilogue.residual.is_some() && vec4_residual, Operand::Residual, index, column, row)?;
         let mut steps = *epilogue;
-        steps.residual &= vec4_residual;
+        if !vec4_residual {
+            steps.residual = Residual::None;
+        }
         let mut lines = steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value));
         if self.spec.interface.params.iter().any(|param| param.name == CHANNELS) {
             let zero = self.constant4(0.0);

@@ -1,10 +1,13 @@
 //! A network as values and the nodes between them; shapes are checked when a node is added.
 
 mod build;
+mod elementwise;
+mod moves;
 mod reductions;
 mod value;
 
 pub use build::{Extras, Right};
+pub use elementwise::Term;
 pub use value::{Node, TensorType, Value};
 pub(crate) use value::{Origin, ValueInfo};
 

@@ -30,6 +30,16 @@ pub(crate) struct MemoryPlan {
     pub(crate) place: Vec<usize>,
 }
 
+/// The bytes that no plan can do without: the most that is alive at one step.
+pub(crate) fn least(lifetimes: &[Lifetime]) -> u64 {
+    let alive = |step: usize| -> u64 {
+        let alive = lifetimes.iter().filter(|lifetime| (lifetime.first..=lifetime.last).contains(&step));
+        alive.map(|lifetime| lifetime.bytes).sum()
+    };
+    // What is alive grows only where a value begins.
+    lifetimes.iter().map(|lifetime| alive(lifetime.first)).max().unwrap_or(0)
+}
+
 /// Places every value.
 pub(crate) fn plan(lifetimes: &[Lifetime]) -> MemoryPlan {
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
@@ -78,6 +88,7 @@ mod tests {
         ];
         let plan = plan(&lifetimes);
         assert_eq!(plan.buffers.len(), 3);
+        assert_eq!(least(&lifetimes), 192);
         assert_ne!(plan.place[0], plan.place[3], "a step's output is never its input");
     }
 
@@ -98,6 +109,7 @@ mod tests {
                 }
             }
             let shared: u64 = plan.buffers.iter().sum();
+            prop_assert!(shared >= least(&lifetimes));
             prop_assert!(shared <= lifetimes.iter().map(|lifetime| lifetime.bytes).sum());
         }
     }

@@ -4,6 +4,8 @@
 //! | pass | what it does |
 //! |---|---|
 //! | `unit` | one unit for each node with kernels; views are noted, nodes of constants are computed |
+//! | `border` | zeros around a map become the padding of the one that reads it |
+//! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `stack` | units that read one input and only leave the network become one |
 //! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
 //! | `forms` | the layout of the units that compute in several |
@@ -13,6 +15,8 @@
 //! | `constants` | constants as their kernels read them |
 //! | `memory` | which values share a buffer |
 
+mod border;
+mod chain;
 mod choose;
 mod constants;
 mod forms;
@@ -20,13 +24,15 @@ mod fuse;
 mod join;
 mod memory;
 mod program;
+mod simplify;
 mod stack;
 mod unit;
 
 pub(crate) use choose::{change_times, on_cpu};
 pub(crate) use constants::pack;
 pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
-pub(crate) use memory::{Lifetime, plan};
+pub(crate) use memory::{Lifetime, least, plan};
 pub(crate) use program::{Part, Program, Source, Step, Stored};
+pub(crate) use simplify::simplified;
 pub(crate) use stack::stack;
 pub(crate) use unit::{Alias, Input, Network, Unit};

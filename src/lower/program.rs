@@ -5,6 +5,7 @@ use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::fuse;
 use super::memory::Lifetime;
+use super::simplify::simplified;
 use super::stack::stack;
 use super::unit::{Input, Network, Unit};
 use crate::device::DeviceInfo;
@@ -94,8 +95,9 @@ impl Program {
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
         let choosing = Choosing { options, device: &device, limits: &info.limits };
-        let mut network = Network::of(graph)?;
-        stack(&mut network, &|name| options.choices.contains_key(name))?;
+        let alone = |name: &str| options.choices.contains_key(name);
+        let mut network = simplified(graph, &alone)?;
+        stack(&mut network, &alone)?;
         fuse::on_device(&mut network, &choosing)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);

@@ -3,7 +3,7 @@
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::reference::Sum;
 use crate::dtype::Precision;
-use crate::emit::{Activation, Epilogue, Operand};
+use crate::emit::{Activation, Epilogue, Operand, Residual};
 use crate::error::{Error, Result};
 use crate::shape::{Axis, Padding, Shape};
 
@@ -138,7 +138,8 @@ impl Convolution {
 
     /// The convolution without activation and residual.
     pub(super) const fn plain(&self) -> Self {
-        let epilogue = Epilogue { bias: self.epilogue.bias, activation: Activation::None, residual: false };
+        let epilogue =
+            Epilogue { bias: self.epilogue.bias, activation: Activation::None, residual: Residual::None };
         Convolution { epilogue, ..*self }
     }
 
@@ -203,6 +204,7 @@ pub(super) fn extras(epilogue: &Epilogue, channels: usize, output: Shape) -> Vec
     let bias = epilogue.bias.then_some(OperandInfo::vector(Operand::Bias, channels));
     let slope =
         (epilogue.activation == Activation::PRelu).then_some(OperandInfo::vector(Operand::Slope, channels));
-    let residual = epilogue.residual.then_some(OperandInfo::new(Operand::Residual, output, Role::Input));
+    let residual =
+        epilogue.residual.is_some().then_some(OperandInfo::new(Operand::Residual, output, Role::Input));
     [bias, slope, residual].into_iter().flatten().collect()
 }

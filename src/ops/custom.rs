@@ -7,7 +7,7 @@ use crate::cpu::CpuKernel;
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{
-    Access, Binding, Epilogue, Foreign, Interface, KernelSpec, Least, Operand, Param, ParamType, Scalar,
+    Access, Binding, Body, Epilogue, Foreign, Interface, KernelSpec, Least, Operand, Param, ParamType, Scalar,
 };
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
@@ -347,6 +347,7 @@ impl Op for CustomOp {
             native_half: false,
             between: None,
             epilogue: Epilogue::default(),
+            body: Body::default(),
             interface: self.interface.clone(),
             template: None,
             foreign: Some(self.custom.foreign.clone()),

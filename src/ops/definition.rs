@@ -375,6 +375,7 @@ impl<O: Definition> Op for O {
             native_half: precision == Precision::F16 || kernel.native_half(),
             between: self.between(),
             epilogue: self.epilogue(),
+            body: kernel.body(self, choice),
             foreign: None,
             interface: spec::interface(bindings, &params),
         };

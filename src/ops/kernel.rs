@@ -8,7 +8,7 @@ use super::reference::Reference;
 use super::registry::VariantEntry;
 use super::spec::Params;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Binding, Body, Operand, Value};
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -99,6 +99,11 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
 
     /// The constants of its text; `choice` fits.
     fn constants(&self, op: &O, choice: &Choice, limits: &Limits) -> Constants;
+
+    /// What it computes, where its text leaves that to the op.
+    fn body(&self, _op: &O, _choice: &Choice) -> Body {
+        Body::default()
+    }
 
     /// What it computes in.
     fn precision(&self, op: &O) -> Precision {

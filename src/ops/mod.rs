@@ -6,17 +6,21 @@
 //! same name under `shaders/`.
 
 pub mod arg;
+pub mod concat;
 pub mod conv2d;
 pub mod convert;
 pub mod copy;
 pub mod custom;
 pub mod depthwise;
+pub mod elementwise;
+pub mod gather;
 pub mod gemm;
 pub mod normalize;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
 pub mod reduce;
+pub mod remap;
 pub mod resize;
 pub mod separable;
 pub mod softmax;

@@ -1,9 +1,10 @@
 //! What a node of a graph computes, before its shapes are known.
 
+use super::elementwise::Program;
 use super::plan::Op;
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::Operand;
+use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use std::any::Any;
@@ -94,6 +95,38 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     #[doc(hidden)]
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         super::outputs(op).map(|info| Dims::from(info.shape)).collect()
+    }
+
+    /// The zeros that it puts around a feature map above, below, left and right, if that is all it does.
+    #[doc(hidden)]
+    fn border(&self) -> Option<[usize; 4]> {
+        None
+    }
+
+    /// The operator that does the same to an input without the zeros around it that the input of this one
+    /// has, if there is one.
+    #[doc(hidden)]
+    fn with_border(&self, _border: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// The operator that applies `activation` to the result of this one, if there is one: not where it has an
+    /// activation, or a residual, which is added after it.
+    #[doc(hidden)]
+    fn with_activation(&self, _activation: Activation) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// Whether an input [`Operand::Residual`] of the result's shape is added to the result.
+    #[doc(hidden)]
+    fn adds_residual(&self) -> bool {
+        false
+    }
+
+    /// What it computes of each element, if that is all that it does.
+    #[doc(hidden)]
+    fn program(&self) -> Option<&Program> {
+        None
     }
 
     /// Whether `other` is the same operator with the same options.

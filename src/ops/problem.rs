@@ -6,7 +6,7 @@
 //! extents.
 
 use super::convolution::Convolution;
-use crate::emit::{Activation, Epilogue};
+use crate::emit::{Activation, Epilogue, Residual};
 
 /// The names of extents. Numbers that belong to other words (`relu6`, `groups2`) are none.
 pub(crate) const EXTENTS: [&str; 11] = ["n", "h", "w", "c", "o", "m", "k", "batch", "lda", "ldb", "ldc"];
@@ -17,6 +17,9 @@ pub(super) fn epilogue(epilogue: &Epilogue) -> String {
     if epilogue.bias {
         text.push_str(" bias");
     }
+    if epilogue.residual == Residual::BeforeActivation {
+        text.push_str(" residual");
+    }
     match epilogue.activation {
         Activation::None => {}
         Activation::LeakyRelu(slope) => text.push_str(&format!(" leaky{}", slope.0)),
@@ -25,7 +28,7 @@ pub(super) fn epilogue(epilogue: &Epilogue) -> String {
             text.push_str(activation.name());
         }
     }
-    if epilogue.residual {
+    if epilogue.residual == Residual::AfterActivation {
         text.push_str(" residual");
     }
     text

@@ -1,17 +1,21 @@
 //! The list of all ops and kernels: tests, benches and the tuner walk it.
 
 use super::arg::{self, ArgOp};
+use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
+use super::elementwise::{self, ElementwiseOp};
+use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
 use super::normalize::{self, NormalizeOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
 use super::reduce::{self, ReduceOp};
+use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
 use super::softmax::{self, SoftmaxOp};
@@ -132,14 +136,18 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 
 static ALL: &[OpEntry] = &[
     OpEntry::of::<ArgOp>(arg::examples, arg::NUMBERS),
+    OpEntry::of::<ConcatOp>(concat::examples, concat::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
+    OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
+    OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
+    OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
     OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),
     OpEntry::of::<ResizeOp>(resize::examples, resize::NUMBERS),
     OpEntry {

@@ -82,7 +82,7 @@ pub(super) fn convolution_bindings(problem: &Convolution, choice: &Choice) -> Ve
     if problem.epilogue.activation == Activation::PRelu {
         bindings.push(binding(Operand::Slope, channel, Access::Read));
     }
-    if problem.epilogue.residual {
+    if problem.epilogue.residual.is_some() {
         bindings.push(binding(Operand::Residual, feature, Access::Read));
     }
     bindings.push(binding(Operand::Dst, feature, Access::Write));

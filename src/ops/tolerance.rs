@@ -49,7 +49,7 @@
 //! | tanh | `sinh` and `cosh` are off by `(4 + 2 abs(x)) v cosh(x)` each, the quotient by `2.5 v`, the cut at 10 by 4.2e-9: `(12 + 4 min(abs(x), 10)) v`, or 1e-5 |
 //!
 //! **The residual and the store.** The addition rounds once, an f16 residual was rounded once, and
-//! an f16 result is rounded once.
+//! an f16 result is rounded once. A residual that is added before the activation is one more term of the sum.
 //!
 //! **Underflow.** Both languages may flush subnormal values, so each operation also loses up to the
 //! smallest normal number. Stored f16 operands are taken to be zero or normal.
@@ -88,7 +88,11 @@ impl Sum {
         let at = |values: &[f64]| values.get(index).copied().unwrap_or_default();
         let (value, magnitude, carried) = (at(&self.value), at(&self.magnitude), at(&self.carried));
         let (activation, slope) = (self.activation, self.slope);
-        let residual = self.residual.get(index).map(|value| f64::from(value.abs()));
+        let mut residual = self.residual.get(index).map(|value| f64::from(value.abs()));
+        // Before the activation it is one more term.
+        let first = if self.residual_first { residual.take() } else { None };
+        let (magnitude, terms) =
+            (magnitude + first.unwrap_or(0.0), self.terms + usize::from(first.is_some()));
         let unit = 2.0 * precision.accumulator().unit_roundoff();
         let tiny = smallest_normal(precision.accumulator());
         let (store, store_tiny) = match precision.storage() {
@@ -100,15 +104,15 @@ impl Sum {
         // What the rounding of operands does to a product, and how often a matrix unit cuts a sum off.
         let (rounded, blocks) = match precision {
             Precision::F32 | Precision::F16 => (gamma(2, store), 0),
-            Precision::F16Storage => (gamma(2, store), self.terms.div_ceil(8)),
-            Precision::Tf32 => (gamma(2, half), self.terms.div_ceil(4)),
+            Precision::F16Storage => (gamma(2, store), terms.div_ceil(8)),
+            Precision::Tf32 => (gamma(2, half), terms.div_ceil(4)),
             Precision::SplitF16 => {
-                let small = 2 * self.terms + self.terms.div_ceil(4);
-                (gamma(3, half * half) + 2.0 * half * gamma(small + 2, unit), self.terms.div_ceil(8) + 1)
+                let small = 2 * terms + terms.div_ceil(4);
+                (gamma(3, half * half) + 2.0 * half * gamma(small + 2, unit), terms.div_ceil(8) + 1)
             }
         };
-        let relative = rounded + (1.0 + rounded) * gamma(self.terms + blocks + 2, unit);
-        let rounding = (magnitude + carried) * relative + (2 * self.terms + 8) as f64 * tiny;
+        let relative = rounded + (1.0 + rounded) * gamma(terms + blocks + 2, unit);
+        let rounding = (magnitude + carried) * relative + (2 * terms + 8) as f64 * tiny;
         let sum_error = rounding + carried;
         let passed_on = activation.lipschitz(slope) * sum_error;
 

@@ -1,7 +1,7 @@
 //! A session on the CPU: the units in order, their values in shared host buffers.
 
 use super::offload::{Running, offload};
-use super::profile::{NodeTime, Profile};
+use super::profile::{MemoryUse, NodeTime, Profile};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -54,7 +54,7 @@ struct CpuNetwork {
     /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
     /// worker that waits for a part of one run may begin the next on the same stack.
     idle: Mutex<Vec<Buffers>>,
-    unshared_bytes: u64,
+    memory: MemoryUse,
 }
 
 /// The planned buffers of one run.
@@ -143,11 +143,12 @@ impl Places<'_> {
 
 impl CpuSession {
     pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
-        let mut network = Network::of(graph)?;
+        let mut network = lower::simplified(graph, &|name| options.choices.contains_key(name))?;
         lower::fuse_on_cpu(&mut network, options)?;
         let sources = lower::on_cpu(&network, options)?;
         let lifetimes = lifetimes(&network)?;
-        let planned = plan(&lifetimes.iter().map(|(_, lifetime)| *lifetime).collect::<Vec<_>>());
+        let spans: Vec<Lifetime> = lifetimes.iter().map(|(_, lifetime)| *lifetime).collect();
+        let planned = plan(&spans);
         let buffers = lifetimes.iter().zip(&planned.place).map(|((value, _), &buffer)| (*value, buffer));
         let mut places = Places { network: &network, buffers: buffers.collect(), constants: Vec::new() };
         let mut steps = Vec::with_capacity(network.units.len());
@@ -155,13 +156,24 @@ impl CpuSession {
             steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
         }
         let outputs = graph.outputs().iter().map(|&value| places.of(value)).collect::<Result<Vec<_>>>()?;
+        let inputs = network.units.iter().flat_map(|unit| &unit.inputs);
+        let constants = inputs.map(|(_, input)| match input {
+            Input::Constant(tensor, _) => 4 * tensor.dims().elements() as u64,
+            Input::Value(_) => 0,
+        });
+        let constants = constants.sum();
         Ok(CpuSession(Arc::new(CpuNetwork {
             steps,
             outputs,
             constants: places.constants,
             lengths: planned.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
             idle: Mutex::default(),
-            unshared_bytes: lifetimes.iter().map(|(_, lifetime)| lifetime.bytes).sum(),
+            memory: MemoryUse {
+                planned: planned.buffers.iter().sum(),
+                unshared: spans.iter().map(|lifetime| lifetime.bytes).sum(),
+                least: lower::least(&spans),
+                constants,
+            },
         })))
     }
 
@@ -229,8 +241,8 @@ impl CpuSession {
         self.0.steps.iter().map(step).collect()
     }
 
-    pub(super) fn feature_map_bytes(&self) -> (u64, u64) {
-        (self.0.lengths.iter().map(|&elements| 4 * elements as u64).sum(), self.0.unshared_bytes)
+    pub(super) fn memory(&self) -> MemoryUse {
+        self.0.memory
     }
 }
 

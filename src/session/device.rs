@@ -1,6 +1,6 @@
 //! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
-use super::profile::{NodeTime, Profile};
+use super::profile::{MemoryUse, NodeTime, Profile};
 use super::resources::{allocate, dispatches};
 use super::stages::StageTimes;
 use crate::context::Engine;
@@ -86,8 +86,7 @@ pub(super) struct DeviceSession {
     /// The buffers that the outputs lie in: what a run reads.
     reads: Vec<Slice>,
     steps: Vec<NodeTime>,
-    planned_bytes: u64,
-    unshared_bytes: u64,
+    memory: MemoryUse,
 }
 
 impl DeviceSession {
@@ -133,8 +132,7 @@ impl DeviceSession {
                     flops: step.flops,
                 })
                 .collect(),
-            planned_bytes: resources.planned_bytes,
-            unshared_bytes: program.stored.iter().map(|stored| stored.bytes).sum(),
+            memory: resources.memory,
             engine,
         })
     }
@@ -143,8 +141,8 @@ impl DeviceSession {
         self.steps.clone()
     }
 
-    pub(super) fn feature_map_bytes(&self) -> (u64, u64) {
-        (self.planned_bytes, self.unshared_bytes)
+    pub(super) fn memory(&self) -> MemoryUse {
+        self.memory
     }
 
     fn writes<'a>(&'a self, inputs: &'a [Cow<'_, [f32]>]) -> Vec<(&'a Slice, &'a [u8])> {

@@ -10,7 +10,7 @@ mod resources;
 mod stages;
 mod stream;
 
-pub use profile::{NodeTime, Profile};
+pub use profile::{MemoryUse, NodeTime, Profile};
 pub use stages::StageTimes;
 pub use stream::Stream;
 
@@ -138,11 +138,11 @@ impl Session {
         }
     }
 
-    /// Bytes of device memory for feature maps, and what they would be if no two shared any.
-    pub fn feature_map_bytes(&self) -> (u64, u64) {
+    /// Bytes of the memory that it keeps.
+    pub fn memory(&self) -> MemoryUse {
         match &self.runner {
-            Runner::Device(session) => session.feature_map_bytes(),
-            Runner::Cpu(session) => session.feature_map_bytes(),
+            Runner::Device(session) => session.memory(),
+            Runner::Cpu(session) => session.memory(),
         }
     }
 

@@ -22,6 +22,20 @@ pub struct NodeTime {
     pub flops: u64,
 }
 
+/// Bytes of memory that a session keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// For values: the buffers of the memory plan, and those of inputs and outputs.
+    pub planned: u64,
+    /// For values if no two shared a buffer.
+    pub unshared: u64,
+    /// For values at least: what is alive at once, in the order in which the steps run.
+    pub least: u64,
+    /// For packed constants.
+    pub constants: u64,
+}
+
 /// The time of every step of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {

@@ -1,9 +1,10 @@
 //! What a program becomes on a device: buffers, images and compiled kernels.
 
+use super::profile::MemoryUse;
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
-use crate::lower::{Part, Program, Source, Step, Stored, pack, plan};
+use crate::lower::{Part, Program, Source, Step, Stored, least, pack, plan};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ pub(super) struct Resources {
     constants: Option<Buffer>,
     /// Offset and length of each constant in it.
     places: Vec<(u64, u64)>,
-    pub(super) planned_bytes: u64,
+    pub(super) memory: MemoryUse,
 }
 
 impl Resources {
@@ -31,23 +32,24 @@ pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resourc
     let lifetimes = program.lifetimes();
     let shared: Vec<Stored> =
         (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
-    let planned = plan(&shared.iter().map(|&stored| lifetimes[stored]).collect::<Vec<_>>());
+    let shared_lifetimes: Vec<_> = shared.iter().map(|&stored| lifetimes[stored]).collect();
+    let planned = plan(&shared_lifetimes);
     let buffers = planned
         .buffers
         .iter()
         .map(|&bytes| device.alloc(bytes, Memory::Device))
         .collect::<Result<Vec<_>>>()?;
-    let mut planned_bytes = planned.buffers.iter().sum();
+    let mut own_bytes = 0;
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
             (Some(([width, height], dtype)), _) => {
-                planned_bytes += value.bytes;
+                own_bytes += value.bytes;
                 (&device.alloc_image(width, height, dtype)?).into()
             }
             (None, Some(place)) => (&buffers[planned.place[place]]).into(),
             (None, None) => {
-                planned_bytes += value.bytes;
+                own_bytes += value.bytes;
                 (&device.alloc(value.bytes, Memory::Device)?).into()
             }
         };
@@ -66,7 +68,13 @@ pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resourc
             Some(buffer)
         }
     };
-    Ok(Resources { stored, constants, places: packed.places, planned_bytes })
+    let memory = MemoryUse {
+        planned: planned.buffers.iter().sum::<u64>() + own_bytes,
+        unshared: program.stored.iter().map(|stored| stored.bytes).sum(),
+        least: least(&shared_lifetimes) + own_bytes,
+        constants: packed.bytes.len() as u64,
+    };
+    Ok(Resources { stored, constants, places: packed.places, memory })
 }
 
 /// Compiles the kernels of `steps`, several at a time, and gives them their arguments.

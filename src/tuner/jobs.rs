@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{Network, fusible, stack};
+use crate::lower::{fusible, simplified, stack};
 use crate::ops::{Choice, Op};
 use crate::options::Fusing;
 use crate::tune::db::{self, NEAR, SharedDatabase, Source};
@@ -73,7 +73,7 @@ impl Tuner {
     /// # Errors
     /// If a node's shapes are inconsistent, which the graph's own checks rule out.
     pub fn begin(&mut self, graph: &Graph) -> Result<()> {
-        let mut network = Network::of(graph)?;
+        let mut network = simplified(graph, &|_| false)?;
         stack(&mut network, &|_| false)?;
         // Stacks first: they are among the largest.
         let (stacks, nodes): (Vec<_>, Vec<_>) =
@@ -106,7 +106,7 @@ impl Tuner {
     /// # Errors
     /// If the graph has no node of one of these names.
     pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
-        let network = Network::of(graph)?;
+        let network = simplified(graph, &|name| names.iter().any(|own| own == name))?;
         for name in names {
             let Some(unit) = network.units.iter().find(|unit| unit.name == *name) else {
                 let all: Vec<&str> = network.units.iter().map(|unit| unit.name.as_str()).collect();

@@ -6,21 +6,26 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
+use diptych::emit::{Operand, Residual};
+use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
+use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise, Pool,
-    Pooling, Precision, Shape,
+    Activation, AxisRange, BatchToSpace, Bits, BroadcastTo, Conv2d, DepthToSpace, Depthwise, Dialect, Dims,
+    Gather, Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision,
+    Reverse, Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
 };
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many kernels a case is run with.
@@ -83,7 +88,8 @@ impl Case {
         // The same kernels with their values in other layouts, where they can have them: images with OpenCL.
         let others = choices.iter().flat_map(|choice| {
             let layouts = self.problem.layouts(choice.variant).iter();
-            layouts.filter(|&&layout| layout != choice.layout).map(|&layout| choice.with_layout(layout))
+            let others = layouts.filter(|&&layout| layout != choice.layout);
+            others.map(|&layout| choice.with_layout(layout)).collect::<Vec<_>>()
         });
         let there = |choice: &Choice| choice.layout != Layout::Image2d || limits.dialect == Dialect::OpenClC;
         let others: Vec<Choice> = others.filter(there).collect();
@@ -206,6 +212,12 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.gemm();
     table.convert();
     table.copy();
+    for (name, problem, breadth) in crate::elementwise::rows() {
+        table.push(name, problem, breadth);
+    }
+    table.remap();
+    table.concat();
+    table.gather();
     table.resize();
     table.reduce();
     table.softmax();
@@ -277,10 +289,11 @@ impl Table {
         input: [usize; 4],
         weights: [usize; 3],
         options: Conv2d,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let [oc, kh, kw] = weights;
         let weights = Shape::nhwc(oc, kh, kw, c / options.groups);
@@ -289,7 +302,7 @@ impl Table {
         let Conv2d { stride: [sh, sw], dilation: [dh, dw], padding, groups, activation } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} g{groups} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -346,6 +359,10 @@ impl Table {
             self.conv2d_row([1, 5, 5, 3], [6, 3, 3], options, true, F32, Variants);
         }
         self.conv2d_row([2, 7, 9, 5], [13, 3, 3], same, true, F32, Groups);
+        let relu = Conv2d { activation: Activation::Relu, ..same };
+        for precision in [F32, Precision::F16Storage] {
+            self.conv2d_row([1, 5, 6, 6], [7, 3, 3], relu, Residual::BeforeActivation, precision, Variants);
+        }
         // Tiles of 2x2 and 4x4 outputs that hang over, borders on each side alone, many work-groups.
         for (input, oc, padding) in [
             ([2, 13, 10, 6], 9, Padding::Valid),
@@ -373,10 +390,11 @@ impl Table {
         input: [usize; 4],
         weights: [usize; 3],
         options: Depthwise,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let [multiplier, kh, kw] = weights;
         let weights = Shape::nhwc(1, kh, kw, c * multiplier);
@@ -385,7 +403,7 @@ impl Table {
         let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} times {multiplier} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -424,6 +442,17 @@ impl Table {
             self.depthwise_row([1, 5, 5, 5], [1, 3, 3], options, true, F32, Variants);
         }
         self.depthwise_row([2, 7, 9, 10], [1, 3, 3], same, true, F32, Groups);
+        let prelu = Depthwise { activation: Activation::PRelu, ..same };
+        for precision in [F32, Precision::F16Storage] {
+            self.depthwise_row(
+                [1, 5, 6, 6],
+                [1, 3, 3],
+                prelu,
+                Residual::BeforeActivation,
+                precision,
+                Variants,
+            );
+        }
         // Several work-groups of each size along both axes.
         let steps = Depthwise { stride: [2, 1], dilation: [1, 2], ..same };
         self.depthwise_row([2, 37, 41, 6], [1, 3, 3], steps, false, F32, Groups);
@@ -438,16 +467,17 @@ impl Table {
         input: [usize; 4],
         oc: usize,
         activation: Activation,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let [n, h, w, c] = input;
         let options = Pointwise { activation };
         let weights = Shape::nhwc(oc, 1, 1, c);
         let op = PointwiseOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
             .expect("a valid row");
-        let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual} {precision}");
+        let name = format!("{n}x{h}x{w}x{c} to {oc} {activation:?} add={residual:?} {precision}");
         self.push(name, Arc::new(op), breadth);
     }
 
@@ -464,6 +494,11 @@ impl Table {
             self.pointwise_row([1, 3, 7, 9], 10, activation, true, F32, Variants);
         }
         self.pointwise_row([2, 7, 9, 10], 21, Activation::None, true, F32, Groups);
+        for activation in [Activation::Relu6, Activation::Sigmoid] {
+            self.pointwise_row([1, 5, 6, 9], 10, activation, Residual::BeforeActivation, F32, Variants);
+        }
+        let halves = Precision::F16Storage;
+        self.pointwise_row([1, 5, 6, 9], 10, Activation::Relu6, Residual::BeforeActivation, halves, Variants);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.pointwise_row([1, 7, 6, 5], 11, Activation::None, true, precision, Tiles);
         }
@@ -474,10 +509,11 @@ impl Table {
         [n, h, w, c, oc]: [usize; 5],
         window: ([usize; 2], Depthwise),
         activation: Activation,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let ([kh, kw], options) = window;
         let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
         // Both halves have a bias, but where the second one has slopes.
@@ -491,7 +527,7 @@ impl Table {
         let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation: between } = options;
         let name = format!(
             "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {between:?} {activation:?} \
-             add={residual} {precision}"
+             add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
     }
@@ -531,6 +567,8 @@ impl Table {
             self.separable_row([1, 5, 5, 5, 6], window, activation, true, F32, Variants);
         }
         self.separable_row([2, 7, 9, 30, 21], ([3, 3], same), relu6, true, F32, Groups);
+        let first = Residual::BeforeActivation;
+        self.separable_row([1, 5, 6, 6, 7], ([3, 3], same), relu6, first, F32, Variants);
         for precision in [Precision::F16Storage, Precision::F16] {
             self.separable_row([1, 7, 6, 5, 9], ([3, 3], same), none, true, precision, Tiles);
             self.separable_row([1, 6, 7, 21, 9], ([3, 3], same), relu6, false, precision, Variants);
@@ -745,5 +783,209 @@ impl Table {
                 );
             }
         }
+    }
+
+    /// What `operator` is for a source of these extents.
+    fn moved(&mut self, extents: &[usize], operator: &dyn Operator, precision: Precision, breadth: Breadth) {
+        let problem = lowered(operator, &[(Operand::Src, extents)], precision);
+        self.push(format!("{operator:?} of {extents:?} {precision}"), problem, breadth);
+    }
+
+    fn remap(&mut self) {
+        use Breadth::{Groups, Variants};
+        const F32: Precision = Precision::F32;
+        for permutation in [&[1, 0][..], &[0, 2, 1], &[2, 1, 0], &[0, 3, 1, 2], &[0, 2, 1, 3], &[3, 2, 1, 0]]
+        {
+            let operator = Transpose { permutation: permutation.to_vec() };
+            for extents in [[2, 3, 5, 7], [3, 8, 4, 12], [1, 67, 3, 33]] {
+                self.moved(&extents[4 - permutation.len()..], &operator, F32, Variants);
+            }
+        }
+        self.moved(&[2, 3, 5, 4, 7], &Transpose { permutation: vec![4, 2, 0, 3, 1] }, F32, Variants);
+        self.moved(&[2, 3, 2, 4, 3, 5], &Transpose { permutation: vec![5, 1, 3, 0, 4, 2] }, F32, Groups);
+        self.moved(&[2, 3, 2, 4, 3, 4], &Transpose { permutation: vec![2, 1, 0, 4, 3, 5] }, F32, Variants);
+
+        let range = |begin, end, step| AxisRange { begin, end, step };
+        let all = AxisRange::ALL;
+        for ranges in [
+            vec![range(Some(1), None, 2), all, all, all],
+            vec![all, range(Some(-1), None, -2), range(Some(1), Some(5), 3), all],
+            vec![all, all, all, range(Some(4), Some(8), 1)],
+            vec![all, range(Some(1), None, 1), all, range(Some(1), Some(-1), 1)],
+            vec![all, all, range(None, None, 4), range(None, None, -3)],
+            vec![all, range(None, Some(3), 1), all, range(None, None, 2)],
+        ] {
+            for extents in [[4, 5, 6, 11], [5, 4, 7, 16], [4, 3, 5, 9]] {
+                self.moved(&extents, &StridedSlice { ranges: ranges.clone() }, F32, Variants);
+            }
+        }
+        self.moved(&[13], &StridedSlice { ranges: vec![range(Some(-2), None, -3)] }, F32, Variants);
+
+        let modes = [PadMode::Constant(Bits(-1.5)), PadMode::Reflect, PadMode::Symmetric, PadMode::Edge];
+        for mode in modes {
+            let pad = |before: &[usize], after: &[usize]| Pad {
+                before: before.to_vec(),
+                after: after.to_vec(),
+                mode,
+            };
+            for extents in [[2, 3, 5, 4], [1, 7, 3, 9], [3, 5, 4, 16]] {
+                for (before, after) in
+                    [([0, 2, 1, 0], [0, 1, 2, 0]), ([1, 0, 0, 3], [0, 0, 0, 2]), ([0, 0, 2, 4], [0, 2, 0, 8])]
+                {
+                    let fits = |index: usize| before[index].max(after[index]) < extents[index];
+                    let most = matches!(mode, PadMode::Constant(_) | PadMode::Edge);
+                    if most || (0..4).all(fits) {
+                        self.moved(&extents, &pad(&before, &after), F32, Variants);
+                    }
+                }
+            }
+            self.moved(&[7], &pad(&[6], &[3]), F32, Variants);
+            self.moved(&[3, 12], &pad(&[0, 4], &[2, 8]), F32, Variants);
+            self.moved(&[2, 2, 3, 2, 3, 5], &pad(&[1, 0, 2, 0, 1, 0], &[0, 1, 0, 1, 2, 3]), F32, Groups);
+        }
+        for (extents, repeats) in [
+            (&[5][..], &[3][..]),
+            (&[2, 3, 5, 7], &[1, 2, 3, 1]),
+            (&[1, 3, 5, 8], &[2, 1, 1, 3]),
+            (&[2, 1, 3, 3], &[1, 5, 1, 2]),
+            (&[2, 1, 2, 3, 2, 3], &[2, 3, 1, 2, 2, 1]),
+        ] {
+            self.moved(extents, &Tile { repeats: repeats.to_vec() }, F32, Variants);
+        }
+        for (extents, target) in [
+            (&[][..], &[2, 3, 5][..]),
+            (&[7], &[2, 3, 5, 7]),
+            (&[8], &[2, 3, 5, 8]),
+            (&[2, 1, 5, 1], &[2, 3, 5, 7]),
+            (&[1, 3, 1, 8], &[2, 3, 5, 8]),
+            (&[2, 1, 3, 1, 2, 1], &[2, 2, 3, 3, 2, 3]),
+        ] {
+            let target = target.iter().map(|&extent| extent.into()).collect();
+            self.moved(extents, &BroadcastTo { target }, F32, Variants);
+        }
+        for axes in [vec![1], vec![2, -1], vec![0, 3]] {
+            for channels in [3, 8, 13] {
+                self.moved(&[2, 5, 3, channels], &Reverse { axes: axes.clone() }, F32, Variants);
+            }
+        }
+        for channels in [1, 3, 4, 8] {
+            for block in [2, 3] {
+                let deep = [2, 3, 5, channels * block * block];
+                self.moved(&deep, &DepthToSpace { block }, F32, Variants);
+                self.moved(&[2, 3 * block, 5 * block, channels], &SpaceToDepth { block }, F32, Variants);
+            }
+            self.moved(&[2, 4, 9, channels], &SpaceToBatch { block: vec![2, 3] }, F32, Variants);
+            self.moved(&[12, 3, 5, channels], &BatchToSpace { block: vec![2, 3] }, F32, Variants);
+        }
+        self.moved(&[2, 6, 5], &SpaceToBatch { block: vec![3] }, F32, Variants);
+        self.moved(&[16, 1, 2, 3, 2, 3], &BatchToSpace { block: vec![2, 2, 2] }, F32, Variants);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            for channels in [5, 8] {
+                let source = [2, 4, 6, channels];
+                self.moved(&source, &Transpose { permutation: vec![0, 2, 1, 3] }, precision, Variants);
+                for mode in modes {
+                    let pad = Pad { before: vec![0, 1, 2, 3], after: vec![0, 2, 0, 1], mode };
+                    self.moved(&source, &pad, precision, Variants);
+                    let pad = Pad { before: vec![0, 1, 2, 0], after: vec![0, 2, 0, 0], mode };
+                    self.moved(&source, &pad, precision, Variants);
+                }
+                self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
+                self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
+                self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
+            }
+        }
+    }
+
+    fn gather(&mut self) {
+        for channels in [1, 7, 8] {
+            for (axis, batch_dims, indices) in [
+                (0, 0, &[][..]),
+                (0, 0, &[13]),
+                (1, 0, &[2, 3]),
+                (2, 0, &[5]),
+                (3, 0, &[4]),
+                (1, 1, &[3, 2]),
+                (3, 2, &[3, 5, 2]),
+            ] {
+                let [source, indices] = [&[3, 5, 7, channels][..], indices]
+                    .map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::new(source, indices, Gather { axis, batch_dims }).expect("a valid row");
+                let name = format!("{indices} of axis {axis} of {source}, {batch_dims} shared");
+                self.push(name, Arc::new(op), Breadth::Variants);
+            }
+            for (source, indices) in [
+                (&[5, 7, channels][..], &[3, 2, 2][..]),
+                (&[5, 2, 3, channels], &[11, 3]),
+                (&[4, 3], &[2, 1]),
+            ] {
+                let [source, indices] =
+                    [source, indices].map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::nd(source, indices).expect("a valid row");
+                let name = format!("{indices} of the first axes of {source}, {channels}");
+                self.push(name, Arc::new(op), Breadth::Groups);
+            }
+        }
+    }
+
+    /// Inputs of `extents`, of which each has one of `sizes` along `axis`.
+    fn joined(
+        &mut self,
+        extents: &[usize],
+        axis: usize,
+        sizes: &[usize],
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let own = |&size: &usize| {
+            let mut own = extents.to_vec();
+            own[axis] = size;
+            Dims::new(&own).expect("a valid row")
+        };
+        let inputs: Vec<Dims> = sizes.iter().map(own).collect();
+        let op = ConcatOp::new(&inputs, axis as isize, precision).expect("a valid row");
+        self.push(format!("{sizes:?} of {extents:?} along {axis} {precision}"), Arc::new(op), breadth);
+    }
+
+    fn concat(&mut self) {
+        use Breadth::{Groups, Variants};
+        const F32: Precision = Precision::F32;
+        for channels in [5, 8] {
+            for axis in 0..3 {
+                for sizes in [&[1, 1][..], &[3, 5, 2], &[1, 2, 3, 4, 5, 6, 7]] {
+                    self.joined(&[2, 3, 5, channels], axis, sizes, F32, Variants);
+                }
+            }
+        }
+        for sizes in [&[4, 8][..], &[8, 3], &[3, 8], &[1, 1, 1], &[33, 4, 30], &[1, 2, 3, 4, 5, 6, 7]] {
+            self.joined(&[2, 7, 3, 1], 3, sizes, F32, Groups);
+        }
+        self.joined(&[1], 0, &[3, 5], F32, Variants);
+        self.joined(&[3, 1], 1, &[4, 8, 4], F32, Variants);
+        self.joined(&[3, 1, 2, 4, 3], 0, &[2, 1], F32, Variants);
+        self.joined(&[2, 1, 3, 4, 5], 1, &[2, 3], F32, Variants);
+        self.joined(&[2, 3, 2, 1, 3, 5], 3, &[2, 1, 4], F32, Variants);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            for (axis, sizes) in [(0, [1, 2]), (1, [3, 4]), (2, [5, 1]), (3, [8, 5]), (3, [7, 6])] {
+                self.joined(&[2, 3, 5, 6], axis, &sizes, precision, Variants);
+            }
+        }
+    }
+}
+
+/// What `operator` is for inputs of these extents.
+pub(crate) fn lowered(
+    operator: &dyn Operator,
+    inputs: &[(Operand, &[usize])],
+    precision: Precision,
+) -> Problem {
+    let argument = |&(operand, extents): &(Operand, &[usize])| Argument {
+        operand,
+        dims: Dims::new(extents).expect("a valid row"),
+    };
+    let inputs: Vec<Argument> = inputs.iter().map(argument).collect();
+    let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new() };
+    match operator.lower(arguments, precision) {
+        Ok(Lowered::Op(op)) => op,
+        found => panic!("{operator:?} of {inputs:?} is {found:?}"),
     }
 }

@@ -15,6 +15,7 @@
 mod cases;
 mod cover;
 mod cpu;
+mod elementwise;
 mod gpu;
 mod planted;
 mod problem;
@@ -74,7 +75,10 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy resize reduce softmax arg transposed_conv2d normalize);
+every_kernel!(
+    conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather elementwise resize
+    reduce arg softmax normalize
+);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -262,14 +266,18 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
 /// [`cases::widest`]. A change that meets fewer is a mistake.
 const PAIRS: &[(&str, [usize; 2])] = &[
     ("arg", [3, 3]),
+    ("concat", [2, 2]),
     ("conv2d", [58, 65]),
     ("convert", [3, 7]),
     ("copy", [1, 1]),
     ("depthwise", [14, 15]),
+    ("elementwise", [3, 3]),
+    ("gather", [1, 1]),
     ("gemm", [39, 53]),
     ("normalize", [4, 4]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
+    ("remap", [3, 3]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),
     ("separable", [35, 35]),

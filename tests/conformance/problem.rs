@@ -49,6 +49,10 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
         let mut values: Vec<f32> = match info.operand {
             Operand::Bias => scaled(4.0),
             Operand::Slope => scaled(2.0),
+            // Some within the axes, some outside.
+            Operand::Arg(0) if op.name() == "gather" => {
+                noise(seed, info.elements()).iter().map(|value| (4.0 * value + 3.0).floor()).collect()
+            }
             _ => values(op.precision(), seed, info.elements()),
         };
         few_truths(op, &mut values);

@@ -94,7 +94,7 @@ fn a_fused_step_needs_no_memory_for_what_lies_between() {
     for context in &everywhere() {
         let bytes = |fuse| {
             let options = SessionOptions { fuse, ..Default::default() };
-            Session::new(context, &graph, options).expect("a session").feature_map_bytes().1
+            Session::new(context, &graph, options).expect("a session").memory().unshared
         };
         assert!(bytes(Fusing::Always) < bytes(Fusing::Never), "{}", context.info());
     }

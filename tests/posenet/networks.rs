@@ -4,7 +4,9 @@
 //! that is missing is skipped with a line, or fails with `DIPTYCH_REQUIRE_DEVICES=1`.
 
 use crate::{decode, heads, npy, picture, skeleton};
-use diptych::{Backend, Context, HostTensor, Precision, Session, SessionOptions, Shape, WorkGroup, tflite};
+use diptych::{
+    Backend, Context, HostTensor, MemoryUse, Precision, Session, SessionOptions, Shape, WorkGroup, tflite,
+};
 use std::path::{Path, PathBuf};
 
 const MODELS: [&str; 2] =
@@ -205,9 +207,10 @@ fn the_memory_plan_shares_buffers() {
     let graph = tflite::load(folder.join(format!("{}.tflite", MODELS[0]))).expect("the model");
     for (backend, context) in backends() {
         let session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
-        let (planned, unshared) = session.feature_map_bytes();
-        println!("{backend}: {planned} of {unshared} bytes");
+        let MemoryUse { planned, unshared, least, .. } = session.memory();
+        println!("{backend}: {planned} of {unshared} bytes, {least} at least");
         assert!(planned * 2 < unshared, "{backend}: {planned} of {unshared} bytes");
+        assert!(least <= planned, "{backend}: {planned} of {least} bytes");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::tune::{PrecisionName, backends, record};
 use anyhow::{Result, bail};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, presets};
 use diptych::tune::statistics::median;
 use diptych::{Backend, Comparison, Context, Tuner, tflite};
 use std::path::PathBuf;
@@ -77,8 +77,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 }
 
 fn table(rows: &[Comparison]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(["nodes", "problem", "us", "ratio (95 %)", "choice", "the other's"]);
     for row in rows {
         let name = |place: usize| match &row.choices[place] {

@@ -213,16 +213,8 @@ fn show(database: &Database, arguments: &Show) -> Result<String> {
 }
 
 fn new_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_header([
-        "problem",
-        "choice",
-        "verdict",
-        "median",
-        "p10 to p90",
-        "of default",
-        "from",
-    ]);
+    let mut table = crate::table::table(presets::UTF8_BORDERS_ONLY);
+    table.set_header(["problem", "choice", "verdict", "median", "p10 to p90", "of default", "from"]);
     table
 }
 

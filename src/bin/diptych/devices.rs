@@ -1,7 +1,7 @@
 //! `diptych devices`: what can compute here.
 
 use anyhow::Result;
-use comfy_table::{Table, presets};
+use comfy_table::presets;
 use diptych::{Backend, DeviceInfo, DeviceListing};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -31,8 +31,8 @@ fn threads() -> Option<usize> {
 
 /// A table of the devices; below it a line for each API that has none, with the reason.
 fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_header([
+    let mut table = crate::table::table(presets::UTF8_BORDERS_ONLY);
+    table.set_header([
         "backend",
         "API",
         "device",

@@ -18,6 +18,7 @@ mod flags;
 mod interrupt;
 mod npy;
 mod run;
+mod table;
 mod tune;
 
 use clap::{Parser, Subcommand};
@@ -45,8 +46,8 @@ enum Command {
     Article(article::Arguments),
     /// Measure ops and networks on every API of this machine, interleaved; draw and compare.
     Bench(Box<bench::Arguments>),
-    /// Run a TensorFlow Lite model on tensors from .npy files.
-    Run(run::Arguments),
+    /// Run a TensorFlow Lite model on tensors, pictures or random numbers.
+    Run(Box<run::Arguments>),
     /// Print the work-groups that a rule gives.
     ///
     /// One `x y z` a line, in the rule's own order and with its own repeats. A flag that the rule
@@ -118,7 +119,7 @@ mod tests {
         let inputs: Vec<_> =
             run.input.iter().map(|input| (input.name.as_deref(), input.path.to_str())).collect();
         assert_eq!(inputs, [(None, Some("x.npy")), (Some("a/b"), Some("dir/y=1.npy"))]);
-        assert_eq!((run.backend, run.runs, run.profile), (Backend::Cpu, 3, false));
+        assert_eq!((run.backend, run.runs, run.profile), (Backend::Cpu, Some(3), false));
         assert_eq!(run.dump.as_deref(), Some("out".as_ref()));
     }
 
@@ -159,7 +160,7 @@ mod tests {
     fn wrong_usage_says_what_is_possible() {
         for (line, words) in [
             ("diptych", "Usage"),
-            ("diptych run m.tflite", "--input"),
+            ("diptych run m.tflite --image x.png --range 0", "BLACK,WHITE"),
             ("diptych run --input x.npy", "<MODEL>"),
             ("diptych run m.tflite --input x.npy --backend cuda", "auto, wgpu, opencl, cpu"),
             ("diptych run m.tflite --input x.npy --runs 0", "1.."),

@@ -1,10 +1,10 @@
-//! Feature maps from and to `.npy` files.
+//! Tensors from and to `.npy` files.
 //!
 //! Source: the description of the format in NumPy's documentation (`numpy.lib.format`).
 
 use crate::file;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use diptych::{HostTensor, Shape};
+use diptych::{Dims, HostTensor};
 use half::f16;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,15 +21,16 @@ const PREFIX: usize = 12;
 /// Bytes that a file's data begin at a multiple of.
 const ALIGNMENT: usize = 64;
 
-/// Reads the tensor of `shape` (NHWC) in a file of float16, float32 or float64 in C order. Leading
-/// extents of 1 may be missing in the file.
-pub(crate) fn read(path: &Path, shape: Shape) -> Result<HostTensor> {
-    let longest = PREFIX + LONGEST_HEADER + size_of::<f64>() * shape.elements();
-    let read = || parse(&file::read(path, longest as u64)?, shape);
+/// Reads the tensor of these dimensions in a file of float16, float32 or float64 in C order. Leading extents
+/// of 1 may be missing in the file, or be there in vain.
+pub(crate) fn read(path: &Path, dims: impl Into<Dims>) -> Result<HostTensor> {
+    let dims = dims.into();
+    let longest = PREFIX + LONGEST_HEADER + size_of::<f64>() * dims.elements();
+    let read = || parse(&file::read(path, longest as u64)?, dims);
     read().with_context(|| format!("{}", path.display()))
 }
 
-/// Writes a tensor as float32 of shape `[n, h, w, c]`.
+/// Writes a tensor as float32 in its dimensions.
 pub(crate) fn write(path: &Path, tensor: &HostTensor) -> Result<()> {
     let create = || -> Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
@@ -41,8 +42,11 @@ pub(crate) fn write(path: &Path, tensor: &HostTensor) -> Result<()> {
 }
 
 fn print(mut writer: impl Write, tensor: &HostTensor) -> Result<()> {
-    let Shape { n, h, w, c } = tensor.shape();
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({n}, {h}, {w}, {c}), }}");
+    let extents: Vec<String> = tensor.dims().extents().iter().map(|extent| extent.to_string()).collect();
+    // A tuple of one element has a comma behind it.
+    let comma = if extents.len() == 1 { "," } else { "" };
+    let shape = format!("({}{comma})", extents.join(", "));
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     // Magic, version, a length of two bytes, and the line's end.
     let total = (10 + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.extend(std::iter::repeat_n(' ', total - 10 - header.len() - 1));
@@ -57,10 +61,10 @@ fn print(mut writer: impl Write, tensor: &HostTensor) -> Result<()> {
     Ok(())
 }
 
-fn parse(bytes: &[u8], shape: Shape) -> Result<HostTensor> {
+fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
     let (text, data) = split(bytes)?;
     let header = Header::parse(text)?;
-    let wanted = [shape.n, shape.h, shape.w, shape.c].map(|extent| extent as u64);
+    let wanted: Vec<u64> = dims.extents().iter().map(|&extent| extent as u64).collect();
     ensure!(
         same_shape(&header.shape, &wanted),
         "found shape {:?}, wanted {wanted:?} (leading extents of 1 may be left out)",
@@ -74,7 +78,7 @@ fn parse(bytes: &[u8], shape: Shape) -> Result<HostTensor> {
         }
         _ => bail!("found elements of type '{}', wanted float32, float64 or float16", header.descr),
     };
-    let length = shape.elements() * size;
+    let length = dims.elements() * size;
     ensure!(
         data.len() == length,
         "found {} bytes of data, wanted {length} for shape {wanted:?} of {size} bytes each",
@@ -85,7 +89,7 @@ fn parse(bytes: &[u8], shape: Shape) -> Result<HostTensor> {
         4 => numbers(data, big).map(f32::from_le_bytes).collect(),
         _ => numbers(data, big).map(|bytes| f64::from_le_bytes(bytes) as f32).collect(),
     };
-    Ok(HostTensor::new(shape, values)?)
+    Ok(HostTensor::new(dims, values)?)
 }
 
 /// The bytes of each number, the lowest first.
@@ -218,14 +222,16 @@ impl<'a> Literal<'a> {
     }
 }
 
-fn same_shape(found: &[u64], wanted: &[u64; 4]) -> bool {
-    let Some(missing) = wanted.len().checked_sub(found.len()) else { return false };
-    wanted.iter().take(missing).all(|&extent| extent == 1) && wanted.iter().skip(missing).eq(found)
+/// Whether the extents are the same but for leading ones.
+fn same_shape(found: &[u64], wanted: &[u64]) -> bool {
+    let from = |extents: &[u64]| extents.iter().position(|&extent| extent != 1).unwrap_or(extents.len());
+    found[from(found)..] == wanted[from(wanted)..]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diptych::Shape;
 
     const SHAPE: Shape = Shape::nhwc(1, 2, 3, 2);
 
@@ -252,7 +258,7 @@ mod tests {
     }
 
     fn refused(bytes: &[u8]) -> String {
-        format!("{:#}", parse(bytes, SHAPE).expect_err("an invalid file"))
+        format!("{:#}", parse(bytes, SHAPE.into()).expect_err("an invalid file"))
     }
 
     #[test]
@@ -260,11 +266,22 @@ mod tests {
         let tensor = HostTensor::new(SHAPE, counting()).expect("a tensor");
         let mut bytes = Vec::new();
         print(&mut bytes, &tensor).expect("written");
-        assert_eq!(parse(&bytes, SHAPE).expect("read"), tensor);
+        assert_eq!(parse(&bytes, SHAPE.into()).expect("read"), tensor);
         let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3, 2), }";
         let wanted = [&b"\x93NUMPY\x01\x00v\x00"[..], format!("{text:<117}\n").as_bytes()].concat();
         assert_eq!(bytes[..128].escape_ascii().to_string(), wanted.escape_ascii().to_string());
         assert_eq!(bytes[128..], floats());
+        for (dims, told) in [(&[12][..], "(12,)"), (&[3, 4], "(3, 4)"), (&[1, 2, 1, 3, 2], "(1, 2, 1, 3, 2)")]
+        {
+            let tensor = tensor.clone().reshaped(Dims::new(dims).expect("small")).expect("as many");
+            let mut bytes = Vec::new();
+            print(&mut bytes, &tensor).expect("written");
+            assert!(
+                String::from_utf8_lossy(&bytes[..128]).contains(&format!("'shape': {told}, }}")),
+                "{told}"
+            );
+            assert_eq!(parse(&bytes, tensor.dims()).expect("read"), tensor);
+        }
     }
 
     #[test]
@@ -276,15 +293,14 @@ mod tests {
 
     #[test]
     fn leading_ones_may_be_missing() {
-        for shape in ["(1, 2, 3, 2)", "(2, 3, 2)", "(2,3,2,)"] {
+        for shape in ["(1, 2, 3, 2)", "(2, 3, 2)", "(2,3,2,)", "(1, 1, 2, 3, 2)"] {
             let bytes = file(&header("<f4", "False", shape), &floats());
-            assert!(parse(&bytes, SHAPE).is_ok(), "{shape}");
+            assert!(parse(&bytes, SHAPE.into()).is_ok(), "{shape}");
         }
         for (shape, listed) in [
             ("(3, 2, 2)", "[3, 2, 2]"),
             ("(12,)", "[12]"),
             ("()", "[]"),
-            ("(1, 1, 2, 3, 2)", "[1, 1, 2, 3, 2]"),
             ("(2, 3, 2, 1)", "[2, 3, 2, 1]"),
             ("(9999999999, 9999999999)", "[9999999999, 9999999999]"),
         ] {
@@ -305,13 +321,13 @@ mod tests {
             ("=f4", values.iter().flat_map(|value| value.to_ne_bytes()).collect()),
         ] {
             let bytes = file(&header(descr, "False", "(2, 3, 2)"), &data);
-            assert_eq!(&*parse(&bytes, SHAPE).expect(descr).to_f32(), &values[..], "{descr}");
+            assert_eq!(&*parse(&bytes, SHAPE.into()).expect(descr).to_f32(), &values[..], "{descr}");
         }
         // Keys in another order and other quotes, and a length of four bytes.
         let text = "{\"shape\":(2,3,2),\"fortran_order\":False,\"descr\":\"<f4\"}";
         let length = (text.len() as u32).to_le_bytes();
         let bytes = [b"\x93NUMPY\x02\x00", &length[..], text.as_bytes(), &floats()].concat();
-        assert_eq!(&*parse(&bytes, SHAPE).expect("version 2").to_f32(), &values[..]);
+        assert_eq!(&*parse(&bytes, SHAPE.into()).expect("version 2").to_f32(), &values[..]);
     }
 
     #[test]
@@ -357,7 +373,7 @@ mod tests {
         assert!(refused(&file(&"{".repeat(16), &[])).contains("wanted a string"));
         for nested in ["(", "[", "{", "{1:", "-", "'", "{'shape':("] {
             let text = nested.repeat(LONGEST_HEADER / nested.len());
-            assert!(parse(&file(&text, &[]), SHAPE).is_err(), "{nested:?}");
+            assert!(parse(&file(&text, &[]), SHAPE.into()).is_err(), "{nested:?}");
         }
         // Some thousand times what it takes.
         assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
@@ -370,7 +386,7 @@ mod tests {
             for value in [0, b'9', b'(', b',', 0x7f, 0xff] {
                 let mut damaged = good.clone();
                 damaged[position] = value;
-                let _ = parse(&damaged, SHAPE);
+                let _ = parse(&damaged, SHAPE.into());
             }
         }
     }

@@ -26,7 +26,7 @@ mod winograd_bound;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
-use crate::emit::{Activation, Epilogue};
+use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
@@ -85,7 +85,7 @@ impl Conv2dOp {
         weights: Shape,
         options: &Conv2d,
         bias: bool,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
     ) -> Result<Self> {
         if options.groups == 0 || weights.c * options.groups != input.c {
@@ -106,7 +106,7 @@ impl Conv2dOp {
             weights.n,
             options.groups,
             WindowOptions { stride: options.stride, dilation: options.dilation, padding: options.padding },
-            Epilogue { bias, activation: options.activation, residual },
+            Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )
         .map(Conv2dOp)

@@ -48,8 +48,7 @@ pub(super) fn oracle(op: &Conv2dOp, operands: &Operands<'_>) -> Sum {
                     let slope = inputs.slope.map_or(0.0, |slope| f64::from(slope[o]));
                     let at = reference.value.len();
                     let residual = inputs.residual.map_or(0.0, |residual| f64::from(residual[at]));
-                    let activated = conv.epilogue.activation.reference(sum + bias, slope);
-                    reference.value.push(activated + residual);
+                    reference.value.push(conv.epilogue.reference(sum + bias, slope, residual));
                     reference.magnitude.push(magnitude + bias.abs());
                 }
             }

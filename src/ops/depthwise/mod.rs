@@ -25,7 +25,7 @@ pub(super) use examples::{NUMBERS, examples};
 pub(super) use oracle::oracle;
 
 use crate::dtype::Precision;
-use crate::emit::{Activation, Epilogue};
+use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
@@ -78,7 +78,7 @@ impl DepthwiseOp {
         weights: Shape,
         options: &Depthwise,
         bias: bool,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
     ) -> Result<Self> {
         if weights.n != 1 || input.c == 0 || weights.c == 0 || !weights.c.is_multiple_of(input.c) {
@@ -96,7 +96,7 @@ impl DepthwiseOp {
             weights.c,
             input.c,
             WindowOptions { stride: options.stride, dilation: options.dilation, padding: options.padding },
-            Epilogue { bias, activation: options.activation, residual },
+            Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )
         .map(DepthwiseOp)

@@ -41,11 +41,9 @@ pub(crate) fn oracle(op: &DepthwiseOp, operands: &Operands<'_>) -> Sum {
                         let o = c * multiplier + m;
                         let bias = inputs.bias.map_or(0.0, |bias| f64::from(bias[o]));
                         let slope = inputs.slope.map_or(0.0, |slope| f64::from(slope[o]));
-                        let mut value = op.0.epilogue.activation.reference(sum + bias, slope);
-                        if let Some(residual) = inputs.residual {
-                            value += f64::from(residual[o + y.c * (j + y.w * (i + y.h * n))]);
-                        }
-                        reference.value.push(value);
+                        let at = reference.value.len();
+                        let residual = inputs.residual.map_or(0.0, |residual| f64::from(residual[at]));
+                        reference.value.push(op.0.epilogue.reference(sum + bias, slope, residual));
                         reference.magnitude.push(magnitude + bias.abs());
                     }
                 }

@@ -148,7 +148,7 @@ impl GemmOp {
             ldc: leading("ldc", options.ldc, n)?,
             alpha: options.alpha,
             beta: options.beta,
-            epilogue: Epilogue { bias, activation: options.activation, residual },
+            epilogue: Epilogue::new(bias, options.activation, residual.into()),
             precision,
         };
         // What a kernel's 32-bit indices must reach, and what keeps every product of extents from

@@ -98,7 +98,7 @@ impl GemmOp {
         if self.epilogue.activation == Activation::PRelu {
             bindings.push(binding(Operand::Slope, channel, Access::Read));
         }
-        if self.epilogue.residual {
+        if self.epilogue.residual.is_some() {
             bindings.push(binding(Operand::Residual, element, Access::Read));
         }
         let access = if self.reads_c() { Access::ReadWrite } else { Access::Write };

@@ -20,7 +20,7 @@ mod tiled;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
-use crate::emit::{Activation, Epilogue};
+use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
 use crate::shape::{Padding, Shape};
@@ -59,7 +59,7 @@ impl PointwiseOp {
         weights: Shape,
         options: &Pointwise,
         bias: bool,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
     ) -> Result<Self> {
         if weights.h != 1 || weights.w != 1 || weights.c != input.c {
@@ -77,7 +77,7 @@ impl PointwiseOp {
             weights.n,
             1,
             WindowOptions { stride: [1, 1], dilation: [1, 1], padding: Padding::Valid },
-            Epilogue { bias, activation: options.activation, residual },
+            Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )
         .map(PointwiseOp)

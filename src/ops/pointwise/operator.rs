@@ -2,6 +2,7 @@
 
 use super::{Pointwise, PointwiseOp};
 use crate::dtype::Precision;
+use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use std::sync::Arc;
@@ -16,6 +17,15 @@ impl Operator for Pointwise {
         let [bias, residual] = operator::extras(arguments);
         let op = PointwiseOp::new(input, weights, self, bias, residual, precision)?;
         Ok(Lowered::Op(Arc::new(op)))
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let free = self.activation == Activation::None;
+        free.then(|| Arc::new(Pointwise { activation }) as Arc<dyn Operator>)
+    }
+
+    fn adds_residual(&self) -> bool {
+        true
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

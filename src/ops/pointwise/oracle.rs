@@ -21,7 +21,7 @@ pub(super) fn oracle(op: &PointwiseOp, operands: &Operands<'_>) -> Sum {
             let slope = inputs.slope.map_or(0.0, |slope| f64::from(slope[o]));
             let residual = inputs.residual.map_or(0.0, |residual| f64::from(residual[pixel * outputs + o]));
             let sum = products.clone().sum::<f64>() + bias;
-            reference.value.push(op.0.epilogue.activation.reference(sum, slope) + residual);
+            reference.value.push(op.0.epilogue.reference(sum, slope, residual));
             reference.magnitude.push(products.map(f64::abs).sum::<f64>() + bias.abs());
         }
     }

@@ -75,11 +75,11 @@ impl Definition for PointwiseOp {
             let problem = part.as_any().downcast_ref::<PointwiseOp>()?.0;
             let Epilogue { activation, residual, .. } = problem.epilogue;
             let kin = problem.input == self.0.input && problem.precision == self.0.precision;
-            let same = kin && activation == self.0.epilogue.activation && !residual;
+            let same = kin && activation == self.0.epilogue.activation && !residual.is_some();
             same.then_some((problem.output.c, problem.epilogue.bias))
         };
         let parts: Option<Vec<(usize, bool)>> = parts.iter().map(part).collect();
-        let parts = parts.filter(|_| !self.0.epilogue.residual)?;
+        let parts = parts.filter(|_| !self.0.epilogue.residual.is_some())?;
         let channels: usize = parts.iter().map(|(channels, _)| channels).sum();
         let Convolution { input, precision, epilogue: Epilogue { activation, .. }, .. } = self.0;
         let (options, weights) = (Pointwise { activation }, Shape::nhwc(channels, 1, 1, input.c));

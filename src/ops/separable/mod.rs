@@ -93,7 +93,7 @@ impl SeparableOp {
         let Epilogue { activation, residual, .. } = depthwise.epilogue;
         let obstacle = if first.multiplier() != 1 {
             format!("a channel multiplier of {}", first.multiplier())
-        } else if residual {
+        } else if residual.is_some() {
             "a residual between the two".to_owned()
         } else if activation == Activation::PRelu {
             "slopes per channel between the two".to_owned()

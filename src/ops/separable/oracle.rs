@@ -26,7 +26,7 @@ pub(super) fn oracle(op: &SeparableOp, operands: &Operands<'_>) -> Sum {
             let slope = slope.map_or(0.0, |slope| f64::from(slope[o]));
             let residual = residual.map_or(0.0, |residual| f64::from(residual[pixel * outputs + o]));
             let sum = weighted(x).into_iter().sum::<f64>() + bias;
-            reference.value.push(op.pointwise.epilogue.activation.reference(sum, slope) + residual);
+            reference.value.push(op.pointwise.epilogue.reference(sum, slope, residual));
             reference.magnitude.push(magnitude(weighted(x)) + bias.abs());
             reference.carried.push(magnitude(weighted(offs)));
         }

@@ -57,7 +57,7 @@ impl Transposed {
                 taps: &[0],
                 values: x.c,
             };
-            let finish = Finish { bounds: None, residual: None, stride: columns };
+            let finish = Finish { bounds: None, residual: None, first: false, stride: columns };
             let mut tile = Tile::Rows { data: scratch, columns };
             panels.multiply(rows, 0..columns, &mut tile, 0, finish);
             for (pixel, products) in scratch.chunks_exact(columns).enumerate() {

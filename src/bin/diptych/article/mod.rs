@@ -9,7 +9,7 @@ mod chart;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::tune::{bar, finish, record};
 use anyhow::{Context as _, Result, bail, ensure};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, presets};
 use diptych::ops::Choice;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
@@ -252,8 +252,7 @@ fn speed_up(slow: &[f64], fast: &[f64]) -> Option<[f64; 3]> {
 }
 
 fn table(figures: &Figures) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
     let mut header = vec!["#".to_owned(), "node".to_owned()];
     header.extend(SETTINGS.map(|setting| format!("{setting} us")));
     header.extend(["table/tuned".to_owned(), "kernel".to_owned()]);

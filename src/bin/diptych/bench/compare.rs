@@ -18,7 +18,7 @@
 use super::row::{Record, Row};
 use crate::charts::short;
 use anyhow::{Result, bail, ensure};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, presets};
 use diptych::tune::statistics::{Interval, median};
 use std::path::Path;
 
@@ -247,8 +247,7 @@ impl Comparison<'_> {
         let mut order: Vec<&Change<'_>> = self.changes.iter().collect();
         let size = |change: &Change<'_>| change.interval.map_or(0.0, |interval| -interval.centre.abs());
         order.sort_by(|a, b| a.verdict.cmp(&b.verdict).then(size(a).total_cmp(&size(b))));
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
         table.set_header(["row", "backend", "A us", "B us", "B / A", "verdict"]);
         for change in order {
             let row = change.before;

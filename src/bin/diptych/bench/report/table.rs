@@ -28,8 +28,7 @@ pub(in crate::bench) fn text(record: &Record) -> String {
 }
 
 fn table(suite: &str, rows: &[&Row]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
     if suite == "work-groups" {
         table.set_header(["case", "backend", "fastest", "", "slowest", "", "apart"]);
         for case in by_case(rows) {

@@ -1,0 +1,287 @@
+//! `diptych run`: a model on tensors from files, on a picture, or on random numbers.
+
+mod inputs;
+mod report;
+mod trace;
+
+use crate::npy;
+use crate::tune::PrecisionName;
+use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use diptych::pick::{Place, Target};
+use diptych::{
+    Backend, Context, Fusing, HostTensor, Layout, Picking, Session, SessionOptions, Tuning, tflite,
+};
+use inputs::{Input, Pixels};
+use report::Report;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use trace::Trace;
+
+/// Runs on random inputs, if not said otherwise: enough for a median.
+const RANDOM_RUNS: u32 = 30;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The TensorFlow Lite model.
+    pub(crate) model: PathBuf,
+
+    /// An input tensor: a .npy file (float32, float64 or float16, C order, of the input's shape, leading
+    /// ones optional). The name may be left out if the model has one input; a path that contains
+    /// `=` needs it. Inputs that nothing feeds are random numbers from 0 to 1.
+    #[arg(
+        long,
+        value_name = "[NAME=]FILE",
+        value_parser = OsStringValueParser::new().try_map(Input::parse)
+    )]
+    pub(crate) input: Vec<Input>,
+
+    /// A picture (PNG, JPEG, BMP or GIF) as an input of shape 1 h w c with 1, 3 or 4 channels, resized to
+    /// it.
+    #[arg(
+        long,
+        value_name = "[NAME=]FILE",
+        value_parser = OsStringValueParser::new().try_map(Input::parse)
+    )]
+    pub(crate) image: Vec<Input>,
+
+    /// What black and white are in a picture's tensor.
+    #[arg(long, default_value = "0,1", value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
+    pub(crate) range: Pixels,
+
+    /// What random inputs are made of.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Write each output to DIR/INDEX.npy (float32, in its shape).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump: Option<PathBuf>,
+
+    /// What computes.
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
+            .try_map(|text| text.parse::<Backend>())
+    )]
+    pub(crate) backend: Backend,
+
+    /// Storage and arithmetic.
+    #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
+    pub(crate) precision: PrecisionName,
+
+    /// Run this often and report the times [default: 1; 30 if all inputs are random].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+
+    /// Images in a batch: the outermost extent of every input, which must be 1 in the model.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) batch: Option<u32>,
+
+    /// Report the memory that values take, and the least that they could.
+    #[arg(long)]
+    pub(crate) memory: bool,
+
+    /// Print JSON: device, inputs, times, memory, and each output's extremes, mean and deviation.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write a trace of load, build, upload, each kernel and download, as ui.perfetto.dev reads it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Report the time of each node, its kernel, and where that choice came from.
+    #[arg(long)]
+    pub(crate) profile: bool,
+
+    /// How each node's kernel is picked:
+    ///   rule              the record's verdict, or the rule for untuned nodes
+    ///   measured          what makes the whole network fastest by the times in --db, with changes
+    ///                     of layout between nodes counted
+    ///   preference=PLACE,..  what suits these places best, the most wanted first
+    /// A PLACE is `any`, a target (wgpu, opencl, cpu), a layout of feature maps (c4, image2d,
+    /// nhwc), or TARGET/LAYOUT.
+    #[arg(long, default_value = "rule", value_parser = picking, value_name = "PICK", verbatim_doc_comment)]
+    pub(crate) pick: Picking,
+
+    /// Whether a depthwise convolution and the 1x1 convolution that alone reads it run as one kernel.
+    #[arg(long, default_value = "rule", value_name = "WHEN")]
+    pub(crate) fuse: FuseName,
+
+    /// Choose kernels from the tuner's record, where it has a verdict.
+    #[arg(long, value_name = "DIR|FILE")]
+    pub(crate) db: Option<PathBuf>,
+}
+
+/// What `--fuse` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FuseName {
+    /// Where the times in --db say that it is faster.
+    Rule,
+    /// Wherever a kernel can.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl FuseName {
+    fn fusing(self) -> Fusing {
+        match self {
+            FuseName::Rule => Fusing::Rule,
+            FuseName::Always => Fusing::Always,
+            FuseName::Never => Fusing::Never,
+        }
+    }
+}
+
+/// What `--pick` says.
+fn picking(text: &str) -> Result<Picking, String> {
+    match text.split_once('=') {
+        None if text == "rule" => Ok(Picking::Rule),
+        None if text == "measured" => Ok(Picking::Measured),
+        Some(("preference", places)) => {
+            Ok(Picking::Preference(places.split(',').map(place).collect::<Result<_, _>>()?))
+        }
+        _ => Err("wanted rule, measured or preference=PLACE,..".to_owned()),
+    }
+}
+
+/// A place of `--pick preference=`.
+fn place(text: &str) -> Result<Place, String> {
+    let mut place = Place::default();
+    if text == "any" {
+        return Ok(place);
+    }
+    let wanted = || {
+        format!(
+            "{text:?} is no place: wanted any, wgpu, opencl or cpu, c4, image2d or nhwc, or TARGET/LAYOUT"
+        )
+    };
+    for word in text.split('/') {
+        let target =
+            [Target::Wgpu, Target::OpenCl, Target::Cpu].into_iter().find(|one| one.to_string() == word);
+        let layout =
+            [Layout::C4, Layout::Image2d, Layout::Nhwc].into_iter().find(|one| one.to_string() == word);
+        // In this order, each once.
+        match (target, layout) {
+            (Some(_), _) if place == Place::default() => place.target = target,
+            (_, Some(_)) if place.layout.is_none() => place.layout = layout,
+            _ => return Err(wanted()),
+        }
+    }
+    Ok(place)
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    ensure!(
+        arguments.pick != Picking::Measured || arguments.db.is_some(),
+        "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
+    );
+    let mut trace = Trace::new();
+    let mut graph = tflite::load(&arguments.model)?;
+    if let Some(batch) = arguments.batch {
+        graph = graph.with_batch(batch as usize)?;
+    }
+    trace.lap("load");
+    let ports = inputs::ports(&graph)?;
+    let sources = inputs::bind(&ports, &arguments.input, &arguments.image)?;
+    let tensors = inputs::read(&ports, &sources, arguments.range, arguments.seed)?;
+    let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
+    trace.lap("inputs");
+
+    let context = Context::new(arguments.backend)?;
+    eprintln!("{}", context.info());
+    trace.lap("open the device");
+    let tuning = match &arguments.db {
+        Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
+        None => Tuning::Default,
+    };
+    let options = SessionOptions {
+        tuning,
+        pick: arguments.pick.clone(),
+        fuse: arguments.fuse.fusing(),
+        precision: arguments.precision.precision(),
+        ..Default::default()
+    };
+    let mut session = Session::new(&context, &graph, options)?;
+    trace.lap("build the session");
+    let random = sources.iter().all(Option::is_none);
+    let runs = arguments.runs.unwrap_or(if random { RANDOM_RUNS } else { 1 });
+    let mut times = Vec::new();
+    let mut outputs = Vec::new();
+    for _ in 0..runs {
+        let start = Instant::now();
+        outputs = session.run(&feeds)?;
+        times.push(start.elapsed());
+    }
+    trace.lap(&format!("run ({runs})"));
+    let report = Report {
+        device: context.info().to_string(),
+        inputs: ports.iter().zip(&sources).map(|(port, source)| (port, source.as_ref())).collect(),
+        outputs: session.outputs().iter().zip(&outputs).collect(),
+        times: &times,
+        memory: session.memory(),
+        steps: session.steps().len(),
+    };
+    if !arguments.json {
+        eprintln!("{}", report.times());
+        if arguments.memory {
+            eprintln!("{}", report.memory());
+        }
+    }
+    let text = if arguments.json { serde_json::to_string_pretty(&report.json())? } else { report.outputs() };
+    if arguments.profile {
+        eprintln!("{}", session.profile(&feeds)?);
+    }
+    if let Some(file) = &arguments.trace {
+        let (_, stages) = session.run_in_stages(&feeds)?;
+        trace.run(&stages, &session.profile(&feeds)?);
+        trace.write(file)?;
+    }
+    if let Some(directory) = &arguments.dump {
+        std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
+        for (index, output) in outputs.iter().enumerate() {
+            npy::write(&directory.join(format!("{index}.npy")), output)?;
+        }
+    }
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    Ok(stdout.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picks_are_read_and_wrong_ones_refused() {
+        let (opencl, image) = (Some(Target::OpenCl), Some(Layout::Image2d));
+        let places = vec![
+            Place { target: opencl, precision: None, layout: image },
+            Place { target: opencl, ..Default::default() },
+            Place { layout: image, ..Default::default() },
+            Place::default(),
+        ];
+        assert_eq!(picking("rule"), Ok(Picking::Rule));
+        assert_eq!(picking("measured"), Ok(Picking::Measured));
+        let found = picking("preference=opencl/image2d,opencl,image2d,any");
+        assert_eq!(found, Ok(Picking::Preference(places)));
+        for (text, words) in [
+            ("fast", "wanted rule, measured or preference="),
+            ("preference", "wanted rule, measured or preference="),
+            ("rule=any", "wanted rule, measured or preference="),
+            ("preference=", "\"\" is no place"),
+            ("preference=any,cuda", "\"cuda\" is no place"),
+            ("preference=c4/wgpu", "\"c4/wgpu\" is no place"),
+            ("preference=wgpu/opencl", "\"wgpu/opencl\" is no place"),
+            ("preference=c4/c4", "\"c4/c4\" is no place"),
+            ("preference=any/c4", "\"any/c4\" is no place"),
+        ] {
+            let error = picking(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Zeros around a feature map as the padding of what alone reads it: `conv(pad(x)) = conv'(x)`.
+//!
+//! Networks that were converted from another framework, whose padding is not one of a file format's two kinds,
+//! have a node of its own for it before each convolution.
+
+use super::unit::{Network, Unit};
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operator::Operator;
+
+/// Takes out the nodes whose zeros their reader can have as its padding; those that `alone` names stay.
+pub(super) fn absorb(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+    let mut index = 0;
+    while index < network.units.len() {
+        match merged(network, index, alone)? {
+            Some((reader, unit)) => {
+                network.units[reader] = unit;
+                network.units.remove(index);
+            }
+            None => index += 1,
+        }
+    }
+    Ok(())
+}
+
+/// The reader of unit `index`, and what it is with the zeros that the unit adds.
+fn merged(
+    network: &Network<'_>,
+    index: usize,
+    alone: &dyn Fn(&str) -> bool,
+) -> Result<Option<(usize, Unit)>> {
+    let unit = &network.units[index];
+    let Some(border) = unit.operator().and_then(Operator::border) else { return Ok(None) };
+    let (&[output], Some(input)) = (&unit.outputs[..], unit.reads().next()) else { return Ok(None) };
+    let mut readers = network.readers(output);
+    let (Some(reader), None) = (readers.next(), readers.next()) else { return Ok(None) };
+    let second = &network.units[reader];
+    let once = second.reads().filter(|&read| network.resolve(read).of == output).count() == 1;
+    let as_source = second.input(Operand::Src).is_ok_and(|input| input.value() == Some(output));
+    if alone(&unit.name) || alone(&second.name) || !once || !as_source || network.leaves(output) {
+        return Ok(None);
+    }
+    let Some(operator) = second.operator().and_then(|operator| operator.with_border(border)) else {
+        return Ok(None);
+    };
+    let Some(whole) = second.instead(operator, (Operand::Src, input, network.dims(input)?)) else {
+        return Ok(None);
+    };
+    // The result has the extents that it had.
+    let shapes = |unit: &Unit| -> Result<Vec<_>> {
+        let op = unit.op(network.graph, Precision::F32)?;
+        Ok(crate::ops::outputs(&*op).map(|info| info.shape).collect())
+    };
+    let same = shapes(&whole).is_ok_and(|found| shapes(second).is_ok_and(|wanted| found == wanted));
+    Ok(same.then_some((reader, whole)))
+}

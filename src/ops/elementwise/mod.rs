@@ -1,0 +1,94 @@
+//! `y[i] = f(x0[i], x1[i], ...)`: one function of each element, or a chain of them as one kernel
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `x0` ... `x5` | any that fit each other by numpy's rule | C4 or rows on the device |
+//! | `y` | what they have together | as the inputs |
+//!
+//! Numpy's rule: shapes are aligned at the last axis, and an extent of 1 goes with any other. In C4 this is
+//! done where the shapes fit as feature maps: of higher ranks the leading axes are one there.
+
+mod broadcast;
+mod cpu;
+mod examples;
+mod flat;
+mod interval;
+mod maps;
+mod operator;
+mod oracle;
+mod plan;
+mod program;
+mod rows;
+mod table;
+mod tolerance;
+mod vector;
+
+pub(super) use examples::{NUMBERS, examples};
+pub use operator::Elementwise;
+pub use program::{MAX_INPUTS, MAX_STEPS, Program, Source, Step};
+pub use table::Function;
+
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use broadcast::Broadcast;
+
+const OP: &str = "elementwise";
+
+/// A program for inputs of concrete shapes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ElementwiseOp {
+    program: Program,
+    inputs: Vec<Dims>,
+    output: Dims,
+    broadcast: Broadcast,
+    precision: Precision,
+}
+
+impl ElementwiseOp {
+    /// Checks that the shapes fit each other.
+    ///
+    /// # Errors
+    /// If there are not as many as the program reads, or they do not fit.
+    pub fn new(program: Program, inputs: &[Dims], precision: Precision) -> Result<Self> {
+        if inputs.len() != program.inputs() {
+            return Err(Error::shape(
+                OP,
+                format!("{} inputs", inputs.len()),
+                format!("the {} of {}", program.inputs(), program.key()),
+            ));
+        }
+        for input in inputs {
+            input.checked(OP)?;
+        }
+        let output = broadcast::dims_of(OP, inputs)?;
+        let broadcast = Broadcast::new(&output, inputs);
+        Ok(ElementwiseOp { program, inputs: inputs.to_vec(), output, broadcast, precision })
+    }
+
+    /// The dimensions of the result.
+    pub fn output(&self) -> Dims {
+        self.output
+    }
+
+    /// The inputs as feature maps, if they fit the output's as such.
+    fn as_maps(&self) -> Option<Vec<Shape>> {
+        let y = self.output.shape();
+        let fits = |x: &Shape| {
+            [(x.n, y.n), (x.h, y.h), (x.w, y.w), (x.c, y.c)]
+                .iter()
+                .all(|&(own, whole)| own == 1 || own == whole)
+        };
+        let maps: Vec<Shape> = self.inputs.iter().map(Dims::shape).collect();
+        maps.iter().all(fits).then_some(maps)
+    }
+
+    /// Whether lanes beyond the channels, where feature maps have zeros, must be made zero: inputs of one
+    /// channel for many have no zeros there.
+    fn must_mask(&self) -> bool {
+        let channels = self.output.shape().c;
+        let zero = |input: usize| self.inputs[input].shape().c == channels;
+        !channels.is_multiple_of(4) && !self.program.keeps_zero(&zero)
+    }
+}

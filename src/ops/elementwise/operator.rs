@@ -1,0 +1,61 @@
+//! A program as a node of a graph: `Arg(0)`, `Arg(1)`, ...
+
+use super::{ElementwiseOp, OP, Program};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::plan::Op;
+use std::sync::Arc;
+
+/// A program for inputs of any shapes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Elementwise {
+    program: Program,
+}
+
+impl Elementwise {
+    /// The operator that computes `program`.
+    #[doc(hidden)]
+    pub fn new(program: Program) -> Self {
+        Elementwise { program }
+    }
+
+    /// What it computes.
+    #[doc(hidden)]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    fn inputs(&self, arguments: Arguments<'_>) -> Result<Vec<Dims>> {
+        (0..self.program.inputs()).map(|input| arguments.need(OP, Operand::Arg(input as u8))).collect()
+    }
+}
+
+impl Operator for Elementwise {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let inputs = self.inputs(arguments)?;
+        Ok(Lowered::Op(Arc::new(ElementwiseOp::new(self.program.clone(), &inputs, precision)?)))
+    }
+
+    fn outputs(&self, arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        let dims = self.inputs(arguments).and_then(|inputs| super::broadcast::dims_of(OP, &inputs));
+        match dims {
+            Ok(dims) => vec![dims],
+            Err(_) => crate::ops::outputs(op).map(|info| Dims::from(info.shape)).collect(),
+        }
+    }
+
+    fn program(&self) -> Option<&Program> {
+        Some(&self.program)
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}

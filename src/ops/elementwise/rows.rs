@@ -1,0 +1,112 @@
+//! `rows`: rows of any rank in f32, four elements of the innermost axis per invocation or one.
+
+use super::ElementwiseOp;
+use super::plan::{LINE, STEPS, bits, lines, numbers};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Body, Element, Operand, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// Names of the output's extents, the innermost first.
+const EXTENTS: [&str; 6] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
+
+#[derive(Debug)]
+pub(super) struct Rows;
+
+/// Elements of an invocation: four where the innermost axis has whole vec4s.
+fn width(op: &ElementwiseOp) -> usize {
+    if op.broadcast.inner(0).0.is_multiple_of(4) { 4 } else { 1 }
+}
+
+/// Whether `input` has one element for all along the innermost axis.
+fn is_splat(op: &ElementwiseOp, input: usize) -> bool {
+    op.broadcast.inner(input).1 == 0
+}
+
+/// What `input` is read as: whole vec4s, or single elements.
+fn element(op: &ElementwiseOp, input: usize) -> Element {
+    match width(op) {
+        4 if !is_splat(op, input) => Element::Vec4(DType::F32),
+        _ => Element::Scalar(DType::F32),
+    }
+}
+
+impl Kernel<ElementwiseOp> for Rows {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("rows", include_str!("../../../shaders/elementwise/rows.wgsl"))
+    }
+
+    fn offers(&self, _op: &ElementwiseOp, _limits: &Limits) -> Vec<Offer> {
+        offers(2, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &ElementwiseOp, _tile: [u32; 3]) -> [u32; 3] {
+        lines(op.output.elements() / width(op))
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([64, 1, 1])
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &ElementwiseOp, _choice: &Choice) -> Vec<Binding> {
+        let input = |index| binding(Operand::Arg(index as u8), element(op, index), Access::Read);
+        let written = if width(op) == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
+        (0..op.inputs.len()).map(input).chain([binding(Operand::Dst, written, Access::Write)]).collect()
+    }
+
+    fn params(&self, op: &ElementwiseOp, _choice: &Choice) -> Params {
+        let (width, extents) = (width(op), &op.broadcast.extents);
+        let mut params = vec![("elements", unsigned(op.output.elements() / width))];
+        // The outermost extent is what is left.
+        for (axis, extent) in extents.iter().rev().take(extents.len() - 1).enumerate() {
+            let of = if axis == 0 { extent / width } else { *extent };
+            params.push((EXTENTS[axis], unsigned(of)));
+        }
+        for (input, (strides, names)) in op.broadcast.strides.iter().zip(STEPS).enumerate() {
+            let unit = element(op, input).bytes() / 4;
+            for (axis, (stride, name)) in strides.iter().rev().zip(names).enumerate() {
+                // From one invocation to the next along the innermost axis.
+                params.push((name, unsigned(if axis == 0 { *stride } else { stride / unit })));
+            }
+        }
+        params.extend(numbers(op));
+        params
+    }
+
+    fn constants(&self, op: &ElementwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        let wide = width(op) == 4;
+        vec![
+            ("INPUTS", Value::U32(extent(op.inputs.len()))),
+            ("RANK", Value::U32(extent(op.broadcast.extents.len()))),
+            ("WIDE", Value::U32(u32::from(wide))),
+            ("SPLAT", Value::U32(if wide { bits(op, &|input| is_splat(op, input)) } else { 0 })),
+            ("WIDTH", Value::U32(extent(LINE))),
+        ]
+    }
+
+    fn body(&self, op: &ElementwiseOp, _choice: &Choice) -> Body {
+        op.program.body(DType::F32, width(op) == 4)
+    }
+
+    /// Rows are f32 in every precision.
+    fn precision(&self, _op: &ElementwiseOp) -> Precision {
+        Precision::F32
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &ElementwiseOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

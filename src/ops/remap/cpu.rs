@@ -1,0 +1,159 @@
+//! The moves on the CPU: one run along the innermost axis after the other.
+
+use super::axes::{Part, ruled};
+use super::{OP, RemapOp, Rule};
+use crate::cpu::blocks::independent_rows;
+use crate::cpu::{CpuKernel, check_len, input, output};
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use rayon::prelude::*;
+
+/// How the elements along the innermost axis are found.
+#[derive(Debug, Clone)]
+enum Inner {
+    /// So many fill values, then neighbours from this element on, then fill values.
+    Run { before: usize, skipped: usize, taken: usize },
+    /// Each so many elements behind the one before.
+    Strided(isize),
+    /// Each by itself, counted from the run's first; `None` for the fill value.
+    Each(Vec<Option<usize>>),
+}
+
+/// A move, to run on the CPU as often as wanted.
+#[derive(Debug, Clone)]
+pub(super) struct RemapKernel {
+    source: usize,
+    target: usize,
+    first: usize,
+    outer: Vec<Part>,
+    /// Elements along the innermost axis.
+    run: usize,
+    inner: Inner,
+    rule: Rule,
+    fill: f32,
+}
+
+impl CpuKernel for RemapKernel {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (src, dst) = (input(OP, inputs, Operand::Src)?, output(OP, outputs, Operand::Dst)?);
+        check_len(OP, "src", src.len(), self.source)?;
+        check_len(OP, "dst", dst.len(), self.target)?;
+        let block = independent_rows(self.target / self.run, self.run);
+        let blocks = dst.par_chunks_mut(block * self.run).enumerate();
+        let moved = blocks.map(|(index, dst)| self.block(index * block, src, dst));
+        let whole = moved.reduce(|| Some(()), Option::and);
+        whole.ok_or_else(|| Error::Internal(format!("{self:?} reads beyond its source")))
+    }
+}
+
+impl RemapKernel {
+    pub(super) fn new(op: &RemapOp) -> Self {
+        let one = Part { extent: 1, stride: 1, start: 0, step: 1, source: 1 };
+        let (inner, outer) = op.parts.split_last().map_or((one, &[][..]), |(inner, outer)| (*inner, outer));
+        RemapKernel {
+            source: op.source.elements(),
+            target: op.target.elements(),
+            first: op.first,
+            outer: outer.to_vec(),
+            run: inner.extent,
+            inner: Inner::of(&inner, &op.rule),
+            rule: op.rule,
+            fill: op.fill(),
+        }
+    }
+
+    /// The runs of `dst`, the first of which is run `first`.
+    fn block(&self, first: usize, src: &[f32], dst: &mut [f32]) -> Option<()> {
+        let mut place = vec![0; self.outer.len()];
+        let mut rest = first;
+        for (at, part) in place.iter_mut().zip(&self.outer).rev() {
+            *at = rest % part.extent;
+            rest /= part.extent;
+        }
+        let mut offsets: Vec<Option<isize>> =
+            self.outer.iter().zip(&place).map(|(part, &at)| self.offset(part, at)).collect();
+        for dst in dst.chunks_exact_mut(self.run) {
+            let begin: Option<isize> =
+                offsets.iter().try_fold(self.first as isize, |sum, offset| Some(sum + (*offset)?));
+            match begin {
+                Some(begin) => self.row(begin, src, dst)?,
+                None => dst.fill(self.fill),
+            }
+            // The next place, the innermost axis first.
+            for axis in (0..place.len()).rev() {
+                place[axis] += 1;
+                let beyond = place[axis] == self.outer[axis].extent;
+                if beyond {
+                    place[axis] = 0;
+                }
+                offsets[axis] = self.offset(&self.outer[axis], place[axis]);
+                if !beyond {
+                    break;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// How far element `at` of an axis is from the first one in the source.
+    fn offset(&self, part: &Part, at: usize) -> Option<isize> {
+        if part.is_linear() {
+            return Some(part.stride * at as isize);
+        }
+        let at = ruled(part.start + part.step * at as isize, part.source, &self.rule)?;
+        Some(part.stride * at as isize)
+    }
+
+    /// One run, whose coordinate 0 is element `begin` of the source.
+    fn row(&self, begin: isize, src: &[f32], dst: &mut [f32]) -> Option<()> {
+        match &self.inner {
+            &Inner::Run { before, skipped, taken } => {
+                let begin = usize::try_from(begin).ok()? + skipped;
+                let (head, rest) = dst.split_at_mut_checked(before)?;
+                let (body, tail) = rest.split_at_mut_checked(taken)?;
+                head.fill(self.fill);
+                body.copy_from_slice(src.get(begin..begin + taken)?);
+                tail.fill(self.fill);
+            }
+            Inner::Strided(stride) => {
+                let mut at = begin;
+                for value in dst {
+                    *value = *src.get(usize::try_from(at).ok()?)?;
+                    at += stride;
+                }
+            }
+            Inner::Each(places) => {
+                let begin = usize::try_from(begin).ok()?;
+                for (value, place) in dst.iter_mut().zip(places) {
+                    *value = match place {
+                        Some(place) => *src.get(begin + place)?,
+                        None => self.fill,
+                    };
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl Inner {
+    fn of(part: &Part, rule: &Rule) -> Self {
+        if part.is_linear() {
+            return match part.stride {
+                1 => Inner::Run { before: 0, skipped: 0, taken: part.extent },
+                stride => Inner::Strided(stride),
+            };
+        }
+        if let (Rule::Fill(_), 1, 1) = (rule, part.stride, part.step) {
+            let before = part.start.min(0).unsigned_abs().min(part.extent);
+            let skipped = part.start.max(0).unsigned_abs().min(part.source);
+            let taken = (part.extent - before).min(part.source - skipped);
+            return Inner::Run { before, skipped, taken };
+        }
+        let place = |at: usize| {
+            let at = ruled(part.start + part.step * at as isize, part.source, rule)?;
+            usize::try_from(part.stride * at as isize).ok()
+        };
+        Inner::Each((0..part.extent).map(place).collect())
+    }
+}

@@ -1,0 +1,74 @@
+//! What `remap` is, and its kernels.
+
+use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, rows};
+use crate::cpu::CpuKernel;
+use crate::dtype::Precision;
+use crate::emit::{Bits, Operand};
+use crate::error::Result;
+use crate::ops::definition::Definition;
+use crate::ops::kernel::Kernel;
+use crate::ops::operands::{self, OperandInfo, Operands, Role};
+use crate::ops::reference::Reference;
+use crate::ops::spec::extent;
+
+impl Definition for RemapOp {
+    const NAME: &'static str = OP;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&maps::Maps, &lanes::Lanes, &rows::Rows]
+    }
+
+    fn problem_key(&self) -> String {
+        let rule = match self.rule {
+            Rule::Within => String::new(),
+            Rule::Fill(Bits(value)) => format!(" fill{value}"),
+            Rule::Reflect => " reflect".to_owned(),
+            Rule::Symmetric => " symmetric".to_owned(),
+            Rule::Edge => " edge".to_owned(),
+            Rule::Wrap => " wrap".to_owned(),
+        };
+        let mut text = format!("from{} to{}{rule}", self.source, self.target);
+        for axis in &self.axes {
+            text.push_str(&format!(" {}of{}by{}", axis.extent, axis.source, axis.stride));
+            if (axis.start, axis.step) != (0, 1) {
+                text.push_str(&format!("at{}step{}", axis.start, axis.step));
+            }
+        }
+        text
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.target.shape().slices())
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        vec![
+            OperandInfo::new(Operand::Src, self.source.shape(), Role::Input),
+            OperandInfo::new(Operand::Dst, self.target.shape(), Role::Output),
+        ]
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::RemapKernel::new(self)))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Self {
+        RemapOp { precision, ..self.clone() }
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("each of its kernels serves another layout or shape")
+    }
+}

@@ -1,0 +1,74 @@
+//! `rows`: one element per invocation, or four where all of them lie behind each other on both sides.
+
+use super::RemapOp;
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
+const LINE: usize = 65536;
+
+#[derive(Debug)]
+pub(super) struct Rows;
+
+impl Kernel<RemapOp> for Rows {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("rows", include_str!("../../../shaders/remap/rows.wgsl"))
+    }
+
+    fn offers(&self, _op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
+        offers(2, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &RemapOp, _tile: [u32; 3]) -> [u32; 3] {
+        let elements = op.target.elements() / op.width();
+        [extent(elements.min(LINE)), extent(elements.div_ceil(LINE)), 1]
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([64, 1, 1])
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    /// Rows are f32 in every precision.
+    fn precision(&self, _op: &RemapOp) -> Precision {
+        Precision::F32
+    }
+
+    fn bindings(&self, op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
+        let element = if op.width() == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
+        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+    }
+
+    /// Counted in vec4s where they are moved.
+    fn params(&self, op: &RemapOp, _choice: &Choice) -> Params {
+        let width = op.width();
+        let mut params = op.part_params(width, DType::F32);
+        params.push(("elements", unsigned(op.target.elements() / width)));
+        params
+    }
+
+    fn constants(&self, op: &RemapOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = op.part_constants();
+        constants.push(("WIDTH", Value::U32(extent(LINE))));
+        constants.push(("LANES", Value::U32(extent(op.width()))));
+        constants
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &RemapOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

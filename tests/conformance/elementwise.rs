@@ -1,0 +1,296 @@
+//! Problems of `elementwise`: every function where it turns, jumps or bends, and every kind of broadcasting.
+
+use crate::cases::Breadth;
+use crate::gpu;
+use crate::problem::{Problem, compare, expected};
+use diptych::emit::Operand;
+use diptych::ops::elementwise::{ElementwiseOp, Program, Source, Step};
+use diptych::ops::{Choice, Operands};
+use diptych::{Bits, Dims, Function, Layout, Precision};
+use std::sync::Arc;
+
+const X: [Source; 6] = [
+    Source::Input(0),
+    Source::Input(1),
+    Source::Input(2),
+    Source::Input(3),
+    Source::Input(4),
+    Source::Input(5),
+];
+
+fn number(value: f32) -> Source {
+    Source::Number(Bits(value))
+}
+
+fn step(function: Function, arguments: &[Source]) -> Step {
+    Step { function, arguments: arguments.to_vec() }
+}
+
+fn program(steps: Vec<Step>) -> Program {
+    Program::new(steps).expect("a valid row")
+}
+
+pub(crate) fn problem(program: Program, inputs: &[&[usize]], precision: Precision) -> Problem {
+    let dims: Vec<Dims> = inputs.iter().map(|extents| Dims::new(extents).expect("small")).collect();
+    Arc::new(ElementwiseOp::new(program, &dims, precision).expect("a valid row"))
+}
+
+/// `function` of inputs in [-1, 1) that are brought to where it does something.
+fn prepared(function: Function) -> Program {
+    use Function as F;
+    let mut steps = Vec::new();
+    let mut arguments = Vec::new();
+    for (place, &x) in X.iter().enumerate().take(function.arity()) {
+        let last = |steps: &Vec<Step>| Source::Step(steps.len() as u8 - 1);
+        match (function, place) {
+            (F::Log | F::Sqrt | F::Rsqrt, _) => {
+                steps.push(step(F::Abs, &[x]));
+                steps.push(step(F::Mul, &[last(&steps), number(8.0)]));
+            }
+            (F::Div | F::FloorDiv | F::FloorMod, 1) | (F::Pow, 0) => {
+                steps.push(step(F::Abs, &[x]));
+                steps.push(step(F::Add, &[last(&steps), number(0.375)]));
+            }
+            (F::Reciprocal, _) => {
+                steps.push(step(F::Mul, &[x, number(0.5)]));
+                steps.push(step(F::Sub, &[last(&steps), number(0.75)]));
+            }
+            (
+                F::Equal
+                | F::NotEqual
+                | F::Less
+                | F::LessEqual
+                | F::Greater
+                | F::GreaterEqual
+                | F::LogicalAnd
+                | F::LogicalOr
+                | F::LogicalNot
+                | F::Sign,
+                _,
+            )
+            | (F::Select, 0) => {
+                steps.push(step(F::Mul, &[x, number(2.0)]));
+                steps.push(step(F::Round, &[last(&steps)]));
+            }
+            // `-1 ..= 1` of a number below, in between or above.
+            (F::Clamp, 1) => steps.push(step(F::Sub, &[x, number(1.0)])),
+            (F::Clamp, 2) => steps.push(step(F::Add, &[x, number(1.0)])),
+            _ => steps.push(step(F::Mul, &[x, number(if function.arity() == 1 { 8.0 } else { 2.0 })])),
+        }
+        arguments.push(last(&steps));
+    }
+    steps.push(Step { function, arguments });
+    program(steps)
+}
+
+/// A number of inputs that are not interchangeable: `((x0 - x1) 2 - x2) 2 - x3 ...`.
+fn differences(inputs: usize) -> Program {
+    let mut steps = vec![step(Function::Sub, &X[..2])];
+    for &x in X.iter().take(inputs).skip(2) {
+        let last = Source::Step(steps.len() as u8 - 1);
+        steps.push(step(Function::Mul, &[last, number(2.0)]));
+        steps.push(step(Function::Sub, &[Source::Step(steps.len() as u8 - 1), x]));
+    }
+    program(steps)
+}
+
+/// Shapes that go with each other: of ranks 1 to 6, of whole vec4s and not.
+const BROADCASTS: &[&[&[usize]]] = &[
+    &[&[7], &[7]],
+    &[&[1], &[12]],
+    &[&[5, 7], &[7]],
+    &[&[5, 8], &[5, 1]],
+    &[&[3, 5, 7], &[3, 1, 7]],
+    &[&[3, 5, 4], &[1, 5, 1]],
+    &[&[2, 3, 5, 7], &[2, 3, 5, 7]],
+    &[&[2, 3, 5, 7], &[7]],
+    &[&[2, 3, 5, 8], &[8]],
+    &[&[2, 3, 5, 7], &[2, 3, 5, 1]],
+    &[&[2, 3, 5, 8], &[2, 3, 5, 1]],
+    &[&[2, 1, 1, 7], &[2, 3, 5, 7]],
+    &[&[2, 3, 1, 6], &[1, 3, 5, 6]],
+    &[&[1, 3, 1, 1], &[2, 1, 5, 9]],
+    &[&[2, 1, 5, 1], &[1, 3, 1, 13]],
+    &[&[], &[2, 3, 5, 6]],
+    &[&[1, 67, 33, 3], &[33, 3]],
+    &[&[1, 2, 3, 1030], &[1030]],
+    &[&[2, 1, 3, 1], &[2, 3, 3, 1], &[3]],
+    &[&[2, 3, 5, 7], &[7], &[3, 1, 1], &[2, 1, 1, 1], &[5, 1], &[2, 3, 5, 1]],
+    &[&[2, 3, 4, 8], &[8], &[3, 1, 1], &[2, 1, 1, 1], &[4, 1], &[2, 3, 4, 1]],
+    &[&[2, 3, 2, 5, 7], &[2, 1, 2, 1, 7]],
+    &[&[2, 3, 2, 5, 3, 4], &[3, 1, 5, 1, 4], &[2, 1, 2, 1, 3, 1]],
+    &[&[2, 3, 2, 3, 2, 3], &[2, 1, 2, 1, 2, 1]],
+    &[&[1, 2, 1, 2, 1, 5], &[3, 1, 3, 1, 3, 1]],
+];
+
+/// Every row: its name, the problem, and how many kernels are tried.
+pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
+    let mut rows = Vec::new();
+    let mut push = |program: Program, inputs: &[&[usize]], precision: Precision, breadth: Breadth| {
+        let problem = problem(program, inputs, precision);
+        rows.push((format!("{} {precision} {breadth:?}", problem.problem_key()), problem, breadth));
+    };
+    let f32 = Precision::F32;
+    let halves = [Precision::F16Storage, Precision::F16];
+    for &function in Function::ALL {
+        let shapes = |extents: &'static [usize]| vec![extents; function.arity()];
+        push(prepared(function), &shapes(&[2, 5, 3, 6]), f32, Breadth::Variants);
+        push(prepared(function), &shapes(&[3, 8]), f32, Breadth::Variants);
+        for precision in halves {
+            push(prepared(function), &shapes(&[1, 3, 5, 7]), precision, Breadth::Variants);
+        }
+    }
+    // Powers of negative numbers, a slope that is a number, limits that are no numbers of f16.
+    for (function, numbers) in [
+        (Function::Pow, &[3.0][..]),
+        (Function::Pow, &[-2.0]),
+        (Function::Pow, &[0.0]),
+        (Function::LeakyRelu, &[0.2]),
+        (Function::Clamp, &[f32::NEG_INFINITY, 0.25]),
+        (Function::Maximum, &[-3.4e38]),
+    ] {
+        let arguments: Vec<Source> =
+            [X[0]].into_iter().chain(numbers.iter().map(|&value| number(value))).collect();
+        for precision in [f32, Precision::F16Storage, Precision::F16] {
+            push(program(vec![step(function, &arguments)]), &[&[2, 3, 4, 5]], precision, Breadth::Variants);
+        }
+    }
+    for inputs in BROADCASTS {
+        push(differences(inputs.len()), inputs, f32, Breadth::Variants);
+        if inputs.iter().any(|extents| extents.len() == 4) {
+            for precision in halves {
+                push(differences(inputs.len()), inputs, precision, Breadth::Variants);
+            }
+        }
+    }
+    // What makes something of the zeros beyond the channels.
+    let exponential = || program(vec![step(Function::Sub, &X[..2]), step(Function::Exp, &[Source::Step(0)])]);
+    for inputs in [&[&[2, 3, 5, 6][..], &[2, 3, 5, 6][..]], &[&[2, 3, 5, 6], &[6]], &[&[2, 3, 5, 9], &[5, 1]]]
+    {
+        push(exponential(), inputs, f32, Breadth::Groups);
+        push(exponential(), inputs, Precision::F16Storage, Breadth::Variants);
+    }
+    // Beyond a line of invocations, and the longest program.
+    push(differences(2), &[&[1, 300, 250, 4], &[1, 300, 250, 4]], f32, Breadth::Variants);
+    push(differences(2), &[&[1, 300, 250, 5], &[250, 1]], f32, Breadth::Variants);
+    let mut long = vec![step(Function::Add, &[X[0], number(0.5)])];
+    for length in 1..16 {
+        let [last, before] = [1, 2].map(|back| Source::Step((length as u8).saturating_sub(back)));
+        let function = if length % 2 == 0 { Function::Sub } else { Function::Mul };
+        let other = if length == 1 { X[0] } else { before };
+        long.push(step(function, &[last, if length % 3 == 0 { number(0.75) } else { other }]));
+    }
+    push(program(long), &[&[1, 9, 11, 7]], f32, Breadth::Variants);
+    rows
+}
+
+/// Where one of two is no number or infinite.
+#[test]
+fn what_is_no_number_stays_none_in_every_kernel() {
+    let edges = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1.0, -2.0, 0.0];
+    let functions = [
+        Function::Maximum,
+        Function::Minimum,
+        Function::Add,
+        Function::Mul,
+        Function::Sigmoid,
+        Function::Tanh,
+        Function::HardSwish,
+        Function::Elu,
+        Function::GeluTanh,
+        Function::Exp,
+        Function::Floor,
+        Function::Abs,
+    ];
+    let mut failures = Vec::new();
+    let devices = crate::devices();
+    for function in functions {
+        let one = program(vec![step(function, &X[..function.arity()])]);
+        let problem = problem(one, &vec![&[1, 3, 3, 4][..]; function.arity()], Precision::F32);
+        let pairs = edges.iter().flat_map(|&a| edges.iter().map(move |&b| [a, b]));
+        let mut operands = Operands::new();
+        for place in 0..function.arity() {
+            let values: Vec<f32> = pairs.clone().map(|pair| pair[place]).collect();
+            operands.insert(Operand::Arg(place as u8), values.into());
+        }
+        let expected = expected(&*problem, &operands);
+        for device in &devices {
+            for (variant, layout) in [("flat", Layout::C4), ("rows", Layout::Nhwc)] {
+                let choice = Choice::new(variant, [1, 1, 1], [64, 1, 1]).with_layout(layout);
+                let outcome = gpu::check(&**device, &*problem, &operands, &expected, &choice, &|_| {});
+                let name = format!("{function:?} {variant} on {}", device.info());
+                failures.extend(outcome.err().map(|failure| format!("{name}: {failure}")));
+            }
+        }
+        let result = crate::cpu::run(&*problem, &operands).expect("a run");
+        let outcome = compare(problem.precision(), &expected, &result);
+        failures.extend(outcome.err().map(|failure| format!("{function:?} on the CPU: {failure}")));
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Mistakes in the kernels: what is computed from which shapes, the kernel, and a change of its text.
+#[expect(clippy::type_complexity, reason = "rows of a table that has a struct elsewhere")]
+pub(crate) fn mistakes() -> Vec<(&'static str, Problem, &'static str, Layout, &'static str, &'static str)> {
+    let of = |inputs: &[&[usize]]| problem(differences(inputs.len()), inputs, Precision::F32);
+    let exponential = |inputs: &[&[usize]]| {
+        let steps = vec![step(Function::Sub, &X[..2]), step(Function::Exp, &[Source::Step(0)])];
+        problem(program(steps), inputs, Precision::F32)
+    };
+    let map: &[usize] = &[2, 3, 5, 6];
+    vec![
+        ("the wrong input", of(&[map, map]), "flat", Layout::C4, "x0 - x1", "x0 - x0"),
+        (
+            "the last vec4 left out",
+            of(&[map, map]),
+            "flat",
+            Layout::C4,
+            "i >= @elements4",
+            "i + 1u >= @elements4",
+        ),
+        (
+            "lanes beyond the channels",
+            exponential(&[map, map]),
+            "flat",
+            Layout::C4,
+            "y, lanes <",
+            "y, 0u * lanes <",
+        ),
+        ("the first row for all", of(&[map, &[3, 1, 6]]), "maps", Layout::C4, "gid.y * @step1_1", "0u"),
+        ("the first image for all", of(&[map, &[2, 1, 1, 6]]), "maps", Layout::C4, "n * @step1_3", "0u"),
+        ("no one channel for all", of(&[map, &[5, 1]]), "maps", Layout::C4, ").x)", "))"),
+        (
+            "lanes of a map and a column",
+            of(&[map, &[5, 1]]),
+            "maps",
+            Layout::C4,
+            "y, lanes <",
+            "y, 0u * lanes <",
+        ),
+        ("an axis left out", of(&[map, &[3, 1, 6]]), "rows", Layout::Nhwc, "p2 * @step1_2", "0u"),
+        (
+            "another axis's extent",
+            of(&[map, &[3, 1, 6]]),
+            "rows",
+            Layout::Nhwc,
+            "rest0 / @extent0",
+            "rest0 / @extent1",
+        ),
+        (
+            "the first of four for all",
+            of(&[&[2, 3, 8], &[8]]),
+            "rows",
+            Layout::Nhwc,
+            "arg1[at1]",
+            "arg1[0u * at1]",
+        ),
+        (
+            "a store beyond the last",
+            of(&[map, &[3, 1, 6]]),
+            "rows",
+            Layout::Nhwc,
+            "i >= @elements",
+            "i > @elements",
+        ),
+    ]
+}
