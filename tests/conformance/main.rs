@@ -274,7 +274,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gemm", [39, 53]),
-    ("normalize", [4, 4]),
+    ("normalize", [5, 5]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [3, 3]),
