@@ -271,6 +271,8 @@ pub use model::tflite;
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
+pub use ops::arg::ArgReduce;
+#[doc(inline)]
 pub use ops::concat::Concat;
 #[doc(inline)]
 pub use ops::conv2d::Conv2d;
@@ -286,6 +288,8 @@ pub use ops::gather::{Gather, GatherNd};
 pub use ops::gemm::{Gemm, GemmOp};
 pub use ops::one_hot::OneHot;
 #[doc(inline)]
+pub use ops::normalize::Normalize;
+#[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
@@ -297,6 +301,10 @@ pub use ops::remap::{
 };
 pub use ops::resize::{Resize, ResizeMode};
 pub use ops::top_k::TopK;
+#[doc(inline)]
+pub use ops::softmax::Softmax;
+#[doc(inline)]
+pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};

@@ -6,6 +6,7 @@
 //! same name under `shaders/`.
 
 mod activated;
+pub mod arg;
 pub mod concat;
 pub mod conv2d;
 pub mod convert;
@@ -17,6 +18,7 @@ pub mod elementwise;
 pub mod gather;
 pub mod gemm;
 pub mod one_hot;
+pub mod normalize;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
@@ -25,6 +27,8 @@ pub mod remap;
 pub mod resize;
 pub mod separable;
 pub mod top_k;
+pub mod softmax;
+pub mod transposed_conv2d;
 pub mod view;
 
 mod convolution;
