@@ -270,6 +270,8 @@ pub use model::tflite;
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
+pub use ops::concat::Concat;
+#[doc(inline)]
 pub use ops::conv2d::Conv2d;
 #[doc(inline)]
 pub use ops::custom::Custom;
@@ -277,6 +279,7 @@ pub use ops::custom::Custom;
 pub use ops::depthwise::Depthwise;
 #[doc(inline)]
 pub use ops::elementwise::{Elementwise, Function};
+pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
 #[doc(inline)]
@@ -284,6 +287,7 @@ pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
+pub use ops::reduce::{Reduce, Reduction};
 pub use ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,

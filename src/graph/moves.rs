@@ -4,6 +4,8 @@ use super::{Extras, Graph, Value};
 use crate::dims::Dim;
 use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
+use crate::ops::concat::{Concat, MAX_INPUTS};
+use crate::ops::gather::{Gather, GatherNd};
 use crate::ops::operator::Operator;
 use crate::ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
@@ -166,6 +168,152 @@ impl Graph {
         self.both(name, x, ("blocks", Arc::new(operator)), ("", Arc::new(StridedSlice { ranges })))
     }
 
+    /// Values one behind the other along an axis; a negative one counts from the last. Of more than 7, several
+    /// are joined first, in nodes `{name}.0` and so on. Where the values lie in the result in one piece, they
+    /// are written there, and no kernel runs.
+    ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let a = graph.input("a", Shape::nhwc(1, 7, 9, 16))?;
+    /// let b = graph.input("b", Shape::nhwc(1, 7, 9, 5))?;
+    /// let y = graph.concat("y", &[a, b, a], -1)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 7, 9, 37]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are no values, or their extents differ along another axis.
+    pub fn concat(&mut self, name: &str, values: &[Value], axis: isize) -> Result<Value> {
+        self.or_nothing(|graph| {
+            let (mut values, mut count) = (values.to_vec(), 0);
+            while values.len() > MAX_INPUTS {
+                let mut joined = Vec::with_capacity(values.len().div_ceil(MAX_INPUTS));
+                for some in values.chunks(MAX_INPUTS) {
+                    match some {
+                        [one] => joined.push(*one),
+                        _ => joined.push(graph.joined(&format!("{name}.{count}"), some, axis)?),
+                    }
+                    count += 1;
+                }
+                values = joined;
+            }
+            graph.joined(name, &values, axis)
+        })
+    }
+
+    /// Values of the same dimensions along a new axis, counted in the result: [`Graph::concat`] behind nodes
+    /// `{name}.x0` and so on that give each value this axis.
+    ///
+    /// # Errors
+    /// If there are no values, their dimensions differ, or the result has no such axis.
+    pub fn stack(&mut self, name: &str, values: &[Value], axis: isize) -> Result<Value> {
+        self.or_nothing(|graph| {
+            let mut rows = Vec::with_capacity(values.len());
+            for (index, &value) in values.iter().enumerate() {
+                let dims = graph.info(value)?.dims;
+                let rank = dims.rank() as isize;
+                let place = if axis < 0 { axis.saturating_add(rank + 1) } else { axis };
+                let place = usize::try_from(place).ok().filter(|place| *place <= dims.rank());
+                let place = place.ok_or_else(|| {
+                    let wanted = format!("-{0} to {rank}", rank + 1);
+                    Error::shape("stack", format!("axis {axis} for {dims}"), wanted).at_node(name)
+                })?;
+                let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| extent.into()).collect();
+                target.insert(place, Dim::Fixed(1));
+                rows.push(graph.reshape(&format!("{name}.x{index}"), value, &target)?);
+            }
+            graph.concat(name, &rows, axis)
+        })
+    }
+
+    /// `x` in parts of these sizes along an axis, nodes `{name}.0` and so on.
+    ///
+    /// # Errors
+    /// If `x` does not have the axis, or the sizes are not its extent together.
+    pub fn split(&mut self, name: &str, x: Value, axis: isize, sizes: &[usize]) -> Result<Vec<Value>> {
+        let dims = self.info(x)?.dims;
+        let place = dims.axis("split", axis).map_err(|error| error.at_node(name))?;
+        let whole = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+        if whole != Some(dims.extents()[place]) || sizes.contains(&0) {
+            let wanted = format!("sizes of at least 1 that are {} together", dims.extents()[place]);
+            let found = format!("{sizes:?} of axis {axis} of {dims}");
+            return Err(Error::shape("split", found, wanted).at_node(name));
+        }
+        self.or_nothing(|graph| {
+            let mut begin = 0;
+            let parts = sizes.iter().enumerate().map(|(index, &size)| {
+                let mut ranges = vec![AxisRange::ALL; dims.rank()];
+                ranges[place] = AxisRange::new(begin, begin + size as isize);
+                begin += size as isize;
+                graph.strided_slice(&format!("{name}.{index}"), x, &ranges)
+            });
+            parts.collect()
+        })
+    }
+
+    /// Elements of `x` along an axis by their indices, whose axes stand in its place in the result. The first
+    /// `batch_dims` axes of both are the same: each element of these has its own indices. Where an index, an
+    /// integer held by an f32, is not within the axis, the elements are zero.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let table = graph.input("table", Dims::new(&[1000, 64])?)?;
+    /// let words = graph.input("words", Dims::new(&[1, 128])?)?;
+    /// let rows = graph.gather("rows", table, words, 0, 0)?;
+    /// assert_eq!(graph.dims(rows)?.extents(), [1, 128, 64]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` does not have the axis, the shared axes differ or lie behind it, or the result has too many.
+    pub fn gather(
+        &mut self,
+        name: &str,
+        x: Value,
+        indices: Value,
+        axis: isize,
+        batch_dims: usize,
+    ) -> Result<Value> {
+        let operator = Arc::new(Gather { axis, batch_dims });
+        self.with_extras(
+            name,
+            operator,
+            vec![(Operand::Src, x), (Operand::Arg(0), indices)],
+            Extras::default(),
+        )
+    }
+
+    /// Elements of `x` by rows of indices, one for each of its first axes: see [`Graph::gather`].
+    ///
+    /// # Errors
+    /// If the rows are longer than `x` has axes.
+    pub fn gather_nd(&mut self, name: &str, x: Value, indices: Value) -> Result<Value> {
+        let inputs = vec![(Operand::Src, x), (Operand::Arg(0), indices)];
+        self.with_extras(name, Arc::new(GatherNd), inputs, Extras::default())
+    }
+
+    /// Joins as many values as one node can.
+    fn joined(&mut self, name: &str, values: &[Value], axis: isize) -> Result<Value> {
+        let operand = |(index, &value): (usize, &Value)| (Operand::Arg(index.min(255) as u8), value);
+        let inputs = values.iter().enumerate().map(operand).collect();
+        self.with_extras(name, Arc::new(Concat { axis }), inputs, Extras::default())
+    }
+
+    /// What `add` adds, or nothing if it fails.
+    fn or_nothing<T>(&mut self, add: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (values, nodes) = (self.values.len(), self.nodes.len());
+        let added = add(self);
+        if added.is_err() {
+            self.values.truncate(values);
+            self.nodes.truncate(nodes);
+        }
+        added
+    }
+
     /// Adds two nodes, or none.
     fn both(
         &mut self,
@@ -174,20 +322,14 @@ impl Graph {
         first: (&str, Arc<dyn Operator>),
         second: (&str, Arc<dyn Operator>),
     ) -> Result<Value> {
-        let (values, nodes) = (self.values.len(), self.nodes.len());
-        let mut value = x;
-        for (part, operator) in [first, second] {
-            let name = if part.is_empty() { name.to_owned() } else { format!("{name}.{part}") };
-            match self.with_extras(&name, operator, vec![(Operand::Src, value)], Extras::default()) {
-                Ok(result) => value = result,
-                Err(error) => {
-                    self.values.truncate(values);
-                    self.nodes.truncate(nodes);
-                    return Err(error);
-                }
+        self.or_nothing(|graph| {
+            let mut value = x;
+            for (part, operator) in [first, second] {
+                let name = if part.is_empty() { name.to_owned() } else { format!("{name}.{part}") };
+                value = graph.with_extras(&name, operator, vec![(Operand::Src, value)], Extras::default())?;
             }
-        }
-        Ok(value)
+            Ok(value)
+        })
     }
 
     fn moved(&mut self, name: &str, x: Value, operator: impl Operator) -> Result<Value> {

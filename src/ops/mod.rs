@@ -5,16 +5,20 @@
 //! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
 //! same name under `shaders/`.
 
+mod activated;
+pub mod concat;
 pub mod conv2d;
 pub mod convert;
 pub mod copy;
 pub mod custom;
 pub mod depthwise;
 pub mod elementwise;
+pub mod gather;
 pub mod gemm;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod reduce;
 pub mod remap;
 pub mod resize;
 pub mod separable;

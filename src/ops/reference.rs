@@ -1,7 +1,7 @@
 //! What an oracle gives: the right result, and how far from it a correct kernel may be.
 
 use super::operands::{self, OperandInfo, Operands};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Epilogue, Operand, Residual};
 
 /// A result in f64, in the order of the destination's elements without gaps between rows.
@@ -18,7 +18,23 @@ pub enum Reference {
     },
 }
 
+/// The smallest normal half.
+const SMALLEST_HALF: f64 = 1.0 / (1 << 14) as f64;
+
 impl Reference {
+    /// Elements as they are, in an op of `precision` that computes nothing: exact in f32, and rounded once
+    /// where halves are stored, of which the largest stands for all beyond.
+    pub(super) fn moved(value: Vec<f64>, precision: Precision) -> Self {
+        let rounding = |value: &f64| match precision.storage() {
+            DType::F16 => {
+                let rounded = DType::F16.unit_roundoff() * value.abs().max(SMALLEST_HALF);
+                rounded.max(value.abs() - f64::from(half::f16::MAX))
+            }
+            _ => 0.0,
+        };
+        Reference::Bounded { bound: value.iter().map(rounding).collect(), value }
+    }
+
     /// The result.
     pub fn value(&self) -> &[f64] {
         match self {

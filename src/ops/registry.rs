@@ -1,15 +1,18 @@
 //! The list of all ops and kernels: tests, benches and the tuner walk it.
 
+use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::elementwise::{self, ElementwiseOp};
+use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
+use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
@@ -128,15 +131,18 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 }
 
 static ALL: &[OpEntry] = &[
+    OpEntry::of::<ConcatOp>(concat::examples, concat::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
+    OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
+    OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),
     OpEntry::of::<ResizeOp>(resize::examples, resize::NUMBERS),
     OpEntry {
         fuse: Some(separable::fuse),

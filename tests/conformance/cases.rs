@@ -7,10 +7,12 @@
 
 use crate::problem::Problem;
 use diptych::emit::{Operand, Residual};
+use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::ops::pointwise::PointwiseOp;
@@ -19,8 +21,8 @@ use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
     Activation, AxisRange, BatchToSpace, Bits, BroadcastTo, Conv2d, DepthToSpace, Depthwise, Dialect, Dims,
-    Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Reverse,
-    Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
+    Gather, Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision,
+    Reverse, Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,15 +85,14 @@ impl Case {
         let another =
             |choice: &Choice| op.plan(choice, limits).is_ok_and(|launch| launch.spec.precision != precision);
         choices.retain(|choice| !another(choice));
-        // The same kernels with their values as rows, and in images where they can have them.
+        // The same kernels with their values in other layouts, where they can have them: images with OpenCL.
         let others = choices.iter().flat_map(|choice| {
             let layouts = self.problem.layouts(choice.variant).iter();
             let others = layouts.filter(|&&layout| layout != choice.layout);
             others.map(|&layout| choice.with_layout(layout)).collect::<Vec<_>>()
         });
-        let images = |choice: &Choice| choice.layout == Layout::Image2d;
-        let others: Vec<Choice> =
-            others.filter(|choice| !images(choice) || limits.dialect == Dialect::OpenClC).collect();
+        let there = |choice: &Choice| choice.layout != Layout::Image2d || limits.dialect == Dialect::OpenClC;
+        let others: Vec<Choice> = others.filter(there).collect();
         choices.extend(others);
         choices
     }
@@ -109,7 +110,7 @@ impl Case {
 /// The choices with the work-groups that a kernel is made for and that fit the device.
 fn made_for(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> Vec<Choice> {
     let choices = op.work_groups(variant, tile).into_iter();
-    let choices = choices.map(|work_group| Choice::new(variant, tile, work_group));
+    let choices = choices.map(|work_group| Choice::first(op, variant, tile, work_group));
     choices.filter(|choice| op.fits(choice, limits).is_ok()).collect()
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn choice(
     let depth = tile[2];
     let work_group =
         if variant == "split" { [x, y.min(256 / (x * depth)).max(1), depth] } else { work_group };
-    Choice::new(variant, tile, work_group)
+    Choice::first(op, variant, tile, work_group)
 }
 
 /// A fifth of the table, and each row with a kernel, layout or precision that none before it has.
@@ -154,8 +155,19 @@ pub(crate) fn widest() -> Limits {
     limits
 }
 
+/// The op that `DIPTYCH_CONFORMANCE` names, alone or with the beginning of a variant.
+fn asked_op() -> Option<&'static str> {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let begins =
+        |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    diptych::ops::all().iter().map(|entry| entry.name).find(begins)
+}
+
 /// Whether `variant` of `op` is among what `DIPTYCH_CONFORMANCE` asks for by its beginning.
 pub(crate) fn is_asked_for(op: &str, variant: &str) -> bool {
+    if asked_op().is_some_and(|asked| asked != op) {
+        return false;
+    }
     let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
     let rest = asked.strip_prefix(op).and_then(|rest| rest.strip_prefix('_'));
     rest.is_none_or(|wanted| variant.starts_with(wanted))
@@ -183,8 +195,7 @@ pub(crate) fn table() -> Vec<Case> {
     if asked == "small" {
         return small_table();
     }
-    let op = asked.split('_').next().unwrap_or_default();
-    if full.iter().any(|case| case.problem.name() == op) {
+    if let Some(op) = asked_op() {
         return full.into_iter().filter(|case| case.problem.name() == op).collect();
     }
     full
@@ -205,6 +216,10 @@ pub(crate) fn full_table() -> Vec<Case> {
         table.push(name, problem, breadth);
     }
     table.remap();
+    table.concat();
+    table.gather();
+    table.resize();
+    table.reduce();
     table.0
 }
 
@@ -257,10 +272,10 @@ const CHANNELS: [[usize; 2]; 16] = [
     [3, 1030],
 ];
 
-struct Table(Vec<Case>);
+pub(crate) struct Table(Vec<Case>);
 
 impl Table {
-    fn push(&mut self, name: String, problem: Problem, breadth: Breadth) {
+    pub(crate) fn push(&mut self, name: String, problem: Problem, breadth: Breadth) {
         let number = self.0.len();
         self.0.push(Case { number, name: format!("{} {name}", problem.name()), problem, breadth });
     }
@@ -796,7 +811,7 @@ impl Table {
             vec![all, all, range(None, None, 4), range(None, None, -3)],
             vec![all, range(None, Some(3), 1), all, range(None, None, 2)],
         ] {
-            for extents in [[3, 5, 6, 11], [2, 4, 7, 16], [2, 3, 5, 9]] {
+            for extents in [[4, 5, 6, 11], [5, 4, 7, 16], [4, 3, 5, 9]] {
                 self.moved(&extents, &StridedSlice { ranges: ranges.clone() }, F32, Variants);
             }
         }
@@ -873,6 +888,81 @@ impl Table {
                 self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
                 self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
                 self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
+            }
+        }
+    }
+
+    fn gather(&mut self) {
+        for channels in [1, 7, 8] {
+            for (axis, batch_dims, indices) in [
+                (0, 0, &[][..]),
+                (0, 0, &[13]),
+                (1, 0, &[2, 3]),
+                (2, 0, &[5]),
+                (3, 0, &[4]),
+                (1, 1, &[3, 2]),
+                (3, 2, &[3, 5, 2]),
+            ] {
+                let [source, indices] = [&[3, 5, 7, channels][..], indices]
+                    .map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::new(source, indices, Gather { axis, batch_dims }).expect("a valid row");
+                let name = format!("{indices} of axis {axis} of {source}, {batch_dims} shared");
+                self.push(name, Arc::new(op), Breadth::Variants);
+            }
+            for (source, indices) in [
+                (&[5, 7, channels][..], &[3, 2, 2][..]),
+                (&[5, 2, 3, channels], &[11, 3]),
+                (&[4, 3], &[2, 1]),
+            ] {
+                let [source, indices] =
+                    [source, indices].map(|extents| Dims::new(extents).expect("a valid row"));
+                let op = GatherOp::nd(source, indices).expect("a valid row");
+                let name = format!("{indices} of the first axes of {source}, {channels}");
+                self.push(name, Arc::new(op), Breadth::Groups);
+            }
+        }
+    }
+
+    /// Inputs of `extents`, of which each has one of `sizes` along `axis`.
+    fn joined(
+        &mut self,
+        extents: &[usize],
+        axis: usize,
+        sizes: &[usize],
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let own = |&size: &usize| {
+            let mut own = extents.to_vec();
+            own[axis] = size;
+            Dims::new(&own).expect("a valid row")
+        };
+        let inputs: Vec<Dims> = sizes.iter().map(own).collect();
+        let op = ConcatOp::new(&inputs, axis as isize, precision).expect("a valid row");
+        self.push(format!("{sizes:?} of {extents:?} along {axis} {precision}"), Arc::new(op), breadth);
+    }
+
+    fn concat(&mut self) {
+        use Breadth::{Groups, Variants};
+        const F32: Precision = Precision::F32;
+        for channels in [5, 8] {
+            for axis in 0..3 {
+                for sizes in [&[1, 1][..], &[3, 5, 2], &[1, 2, 3, 4, 5, 6, 7]] {
+                    self.joined(&[2, 3, 5, channels], axis, sizes, F32, Variants);
+                }
+            }
+        }
+        for sizes in [&[4, 8][..], &[8, 3], &[3, 8], &[1, 1, 1], &[33, 4, 30], &[1, 2, 3, 4, 5, 6, 7]] {
+            self.joined(&[2, 7, 3, 1], 3, sizes, F32, Groups);
+        }
+        self.joined(&[1], 0, &[3, 5], F32, Variants);
+        self.joined(&[3, 1], 1, &[4, 8, 4], F32, Variants);
+        self.joined(&[3, 1, 2, 4, 3], 0, &[2, 1], F32, Variants);
+        self.joined(&[2, 1, 3, 4, 5], 1, &[2, 3], F32, Variants);
+        self.joined(&[2, 3, 2, 1, 3, 5], 3, &[2, 1, 4], F32, Variants);
+        for precision in [Precision::F16Storage, Precision::F16] {
+            for (axis, sizes) in [(0, [1, 2]), (1, [3, 4]), (2, [5, 1]), (3, [8, 5]), (3, [7, 6])] {
+                self.joined(&[2, 3, 5, 6], axis, &sizes, precision, Variants);
             }
         }
     }

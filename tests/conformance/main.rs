@@ -19,6 +19,7 @@ mod elementwise;
 mod gpu;
 mod planted;
 mod problem;
+mod reductions;
 
 use cases::{Breadth, Case};
 use diptych::device::Device;
@@ -73,7 +74,8 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap elementwise);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather elementwise);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy resize reduce);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -260,15 +262,19 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
 /// How many pairs of a kernel and a tile the table meets, on [`cases::widest_wgsl`] and on
 /// [`cases::widest`]. A change that meets fewer is a mistake.
 const PAIRS: &[(&str, [usize; 2])] = &[
+    ("concat", [2, 2]),
     ("conv2d", [58, 65]),
     ("convert", [3, 7]),
     ("copy", [1, 1]),
     ("depthwise", [14, 15]),
     ("elementwise", [3, 3]),
+    ("gather", [1, 1]),
     ("gemm", [39, 53]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
-    ("remap", [1, 1]),
+    ("remap", [3, 3]),
+    ("reduce", [6, 6]),
+    ("resize", [1, 1]),
     ("separable", [35, 35]),
 ];
 

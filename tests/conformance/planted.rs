@@ -1,30 +1,34 @@
 //! Wrong kernels that the harness must refuse: a harness that cannot fail proves nothing.
 
+use crate::cases::lowered;
 use crate::gpu;
 use crate::problem::{Problem, compare, expected, operands};
-use diptych::emit::{Dialect, KernelSource};
+use diptych::emit::{Dialect, KernelSource, Operand};
+use diptych::ops::concat::ConcatOp;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
+use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Pool, Pooling, Precision, Shape,
+    Activation, AxisRange, Bits, Conv2d, Depthwise, Dims, Gather, Gemm, Layout, Operator, Pad, PadMode,
+    Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Transpose,
 };
 use std::sync::Arc;
 
 /// A mistake in a kernel's text as it is written. `@` stands for WGSL's prefix of a parameter.
-struct Mistake {
-    what: &'static str,
-    problem: Problem,
-    variant: &'static str,
-    tile: [u32; 3],
+pub(crate) struct Mistake {
+    pub(crate) what: &'static str,
+    pub(crate) problem: Problem,
+    pub(crate) variant: &'static str,
+    pub(crate) tile: [u32; 3],
     /// Of the feature maps.
-    layout: Layout,
-    from: &'static str,
-    to: &'static str,
+    pub(crate) layout: Layout,
+    pub(crate) from: &'static str,
+    pub(crate) to: &'static str,
 }
 
 fn conv2d(options: Conv2d) -> Problem {
@@ -101,6 +105,20 @@ fn pool(pooling: Pooling) -> Problem {
     let options = Pool { stride: [2, 1], padding: Padding::Same, ..Pool::new(pooling, [3, 3]) };
     let op = PoolOp::new(Shape::nhwc(2, 6, 7, 5), &options, Precision::F32);
     Arc::new(op.expect("a valid op"))
+}
+
+fn moved(operator: &dyn Operator, extents: &[usize]) -> Problem {
+    lowered(operator, &[(Operand::Src, extents)], Precision::F32)
+}
+
+fn concat(extents: &[[usize; 4]]) -> Problem {
+    let dims: Vec<Dims> = extents.iter().map(|extents| Dims::new(extents).expect("small")).collect();
+    Arc::new(ConcatOp::new(&dims, 3, Precision::F32).expect("a valid op"))
+}
+
+fn gather() -> Problem {
+    let [source, indices] = [&[2, 3, 5][..], &[2, 17]].map(|extents| Dims::new(extents).expect("small"));
+    Arc::new(GatherOp::new(source, indices, Gather { axis: 1, batch_dims: 1 }).expect("a valid op"))
 }
 
 fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
@@ -504,7 +522,78 @@ fn mistakes() -> Vec<Mistake> {
             "column + 0u + @dst_w * slice",
         ),
     ];
+    let planes = Transpose { permutation: vec![0, 3, 1, 2] };
+    let border = |mode| Pad { before: vec![0, 2, 1, 0], after: vec![0, 1, 2, 0], mode };
+    let cut =
+        StridedSlice { ranges: [AxisRange::ALL; 3].into_iter().chain([AxisRange::new(0, 6)]).collect() };
+    let filled = border(PadMode::Constant(Bits(0.5)));
+    let of_rows = vec![
+        ("rows one element apart", moved(&planes, &[2, 3, 5, 7]), "rows", [1; 3], "@stride2 * i2", "i2"),
+        ("a border not counted", moved(&filled, &[1, 3, 5, 7]), "rows", [1; 3], "@start0 + ", ""),
+        (
+            "the first row of an input for all",
+            concat(&[[1, 2, 3, 5], [1, 2, 3, 2]]),
+            "rows",
+            [1; 3],
+            "row * (@end1 - @end0)",
+            "0u * row",
+        ),
+    ];
+    let mut rows = rows;
+    let of_rows = of_rows.into_iter().chain([
+        (
+            "the indices of the first batch",
+            gather(),
+            "rows",
+            [1; 3],
+            "(outer / @outer)",
+            "(outer / @outer * 0u)",
+        ),
+        (
+            "an index beyond the axis",
+            gather(),
+            "rows",
+            [1; 3],
+            "index0 < f32(@extent0)",
+            "index0 < f32(@extent0 + 1u)",
+        ),
+    ]);
+    rows.extend([
+        (
+            "a mirror image with the edge",
+            moved(&border(PadMode::Reflect), &[1, 3, 5, 7]),
+            "maps",
+            [1; 3],
+            "2 * (extent - 1) - before",
+            "2 * extent - 1 - before",
+        ),
+        (
+            "channels that were cut off",
+            moved(&cut, &[1, 3, 5, 8]),
+            "maps",
+            [1; 3],
+            "vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(@dst_c)",
+            "vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(9u)",
+        ),
+        (
+            "the first lane for all",
+            moved(&planes, &[2, 3, 5, 7]),
+            "lanes",
+            [1; 3],
+            "[(from_lane % 4u)]",
+            "[0u]",
+        ),
+        (
+            "slices of the first image",
+            concat(&[[2, 2, 3, 3], [2, 2, 3, 6]]),
+            "maps",
+            [1; 3],
+            " + 3u) / 4u) * n",
+            " + 3u) / 4u) * 0u",
+        ),
+    ]);
     let rows = rows.into_iter().map(|row| (Layout::C4, row));
+    let rows = rows.chain(of_rows.map(|row| (Layout::Nhwc, row)));
     let rows = rows.chain(images.into_iter().map(|row| (Layout::Image2d, row)));
     rows.map(|(layout, (what, problem, variant, tile, from, to))| Mistake {
         what,
@@ -562,6 +651,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .chain(mistakes_of_warp_groups())
             .chain(mistakes_in_subgroups())
             .chain(mistakes_in_elements())
+            .chain(crate::reductions::mistakes())
             .enumerate()
         {
             let Mistake { what, problem, variant, tile, layout, from, to } = mistake;

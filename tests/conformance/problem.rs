@@ -29,6 +29,18 @@ fn values(precision: Precision, seed: u64, len: usize) -> Vec<f32> {
     values
 }
 
+/// What is taken as true and false: few are true of what is asked whether any is, and few false where all must be.
+fn few_truths(op: &dyn Op, values: &mut [f32]) {
+    let key = op.problem_key();
+    let [any, all] = ["any", "all"].map(|word| op.name() == "reduce" && key.ends_with(word));
+    for (index, value) in values.iter_mut().enumerate().filter(|_| any || all) {
+        let few = (index * 7919).is_multiple_of(61);
+        if few == all {
+            *value = 0.0;
+        }
+    }
+}
+
 /// What `op` reads, the same at every call. What lies between the rows of an operand is NaN.
 pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
     let one = |info: OperandInfo| {
@@ -37,8 +49,13 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
         let mut values: Vec<f32> = match info.operand {
             Operand::Bias => scaled(4.0),
             Operand::Slope => scaled(2.0),
+            // Some within the axes, some outside.
+            Operand::Arg(0) if op.name() == "gather" => {
+                noise(seed, info.elements()).iter().map(|value| (4.0 * value + 3.0).floor()).collect()
+            }
             _ => values(op.precision(), seed, info.elements()),
         };
+        few_truths(op, &mut values);
         for row in values.chunks_mut(info.pitch) {
             row.iter_mut().skip(info.shape.c).for_each(|value| *value = f32::NAN);
         }

@@ -51,7 +51,8 @@ impl Axis {
         [start.min(last), start.max(last)]
     }
 
-    fn is_within(&self) -> bool {
+    /// Whether no coordinate is outside.
+    pub(super) fn is_within(&self) -> bool {
         let [least, most] = self.range();
         least >= 0 && most < self.source as i128
     }

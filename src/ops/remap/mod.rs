@@ -13,10 +13,13 @@
 mod axes;
 mod cpu;
 mod examples;
+mod lanes;
+mod maps;
 mod operators;
 mod oracle;
 mod plan;
 mod rows;
+mod texts;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use operators::{

@@ -1,0 +1,37 @@
+//! A concatenation as a node of a graph: `Arg(0)`, `Arg(1)` and so on.
+
+use super::{Concat, ConcatOp, OP};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operator::{Arguments, Lowered, Operator, View, same};
+use crate::ops::plan::Op;
+use std::sync::Arc;
+
+impl Operator for Concat {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let inputs = (0..arguments.inputs.len()).map(|index| {
+            let index = u8::try_from(index).unwrap_or(u8::MAX);
+            arguments.need(OP, Operand::Arg(index))
+        });
+        let inputs = inputs.collect::<Result<Vec<Dims>>>()?;
+        let op = ConcatOp::new(&inputs, self.axis, precision)?;
+        Ok(match inputs[..] {
+            [dims] => Lowered::View(View { dims, offset: 0 }),
+            _ => Lowered::Op(Arc::new(op)),
+        })
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        op.as_any().downcast_ref::<ConcatOp>().map(|op| op.target).into_iter().collect()
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}

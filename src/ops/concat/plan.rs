@@ -1,0 +1,138 @@
+//! What `concat` is, and its kernels.
+
+use super::{ConcatOp, OP, cpu, maps, oracle, rows};
+use crate::cpu::CpuKernel;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::ops::definition::Definition;
+use crate::ops::kernel::Kernel;
+use crate::ops::operands::{OperandInfo, Operands, Role};
+use crate::ops::plan::Choice;
+use crate::ops::reference::Reference;
+use crate::ops::spec::extent;
+use crate::shape::Shape;
+
+/// `Arg(0)`, `Arg(1)` and so on.
+pub(super) fn operand(index: usize) -> Operand {
+    Operand::Arg(u8::try_from(index).unwrap_or(u8::MAX))
+}
+
+impl Definition for ConcatOp {
+    const NAME: &'static str = OP;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&maps::Maps, &rows::Rows]
+    }
+
+    fn problem_key(&self) -> String {
+        let own: Vec<String> =
+            self.inputs.iter().map(|input| input.extents()[self.axis].to_string()).collect();
+        format!("to{} axis{} of {}", self.target, self.axis, own.join("+"))
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.target.shape().slices())
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let inputs = self.inputs.iter().enumerate();
+        let inputs = inputs.map(|(index, dims)| OperandInfo::new(operand(index), dims.shape(), Role::Input));
+        inputs.chain([OperandInfo::new(Operand::Dst, self.target.shape(), Role::Output)]).collect()
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, operands)
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::ConcatKernel::new(self)))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Self {
+        ConcatOp { precision, ..self.clone() }
+    }
+
+    fn joins(&self, choice: &Choice) -> Option<Vec<(Operand, usize)>> {
+        let maps = choice.layout == Layout::C4;
+        let in_one_piece = if maps {
+            let shape = self.target.shape();
+            // In the order of C4: batch, slices, height, width.
+            match self.map_axis()? {
+                0 => true,
+                3 => shape.n == 1 && self.fills_slices(),
+                1 => shape.n * shape.slices() == 1,
+                _ => shape.n * shape.slices() * shape.h == 1,
+            }
+        } else {
+            self.rows().0 == 1
+        };
+        let stored = |shape: &Shape| if maps { Layout::C4.elements(shape) } else { shape.elements() };
+        let offsets = self.inputs.iter().enumerate().scan(0, |offset, (index, input)| {
+            let own = *offset;
+            *offset += stored(&input.shape());
+            Some((operand(index), own))
+        });
+        in_one_piece.then(|| offsets.collect())
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("each of its kernels serves another layout")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dims::Dims;
+
+    /// Where an input lies in the result is where its elements do.
+    #[test]
+    fn inputs_in_one_piece_lie_where_their_elements_do() {
+        let mut pieces = 0;
+        for (extents, axis) in [
+            (&[[2, 3, 5, 4], [1, 3, 5, 4]][..], 0),
+            (&[[1, 3, 5, 4], [1, 2, 5, 4]], 1),
+            (&[[2, 3, 5, 4], [2, 2, 5, 4]], 1),
+            (&[[1, 1, 5, 4], [1, 1, 7, 4]], 2),
+            (&[[1, 3, 5, 8], [1, 3, 5, 4], [1, 3, 5, 3]], 3),
+            (&[[1, 3, 5, 3], [1, 3, 5, 4]], 3),
+            (&[[1, 1, 1, 3], [1, 1, 1, 4]], 3),
+        ] {
+            let dims: Vec<Dims> = extents.iter().map(|extents| Dims::new(extents).expect("small")).collect();
+            let op = ConcatOp::new(&dims, axis, Precision::F32).expect("fits");
+            let target = op.target.shape();
+            for layout in [Layout::C4, Layout::Nhwc] {
+                let choice = Choice::new("maps", [1; 3], [1; 3]).with_layout(layout);
+                let mut begin = 0;
+                let places = Definition::joins(&op, &choice);
+                for (index, input) in dims.iter().map(Dims::shape).enumerate() {
+                    let mut moved = true;
+                    let offset = places.as_ref().map(|places| places[index].1);
+                    for element in 0..input.elements() {
+                        let (c, rest) = (element % input.c, element / input.c);
+                        let (w, rest) = (rest % input.w, rest / input.w);
+                        let mut at = [rest / input.h, rest % input.h, w, c];
+                        let own = layout.index(&input, at[0], at[1], at[2], at[3]);
+                        at[axis as usize] += begin;
+                        let place = layout.index(&target, at[0], at[1], at[2], at[3]);
+                        moved &= offset.is_none_or(|offset| offset + own == place);
+                    }
+                    assert!(moved, "{extents:?} along {axis} in {layout}: {places:?}");
+                    begin += dims[index].extents()[axis as usize];
+                }
+                pieces += usize::from(places.is_some());
+            }
+        }
+        assert_eq!(pieces, 7, "results in one piece");
+    }
+}

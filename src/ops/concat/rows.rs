@@ -1,0 +1,88 @@
+//! `rows`: one element per invocation, or four where every input's rows are of whole vec4s.
+
+use super::plan::operand;
+use super::{ConcatOp, MAX_INPUTS};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
+const LINE: usize = 65536;
+
+/// Behind which element of a row each input ends.
+pub(super) const ENDS: [&str; MAX_INPUTS] = ["end0", "end1", "end2", "end3", "end4", "end5", "end6"];
+
+#[derive(Debug)]
+pub(super) struct Rows;
+
+impl ConcatOp {
+    /// Elements that every invocation moves at once.
+    fn width(&self) -> usize {
+        let (_, ends) = self.rows();
+        if ends.iter().all(|end| end.is_multiple_of(4)) { 4 } else { 1 }
+    }
+}
+
+impl Kernel<ConcatOp> for Rows {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("rows", include_str!("../../../shaders/concat/rows.wgsl"))
+    }
+
+    fn offers(&self, _op: &ConcatOp, _limits: &Limits) -> Vec<Offer> {
+        offers(1, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &ConcatOp, _tile: [u32; 3]) -> [u32; 3] {
+        let elements = op.target.elements() / op.width();
+        [extent(elements.min(LINE)), extent(elements.div_ceil(LINE)), 1]
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([64, 1, 1])
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    /// Rows are f32 in every precision.
+    fn precision(&self, _op: &ConcatOp) -> Precision {
+        Precision::F32
+    }
+
+    fn bindings(&self, op: &ConcatOp, _choice: &Choice) -> Vec<Binding> {
+        let element = if op.width() == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
+        let inputs = (0..op.inputs.len()).map(|index| binding(operand(index), element, Access::Read));
+        inputs.chain([binding(Operand::Dst, element, Access::Write)]).collect()
+    }
+
+    /// Counted in vec4s where they are moved.
+    fn params(&self, op: &ConcatOp, _choice: &Choice) -> Params {
+        let width = op.width();
+        let (_, ends) = op.rows();
+        let ends = ENDS.into_iter().zip(ends).map(|(name, end)| (name, unsigned(end / width)));
+        [("elements", unsigned(op.target.elements() / width))].into_iter().chain(ends).collect()
+    }
+
+    fn constants(&self, op: &ConcatOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        vec![
+            ("WIDTH", Value::U32(extent(LINE))),
+            ("INPUTS", Value::U32(extent(op.inputs.len()))),
+            ("LANES", Value::U32(extent(op.width()))),
+        ]
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &ConcatOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

@@ -1,0 +1,56 @@
+//! Selections as nodes of a graph: `Src`, and `Arg(0)` the indices.
+
+use super::{Gather, GatherNd, GatherOp, OP};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::plan::Op;
+use std::sync::Arc;
+
+fn operands(arguments: Arguments<'_>) -> Result<[Dims; 2]> {
+    Ok([arguments.need(OP, Operand::Src)?, arguments.need(OP, Operand::Arg(0))?])
+}
+
+fn target(op: &dyn Op) -> Vec<Dims> {
+    op.as_any().downcast_ref::<GatherOp>().map(|op| op.target).into_iter().collect()
+}
+
+impl Operator for Gather {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+        let [source, indices] = operands(arguments)?;
+        Ok(Lowered::Op(Arc::new(GatherOp::new(source, indices, *self)?)))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        target(op)
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}
+
+impl Operator for GatherNd {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+        let [source, indices] = operands(arguments)?;
+        Ok(Lowered::Op(Arc::new(GatherOp::nd(source, indices)?)))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        target(op)
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}
