@@ -286,9 +286,9 @@ pub use ops::elementwise::{Elementwise, Function};
 pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
-pub use ops::one_hot::OneHot;
 #[doc(inline)]
 pub use ops::normalize::Normalize;
+pub use ops::one_hot::OneHot;
 #[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
@@ -300,9 +300,9 @@ pub use ops::remap::{
     StridedSlice, Tile, Transpose,
 };
 pub use ops::resize::{Resize, ResizeMode};
-pub use ops::top_k::TopK;
 #[doc(inline)]
 pub use ops::softmax::Softmax;
+pub use ops::top_k::TopK;
 #[doc(inline)]
 pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};

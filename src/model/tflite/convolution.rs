@@ -43,7 +43,11 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
                  wanted channels that divide the input's"
             ));
         }
-        let value = if [shape.h, shape.w] == [1, 1] && stride == [1, 1] && groups == 1 && !matches!(padding, Padding::Explicit { .. }) {
+        let value = if [shape.h, shape.w] == [1, 1]
+            && stride == [1, 1]
+            && groups == 1
+            && !matches!(padding, Padding::Explicit { .. })
+        {
             import.graph.pointwise(name, x, weights, extras, Pointwise { activation })
         } else {
             let options = Conv2d { stride, dilation, padding, groups, activation };

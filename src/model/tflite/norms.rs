@@ -58,8 +58,11 @@ pub(super) fn local_response<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     let weights = weights.map_err(|error| error.to_string())?;
     let bias = HostTensor::vector(vec![bias; channels]).map_err(|error| error.to_string())?;
     let name = import.name(op, 0)?;
-    let parts =
-        [import.part_name(&name, "squares")?, import.part_name(&name, "sum")?, import.part_name(&name, "factor")?];
+    let parts = [
+        import.part_name(&name, "squares")?,
+        import.part_name(&name, "sum")?,
+        import.part_name(&name, "factor")?,
+    ];
     let graph = &mut import.graph;
     let explain = |error: Error| error.to_string();
     let squares = graph.elementwise(&parts[0], Function::Square, &[x.into()]).map_err(explain)?;

@@ -2,7 +2,9 @@
 
 use super::import::{Import, Op};
 use super::tensors::Reason;
-use super::{convolution, deconvolution, elementwise, moves, norms, pooling, products, recurrent, reductions, shapes};
+use super::{
+    convolution, deconvolution, elementwise, moves, norms, pooling, products, recurrent, reductions, shapes,
+};
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;

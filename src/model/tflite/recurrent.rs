@@ -19,7 +19,8 @@ use crate::ops::remap::AxisRange;
 const MAX_STEPS: usize = 1024;
 
 /// Inputs of the kinds of cell that are not read: peepholes, a projection, norms.
-const OTHER: [(std::ops::Range<usize>, &str); 3] = [(9..12, "peepholes"), (16..18, "a projection"), (20..24, "norms")];
+const OTHER: [(std::ops::Range<usize>, &str); 3] =
+    [(9..12, "peepholes"), (16..18, "a projection"), (20..24, "norms")];
 
 /// The gates' weights, one matrix for all four.
 struct Cell {
@@ -36,7 +37,9 @@ pub(super) fn sequence_lstm<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
     let table = op.table.sequence_lstm().ok_or_else(|| missing(op, options))?;
     if table.activation() != 4 || table.projection_clip() != 0.0 {
         let (activation, clip) = (table.activation(), table.projection_clip());
-        return Err(format!("found activation {activation} and a projection clipped to {clip}, wanted TANH and 0"));
+        return Err(format!(
+            "found activation {activation} and a projection clipped to {clip}, wanted TANH and 0"
+        ));
     }
     for (inputs, what) in OTHER {
         if inputs.into_iter().any(|index| op.has(index)) {
@@ -77,7 +80,10 @@ fn gates<'a>(import: &mut Import<'a>, op: &Op<'a>, first: usize) -> Result<HostT
         let gate = import.floats(op, index)?;
         let own = gate.dims().extents().to_vec();
         if *dims.get_or_insert_with(|| own.clone()) != own || own.is_empty() {
-            return Err(format!("{}: found {own:?}, wanted four gates of one shape", import.describe(op, index)));
+            return Err(format!(
+                "{}: found {own:?}, wanted four gates of one shape",
+                import.describe(op, index)
+            ));
         }
         import.budget.spend(4 * gate.dims().elements())?;
         values.extend_from_slice(&gate.to_nhwc());
@@ -118,7 +124,8 @@ fn unrolled(
         let mut gates = graph.reshape(&of("own"), own, &[Dim::Rest, (4 * units).into()])?;
         if let Some([_, output]) = state {
             let extras = Extras { residual: Some(gates), ..Extras::default() };
-            gates = graph.gemm(&of("gates"), output, Right::Constant(cell.recurrent.clone()), extras, plain)?;
+            gates =
+                graph.gemm(&of("gates"), output, Right::Constant(cell.recurrent.clone()), extras, plain)?;
         }
         let parts = graph.split(&of("gate"), gates, -1, &[units; 4])?;
         let &[input, forget, update, output] = &parts[..] else {

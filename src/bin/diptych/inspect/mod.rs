@@ -50,8 +50,11 @@ pub(crate) struct Arguments {
 }
 
 fn dimension(text: &str) -> Result<(String, usize), String> {
-    let parsed = text.rsplit_once('=').and_then(|(name, extent)| Some((name.to_owned(), extent.parse().ok()?)));
-    parsed.filter(|(name, extent)| !name.is_empty() && *extent > 0).ok_or_else(|| "wanted NAME=EXTENT".to_owned())
+    let parsed =
+        text.rsplit_once('=').and_then(|(name, extent)| Some((name.to_owned(), extent.parse().ok()?)));
+    parsed
+        .filter(|(name, extent)| !name.is_empty() && *extent > 0)
+        .ok_or_else(|| "wanted NAME=EXTENT".to_owned())
 }
 
 /// A node of the graph.
@@ -199,7 +202,8 @@ impl Inspection {
             };
             ports.iter().enumerate().map(port).collect::<Vec<_>>()
         };
-        [of("input", &model.inputs, &info.inputs[..]), of("output", &model.outputs, &info.outputs[..])].concat()
+        [of("input", &model.inputs, &info.inputs[..]), of("output", &model.outputs, &info.outputs[..])]
+            .concat()
     }
 
     /// What is told in lines: a word and its meaning.
@@ -289,7 +293,8 @@ impl Inspection {
                 })
             })
             .collect();
-        let operators: BTreeMap<_, _> = self.operators().into_iter().map(|(op, (count, _))| (op, count)).collect();
+        let operators: BTreeMap<_, _> =
+            self.operators().into_iter().map(|(op, (count, _))| (op, count)).collect();
         json!({
             "file": self.file,
             "name": self.model.info.name,

@@ -33,7 +33,14 @@ fn fields(tag: u8, fields: &[(u16, Field)]) -> OptionsSpec {
 }
 
 /// `x` of a shape, the operator's other inputs, and as many outputs of a type.
-fn of(name: &str, x: &[i32], others: &[From<'_>], options: OptionsSpec, outputs: usize, kind: i8) -> FileSpec {
+fn of(
+    name: &str,
+    x: &[i32],
+    others: &[From<'_>],
+    options: OptionsSpec,
+    outputs: usize,
+    kind: i8,
+) -> FileSpec {
     let mut file = FileSpec::with_input("x", x);
     let mut inputs = vec![0];
     for (index, other) in others.iter().enumerate() {
@@ -83,7 +90,8 @@ fn float(name: &str, x: &[i32], others: &[From<'_>], options: OptionsSpec) -> Fi
 /// An operator with its constants before `x`.
 fn behind(name: &str, x: &[i32], before: &[From<'_>], options: OptionsSpec, outputs: usize) -> FileSpec {
     let mut file = FileSpec::with_input("x", x);
-    let mut inputs: Vec<i32> = before.iter().enumerate().map(|(index, from)| add(&mut file, index, from)).collect();
+    let mut inputs: Vec<i32> =
+        before.iter().enumerate().map(|(index, from)| add(&mut file, index, from)).collect();
     inputs.push(0);
     finish(file, name, &inputs, options, outputs, element::FLOAT32)
 }
@@ -104,7 +112,11 @@ fn shape_arithmetic() -> FileSpec {
     let mut file = FileSpec::with_input("x", &[1, 3, 4, 2]);
     file.tensors[0].signature = Some(vec![-1, 3, 4, 2]);
     let mut int = |shape: &[i32]| {
-        file.tensors.push(TensorSpec { shape: shape.to_vec(), element_type: element::INT32, ..Default::default() });
+        file.tensors.push(TensorSpec {
+            shape: shape.to_vec(),
+            element_type: element::INT32,
+            ..Default::default()
+        });
         file.tensors.len() as i32 - 1
     };
     let (shape, first, last, packed) = (int(&[4]), int(&[]), int(&[]), int(&[3]));
@@ -134,7 +146,13 @@ fn phases() -> FileSpec {
 }
 
 /// A dense layer whose weights are stored in another way.
-fn dense(kind: i8, data: Vec<u8>, scales: Option<Scales>, sparse: Option<Sparse>, through: Option<&str>) -> FileSpec {
+fn dense(
+    kind: i8,
+    data: Vec<u8>,
+    scales: Option<Scales>,
+    sparse: Option<Sparse>,
+    through: Option<&str>,
+) -> FileSpec {
     let mut file = FileSpec::with_input("x", &[2, 4]);
     let mut weights = file.constant_of("weights", &[4, 4], kind, data);
     file.tensors[weights as usize].quantised = scales;
@@ -155,8 +173,24 @@ fn files() -> Vec<(String, FileSpec)> {
     let map = [1, 3, 4, 2];
 
     for name in [
-        "RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "ELU", "EXP", "NEG", "ABS", "SQUARE",
-        "SIN", "COS", "FLOOR", "CEIL", "ROUND", "RELU_0_TO_1", "SIGN",
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "LOGISTIC",
+        "TANH",
+        "HARD_SWISH",
+        "ELU",
+        "EXP",
+        "NEG",
+        "ABS",
+        "SQUARE",
+        "SIN",
+        "COS",
+        "FLOOR",
+        "CEIL",
+        "ROUND",
+        "RELU_0_TO_1",
+        "SIGN",
     ] {
         put(name, float(name, &map, &[], none()));
     }
@@ -166,7 +200,9 @@ fn files() -> Vec<(String, FileSpec)> {
         file.op(code("SQUARE"), &[0], &[square], none());
         put(name, finish(file, name, &[square], none(), 1, element::FLOAT32));
     }
-    for name in ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD"] {
+    for name in
+        ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD"]
+    {
         put(name, float(name, &map, &[Input(&[3, 1, 2])], none()));
         put(&format!("{name} constant"), float(name, &map, &[Floats(&[2], &[0.75, -1.25])], none()));
         put(&format!("{name} number"), float(name, &map, &[Floats(&[], &[1.5])], none()));
@@ -203,14 +239,23 @@ fn files() -> Vec<(String, FileSpec)> {
         ("BATCH_MATMUL a", [2, 4, 3], [2, 4, 5], [true, false]),
         ("BATCH_MATMUL b", [2, 3, 4], [2, 5, 4], [false, true]),
     ] {
-        let options = fields(
-            options::BatchMatmulOptions::TAG,
-            &[(0, Bool(transposed[0])), (1, Bool(transposed[1]))],
-        );
+        let options =
+            fields(options::BatchMatmulOptions::TAG, &[(0, Bool(transposed[0])), (1, Bool(transposed[1]))]);
         put(name, float("BATCH_MATMUL", &a, &[Input(&b)], options.clone()));
-        put(&format!("{name} rank 4"), float("BATCH_MATMUL", &[&[1][..], &a].concat(), &[Input(&[&[1][..], &b].concat())], options));
+        put(
+            &format!("{name} rank 4"),
+            float("BATCH_MATMUL", &[&[1][..], &a].concat(), &[Input(&[&[1][..], &b].concat())], options),
+        );
     }
-    put("BATCH_MATMUL shared", float("BATCH_MATMUL", &[2, 2, 3, 4], &[Input(&[4, 5])], fields(options::BatchMatmulOptions::TAG, &[])));
+    put(
+        "BATCH_MATMUL shared",
+        float(
+            "BATCH_MATMUL",
+            &[2, 2, 3, 4],
+            &[Input(&[4, 5])],
+            fields(options::BatchMatmulOptions::TAG, &[]),
+        ),
+    );
 
     for (name, axes) in [("SPLIT", 3), ("SPLIT rows", -2)] {
         let parts = fields(35, &[(0, Int(2))]);
@@ -218,8 +263,21 @@ fn files() -> Vec<(String, FileSpec)> {
     }
     let sizes = [Integers(&[3], &[1, -1, 2]), Integers(&[], &[2])];
     put("SPLIT_V", of("SPLIT_V", &map, &sizes, fields(79, &[(0, Int(3))]), 3, element::FLOAT32));
-    put("UNPACK", of("UNPACK", &map, &[], fields(options::UnpackOptions::TAG, &[(0, Int(3)), (1, Int(-3))]), 3, element::FLOAT32));
-    put("PACK", float("PACK", &map, &[Input(&map)], fields(options::PackOptions::TAG, &[(0, Int(2)), (1, Int(-2))])));
+    put(
+        "UNPACK",
+        of(
+            "UNPACK",
+            &map,
+            &[],
+            fields(options::UnpackOptions::TAG, &[(0, Int(3)), (1, Int(-3))]),
+            3,
+            element::FLOAT32,
+        ),
+    );
+    put(
+        "PACK",
+        float("PACK", &map, &[Input(&map)], fields(options::PackOptions::TAG, &[(0, Int(2)), (1, Int(-2))])),
+    );
     for axis in [0, 1, -2, 3] {
         let options = fields(options::ConcatenationOptions::TAG, &[(0, Int(axis))]);
         put(&format!("CONCATENATION {axis}"), float("CONCATENATION", &map, &[Input(&map)], options));
@@ -232,27 +290,75 @@ fn files() -> Vec<(String, FileSpec)> {
     put("slice shrinks", slice(&[0, -1, 0, 0], &[0, 0, 4, 2], &[1, 1, 1, 1], [0, 0, 0, 0, 1 + 2]));
     put("slice ellipsis", slice(&[0, 1, 0], &[0, 2, 1], &[1, 1, 1], [0, 0, 1, 0, 4]));
     put("slice new axis", slice(&[0, 0, 1], &[2, 0, 3], &[1, 1, 1], [0, 0, 0, 2, 0]));
-    put("SLICE", float("SLICE", &map, &[Integers(&[4], &[0, 1, 2, 0]), Integers(&[4], &[-1, 2, -1, 1])], none()));
+    put(
+        "SLICE",
+        float("SLICE", &map, &[Integers(&[4], &[0, 1, 2, 0]), Integers(&[4], &[-1, 2, -1, 1])], none()),
+    );
     put("TRANSPOSE", float("TRANSPOSE", &map, &[Integers(&[4], &[0, 3, 1, 2])], none()));
     let pads = || Integers(&[4, 2], &[0, 0, 1, 2, 2, 1, 0, 1]);
     put("PAD", float("PAD", &map, &[pads()], none()));
     put("PADV2", float("PADV2", &map, &[pads(), Floats(&[], &[-3.5])], none()));
     for (name, mode) in [("reflect", 0), ("symmetric", 1)] {
         let options = fields(options::MirrorPadOptions::TAG, &[(0, Byte(mode))]);
-        put(&format!("MIRROR_PAD {name}"), float("MIRROR_PAD", &map, &[Integers(&[4, 2], &[0, 0, 1, 2, 2, 1, 0, 1])], options));
+        put(
+            &format!("MIRROR_PAD {name}"),
+            float("MIRROR_PAD", &map, &[Integers(&[4, 2], &[0, 0, 1, 2, 2, 1, 0, 1])], options),
+        );
     }
     put("TILE", float("TILE", &map, &[Integers(&[4], &[2, 1, 2, 3])], none()));
     put("BROADCAST_TO", float("BROADCAST_TO", &[3, 1, 2], &[Integers(&[4], &[2, 3, 4, 2])], none()));
     put("REVERSE_V2", float("REVERSE_V2", &map, &[Integers(&[1], &[2])], none()));
-    put("DEPTH_TO_SPACE", float("DEPTH_TO_SPACE", &[1, 2, 3, 8], &[], fields(options::DepthToSpaceOptions::TAG, &[(0, Int(2))])));
-    put("SPACE_TO_DEPTH", float("SPACE_TO_DEPTH", &[1, 4, 6, 2], &[], fields(options::SpaceToDepthOptions::TAG, &[(0, Int(2))])));
-    put("SPACE_TO_BATCH_ND", float("SPACE_TO_BATCH_ND", &map, &[Integers(&[2], &[2, 2]), Integers(&[2, 2], &[1, 0, 0, 2])], none()));
-    put("BATCH_TO_SPACE_ND", float("BATCH_TO_SPACE_ND", &[4, 2, 3, 2], &[Integers(&[2], &[2, 2]), Integers(&[2, 2], &[1, 0, 0, 2])], none()));
+    put(
+        "DEPTH_TO_SPACE",
+        float(
+            "DEPTH_TO_SPACE",
+            &[1, 2, 3, 8],
+            &[],
+            fields(options::DepthToSpaceOptions::TAG, &[(0, Int(2))]),
+        ),
+    );
+    put(
+        "SPACE_TO_DEPTH",
+        float(
+            "SPACE_TO_DEPTH",
+            &[1, 4, 6, 2],
+            &[],
+            fields(options::SpaceToDepthOptions::TAG, &[(0, Int(2))]),
+        ),
+    );
+    put(
+        "SPACE_TO_BATCH_ND",
+        float(
+            "SPACE_TO_BATCH_ND",
+            &map,
+            &[Integers(&[2], &[2, 2]), Integers(&[2, 2], &[1, 0, 0, 2])],
+            none(),
+        ),
+    );
+    put(
+        "BATCH_TO_SPACE_ND",
+        float(
+            "BATCH_TO_SPACE_ND",
+            &[4, 2, 3, 2],
+            &[Integers(&[2], &[2, 2]), Integers(&[2, 2], &[1, 0, 0, 2])],
+            none(),
+        ),
+    );
     put("phases", phases());
-    put("GATHER", float("GATHER", &map, &[Integers(&[2, 2], &[2, 0, 1, 1])], fields(options::GatherOptions::TAG, &[(0, Int(1))])));
+    put(
+        "GATHER",
+        float(
+            "GATHER",
+            &map,
+            &[Integers(&[2, 2], &[2, 0, 1, 1])],
+            fields(options::GatherOptions::TAG, &[(0, Int(1))]),
+        ),
+    );
     put("GATHER_ND", float("GATHER_ND", &map, &[Integers(&[3, 2], &[0, 2, 0, 0, 0, 1])], none()));
 
-    for (name, keeps, axes) in [("", false, &[-3, 1, 2][..]), (" kept", true, &[3]), (" all", false, &[0, 1, 2, 3])] {
+    for (name, keeps, axes) in
+        [("", false, &[-3, 1, 2][..]), (" kept", true, &[3]), (" all", false, &[0, 1, 2, 3])]
+    {
         for reduction in ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"] {
             let options = fields(options::ReducerOptions::TAG, &[(0, Bool(keeps))]);
             let file = float(reduction, &map, &[Integers(&[axes.len() as i32], axes)], options);
@@ -266,41 +372,81 @@ fn files() -> Vec<(String, FileSpec)> {
     put("LOG_SOFTMAX", float("LOG_SOFTMAX", &[2, 5], &[], none()));
     put("L2_NORMALIZATION", float("L2_NORMALIZATION", &[1, 3, 4, 5], &[], fields(12, &[])));
     let local = [(0, Int(1)), (1, Float(1.5)), (2, Float(0.25)), (3, Float(0.75))];
-    put("LOCAL_RESPONSE_NORMALIZATION", float("LOCAL_RESPONSE_NORMALIZATION", &[1, 3, 4, 5], &[], fields(options::LocalResponseOptions::TAG, &local)));
-    for (name, id) in [("CUMSUM", vec![]), ("CUMSUM exclusive", vec![(0, Bool(true))]), ("CUMSUM reverse", vec![(1, Bool(true))])] {
+    put(
+        "LOCAL_RESPONSE_NORMALIZATION",
+        float(
+            "LOCAL_RESPONSE_NORMALIZATION",
+            &[1, 3, 4, 5],
+            &[],
+            fields(options::LocalResponseOptions::TAG, &local),
+        ),
+    );
+    for (name, id) in [
+        ("CUMSUM", vec![]),
+        ("CUMSUM exclusive", vec![(0, Bool(true))]),
+        ("CUMSUM reverse", vec![(1, Bool(true))]),
+    ] {
         put(name, float("CUMSUM", &map, &[Integers(&[], &[1])], fields(options::CumsumOptions::TAG, &id)));
     }
-    for (name, corners, centers) in [("", false, false), (" corners", true, false), (" centers", false, true)] {
+    for (name, corners, centers) in [("", false, false), (" corners", true, false), (" centers", false, true)]
+    {
         let id = |first: u16| vec![(first, Bool(corners)), (first + 1, Bool(centers))];
         for (size, what) in [([5, 9], "up"), ([2, 3], "down")] {
             let size = || Integers(&[2], &size);
-            put(&format!("RESIZE_BILINEAR {what}{name}"), float("RESIZE_BILINEAR", &map, &[size()], fields(options::ResizeBilinearOptions::TAG, &id(2))));
-            put(&format!("RESIZE_NEAREST_NEIGHBOR {what}{name}"), float("RESIZE_NEAREST_NEIGHBOR", &map, &[size()], fields(options::ResizeNearestOptions::TAG, &id(0))));
+            put(
+                &format!("RESIZE_BILINEAR {what}{name}"),
+                float(
+                    "RESIZE_BILINEAR",
+                    &map,
+                    &[size()],
+                    fields(options::ResizeBilinearOptions::TAG, &id(2)),
+                ),
+            );
+            put(
+                &format!("RESIZE_NEAREST_NEIGHBOR {what}{name}"),
+                float(
+                    "RESIZE_NEAREST_NEIGHBOR",
+                    &map,
+                    &[size()],
+                    fields(options::ResizeNearestOptions::TAG, &id(0)),
+                ),
+            );
         }
     }
     let pool = |padding, activation| {
-        let ids = [(0, Byte(padding)), (1, Int(2)), (2, Int(1)), (3, Int(3)), (4, Int(2)), (5, Byte(activation))];
+        let ids =
+            [(0, Byte(padding)), (1, Int(2)), (2, Int(1)), (3, Int(3)), (4, Int(2)), (5, Byte(activation))];
         fields(options::PoolOptions::TAG, &ids)
     };
     for name in ["MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"] {
         put(name, float(name, &[1, 4, 5, 3], &[], pool(0, 0)));
         put(&format!("{name} valid"), float(name, &[1, 4, 5, 3], &[], pool(1, 2)));
     }
-    for (name, padding, out) in [("same", 0, [1, 6, 8, 3]), ("same odd", 0, [1, 5, 7, 3]), ("valid", 1, [1, 7, 9, 3])] {
+    for (name, padding, out) in
+        [("same", 0, [1, 6, 8, 3]), ("same odd", 0, [1, 5, 7, 3]), ("valid", 1, [1, 7, 9, 3])]
+    {
         let weights: Vec<f32> = (0..54).map(|index| (index % 13) as f32 * 0.25 - 1.5).collect();
         let before = [Integers(&[4], &out), Floats(&[3, 3, 3, 2], &weights)];
         let ids = [(0, Byte(padding)), (1, Int(2)), (2, Int(2))];
-        put(&format!("TRANSPOSE_CONV {name}"), behind("TRANSPOSE_CONV", &map, &before, fields(options::TransposedConvOptions::TAG, &ids), 1));
+        put(
+            &format!("TRANSPOSE_CONV {name}"),
+            behind("TRANSPOSE_CONV", &map, &before, fields(options::TransposedConvOptions::TAG, &ids), 1),
+        );
     }
 
     let bytes = |values: &[i8]| values.iter().map(|&value| value as u8).collect::<Vec<u8>>();
     let grid: Vec<i8> = (0..16).map(|index| (index * 5 % 17) as i8 - 8).collect();
-    put("int8", dense(element::INT8, bytes(&grid), Some(Scales(vec![0.5], vec![0], 0)), None, Some("DEQUANTIZE")));
+    put(
+        "int8",
+        dense(element::INT8, bytes(&grid), Some(Scales(vec![0.5], vec![0], 0)), None, Some("DEQUANTIZE")),
+    );
     let own = Scales(vec![0.5, 0.25, 2.0, 1.0], vec![0; 4], 0);
     put("int8 of channels", dense(element::INT8, bytes(&grid), Some(own), None, Some("DEQUANTIZE")));
-    let halves = grid.iter().flat_map(|&value| half::f16::from_f32(f32::from(value) * 0.5).to_le_bytes()).collect();
+    let halves =
+        grid.iter().flat_map(|&value| half::f16::from_f32(f32::from(value) * 0.5).to_le_bytes()).collect();
     put("halves", dense(element::FLOAT16, halves, None, None, Some("DEQUANTIZE")));
-    let stored = |count: usize| (1..=count).flat_map(|value| (value as f32).to_le_bytes()).collect::<Vec<u8>>();
+    let stored =
+        |count: usize| (1..=count).flat_map(|value| (value as f32).to_le_bytes()).collect::<Vec<u8>>();
     let rows = Level::Listed(1, vec![0, 1, 3, 3, 4], vec![2, 0, 3, 1]);
     let sparse = Sparse { order: vec![0, 1], blocks: vec![], levels: vec![Level::Dense(4), rows] };
     put("sparse", dense(element::FLOAT32, stored(4), None, Some(sparse), Some("DENSIFY")));
@@ -313,7 +459,8 @@ fn files() -> Vec<(String, FileSpec)> {
 
 /// What the file gives on the CPU: the extents and elements of each output.
 fn outputs(file: &FileSpec) -> Result<Vec<(Vec<usize>, Vec<f32>)>, String> {
-    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).map_err(|error| error.to_string())?;
+    let model =
+        Model::from_bytes(&file.bytes(), &LoadOptions::default()).map_err(|error| error.to_string())?;
     let context = Context::new(Backend::Cpu).map_err(|error| error.to_string())?;
     let session = Session::new(&context, &model.graph, SessionOptions::default());
     let mut session = session.map_err(|error| error.to_string())?;
@@ -326,7 +473,10 @@ fn outputs(file: &FileSpec) -> Result<Vec<(Vec<usize>, Vec<f32>)>, String> {
     let named: Vec<(&str, &HostTensor)> =
         model.inputs.iter().zip(&inputs).map(|(port, tensor)| (port.name.as_str(), tensor)).collect();
     let outputs = session.run(&named).map_err(|error| error.to_string())?;
-    Ok(outputs.iter().map(|tensor| (tensor.dims().extents().to_vec(), tensor.to_nhwc().into_owned())).collect())
+    Ok(outputs
+        .iter()
+        .map(|tensor| (tensor.dims().extents().to_vec(), tensor.to_nhwc().into_owned()))
+        .collect())
 }
 
 /// The first difference, if there is one.
@@ -338,7 +488,9 @@ fn difference(found: &[(Vec<usize>, Vec<f32>)], wanted: &[(&[usize], &[f32])]) -
         if dims != wanted_dims {
             return Some(format!("output {index} has {dims:?}, wanted {wanted_dims:?}"));
         }
-        let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 2e-5 * b.abs().max(1.0) || a == b || a.is_nan() && b.is_nan();
+        let close = |(a, b): (&f32, &f32)| {
+            (a - b).abs() <= 2e-5 * b.abs().max(1.0) || a == b || a.is_nan() && b.is_nan()
+        };
         if values.len() != wanted.len() || !values.iter().zip(*wanted).all(close) {
             return Some(format!("output {index} is {values:?}, wanted {wanted:?}"));
         }
