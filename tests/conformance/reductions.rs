@@ -3,6 +3,7 @@
 use crate::cases::{Breadth, Table};
 use crate::planted::Mistake;
 use crate::problem::Problem;
+use diptych::emit::Residual;
 use diptych::ops::arg::ArgOp;
 use diptych::ops::normalize::NormalizeOp;
 use diptych::ops::reduce::ReduceOp;
@@ -40,7 +41,7 @@ fn transposed(
     [n, h, w, c]: [usize; 4],
     [oc, kh, kw]: [usize; 3],
     options: TransposedConv2d,
-    residual: bool,
+    residual: impl Into<Residual>,
     precision: Precision,
 ) -> TransposedConv2dOp {
     let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(oc, kh, kw, c));
@@ -183,12 +184,13 @@ impl Table {
         input: [usize; 4],
         weights: [usize; 3],
         options: TransposedConv2d,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
         breadth: Breadth,
     ) {
+        let residual = residual.into();
         let op = transposed(input, weights, options, residual, precision);
-        let name = format!("{input:?} to {weights:?} {options:?} add={residual} {precision}");
+        let name = format!("{input:?} to {weights:?} {options:?} add={residual:?} {precision}");
         self.push(name, Arc::new(op), breadth);
     }
 
@@ -225,6 +227,8 @@ impl Table {
             self.transposed_row([1, 5, 5, 3], [6, 3, 3], options, true, F32, Variants);
         }
         self.transposed_row([2, 7, 9, 5], [13, 3, 3], same, true, F32, Groups);
+        let relu = TransposedConv2d { activation: Activation::Relu, ..same };
+        self.transposed_row([1, 5, 6, 6], [7, 3, 3], relu, Residual::BeforeActivation, F32, Variants);
         for precision in HALVES {
             let options = TransposedConv2d { activation: Activation::Relu6, ..same };
             self.transposed_row([1, 7, 6, 5], [9, 3, 3], options, true, precision, Tiles);
@@ -378,23 +382,15 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "i < count",
             "i + 1u < count",
         ),
-        (
-            "a maximum above zero",
-            of(Reduction::Max, &[9, 1], &[1]),
-            "serial",
-            [1, 1, 1],
-            nhwc,
-            "b > a",
-            "b > abs(a)",
-        ),
+        ("the smaller for the larger", rows(Reduction::Max), "serial", [1, 1, 1], nhwc, "b > a", "b < a"),
         (
             "a step of another axis",
             rows(Reduction::Sum),
             "serial",
             [1, 1, 1],
             nhwc,
-            "i * @reduced_step0",
-            "i * @reduced_step1",
+            "j * @reduced_step1",
+            "j * @reduced_step2",
         ),
         ("not divided", rows(Reduction::Mean), "serial", [1, 1, 1], nhwc, "result / f32(@count)", "result"),
         (

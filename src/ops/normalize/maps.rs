@@ -5,11 +5,12 @@ use super::NormalizeOp;
 use super::plan::{constants, epsilon};
 use super::rows::sizes;
 use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand};
+use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::{MOST_GROUPS, Pixels, obstacle};
+use crate::ops::reduce::rows::wrong_group;
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
@@ -48,7 +49,7 @@ impl Kernel<NormalizeOp> for Maps {
     }
 
     fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        crate::ops::reduce::rows::wrong_group(choice)
+        wrong_group(choice)
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
@@ -77,7 +78,9 @@ impl Kernel<NormalizeOp> for Maps {
     }
 
     fn constants(&self, op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Constants {
-        constants(op, choice.tile[0])
+        let mut constants = constants(op);
+        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        constants
     }
 
     /// Zero in the lanes beyond the channels, where the difference is zero too.

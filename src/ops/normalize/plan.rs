@@ -11,9 +11,9 @@ use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 
-/// The constants that all kernels have, with work-groups of `size`.
-pub(super) fn constants(op: &NormalizeOp, size: u32) -> Constants {
-    [("SIZE", size), ("SCALED", u32::from(op.scale)), ("MOVED", u32::from(op.bias))]
+/// The constants that all kernels have.
+pub(super) fn constants(op: &NormalizeOp) -> Constants {
+    [("SCALED", u32::from(op.scale)), ("MOVED", u32::from(op.bias))]
         .map(|(name, value)| (name, Value::U32(value)))
         .to_vec()
 }
@@ -27,7 +27,7 @@ impl Definition for NormalizeOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&rows::Group, &maps::Maps]
+        &[&rows::Group, &rows::Serial, &maps::Maps]
     }
 
     fn problem_key(&self) -> String {
@@ -77,6 +77,6 @@ impl Definition for NormalizeOp {
     }
 
     fn untunable(&self) -> Option<&'static str> {
-        Some("a normalisation has one kernel for each layout")
+        Some("the kernel of a normalisation follows from how many elements have one mean")
     }
 }

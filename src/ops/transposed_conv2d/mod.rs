@@ -22,7 +22,7 @@ mod plan;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;
-use crate::emit::{Activation, Epilogue};
+use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution};
 use crate::shape::{Padding, Shape};
@@ -88,7 +88,7 @@ impl TransposedConv2dOp {
         weights: Shape,
         options: &TransposedConv2d,
         bias: bool,
-        residual: bool,
+        residual: impl Into<Residual>,
         precision: Precision,
     ) -> Result<Self> {
         input.check(OP)?;
@@ -123,7 +123,7 @@ impl TransposedConv2dOp {
             dilation: [1, 1],
             before,
             groups: 1,
-            epilogue: Epilogue { bias, activation: options.activation, residual: residual.into() },
+            epilogue: Epilogue::new(bias, options.activation, residual.into()),
             precision: precision.without_matrix_units(),
         }))
     }

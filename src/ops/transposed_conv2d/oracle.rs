@@ -28,7 +28,7 @@ pub(super) fn oracle(op: &TransposedConv2dOp, operands: &Operands<'_>) -> Sum {
                 magnitude += term.abs();
             }
         }
-        sum.value.push(op.0.epilogue.activation.reference(value, at(slope, o)) + at(residual, element));
+        sum.value.push(op.0.epilogue.reference(value, at(slope, o), at(residual, element)));
         sum.magnitude.push(magnitude);
     }
     sum
