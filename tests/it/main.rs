@@ -12,6 +12,7 @@ mod custom;
 mod forms;
 mod fusing;
 mod graph;
+mod idioms;
 mod machine;
 mod picks;
 mod public_api;
