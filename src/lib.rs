@@ -289,6 +289,7 @@ pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
+pub use ops::reduce::{Reduce, Reduction};
 pub use ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,

@@ -23,6 +23,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/multiply"),
     piece!("shared/place"),
     piece!("shared/products"),
+    piece!("shared/reduction"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),
     piece!("shared/tile_place"),

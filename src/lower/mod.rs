@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `unit` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `border` | zeros around a map become the padding of the one that reads it |
+//! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `stack` | units that read one input and only leave the network become one |
 //! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
 //! | `forms` | the layout of the units that compute in several |
@@ -15,6 +16,7 @@
 //! | `memory` | which values share a buffer |
 
 mod border;
+mod chain;
 mod choose;
 mod constants;
 mod forms;

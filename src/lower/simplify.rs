@@ -1,7 +1,7 @@
 //! The passes that every backend runs first: fewer units that compute the same.
 
-use super::border;
 use super::unit::Network;
+use super::{border, chain};
 use crate::error::Result;
 use crate::graph::Graph;
 
@@ -9,5 +9,6 @@ use crate::graph::Graph;
 pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> Result<Network<'g>> {
     let mut network = Network::of(graph)?;
     border::absorb(&mut network, alone)?;
+    chain::join(&mut network, alone)?;
     Ok(network)
 }

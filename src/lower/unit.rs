@@ -88,6 +88,39 @@ impl Unit {
         }
     }
 
+    /// The same, to make another unit of.
+    pub(super) fn shared_operator(&self) -> Option<Arc<dyn Operator>> {
+        match &self.compute {
+            Compute::Node { operator, .. } => Some(Arc::clone(operator)),
+            _ => None,
+        }
+    }
+
+    /// One node: its inputs with their dimensions.
+    pub(super) fn of_node(
+        name: String,
+        operator: Arc<dyn Operator>,
+        inputs: Vec<(Operand, Input, Dims)>,
+        outputs: Vec<Value>,
+    ) -> Unit {
+        let argument = |&(operand, _, dims): &(Operand, Input, Dims)| Argument { operand, dims };
+        Unit {
+            name,
+            compute: Compute::Node { operator, arguments: inputs.iter().map(argument).collect() },
+            inputs: inputs.into_iter().map(|(operand, input, _)| (operand, input)).collect(),
+            outputs,
+            why: None,
+        }
+    }
+
+    /// The inputs of a node with their dimensions; none of what is more than a node.
+    pub(super) fn given(&self) -> Vec<(Operand, Input, Dims)> {
+        let Compute::Node { arguments, .. } = &self.compute else { return Vec::new() };
+        let dims = |operand: Operand| arguments.iter().find(|argument| argument.operand == operand);
+        let given = self.inputs.iter();
+        given.filter_map(|(operand, input)| Some((*operand, input.clone(), dims(*operand)?.dims))).collect()
+    }
+
     /// The same node with another operator, which is given `value` of `dims` as `operand`.
     pub(super) fn instead(
         &self,

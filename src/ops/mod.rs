@@ -5,6 +5,7 @@
 //! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
 //! same name under `shaders/`.
 
+mod activated;
 pub mod concat;
 pub mod conv2d;
 pub mod convert;
@@ -19,6 +20,7 @@ pub mod one_hot;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod reduce;
 pub mod remap;
 pub mod resize;
 pub mod separable;

@@ -1,9 +1,10 @@
 //! What a node of a graph computes, before its shapes are known.
 
+use super::elementwise::Program;
 use super::plan::Op;
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::Operand;
+use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use std::any::Any;
@@ -106,6 +107,31 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     /// has, if there is one.
     #[doc(hidden)]
     fn with_border(&self, _border: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// The operator that applies `activation` to the result of this one, if there is one: not where it has an
+    /// activation, or a residual, which is added after it.
+    #[doc(hidden)]
+    fn with_activation(&self, _activation: Activation) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// The operator that adds its residual and applies `activation` then, if there is one.
+    #[doc(hidden)]
+    fn with_activation_last(&self, _activation: Activation) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// Whether an input [`Operand::Residual`] of the result's shape is added to the result.
+    #[doc(hidden)]
+    fn adds_residual(&self) -> bool {
+        false
+    }
+
+    /// What it computes of each element, if that is all that it does.
+    #[doc(hidden)]
+    fn program(&self) -> Option<&Program> {
         None
     }
 

@@ -35,6 +35,13 @@ impl Choice {
         Choice { variant, tile, work_group, layout: Layout::C4 }
     }
 
+    /// A choice with values in the first layout that the variant offers.
+    #[doc(hidden)]
+    pub fn first(op: &dyn Op, variant: &'static str, tile: [u32; 3], work_group: [u32; 3]) -> Self {
+        let layout = op.layouts(variant).first().copied().unwrap_or(Layout::C4);
+        Choice { variant, tile, work_group, layout }
+    }
+
     /// The same kernel with feature maps in `layout`.
     #[must_use]
     pub const fn with_layout(self, layout: Layout) -> Self {

@@ -14,6 +14,7 @@ use super::one_hot::{self, OneHotOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
+use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
@@ -146,6 +147,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
+    OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),
     OpEntry::of::<ResizeOp>(resize::examples, resize::NUMBERS),
     OpEntry {
         fuse: Some(separable::fuse),

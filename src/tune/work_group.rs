@@ -50,7 +50,7 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
     if !made_for.is_empty() {
         let fitting = made_for
             .iter()
-            .find(|&&work_group| op.fits(&Choice::new(variant, tile, work_group), limits).is_ok());
+            .find(|&&work_group| op.fits(&Choice::first(op, variant, tile, work_group), limits).is_ok());
         return *fitting.unwrap_or(&made_for[0]);
     }
     let size = match op.ordinary(variant) {

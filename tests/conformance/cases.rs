@@ -81,15 +81,14 @@ impl Case {
         let another =
             |choice: &Choice| op.plan(choice, limits).is_ok_and(|launch| launch.spec.precision != precision);
         choices.retain(|choice| !another(choice));
-        // The same kernels with their values as rows, and in images where they can have them.
+        // The same kernels with their values in other layouts, where they can have them: images with OpenCL.
         let others = choices.iter().flat_map(|choice| {
             let layouts = self.problem.layouts(choice.variant).iter();
             let others = layouts.filter(|&&layout| layout != choice.layout);
             others.map(|&layout| choice.with_layout(layout)).collect::<Vec<_>>()
         });
-        let images = |choice: &Choice| choice.layout == Layout::Image2d;
-        let others: Vec<Choice> =
-            others.filter(|choice| !images(choice) || limits.dialect == Dialect::OpenClC).collect();
+        let there = |choice: &Choice| choice.layout != Layout::Image2d || limits.dialect == Dialect::OpenClC;
+        let others: Vec<Choice> = others.filter(there).collect();
         choices.extend(others);
         choices
     }
@@ -107,7 +106,7 @@ impl Case {
 /// The choices with the work-groups that a kernel is made for and that fit the device.
 fn made_for(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> Vec<Choice> {
     let choices = op.work_groups(variant, tile).into_iter();
-    let choices = choices.map(|work_group| Choice::new(variant, tile, work_group));
+    let choices = choices.map(|work_group| Choice::first(op, variant, tile, work_group));
     choices.filter(|choice| op.fits(choice, limits).is_ok()).collect()
 }
 
@@ -127,7 +126,7 @@ pub(crate) fn choice(
     let depth = tile[2];
     let work_group =
         if variant == "split" { [x, y.min(256 / (x * depth)).max(1), depth] } else { work_group };
-    Choice::new(variant, tile, work_group)
+    Choice::first(op, variant, tile, work_group)
 }
 
 /// A fifth of the table, and each row with a kernel, layout or precision that none before it has.
@@ -152,8 +151,19 @@ pub(crate) fn widest() -> Limits {
     limits
 }
 
+/// The op that `DIPTYCH_CONFORMANCE` names, alone or with the beginning of a variant.
+fn asked_op() -> Option<&'static str> {
+    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let begins =
+        |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    diptych::ops::all().iter().map(|entry| entry.name).find(begins)
+}
+
 /// Whether `variant` of `op` is among what `DIPTYCH_CONFORMANCE` asks for by its beginning.
 pub(crate) fn is_asked_for(op: &str, variant: &str) -> bool {
+    if asked_op().is_some_and(|asked| asked != op) {
+        return false;
+    }
     let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
     let rest = asked.strip_prefix(op).and_then(|rest| rest.strip_prefix('_'));
     rest.is_none_or(|wanted| variant.starts_with(wanted))
@@ -181,8 +191,7 @@ pub(crate) fn table() -> Vec<Case> {
     if asked == "small" {
         return small_table();
     }
-    let op = asked.split('_').next().unwrap_or_default();
-    if full.iter().any(|case| case.problem.name() == op) {
+    if let Some(op) = asked_op() {
         return full.into_iter().filter(|case| case.problem.name() == op).collect();
     }
     full
@@ -205,6 +214,8 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::moves::rows() {
         table.push(name, problem, breadth);
     }
+    table.resize();
+    table.reduce();
     table.0
 }
 
@@ -257,10 +268,10 @@ const CHANNELS: [[usize; 2]; 16] = [
     [3, 1030],
 ];
 
-struct Table(Vec<Case>);
+pub(crate) struct Table(Vec<Case>);
 
 impl Table {
-    fn push(&mut self, name: String, problem: Problem, breadth: Breadth) {
+    pub(crate) fn push(&mut self, name: String, problem: Problem, breadth: Breadth) {
         let number = self.0.len();
         self.0.push(Case { number, name: format!("{} {name}", problem.name()), problem, breadth });
     }

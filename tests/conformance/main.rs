@@ -20,6 +20,7 @@ mod gpu;
 mod moves;
 mod planted;
 mod problem;
+mod reductions;
 
 use cases::{Breadth, Case};
 use diptych::device::Device;
@@ -75,7 +76,7 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather one_hot cumsum top_k elementwise);
+every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather one_hot cumsum top_k elementwise resize reduce);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -274,7 +275,9 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("one_hot", [1, 1]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
-    ("remap", [3, 3]),
+    ("remap", [4, 4]),
+    ("reduce", [6, 6]),
+    ("resize", [1, 1]),
     ("separable", [35, 35]),
     ("top_k", [1, 1]),
 ];

@@ -20,15 +20,15 @@ use diptych::{
 use std::sync::Arc;
 
 /// A mistake in a kernel's text as it is written. `@` stands for WGSL's prefix of a parameter.
-struct Mistake {
-    what: &'static str,
-    problem: Problem,
-    variant: &'static str,
-    tile: [u32; 3],
+pub(crate) struct Mistake {
+    pub(crate) what: &'static str,
+    pub(crate) problem: Problem,
+    pub(crate) variant: &'static str,
+    pub(crate) tile: [u32; 3],
     /// Of the feature maps.
-    layout: Layout,
-    from: &'static str,
-    to: &'static str,
+    pub(crate) layout: Layout,
+    pub(crate) from: &'static str,
+    pub(crate) to: &'static str,
 }
 
 fn conv2d(options: Conv2d) -> Problem {
@@ -529,6 +529,22 @@ fn mistakes() -> Vec<Mistake> {
     let filled = border(PadMode::Constant(Bits(0.5)));
     let of_rows = vec![
         ("rows one element apart", moved(&planes, &[2, 3, 5, 7]), "rows", [1; 3], "@stride2 * i2", "i2"),
+        (
+            "a tile not turned",
+            moved(&Transpose { permutation: vec![1, 0] }, &[33, 40]),
+            "transpose",
+            [1; 3],
+            "staged[(SIDE + 1u) * lid.x + dst_line1]",
+            "staged[(SIDE + 1u) * dst_line1 + lid.x]",
+        ),
+        (
+            "an edge not kept",
+            moved(&Transpose { permutation: vec![1, 0] }, &[33, 40]),
+            "transpose",
+            [1; 3],
+            "dst_row1 < @rows && dst_column < @columns",
+            "dst_row1 < @rows",
+        ),
         ("a border not counted", moved(&filled, &[1, 3, 5, 7]), "rows", [1; 3], "@start0 + ", ""),
         (
             "the first row of an input for all",
@@ -675,6 +691,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .chain(mistakes_of_warp_groups())
             .chain(mistakes_in_subgroups())
             .chain(mistakes_in_elements())
+            .chain(crate::reductions::mistakes())
             .enumerate()
         {
             let Mistake { what, problem, variant, tile, layout, from, to } = mistake;

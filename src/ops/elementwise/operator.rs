@@ -51,6 +51,10 @@ impl Operator for Elementwise {
         }
     }
 
+    fn program(&self) -> Option<&Program> {
+        Some(&self.program)
+    }
+
     fn same(&self, other: &dyn Operator) -> bool {
         same(self, other)
     }

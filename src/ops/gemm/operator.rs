@@ -3,7 +3,7 @@
 use super::{Gemm, GemmOp};
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::Operand;
+use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use crate::ops::plan::Op;
@@ -40,6 +40,15 @@ impl Operator for Gemm {
             _ => Ok(Dims::from(shape)),
         };
         crate::ops::outputs(op).map(|info| of_rank(info.shape).unwrap_or(Dims::from(info.shape))).collect()
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let free = self.activation == Activation::None;
+        free.then(|| Arc::new(Gemm { activation, ..*self }) as Arc<dyn Operator>)
+    }
+
+    fn adds_residual(&self) -> bool {
+        true
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{OP, Pool, PoolOp};
 use crate::dtype::Precision;
-use crate::emit::Operand;
+use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::ops::operator::{Arguments, Lowered, Operator, same};
 use std::sync::Arc;
@@ -15,6 +15,11 @@ impl Operator for Pool {
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let input = arguments.need(OP, Operand::Src)?.shape();
         Ok(Lowered::Op(Arc::new(PoolOp::new(input, self, precision)?)))
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let free = self.activation == Activation::None && activation != Activation::PRelu;
+        free.then(|| Arc::new(Pool { activation, ..*self }) as Arc<dyn Operator>)
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

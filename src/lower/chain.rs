@@ -1,0 +1,224 @@
+//! A function of each element as a part of what it follows: in the epilogue of a convolution, a matrix product
+//! or a pooling where that has a place for it, or as more steps of another one.
+//!
+//! | the reader | what it follows | together |
+//! |---|---|---|
+//! | an activation | an op that has none | the op with the activation |
+//! | a PReLU with a constant slope per channel | the same | the same |
+//! | an activation | an op that has none, and adds a residual | the op with the activation behind the sum |
+//! | `x + y`, of one shape | an op with a place for a residual | the op, `y` being its residual |
+//! | any function | a function of each element | one program |
+//!
+//! The reader must be the only one, and what lies between must not leave the network. What comes of it runs in
+//! the reader's place: all that it reads is there by then.
+
+use super::unit::{Input, Network, Unit};
+use crate::dims::Dims;
+use crate::emit::{Activation, Operand};
+use crate::error::Result;
+use crate::graph::Value;
+use crate::ops::elementwise::{Elementwise, Function, Program, Source};
+use crate::ops::operator::Operator;
+use std::sync::Arc;
+
+/// Joins what can be; units that `alone` names stay as they are.
+pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+    // A place in an epilogue first: it costs nothing.
+    for rule in [activated, residual, activated, chained] {
+        let mut index = 0;
+        while index < network.units.len() {
+            match joined(network, index, alone, rule)? {
+                Some((reader, unit)) => {
+                    network.units[reader] = unit;
+                    network.units.remove(index);
+                }
+                None => index += 1,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Two units, and what lies between: what the first writes and only the second reads.
+struct Pair<'a> {
+    first: &'a Unit,
+    second: &'a Unit,
+    /// The second one's program.
+    program: &'a Program,
+    between: Value,
+    /// Which input of the program it is.
+    place: usize,
+    /// Its dimensions.
+    dims: Dims,
+}
+
+/// A way to make one unit of two.
+type Rule = fn(&Network<'_>, &Pair<'_>) -> Result<Option<Unit>>;
+
+/// What unit `index` and its only reader are together by `rule`, and the reader's place.
+fn joined(
+    network: &Network<'_>,
+    index: usize,
+    alone: &dyn Fn(&str) -> bool,
+    rule: Rule,
+) -> Result<Option<(usize, Unit)>> {
+    let first = &network.units[index];
+    let &[between] = &first.outputs[..] else { return Ok(None) };
+    let mut readers = network.readers(between);
+    let (Some(reader), None) = (readers.next(), readers.next()) else { return Ok(None) };
+    let second = &network.units[reader];
+    let Some(program) = second.operator().and_then(Operator::program) else { return Ok(None) };
+    let once = second.reads().filter(|&read| network.resolve(read).of == between).count() == 1;
+    let place = second.inputs.iter().position(|(_, input)| input.value() == Some(between));
+    let (true, Some(place)) = (once && in_order(second) && !network.leaves(between), place) else {
+        return Ok(None);
+    };
+    if alone(&first.name) || alone(&second.name) || first.operator().is_none() {
+        return Ok(None);
+    }
+    let dims = network.dims(between)?;
+    let pair = Pair { first, second, program, between, place, dims };
+    Ok(rule(network, &pair)?.map(|unit| (reader, unit)))
+}
+
+/// Whether the inputs of a function of each element are in the order of its program's.
+fn in_order(unit: &Unit) -> bool {
+    unit.inputs.iter().enumerate().all(|(place, (operand, _))| *operand == Operand::Arg(place as u8))
+}
+
+impl Pair<'_> {
+    /// The first with another operator and perhaps an input more, in the second one's place.
+    fn as_first(&self, operator: Arc<dyn Operator>, more: Option<(Operand, Input, Dims)>) -> Unit {
+        let mut given = self.first.given();
+        given.extend(more);
+        Unit::of_node(self.name(), operator, given, self.second.outputs.clone())
+    }
+
+    fn name(&self) -> String {
+        format!("{} + {}", self.first.name, self.second.name)
+    }
+
+    /// Whether the second one's result has the extents of what lies between.
+    fn keeps_extents(&self, network: &Network<'_>) -> Result<bool> {
+        let &[output] = &self.second.outputs[..] else { return Ok(false) };
+        Ok(network.dims(output)?.extents() == self.dims.extents())
+    }
+
+    /// The other of two inputs of the second, with its dimensions.
+    fn other(&self) -> Option<(Input, Dims)> {
+        let given = self.second.given();
+        let mut others = given.into_iter().enumerate().filter(|(place, _)| *place != self.place);
+        match (others.next(), others.next()) {
+            (Some((_, (_, input, dims))), None) => Some((input, dims)),
+            _ => None,
+        }
+    }
+}
+
+/// The activation that the only step of `program` is, if its argument is the input at `place`.
+fn activation(program: &Program, place: usize) -> Option<Activation> {
+    let [step] = program.steps() else { return None };
+    if step.arguments.first() != Some(&Source::Input(place as u8)) {
+        return None;
+    }
+    Some(match (step.function, step.arguments.get(1)) {
+        (Function::Relu, _) => Activation::Relu,
+        (Function::Relu6, _) => Activation::Relu6,
+        (Function::Sigmoid, _) => Activation::Sigmoid,
+        (Function::Tanh, _) => Activation::Tanh,
+        (Function::HardSwish, _) => Activation::HardSwish,
+        (Function::LeakyRelu | Function::PRelu, Some(Source::Number(slope))) if slope.0.is_finite() => {
+            Activation::LeakyRelu(*slope)
+        }
+        (Function::LeakyRelu | Function::PRelu, Some(Source::Input(_))) => Activation::PRelu,
+        _ => return None,
+    })
+}
+
+/// An op with the activation that follows it.
+fn activated(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
+    let Some(activation) = activation(pair.program, pair.place) else { return Ok(None) };
+    if !pair.keeps_extents(network)? {
+        return Ok(None);
+    }
+    let slope = match (activation, pair.other()) {
+        (Activation::PRelu, Some((Input::Constant(tensor, value), dims))) => {
+            // One for each channel, and the same for all pixels.
+            if dims.shape().c != dims.elements() || dims.shape().c != pair.dims.shape().c {
+                return Ok(None);
+            }
+            Some((Operand::Slope, Input::Constant(tensor, value), dims))
+        }
+        (Activation::PRelu, _) => return Ok(None),
+        _ => None,
+    };
+    let last = pair.first.input(Operand::Residual).is_ok();
+    let operator = pair.first.operator().and_then(|operator| match last {
+        true => operator.with_activation_last(activation),
+        false => operator.with_activation(activation),
+    });
+    Ok(operator.map(|operator| pair.as_first(operator, slope)))
+}
+
+/// An op that adds what is added to its result.
+fn residual(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
+    let [step] = pair.program.steps() else { return Ok(None) };
+    let adds = step.function == Function::Add
+        && step.arguments.iter().all(|argument| matches!(argument, Source::Input(_)))
+        && step.arguments.first() != step.arguments.get(1);
+    let Some((input, dims)) = pair.other().filter(|_| adds) else { return Ok(None) };
+    if dims.extents() != pair.dims.extents() || !pair.keeps_extents(network)? {
+        return Ok(None);
+    }
+    // Of two ops that could, the later one: the other's result is there by then.
+    if let Some(other) = input.value()
+        && writer(network, other) > writer(network, pair.between)
+        && adds_alone(network, other)
+    {
+        return Ok(None);
+    }
+    let Some(operator) = pair.first.shared_operator() else { return Ok(None) };
+    let free = operator.adds_residual() && pair.first.input(Operand::Residual).is_err();
+    Ok(free.then(|| pair.as_first(operator, Some((Operand::Residual, input, dims)))))
+}
+
+/// The place of the unit that writes `value`.
+fn writer(network: &Network<'_>, value: Value) -> Option<usize> {
+    network.units.iter().position(|unit| unit.outputs.contains(&value))
+}
+
+/// Whether the op that writes `value`, which one unit reads, has a free place for a residual.
+fn adds_alone(network: &Network<'_>, value: Value) -> bool {
+    let Some(unit) = writer(network, value).map(|writer| &network.units[writer]) else { return false };
+    network.readers(value).count() == 1
+        && !network.leaves(value)
+        && unit.input(Operand::Residual).is_err()
+        && unit.operator().is_some_and(Operator::adds_residual)
+}
+
+/// Two functions of each element as one.
+fn chained(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
+    let Some(first) = pair.first.operator().and_then(Operator::program) else { return Ok(None) };
+    // Of larger results the first one's elements would be computed again.
+    if !in_order(pair.first) || !pair.keeps_extents(network)? {
+        return Ok(None);
+    }
+    let (mut given, own) = (pair.first.given(), pair.second.given());
+    let value = |input: &Input| match input {
+        Input::Value(value) | Input::Constant(_, Some(value)) => Some(*value),
+        Input::Constant(_, None) => None,
+    };
+    let shared = |place: usize| {
+        let wanted = own.get(place).and_then(|(_, input, _)| value(input))?;
+        given.iter().position(|(_, input, _)| value(input) == Some(wanted))
+    };
+    // Too long, or of too many inputs: they stay two.
+    let Ok((program, places)) = pair.program.after(first, pair.place, &shared) else { return Ok(None) };
+    for (place, (_, input, dims)) in places.iter().zip(own) {
+        if let Some(place) = place.filter(|&place| place >= given.len()) {
+            given.push((Operand::Arg(place as u8), input, dims));
+        }
+    }
+    let operator = Arc::new(Elementwise::new(program));
+    Ok(Some(Unit::of_node(pair.name(), operator, given, pair.second.outputs.clone())))
+}

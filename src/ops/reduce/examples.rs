@@ -1,0 +1,33 @@
+//! Problems that between them use every kernel and every reduction.
+
+use super::{OP, Reduce, ReduceOp, Reduction};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::error::Result;
+use crate::ops::plan::Op;
+use crate::ops::registry::Numbers;
+use std::sync::Arc;
+
+/// The examples in `precision`: over pixels, and over channels and more.
+pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let mut examples: Vec<Box<dyn Op>> = Vec::new();
+    for reduction in Reduction::ALL {
+        for (extents, axes) in [(&[2, 7, 9, 6][..], &[1, 2][..]), (&[3, 5, 2, 4, 3], &[0, 2, -1])] {
+            let options = Reduce { reduction, axes: axes.to_vec(), keep_dims: true };
+            examples.push(Box::new(ReduceOp::new(Dims::new(extents)?, &options, precision)?));
+        }
+    }
+    Ok(examples)
+}
+
+const NAMES: &str = "n,h,w,c";
+
+/// The mean over height and width.
+pub(crate) const NUMBERS: Numbers =
+    Numbers { names: NAMES, usual: &[1, 56, 56, 128], op: |extents, _, precision| of(extents, precision) };
+
+fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
+    let &[_, _, _, _] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    let options = Reduce { reduction: Reduction::Mean, axes: vec![1, 2], keep_dims: true };
+    Ok(Arc::new(ReduceOp::new(Dims::new(extents)?, &options, precision)?))
+}

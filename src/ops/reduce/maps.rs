@@ -1,0 +1,164 @@
+//! `maps`: one vec4 of channels per invocation, on a grid of pixels x slices; `maps_group`: one per work-group,
+//! whose size is `tile[0]`, on a grid of pixels x slices.
+
+use super::ReduceOp;
+use super::plan::constants;
+use super::rows::{group_sizes, wrong_group};
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// The most work-groups along an axis in WebGPU: with more pixels, an invocation for each is enough.
+const MOST_GROUPS: usize = 65535;
+
+/// Batch, height and width of a feature map, as kernels loop over them.
+#[derive(Debug, Clone, Copy)]
+struct Pixels {
+    /// Extents of those that stay, 1 in place of the others.
+    kept: [usize; 3],
+    /// Extents of those that are reduced, 1 in place of the others.
+    reduced: [usize; 3],
+}
+
+impl Pixels {
+    /// Those of `op`, whose channels stay.
+    fn of(op: &ReduceOp) -> Self {
+        let shape = op.input.shape();
+        let extents = [shape.n, shape.h, shape.w];
+        let missing = 4 - op.input.rank().min(4);
+        let is_reduced = |axis: usize| axis >= missing && op.reduced[axis - missing];
+        let of =
+            |wanted| std::array::from_fn(|axis| if is_reduced(axis) == wanted { extents[axis] } else { 1 });
+        Pixels { kept: of(false), reduced: of(true) }
+    }
+
+    fn outputs(&self) -> usize {
+        self.kept.iter().product()
+    }
+}
+
+/// Why the op cannot be computed on feature maps, if it cannot.
+fn obstacle(op: &ReduceOp) -> Option<String> {
+    match op.input.rank() {
+        rank @ (0 | 5..) => Some(format!("rank {rank}, feature maps have 1 to 4")),
+        rank if op.reduced[rank - 1] => Some("the channels are reduced, in maps they stay".to_owned()),
+        _ => None,
+    }
+}
+
+fn bindings(op: &ReduceOp) -> Vec<Binding> {
+    let map = Element::Vec4(op.precision.storage());
+    vec![binding(Operand::Src, map, Access::Read), binding(Operand::Dst, map, Access::Write)]
+}
+
+fn params(op: &ReduceOp) -> Params {
+    let (Pixels { kept, reduced }, x, y) = (Pixels::of(op), op.input.shape(), op.output.shape());
+    vec![
+        ("src_w", unsigned(x.w)),
+        ("src_plane", unsigned(x.h * x.w)),
+        ("dst_plane", unsigned(y.h * y.w)),
+        ("slices", unsigned(x.slices())),
+        ("outputs", unsigned(kept.iter().product())),
+        ("kept_h", unsigned(kept[1])),
+        ("kept_w", unsigned(kept[2])),
+        ("reduced_n", unsigned(reduced[0])),
+        ("reduced_h", unsigned(reduced[1])),
+        ("reduced_w", unsigned(reduced[2])),
+    ]
+}
+
+#[derive(Debug)]
+pub(super) struct Maps;
+
+impl Kernel<ReduceOp> for Maps {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("maps", include_str!("../../../shaders/reduce/maps.wgsl"))
+    }
+
+    fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
+        if obstacle(op).is_some() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
+    }
+
+    fn grid(&self, op: &ReduceOp, _tile: [u32; 3]) -> [u32; 3] {
+        [extent(Pixels::of(op).outputs()), extent(op.input.shape().slices()), 1]
+    }
+
+    fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
+        obstacle(op)
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([16, 4, 1])
+    }
+
+    fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op)
+    }
+
+    fn params(&self, op: &ReduceOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &ReduceOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        constants(op.reduction)
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct MapsGroup;
+
+impl Kernel<ReduceOp> for MapsGroup {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("maps_group", include_str!("../../../shaders/reduce/maps_group.wgsl"))
+    }
+
+    fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
+        if obstacle(op).is_some() || Pixels::of(op).outputs() > MOST_GROUPS {
+            return Vec::new();
+        }
+        offers(1, group_sizes(op.merged().count()))
+    }
+
+    fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
+        [extent(Pixels::of(op).outputs()).saturating_mul(tile[0]), extent(op.input.shape().slices()), 1]
+    }
+
+    fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
+        obstacle(op)
+    }
+
+    fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op)
+    }
+
+    fn params(&self, op: &ReduceOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = constants(op.reduction);
+        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        constants
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

@@ -1,0 +1,32 @@
+//! A reduction as a node of a graph: `Src` alone. Where nothing is reduced it is a view.
+
+use super::{OP, Reduce, ReduceOp};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operator::{Arguments, Lowered, Operator, View, same};
+use crate::ops::plan::Op;
+use std::sync::Arc;
+
+impl Operator for Reduce {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let op = ReduceOp::new(arguments.need(OP, Operand::Src)?, self, precision)?;
+        if op.merged().count() == 1 && !self.reduction.is_logical() {
+            return Ok(Lowered::View(View { dims: op.output, offset: 0 }));
+        }
+        Ok(Lowered::Op(Arc::new(op)))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        op.as_any().downcast_ref::<ReduceOp>().map(|op| op.output).into_iter().collect()
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}

@@ -1,0 +1,96 @@
+//! What `reduce` is, and its kernels.
+
+use super::{OP, ReduceOp, Reduction, cpu, maps, oracle, rows};
+use crate::cpu::CpuKernel;
+use crate::dtype::Precision;
+use crate::emit::{Operand, Value};
+use crate::error::Result;
+use crate::ops::definition::Definition;
+use crate::ops::kernel::{Constants, Kernel};
+use crate::ops::operands::{self, OperandInfo, Operands, Role};
+use crate::ops::reference::Reference;
+use crate::ops::spec::extent;
+
+/// The constants that say what many elements become.
+pub(super) fn constants(reduction: Reduction) -> Constants {
+    let one_of = |reductions: &[Reduction]| Value::U32(u32::from(reductions.contains(&reduction)));
+    vec![
+        ("ADDS", one_of(&[Reduction::Sum, Reduction::Mean])),
+        ("MULTIPLIES", one_of(&[Reduction::Product])),
+        ("LARGEST", one_of(&[Reduction::Max, Reduction::Any])),
+        ("LOGICAL", one_of(&[Reduction::Any, Reduction::All])),
+        ("DIVIDES", one_of(&[Reduction::Mean])),
+    ]
+}
+
+impl Definition for ReduceOp {
+    const NAME: &'static str = OP;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&rows::Serial, &rows::Group, &maps::Maps, &maps::MapsGroup]
+    }
+
+    fn problem_key(&self) -> String {
+        let places = self.reduced.iter().enumerate().filter(|&(_, reduced)| *reduced);
+        let axes: Vec<String> = places.map(|(axis, _)| axis.to_string()).collect();
+        format!("{} over{} {}", self.input, axes.join(","), self.reduction.name())
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    fn flops(&self) -> u64 {
+        self.input.elements() as u64
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.output.shape().slices())
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        vec![
+            OperandInfo::new(Operand::Src, self.input.shape(), Role::Input),
+            OperandInfo::new(Operand::Dst, self.output.shape(), Role::Output),
+        ]
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::ReduceKernel::new(self)))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Self {
+        ReduceOp { precision: precision.with_f32_sums(), ..*self }
+    }
+
+    fn network_precision(wanted: Precision) -> Precision {
+        wanted.with_f32_sums()
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("the kernel of a reduction follows from how many elements become one")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dims::Dims;
+    use crate::ops::Op;
+    use crate::ops::reduce::Reduce;
+
+    #[test]
+    fn the_key_names_the_axes_once() {
+        let options = Reduce { reduction: Reduction::Mean, axes: vec![-2, 1, 2], keep_dims: false };
+        let op = ReduceOp::new(Dims::new(&[1, 7, 7, 9]).expect("small"), &options, Precision::F16);
+        let op = op.expect("a reduction");
+        assert_eq!(Op::problem_key(&op), "1x7x7x9 over1,2 mean");
+        // Halves are stored, not summed.
+        assert_eq!(Op::precision(&op), Precision::F16Storage);
+        assert_eq!(op.output.extents(), [1, 9]);
+    }
+}

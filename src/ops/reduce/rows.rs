@@ -1,0 +1,183 @@
+//! `serial`: one output per invocation, in lines of [`LINE`] invocations; `group`: one per work-group, whose
+//! size is `tile[0]`, in lines of [`GROUPS`] work-groups.
+
+use super::ReduceOp;
+use super::plan::constants;
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
+pub(in crate::ops) const LINE: usize = 65536;
+
+/// Work-groups of a line.
+pub(in crate::ops) const GROUPS: usize = 32768;
+
+/// The fewest elements that a work-group joins.
+pub(in crate::ops) const FEWEST: usize = 32;
+
+/// The sizes of a work-group that joins `count` elements, the default first: an ordinary one has enough to do.
+pub(in crate::ops) fn group_sizes(count: usize) -> Vec<[u32; 3]> {
+    match count {
+        0..FEWEST => Vec::new(),
+        FEWEST..1024 => vec![[64, 1, 1], [256, 1, 1]],
+        _ => vec![[256, 1, 1], [64, 1, 1]],
+    }
+}
+
+/// The grid of `outputs` work-groups of `size` invocations.
+pub(in crate::ops) fn groups(outputs: usize, size: u32) -> [u32; 3] {
+    [extent(outputs.min(GROUPS)) * size, extent(outputs.div_ceil(GROUPS)), 1]
+}
+
+/// The grid of `outputs` invocations.
+pub(in crate::ops) fn line(outputs: usize) -> [u32; 3] {
+    [extent(outputs.min(LINE)), extent(outputs.div_ceil(LINE)), 1]
+}
+
+/// Why the work-group of `choice` is not the one that its tile names, if so.
+pub(in crate::ops) fn wrong_group(choice: &Choice) -> Option<String> {
+    let wanted = [choice.tile[0], 1, 1];
+    (choice.work_group != wanted)
+        .then(|| format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group))
+}
+
+/// Rows of f32 in and out.
+pub(in crate::ops) fn bindings() -> Vec<Binding> {
+    let element = Element::Scalar(DType::F32);
+    vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+}
+
+fn params(op: &ReduceOp) -> Params {
+    let merged = op.merged();
+    let [kept, reduced] = [merged.kept, merged.reduced];
+    vec![
+        ("outputs", unsigned(merged.outputs())),
+        ("count", unsigned(merged.count())),
+        ("kept1", unsigned(kept[1].extent)),
+        ("kept2", unsigned(kept[2].extent)),
+        ("kept_step0", unsigned(kept[0].step)),
+        ("kept_step1", unsigned(kept[1].step)),
+        ("kept_step2", unsigned(kept[2].step)),
+        ("reduced0", unsigned(reduced[0].extent)),
+        ("reduced1", unsigned(reduced[1].extent)),
+        ("reduced2", unsigned(reduced[2].extent)),
+        ("reduced_step0", unsigned(reduced[0].step)),
+        ("reduced_step1", unsigned(reduced[1].step)),
+        ("reduced_step2", unsigned(reduced[2].step)),
+    ]
+}
+
+#[derive(Debug)]
+pub(super) struct Serial;
+
+impl Kernel<ReduceOp> for Serial {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("serial", include_str!("../../../shaders/reduce/serial.wgsl"))
+    }
+
+    fn offers(&self, _op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
+        offers(0, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &ReduceOp, _tile: [u32; 3]) -> [u32; 3] {
+        line(op.merged().outputs())
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([64, 1, 1])
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, _op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
+        bindings()
+    }
+
+    fn params(&self, op: &ReduceOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &ReduceOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = constants(op.reduction);
+        constants.push(("WIDTH", Value::U32(extent(LINE))));
+        constants
+    }
+
+    fn precision(&self, _op: &ReduceOp) -> Precision {
+        Precision::F32
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Group;
+
+impl Kernel<ReduceOp> for Group {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("group", include_str!("../../../shaders/reduce/group.wgsl"))
+    }
+
+    fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
+        offers(1, group_sizes(op.merged().count()))
+    }
+
+    fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
+        groups(op.merged().outputs(), tile[0])
+    }
+
+    fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, _op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
+        bindings()
+    }
+
+    fn params(&self, op: &ReduceOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = constants(op.reduction);
+        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        constants.push(("WIDTH", Value::U32(extent(GROUPS))));
+        constants
+    }
+
+    fn precision(&self, _op: &ReduceOp) -> Precision {
+        Precision::F32
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}
