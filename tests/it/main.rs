@@ -11,6 +11,7 @@ mod custom;
 mod fusing;
 mod graph;
 mod machine;
+mod moves;
 mod picks;
 mod public_api;
 mod session;
