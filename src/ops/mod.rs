@@ -6,6 +6,7 @@
 //! same name under `shaders/`.
 
 mod activated;
+pub mod arg;
 pub mod concat;
 pub mod conv2d;
 pub mod convert;
@@ -16,6 +17,7 @@ pub mod depthwise;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
+pub mod normalize;
 pub mod one_hot;
 pub mod operator;
 pub mod pointwise;
@@ -24,7 +26,9 @@ pub mod reduce;
 pub mod remap;
 pub mod resize;
 pub mod separable;
+pub mod softmax;
 pub mod top_k;
+pub mod transposed_conv2d;
 pub mod view;
 
 mod convolution;

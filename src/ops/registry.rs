@@ -1,5 +1,6 @@
 //! The list of all ops and kernels: tests, benches and the tuner walk it.
 
+use super::arg::{self, ArgOp};
 use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
@@ -10,6 +11,7 @@ use super::depthwise::{self, DepthwiseOp};
 use super::elementwise::{self, ElementwiseOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::normalize::{self, NormalizeOp};
 use super::one_hot::{self, OneHotOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
@@ -18,7 +20,9 @@ use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
+use super::softmax::{self, SoftmaxOp};
 use super::top_k::{self, TopKOp};
+use super::transposed_conv2d::{self, TransposedConv2dOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
 use crate::error::{Error, Result};
@@ -134,6 +138,7 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 }
 
 static ALL: &[OpEntry] = &[
+    OpEntry::of::<ArgOp>(arg::examples, arg::NUMBERS),
     OpEntry::of::<ConcatOp>(concat::examples, concat::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
@@ -144,6 +149,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
+    OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
@@ -154,6 +160,8 @@ static ALL: &[OpEntry] = &[
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
     },
     OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
+    OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
+    OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
 ];
 
 /// Every op.

@@ -211,11 +211,15 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::elementwise::rows() {
         table.push(name, problem, breadth);
     }
+    table.resize();
+    table.reduce();
     for (name, problem, breadth) in crate::moves::rows() {
         table.push(name, problem, breadth);
     }
-    table.resize();
-    table.reduce();
+    table.softmax();
+    table.arg();
+    table.transposed_conv2d();
+    table.normalize();
     table.0
 }
 
@@ -231,7 +235,7 @@ pub(crate) const ACTIVATIONS: [Activation; 8] = [
 ];
 
 /// Extents around the tiles: each tile of 1, 2, 4 and 8 is met, missed by one and exceeded by one.
-const EXTENTS: [[usize; 3]; 14] = [
+pub(crate) const EXTENTS: [[usize; 3]; 14] = [
     [1, 1, 1],
     [1, 1, 2],
     [1, 3, 1],
@@ -249,7 +253,7 @@ const EXTENTS: [[usize; 3]; 14] = [
 ];
 
 /// Pairs of input and output channels.
-const CHANNELS: [[usize; 2]; 16] = [
+pub(crate) const CHANNELS: [[usize; 2]; 16] = [
     [1, 1],
     [1, 5],
     [2, 3],

@@ -2,12 +2,14 @@
 //!
 //! One program, because each test program links the whole library.
 
+mod chains;
 mod cli_bench;
 mod cli_candidates;
 mod cli_files;
 mod cli_run;
 mod cpu_runs;
 mod custom;
+mod forms;
 mod fusing;
 mod graph;
 mod machine;

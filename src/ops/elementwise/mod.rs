@@ -10,8 +10,10 @@
 
 mod broadcast;
 mod cpu;
+mod erf;
 mod examples;
 mod flat;
+mod idioms;
 mod interval;
 mod maps;
 mod operator;
@@ -21,7 +23,6 @@ mod program;
 mod rows;
 mod table;
 mod tolerance;
-mod vector;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use operator::Elementwise;
