@@ -14,6 +14,7 @@ mod fusing;
 mod graph;
 mod idioms;
 mod machine;
+mod moves;
 mod picks;
 mod public_api;
 mod session;
