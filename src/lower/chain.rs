@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | an activation | an op that has none | the op with the activation |
 //! | a PReLU with a constant slope per channel | the same | the same |
+//! | an activation | an op that has none, and adds a residual | the op with the activation behind the sum |
 //! | `x + y`, of one shape | an op with a place for a residual | the op, `y` being its residual |
 //! | any function | a function of each element | one program |
 //!
@@ -23,7 +24,7 @@ use std::sync::Arc;
 /// Joins what can be; units that `alone` names stay as they are.
 pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     // A place in an epilogue first: it costs nothing.
-    for rule in [activated, residual, chained] {
+    for rule in [activated, residual, activated, chained] {
         let mut index = 0;
         while index < network.units.len() {
             match joined(network, index, alone, rule)? {
@@ -137,7 +138,7 @@ fn activation(program: &Program, place: usize) -> Option<Activation> {
 /// An op with the activation that follows it.
 fn activated(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     let Some(activation) = activation(pair.program, pair.place) else { return Ok(None) };
-    if pair.first.input(Operand::Residual).is_ok() || !pair.keeps_extents(network)? {
+    if !pair.keeps_extents(network)? {
         return Ok(None);
     }
     let slope = match (activation, pair.other()) {
@@ -151,7 +152,11 @@ fn activated(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
         (Activation::PRelu, _) => return Ok(None),
         _ => None,
     };
-    let operator = pair.first.operator().and_then(|operator| operator.with_activation(activation));
+    let last = pair.first.input(Operand::Residual).is_ok();
+    let operator = pair.first.operator().and_then(|operator| match last {
+        true => operator.with_activation_last(activation),
+        false => operator.with_activation(activation),
+    });
     Ok(operator.map(|operator| pair.as_first(operator, slope)))
 }
 

@@ -5,6 +5,7 @@
 //! each kernel, and a naive double-precision oracle (`oracle.rs`). The kernels' texts are in a folder of the
 //! same name under `shaders/`.
 
+mod activated;
 pub mod arg;
 pub mod concat;
 pub mod conv2d;

@@ -117,6 +117,12 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The operator that adds its residual and applies `activation` then, if there is one.
+    #[doc(hidden)]
+    fn with_activation_last(&self, _activation: Activation) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
     /// Whether an input [`Operand::Residual`] of the result's shape is added to the result.
     #[doc(hidden)]
     fn adds_residual(&self) -> bool {

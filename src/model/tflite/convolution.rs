@@ -1,9 +1,9 @@
 //! `CONV_2D` and `DEPTHWISE_CONV_2D` to nodes.
 
 use super::import::{Import, Op};
-use super::names::{self, builtin};
+use super::names::{self, Fused};
 use super::tensors::Reason;
-use crate::emit::Activation;
+use crate::emit::{Activation, Bits};
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
 use crate::ops::conv2d::Conv2d;
@@ -16,138 +16,142 @@ struct Options {
     padding: Padding,
     stride: [usize; 2],
     dilation: [usize; 2],
-    activation: Activation,
-    /// The channel multiplier of a depthwise convolution; 0 where the file leaves it to the shapes.
-    multiplier: i32,
+    activation: Fused,
 }
 
-impl<'a> Import<'a> {
-    pub(super) fn convolution(&mut self, op: &Op<'a>) -> Result<(), Reason> {
-        let (x, weights, bias) = match op.inputs[..] {
-            [x, weights] => (x, weights, -1),
-            [x, weights, bias] => (x, weights, bias),
-            _ => return Err(format!("found {} inputs, wanted 2 or 3", op.inputs.len())),
-        };
-        let [output] = op.outputs[..] else {
-            return Err(format!("found {} outputs, wanted 1", op.outputs.len()));
-        };
-        let mut options = options(op)?;
-        let x = self.value(x)?;
-        let weights = self.constant(weights)?;
-        let weights = self.tensors.constant(weights, &mut self.budget)?;
-        let bias = match bias {
-            -1 => None,
-            bias => {
-                let bias = self.constant(bias)?;
-                Some(self.tensors.vector(bias, &mut self.budget)?)
-            }
-        };
-
-        let sum = self.tensors.position(output)?;
-        let declared = self.tensors.feature_map(sum)?;
-        self.check_unwritten(sum)?;
-        let mut written = sum;
-        if options.activation == Activation::None
-            && let Some((activation, after)) = self.following_activation(sum)?
-        {
-            options.activation = activation;
-            written = after;
-            self.check_unwritten(written)?;
-            let after = self.tensors.feature_map(written)?;
-            if after != declared {
-                return Err(format!(
-                    "{}: found shape {after} after the activation, wanted {declared}",
-                    self.tensors.describe(written)
-                ));
-            }
-        }
-        let extras = Extras { bias, ..Default::default() };
-        let value = self.insert(op, x, weights, extras, &options, written)?;
-        let computed = self.graph.shape(value).map_err(|error| error.to_string())?;
-        if computed != declared {
+/// `CONV_2D`; its groups follow from the weights' channels.
+pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    let table = op.table.conv2d().ok_or_else(|| missing(op, "Conv2DOptions"))?;
+    let options = Options {
+        padding: padding(table.padding())?,
+        stride: positive("stride", [table.stride_h(), table.stride_w()])?,
+        dilation: positive("dilation", [table.dilation_h(), table.dilation_w()])?,
+        activation: names::fused(table.activation())?,
+    };
+    convolution(import, op, &options, |import, name, x, weights, extras, activation| {
+        let Options { padding, stride, dilation, .. } = options;
+        let (input, shape) = (import.dims(x)?.shape(), weights.shape());
+        // Weights are `oc kh kw c/groups`, and never empty; the file does not store the groups.
+        let groups = input.c / shape.c.max(1);
+        if groups == 0 || groups * shape.c != input.c {
             return Err(format!(
-                "{}: found shape {declared}, wanted {computed}, which follows from the input and the options",
-                self.tensors.describe(sum)
+                "found weights {shape} (oc kh kw c/groups) for input {input}, \
+                 wanted channels that divide the input's"
             ));
         }
-        self.written(written, value);
-        Ok(())
-    }
-
-    fn insert(
-        &mut self,
-        op: &Op<'a>,
-        x: Value,
-        weights: HostTensor,
-        extras: Extras,
-        options: &Options,
-        written: usize,
-    ) -> Result<Value, Reason> {
-        let Options { padding, stride, dilation, activation, multiplier } = *options;
-        let input = self.graph.shape(x).map_err(|error| error.to_string())?;
-        let shape = weights.shape();
-        let name = self.unique_name(written)?;
-        let value = if op.code == builtin::DEPTHWISE_CONV_2D {
-            let channels = usize::try_from(multiplier).ok().and_then(|m| m.checked_mul(input.c));
-            if multiplier != 0 && channels != Some(shape.c) {
-                return Err(format!(
-                    "found depth_multiplier {multiplier} for {} input channels and weights {shape}, \
-                     wanted weights of input channels x multiplier",
-                    input.c
-                ));
-            }
-            let options = Depthwise { stride, dilation, padding, activation };
-            self.graph.depthwise(&name, x, weights, extras, options)
+        let value = if [shape.h, shape.w] == [1, 1] && stride == [1, 1] && groups == 1 {
+            import.graph.pointwise(name, x, weights, extras, Pointwise { activation })
         } else {
-            // Weights are `oc kh kw c/groups`, and never empty; the file does not store the groups.
-            let groups = input.c / shape.c.max(1);
-            if groups == 0 || groups * shape.c != input.c {
-                return Err(format!(
-                    "found weights {shape} (oc kh kw c/groups) for input {input}, \
-                     wanted channels that divide the input's"
-                ));
-            }
-            if [shape.h, shape.w] == [1, 1] && stride == [1, 1] && groups == 1 {
-                self.graph.pointwise(&name, x, weights, extras, Pointwise { activation })
-            } else {
-                let options = Conv2d { stride, dilation, padding, groups, activation };
-                self.graph.conv2d(&name, x, weights, extras, options)
-            }
+            let options = Conv2d { stride, dilation, padding, groups, activation };
+            import.graph.conv2d(name, x, weights, extras, options)
         };
         value.map_err(|error| error.to_string())
-    }
-}
-
-fn options(op: &Op<'_>) -> Result<Options, Reason> {
-    let (padding, strides, dilations, activation, multiplier) = if op.code == builtin::DEPTHWISE_CONV_2D {
-        let table = op.table.depthwise().ok_or_else(|| missing(op, "DepthwiseConv2DOptions"))?;
-        let strides = [table.stride_h(), table.stride_w()];
-        let dilations = [table.dilation_h(), table.dilation_w()];
-        (table.padding(), strides, dilations, table.activation(), table.multiplier())
-    } else {
-        let table = op.table.conv2d().ok_or_else(|| missing(op, "Conv2DOptions"))?;
-        let strides = [table.stride_h(), table.stride_w()];
-        let dilations = [table.dilation_h(), table.dilation_w()];
-        (table.padding(), strides, dilations, table.activation(), 0)
-    };
-    Ok(Options {
-        padding: match padding {
-            0 => Padding::Same,
-            1 => Padding::Valid,
-            other => return Err(format!("found padding {other}, wanted 0 (SAME) or 1 (VALID)")),
-        },
-        stride: positive("stride", strides)?,
-        dilation: positive("dilation", dilations)?,
-        activation: names::fused(activation)?,
-        multiplier,
     })
 }
 
-fn missing(op: &Op<'_>, wanted: &str) -> Reason {
+/// `DEPTHWISE_CONV_2D`; a multiplier of 0 is left to the shapes.
+pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    let table = op.table.depthwise().ok_or_else(|| missing(op, "DepthwiseConv2DOptions"))?;
+    let options = Options {
+        padding: padding(table.padding())?,
+        stride: positive("stride", [table.stride_h(), table.stride_w()])?,
+        dilation: positive("dilation", [table.dilation_h(), table.dilation_w()])?,
+        activation: names::fused(table.activation())?,
+    };
+    let multiplier = table.multiplier();
+    convolution(import, op, &options, |import, name, x, weights, extras, activation| {
+        let Options { padding, stride, dilation, .. } = options;
+        let (input, shape) = (import.dims(x)?.shape(), weights.shape());
+        let channels = usize::try_from(multiplier).ok().and_then(|m| m.checked_mul(input.c));
+        if multiplier != 0 && channels != Some(shape.c) {
+            return Err(format!(
+                "found depth_multiplier {multiplier} for {} input channels and weights {shape}, \
+                 wanted weights of input channels x multiplier",
+                input.c
+            ));
+        }
+        let options = Depthwise { stride, dilation, padding, activation };
+        import.graph.depthwise(name, x, weights, extras, options).map_err(|error| error.to_string())
+    })
+}
+
+/// Adds a convolution with the activation of its options, or else with the one after it that alone reads it.
+fn convolution<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    options: &Options,
+    add: impl FnOnce(&mut Import<'a>, &str, Value, HostTensor, Extras, Activation) -> Result<Value, Reason>,
+) -> Result<(), Reason> {
+    op.check(&[2, 3], 1)?;
+    let x = import.computed(op, 0)?;
+    let weights = import.floats(op, 1)?;
+    if weights.dims().rank() != 4 {
+        let found = weights.dims();
+        return Err(format!("{}: found shape {found}, wanted rank 4", import.describe(op, 1)));
+    }
+    let bias = bias(import, op, 2)?;
+    let extras = Extras { bias, ..Default::default() };
+    if let Fused::Own(Activation::None) = options.activation
+        && let Some(after) = import.only_reader(op)?
+        && let Some(activation) = own_activation(&after)
+        && let ([_], [_]) = (&after.inputs[..], &after.outputs[..])
+    {
+        import.fuse(op, &after)?;
+        let name = import.name(&after, 0)?;
+        let value = add(import, &name, x, weights, extras, activation)?;
+        return import.write(&after, 0, value);
+    }
+    let name = import.name(op, 0)?;
+    let Fused::Own(activation) = options.activation else {
+        return Err("found fused activation RELU_N1_TO_1, wanted NONE, RELU, RELU6 or TANH".to_owned());
+    };
+    let value = add(import, &name, x, weights, extras, activation)?;
+    import.write(op, 0, value)
+}
+
+/// The bias at input `index`, of any rank, as one value per channel in f32; it may be left out.
+pub(super) fn bias<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+) -> Result<Option<HostTensor>, Reason> {
+    if !op.has(index) {
+        return Ok(None);
+    }
+    let values = import.floats(op, index)?;
+    import.budget.spend(4 * values.dims().elements())?;
+    HostTensor::vector(values.to_f32().into_owned()).map(Some).map_err(|error| error.to_string())
+}
+
+/// The activation that an operator is, if the ops with an activation have it.
+fn own_activation(op: &Op<'_>) -> Option<Activation> {
+    match op.name.as_str() {
+        "RELU" => Some(Activation::Relu),
+        "RELU6" => Some(Activation::Relu6),
+        "TANH" => Some(Activation::Tanh),
+        "LOGISTIC" => Some(Activation::Sigmoid),
+        "HARD_SWISH" => Some(Activation::HardSwish),
+        "LEAKY_RELU" => {
+            let alpha = op.table.leaky_relu()?.alpha();
+            alpha.is_finite().then_some(Activation::LeakyRelu(Bits(alpha)))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn padding(code: i8) -> Result<Padding, Reason> {
+    match code {
+        0 => Ok(Padding::Same),
+        1 => Ok(Padding::Valid),
+        other => Err(format!("found padding {other}, wanted 0 (SAME) or 1 (VALID)")),
+    }
+}
+
+pub(super) fn missing(op: &Op<'_>, wanted: &str) -> Reason {
     format!("found options of type {}, wanted {wanted}", op.table.options_type())
 }
 
-fn positive(what: &str, [h, w]: [i32; 2]) -> Result<[usize; 2], Reason> {
+pub(super) fn positive(what: &str, [h, w]: [i32; 2]) -> Result<[usize; 2], Reason> {
     match (usize::try_from(h), usize::try_from(w)) {
         (Ok(h), Ok(w)) if h > 0 && w > 0 => Ok([h, w]),
         _ => Err(format!("found {what} {h} along height and {w} along width, wanted at least 1")),

@@ -1,30 +1,43 @@
 //! A verified file to a graph, operator by operator.
 
-use super::names::{self, builtin};
+use super::constant::{Constant, Integers};
+use super::metadata::ModelInfo;
+use super::names;
+use super::operators;
 use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
-use super::tensors::{Budget, Reason, Tensors, indices};
-use crate::emit::{Activation, Bits};
+use super::survey;
+use super::tensors::{Budget, Extent, Reason, Tensors, indices};
+use super::{LoadOptions, Loaded};
+use crate::dims::{Dim, Dims};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
-use std::collections::HashSet;
+use crate::host::HostTensor;
+use std::collections::{HashMap, HashSet};
 
 /// The most inputs or outputs of a network; adding one to a graph looks at those before it.
 const MAX_ENDS: usize = 4096;
 
-const SUPPORTED: &str = "CONV_2D, DEPTHWISE_CONV_2D, DEQUANTIZE of float16 constants, and RELU, RELU6, TANH, \
-     LOGISTIC, LEAKY_RELU and HARD_SWISH directly after a convolution";
+/// The name of a leading extent that the file leaves open.
+const BATCH: &str = "batch";
 
 /// What a tensor of the file stands for so far.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Slot {
     /// No operator has written it; it may be a constant of the file.
     Untouched,
     /// A value of the graph.
     Value(Value),
-    /// The widened float16 constant at this position.
-    Widened(usize),
+    /// Known while the file is read.
+    Constant(Constant),
     /// The sum of a convolution whose activation was fused; nothing else reads it.
     Fused,
+}
+
+/// What an operator reads.
+#[derive(Debug, Clone)]
+pub(super) enum Input {
+    Value(Value),
+    Constant(Constant),
 }
 
 /// Who reads a tensor.
@@ -39,52 +52,91 @@ pub(super) struct Import<'a> {
     pub(super) tensors: Tensors<'a>,
     pub(super) budget: Budget,
     pub(super) graph: Graph,
-    operators: Tables<'a, Operator<'a>>,
+    pub(super) operators: Tables<'a, Operator<'a>>,
     codes: Tables<'a, OperatorCode<'a>>,
     slots: Vec<Slot>,
     readers: Vec<Readers>,
     names: HashSet<String>,
+    /// Names of a signature, by tensor.
+    signature: HashMap<usize, String>,
+    /// Constants that are values of the graph, by tensor.
+    constants: HashMap<usize, Value>,
     fused: HashSet<usize>,
 }
 
 /// An operator with its tensors.
 pub(super) struct Op<'a> {
     pub(super) index: usize,
-    pub(super) code: i32,
+    pub(super) name: String,
     pub(super) table: Operator<'a>,
     pub(super) inputs: Vec<i32>,
     pub(super) outputs: Vec<i32>,
 }
 
-/// Reads the only network of a file of `file_bytes` bytes.
-pub(super) fn import(file: &str, model: &Model<'_>, file_bytes: usize) -> Result<Graph> {
+impl Op<'_> {
+    /// Whether input `index` is there: optional ones may be left out or be -1.
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.inputs.get(index).is_some_and(|&input| input != -1)
+    }
+
+    /// Refuses another number of inputs or outputs.
+    pub(super) fn check(&self, inputs: &[usize], outputs: usize) -> Result<(), Reason> {
+        if !inputs.contains(&self.inputs.len()) {
+            let wanted = inputs.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
+            return Err(format!("found {} inputs, wanted {wanted}", self.inputs.len()));
+        }
+        if self.outputs.len() != outputs {
+            return Err(format!("found {} outputs, wanted {outputs}", self.outputs.len()));
+        }
+        Ok(())
+    }
+
+    fn input(&self, index: usize) -> Result<i32, Reason> {
+        self.inputs
+            .get(index)
+            .copied()
+            .ok_or_else(|| format!("found {} inputs, wanted at least {}", self.inputs.len(), index + 1))
+    }
+
+    fn output(&self, index: usize) -> Result<i32, Reason> {
+        self.outputs
+            .get(index)
+            .copied()
+            .ok_or_else(|| format!("found {} outputs, wanted at least {}", self.outputs.len(), index + 1))
+    }
+}
+
+/// Reads the first network of a file.
+pub(super) fn import(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
     let fail = |message: Reason| Error::Model { file: file.to_owned(), op: None, message };
-    let budget = Budget::new(file_bytes);
-    let (mut import, outputs) = start(model, budget).map_err(fail)?;
+    let mut budget = Budget::new(bytes.len());
+    let info = ModelInfo::read(model, bytes, &mut budget).map_err(fail)?;
+    let (mut import, inputs, outputs) = start(model, budget).map_err(fail)?;
+    if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
+        return Err(fail(unsupported));
+    }
+    import.inputs(&inputs, options).map_err(fail)?;
     for index in 0..import.operators.len() {
         if import.fused.contains(&index) {
             continue;
         }
         import.operator(index).map_err(|message| {
-            let name = at(import.operators, index)
-                .and_then(|operator| import.code(&operator).ok())
-                .map_or_else(|| "unknown".to_owned(), |(_, name)| name);
+            let name = import.name_of(index).unwrap_or_else(|_| "unknown".to_owned());
             Error::Model { file: file.to_owned(), op: Some((index, name)), message }
         })?;
     }
-    for output in outputs {
+    for &output in &outputs {
         import.output(output).map_err(|message| fail(format!("output {message}")))?;
     }
-    Ok(import.graph)
+    Ok(Loaded { graph: import.graph, info })
 }
 
-fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<(Import<'a>, Vec<i32>), Reason> {
+type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);
+
+fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
     let networks = model.subgraphs();
-    let count = networks.map_or(0, |networks| networks.len());
-    let network: SubGraph<'a> = networks
-        .filter(|_| count == 1)
-        .and_then(|networks| at(networks, 0))
-        .ok_or_else(|| format!("found {count} subgraphs, wanted 1"))?;
+    let network: SubGraph<'a> =
+        networks.and_then(|networks| at(networks, 0)).ok_or("found 0 subgraphs, wanted at least 1")?;
     let tensors = network.tensors().ok_or("found no tensors, wanted at least an input and an output")?;
     let operators = network.operators().filter(|operators| !operators.is_empty());
     let operators = operators.ok_or("found no operators, wanted at least one")?;
@@ -98,15 +150,15 @@ fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<(Import<'a>, Vec<i32>)
         slots: vec![Slot::Untouched; tensors.len()],
         readers: vec![Readers::default(); tensors.len()],
         names: HashSet::new(),
+        signature: HashMap::new(),
+        constants: HashMap::new(),
         fused: HashSet::new(),
     };
     let inputs = import.ends("inputs", network.inputs())?;
     let outputs = import.ends("outputs", network.outputs())?;
-    for input in inputs {
-        import.input(input).map_err(|message| format!("input {message}"))?;
-    }
+    import.name_ends(model)?;
     import.count_readers(&outputs)?;
-    Ok((import, outputs))
+    Ok((import, inputs, outputs))
 }
 
 impl<'a> Import<'a> {
@@ -118,21 +170,109 @@ impl<'a> Import<'a> {
         }
     }
 
-    fn input(&mut self, index: i32) -> Result<(), Reason> {
+    /// Gives the inputs and outputs the names of the first signature of the first network.
+    fn name_ends(&mut self, model: &Model<'a>) -> Result<(), Reason> {
+        let signatures = model.signatures().into_iter().flat_map(|signatures| signatures.iter());
+        let Some(signature) = signatures.into_iter().find(|signature| signature.subgraph() == 0) else {
+            return Ok(());
+        };
+        for names in [signature.inputs(), signature.outputs()].into_iter().flatten() {
+            for entry in names.iter().take(MAX_ENDS) {
+                let (tensor, name) = (entry.tensor() as usize, entry.name().unwrap_or(""));
+                self.budget.spend(name.len() + 8)?;
+                if !name.is_empty()
+                    && tensor < self.tensors.len()
+                    && !self.signature.contains_key(&tensor)
+                    && self.names.insert(name.to_owned())
+                {
+                    self.signature.insert(tensor, name.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn inputs(&mut self, inputs: &[i32], options: &LoadOptions) -> Result<(), Reason> {
+        let mut wanted: HashSet<String> = HashSet::new();
+        for &input in inputs {
+            self.input_end(input, options, &mut wanted).map_err(|message| format!("input {message}"))?;
+        }
+        if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
+            let mut wanted: Vec<_> = wanted.into_iter().collect();
+            wanted.sort();
+            return Err(format!("found an extent for dimension {name:?}, wanted one of {wanted:?}"));
+        }
+        Ok(())
+    }
+
+    fn input_end(
+        &mut self,
+        index: i32,
+        options: &LoadOptions,
+        wanted: &mut HashSet<String>,
+    ) -> Result<(), Reason> {
         let position = self.tensors.position(index)?;
-        let shape = self.tensors.feature_map(position)?;
         if self.tensors.data(position)?.is_some() {
             return Err(format!("{}: found a constant, wanted none", self.tensors.describe(position)));
         }
         self.check_unwritten(position)?;
         let name = self.unique_name(position)?;
-        let value = self.graph.input(&name, shape).map_err(|error| error.to_string())?;
+        let mut dims = Vec::new();
+        for (axis, extent) in self.tensors.declared(position)?.into_iter().enumerate() {
+            dims.push(match (axis, extent) {
+                (_, Extent::Fixed(extent)) => Dim::Fixed(extent),
+                (0, Extent::Free(extent)) => {
+                    wanted.insert(BATCH.to_owned());
+                    if !self.graph.dimensions().contains_key(BATCH) {
+                        let extent = options.dimensions.get(BATCH).copied().unwrap_or(extent.max(1));
+                        self.graph.dimension(BATCH, extent).map_err(|error| error.to_string())?;
+                    }
+                    Dim::Named(BATCH.to_owned())
+                }
+                (_, Extent::Free(extent)) => {
+                    let key = format!("{name}.{axis}");
+                    let given = options.dimensions.get(&key).copied();
+                    let extent = given.or((extent > 1).then_some(extent)).ok_or_else(|| {
+                        format!(
+                            "{}: found no extent of axis {axis}, which the file leaves open, wanted one \
+                             in the load options for dimension {key:?}",
+                            self.tensors.describe(position)
+                        )
+                    })?;
+                    wanted.insert(key);
+                    Dim::Fixed(extent)
+                }
+            });
+        }
+        let value = self
+            .graph
+            .input_of(&name, &dims)
+            .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
         self.set(position, Slot::Value(value));
         Ok(())
     }
 
     fn output(&mut self, index: i32) -> Result<(), Reason> {
-        let value = self.value(index)?;
+        let position = self.tensors.position(index)?;
+        let mut value = match self.resolved(position)? {
+            Input::Value(value) => value,
+            Input::Constant(_) => {
+                let place = self.tensors.describe(position);
+                return Err(format!("{place}: found a constant, wanted a value computed at each run"));
+            }
+        };
+        // An input, or what another output is already under its own name.
+        let named = self.graph.name(value).unwrap_or("").to_owned();
+        let other = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
+        if other && named != self.tensors.name(position) {
+            let name = self.unique_name(position)?;
+            let dims = self.dims(value)?;
+            let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
+            if let Some(leading) = target.first_mut() {
+                *leading = Dim::Rest;
+            }
+            value = self.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
+        }
         self.graph.output(value).map_err(|error| error.to_string())
     }
 
@@ -158,69 +298,92 @@ impl<'a> Import<'a> {
 
     fn operator(&mut self, index: usize) -> Result<(), Reason> {
         let op = self.op(index)?;
-        match op.code {
-            builtin::CONV_2D | builtin::DEPTHWISE_CONV_2D => self.convolution(&op),
-            builtin::DEQUANTIZE => self.widen(&op),
-            builtin::RELU
-            | builtin::RELU6
-            | builtin::TANH
-            | builtin::LOGISTIC
-            | builtin::LEAKY_RELU
-            | builtin::HARD_SWISH => Err("is supported only directly after a convolution without a fused \
-                 activation, whose output nothing else reads"
-                .to_owned()),
-            _ => Err(format!("this operator is not supported; supported are {SUPPORTED}")),
+        match operators::handler(&op.name) {
+            Some(handler) => handler(self, &op),
+            None => Err("this operator is not supported".to_owned()),
         }
     }
 
-    fn op(&mut self, index: usize) -> Result<Op<'a>, Reason> {
+    pub(super) fn op(&mut self, index: usize) -> Result<Op<'a>, Reason> {
         let table = at(self.operators, index)
             .ok_or_else(|| format!("found operator {index} of {}", self.operators.len()))?;
-        let (code, _) = self.code(&table)?;
+        let name = self.name_of(index)?;
+        self.budget.spend(name.len())?;
         let inputs = indices(table.inputs(), &mut self.budget)?;
         let outputs = indices(table.outputs(), &mut self.budget)?;
-        Ok(Op { index, code, table, inputs, outputs })
+        Ok(Op { index, name, table, inputs, outputs })
     }
 
-    /// The code of an operator and its name for messages.
-    fn code(&self, operator: &Operator<'a>) -> Result<(i32, String), Reason> {
-        let index = operator.opcode_index();
-        let entry = at(self.codes, index as usize).ok_or_else(|| {
-            format!("found operator code index {index}, wanted one below {}", self.codes.len())
+    /// The name of the operator at `index`.
+    fn name_of(&self, index: usize) -> Result<String, Reason> {
+        let operator = at(self.operators, index)
+            .ok_or_else(|| format!("found operator {index} of {}", self.operators.len()))?;
+        let code = operator.opcode_index();
+        let entry = at(self.codes, code as usize).ok_or_else(|| {
+            format!("found operator code index {code}, wanted one below {}", self.codes.len())
         })?;
         // Writers of before the second field filled only the first, later ones both.
         let code = entry.builtin_code().max(i32::from(entry.deprecated_builtin_code()));
-        let name = match (code, entry.custom_code()) {
-            (builtin::CUSTOM, Some(custom)) => format!("CUSTOM {custom:?}"),
+        Ok(match (code, entry.custom_code()) {
+            (names::CUSTOM, Some(custom)) => format!("CUSTOM {custom:?}"),
             _ => names::operator(code),
-        };
-        Ok((code, name))
+        })
     }
 
-    fn widen(&mut self, op: &Op<'a>) -> Result<(), Reason> {
-        let (&[from], &[to]) = (&op.inputs[..], &op.outputs[..]) else {
-            return Err(format!(
-                "found {} inputs and {} outputs, wanted one of each",
-                op.inputs.len(),
-                op.outputs.len()
-            ));
+    /// Refuses a tensor that an operator or the caller writes already, or that is a constant.
+    pub(super) fn check_unwritten(&self, position: usize) -> Result<(), Reason> {
+        let found = match self.slots.get(position) {
+            Some(Slot::Untouched) if self.tensors.data(position)?.is_some() => "is a constant",
+            Some(Slot::Untouched) | None => return Ok(()),
+            Some(Slot::Value(_) | Slot::Constant(_) | Slot::Fused) => "is written already",
         };
-        let (from, to) = (self.tensors.position(from)?, self.tensors.position(to)?);
-        self.tensors.check_widening(from, to)?;
-        self.check_unwritten(to)?;
-        self.set(to, Slot::Widened(from));
-        Ok(())
+        Err(format!("{}: {found}, wanted a tensor that is written once", self.tensors.describe(position)))
     }
 
-    /// The value that an operator reads at this tensor index.
-    pub(super) fn value(&self, index: i32) -> Result<Value, Reason> {
-        let position = self.tensors.position(index)?;
-        let reason = match self.slot(position) {
-            Slot::Value(value) => return Ok(value),
-            Slot::Untouched if self.tensors.data(position)?.is_some() => "found a constant",
-            Slot::Untouched => "is not written by an operator before this one",
-            Slot::Widened(_) => "found a constant",
-            Slot::Fused => "was fused into the activation after it",
+    /// The tensor's name, made unique in the graph.
+    pub(super) fn unique_name(&mut self, position: usize) -> Result<String, Reason> {
+        if let Some(name) = self.signature.remove(&position) {
+            return Ok(name);
+        }
+        let base = self.tensors.name(position);
+        self.budget.spend(base.len())?;
+        let name = if base.is_empty() { format!("tensor_{position}") } else { base.to_owned() };
+        self.unique(name, position)
+    }
+
+    /// The name of a node that computes a part of the operator that writes `name`.
+    pub(super) fn part_name(&mut self, name: &str, part: &str) -> Result<String, Reason> {
+        self.budget.spend(name.len() + part.len())?;
+        self.unique(format!("{name}/{part}"), self.names.len())
+    }
+
+    fn unique(&mut self, mut name: String, number: usize) -> Result<String, Reason> {
+        while !self.names.insert(name.clone()) {
+            self.budget.spend(name.len())?;
+            name.push_str(&format!("#{number}"));
+        }
+        Ok(name)
+    }
+
+    fn set(&mut self, position: usize, slot: Slot) {
+        if let Some(place) = self.slots.get_mut(position) {
+            *place = slot;
+        }
+    }
+}
+
+/// What operators read and write.
+impl<'a> Import<'a> {
+    /// What is at a tensor's position by now.
+    fn resolved(&mut self, position: usize) -> Result<Input, Reason> {
+        let reason = match self.slots.get(position) {
+            Some(Slot::Value(value)) => return Ok(Input::Value(*value)),
+            Some(Slot::Constant(constant)) => return Ok(Input::Constant(constant.clone())),
+            Some(Slot::Fused) => "was fused into the activation after it",
+            _ if self.tensors.data(position)?.is_some() || self.is_empty(position) => {
+                return Ok(Input::Constant(self.tensors.constant(position, &mut self.budget)?));
+            }
+            _ => "is not written by an operator before this one",
         };
         Err(format!(
             "{}: {reason}, wanted an input or an output of an operator",
@@ -228,82 +391,153 @@ impl<'a> Import<'a> {
         ))
     }
 
-    /// Where the bytes of the constant at this tensor index are.
-    pub(super) fn constant(&self, index: i32) -> Result<usize, Reason> {
-        let position = self.tensors.position(index)?;
-        match self.slot(position) {
-            Slot::Untouched => Ok(position),
-            Slot::Widened(source) => Ok(source),
-            Slot::Value(_) | Slot::Fused => Err(format!(
+    /// Whether nothing writes a tensor and it has no elements.
+    fn is_empty(&self, position: usize) -> bool {
+        self.tensors.extents(position).is_ok_and(|extents| extents.contains(&0))
+    }
+
+    /// Input `index` of an operator.
+    pub(super) fn input(&mut self, op: &Op<'a>, index: usize) -> Result<Input, Reason> {
+        let position = self.tensors.position(op.input(index)?)?;
+        self.resolved(position)
+    }
+
+    /// Input `index` as a value of the graph; a constant becomes one.
+    pub(super) fn value(&mut self, op: &Op<'a>, index: usize) -> Result<Value, Reason> {
+        let position = self.tensors.position(op.input(index)?)?;
+        if let Some(&value) = self.constants.get(&position) {
+            return Ok(value);
+        }
+        match self.resolved(position)? {
+            Input::Value(value) => Ok(value),
+            Input::Constant(constant) => {
+                let tensor = constant.floats(&mut self.budget)?;
+                let name = self.unique_name(position)?;
+                let value = self.graph.constant(&name, tensor);
+                self.constants.insert(position, value);
+                Ok(value)
+            }
+        }
+    }
+
+    /// Input `index`, which is no constant.
+    pub(super) fn computed(&mut self, op: &Op<'a>, index: usize) -> Result<Value, Reason> {
+        match self.input(op, index)? {
+            Input::Value(value) => Ok(value),
+            Input::Constant(_) => Err(format!(
+                "{}: found a constant, wanted an input or an output of an operator",
+                self.describe(op, index)
+            )),
+        }
+    }
+
+    /// Input `index`, which is a constant.
+    pub(super) fn constant(&mut self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
+        let position = self.tensors.position(op.input(index)?)?;
+        if let Some(Slot::Untouched) = self.slots.get(position) {
+            return self.tensors.constant(position, &mut self.budget);
+        }
+        match self.resolved(position)? {
+            Input::Constant(constant) => Ok(constant),
+            Input::Value(_) => Err(format!(
                 "{}: found a value computed or given at each run, wanted a constant",
                 self.tensors.describe(position)
             )),
         }
     }
 
-    /// The activation after the convolution that writes the tensor at `position`, and what that
-    /// activation writes, if nothing else reads the convolution's own output.
-    pub(super) fn following_activation(
-        &mut self,
-        position: usize,
-    ) -> Result<Option<(Activation, usize)>, Reason> {
-        let Some(&Readers { count: 1, last }) = self.readers.get(position) else { return Ok(None) };
-        if last >= self.operators.len() {
-            return Ok(None);
+    /// Input `index`, which is a constant of floats.
+    pub(super) fn floats(&mut self, op: &Op<'a>, index: usize) -> Result<HostTensor, Reason> {
+        match self.constant(op, index)? {
+            Constant::Floats(tensor) => Ok(tensor),
+            Constant::Integers(_) => {
+                Err(format!("{}: found integers, wanted FLOAT32 or FLOAT16", self.describe_type(op, index)))
+            }
         }
-        let op = self.op(last)?;
-        let activation = match op.code {
-            builtin::RELU => Activation::Relu,
-            builtin::RELU6 => Activation::Relu6,
-            builtin::TANH => Activation::Tanh,
-            builtin::LOGISTIC => Activation::Sigmoid,
-            builtin::HARD_SWISH => Activation::HardSwish,
-            builtin::LEAKY_RELU => match op.table.leaky_relu() {
-                Some(options) if options.alpha().is_finite() => Activation::LeakyRelu(Bits(options.alpha())),
-                _ => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
-        let (&[_], &[output]) = (&op.inputs[..], &op.outputs[..]) else { return Ok(None) };
-        self.fused.insert(op.index);
-        self.set(position, Slot::Fused);
-        Ok(Some((activation, self.tensors.position(output)?)))
     }
 
-    /// Refuses a tensor that an operator or the caller writes already, or that is a constant.
-    pub(super) fn check_unwritten(&self, position: usize) -> Result<(), Reason> {
-        let found = match self.slot(position) {
-            Slot::Untouched if self.tensors.data(position)?.is_some() => "is a constant",
-            Slot::Untouched => return Ok(()),
-            Slot::Value(_) | Slot::Widened(_) | Slot::Fused => "is written already",
-        };
-        Err(format!("{}: {found}, wanted a tensor that is written once", self.tensors.describe(position)))
+    /// Input `index`, which is a constant of integers.
+    pub(super) fn integers(&mut self, op: &Op<'a>, index: usize) -> Result<Integers, Reason> {
+        match self.constant(op, index)? {
+            Constant::Integers(integers) => Ok(integers),
+            Constant::Floats(_) => {
+                Err(format!("{}: found floats, wanted INT32 or INT64", self.describe_type(op, index)))
+            }
+        }
     }
 
-    /// Notes that the tensor at `position` is this value.
-    pub(super) fn written(&mut self, position: usize, value: Value) {
+    /// Input `index` of an operator for a message.
+    pub(super) fn describe(&self, op: &Op<'a>, index: usize) -> String {
+        let position = op.input(index).and_then(|tensor| self.tensors.position(tensor));
+        position.map_or_else(|_| format!("input {index}"), |position| self.tensors.describe(position))
+    }
+
+    fn describe_type(&self, op: &Op<'a>, index: usize) -> String {
+        let position = op.input(index).and_then(|tensor| self.tensors.position(tensor));
+        let kind = position.and_then(|position| self.tensors.tensor(position));
+        let kind = kind.map_or_else(|_| String::new(), |tensor| names::element_type(tensor.element_type()));
+        format!("{}: found {kind}", self.describe(op, index))
+    }
+
+    pub(super) fn dims(&self, value: Value) -> Result<Dims, Reason> {
+        self.graph.dims(value).map_err(|error| error.to_string())
+    }
+
+    /// The name of the node that writes output `index`.
+    pub(super) fn name(&mut self, op: &Op<'a>, index: usize) -> Result<String, Reason> {
+        let position = self.tensors.position(op.output(index)?)?;
+        self.check_unwritten(position)?;
+        self.unique_name(position)
+    }
+
+    /// Notes that output `index` is this value.
+    pub(super) fn write(&mut self, op: &Op<'a>, index: usize, value: Value) -> Result<(), Reason> {
+        let position = self.tensors.position(op.output(index)?)?;
+        self.write_at(position, value)
+    }
+
+    pub(super) fn write_at(&mut self, position: usize, value: Value) -> Result<(), Reason> {
+        self.check_unwritten(position)?;
+        let dims = self.dims(value)?;
+        if let Ok(declared) = self.tensors.extents(position)
+            && !declared.is_empty()
+            && declared != dims.extents()
+        {
+            let tensor = self.tensors.describe(position);
+            tracing::warn!("{tensor}: the file declares {declared:?}, its operators give {dims}");
+        }
         self.set(position, Slot::Value(value));
+        Ok(())
     }
 
-    /// The tensor's name, made unique in the graph.
-    pub(super) fn unique_name(&mut self, position: usize) -> Result<String, Reason> {
-        let base = self.tensors.name(position);
-        self.budget.spend(base.len())?;
-        let mut name = if base.is_empty() { format!("tensor_{position}") } else { base.to_owned() };
-        while !self.names.insert(name.clone()) {
-            self.budget.spend(name.len())?;
-            name.push_str(&format!("#{position}"));
+    /// Notes that output `index` is known.
+    pub(super) fn write_constant(
+        &mut self,
+        op: &Op<'a>,
+        index: usize,
+        constant: Constant,
+    ) -> Result<(), Reason> {
+        let position = self.tensors.position(op.output(index)?)?;
+        self.check_unwritten(position)?;
+        self.set(position, Slot::Constant(constant));
+        Ok(())
+    }
+
+    /// The operator after the one that writes output 0 of `op`, if it alone reads that.
+    pub(super) fn only_reader(&mut self, op: &Op<'a>) -> Result<Option<Op<'a>>, Reason> {
+        let position = self.tensors.position(op.output(0)?)?;
+        match self.readers.get(position) {
+            Some(&Readers { count: 1, last }) if last < self.operators.len() => self.op(last).map(Some),
+            _ => Ok(None),
         }
-        Ok(name)
     }
 
-    fn slot(&self, position: usize) -> Slot {
-        self.slots.get(position).copied().unwrap_or(Slot::Untouched)
-    }
-
-    fn set(&mut self, position: usize, slot: Slot) {
-        if let Some(place) = self.slots.get_mut(position) {
-            *place = slot;
-        }
+    /// Notes that `after`, which reads output 0 of `op` alone, is computed with it.
+    pub(super) fn fuse(&mut self, op: &Op<'a>, after: &Op<'a>) -> Result<(), Reason> {
+        let position = self.tensors.position(op.output(0)?)?;
+        self.check_unwritten(position)?;
+        self.fused.insert(after.index);
+        self.set(position, Slot::Fused);
+        Ok(())
     }
 }

@@ -1,35 +1,124 @@
 //! TensorFlow Lite files to graphs.
 //!
-//! | operator | becomes |
-//! |---|---|
-//! | `CONV_2D` of one tap and stride 1 | a pointwise node |
-//! | `CONV_2D` otherwise | a conv2d node; its groups follow from the weights' channels |
-//! | `DEPTHWISE_CONV_2D` | a depthwise node |
-//! | `RELU`, `RELU6`, `TANH`, `LOGISTIC`, `LEAKY_RELU`, `HARD_SWISH` | the activation of the convolution before it, which nothing else may read |
-//! | `DEQUANTIZE` of a float16 constant | the constant |
+//! Inputs and outputs are f32, whatever the file says of them: integers are the floats of their value, and
+//! booleans 0 and 1. Constants are floats, halves, or integers with scales, which become floats here.
+//! Arithmetic on shapes is done while the file is read. Shapes are inferred, not believed, but for those of
+//! inputs. A node has the name of the tensor it writes. What cannot run is told all at once.
 //!
-//! Feature maps are float32 of rank 4 and of fixed shape; constants are float32 or float16. A node
-//! has the name of the tensor it writes. Everything else in a file is an error that names it.
+//! `operators.rs` lists the operators, each with the function that adds it to the graph.
 //!
 //! The file may be hostile: it is verified before it is read, lengths are checked before memory is
 //! allocated, and the work is bounded by the file's length.
 //!
 //! Source: the published schema of TensorFlow Lite, version 3.
 
-mod convolution;
-mod import;
-mod names;
+#[macro_use]
 mod schema;
+mod constant;
+mod convolution;
+mod elementwise;
+mod import;
+mod metadata;
+mod moves;
+mod names;
+mod operators;
+mod options;
+mod pooling;
+mod products;
+mod reductions;
+mod shapes;
+mod sparse;
+mod survey;
 mod tensors;
 #[cfg(test)]
 mod tests;
 
+pub use metadata::{ModelInfo, TensorInfo};
+
+use crate::dims::Dims;
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The largest FlatBuffer: its offsets are signed 32-bit numbers.
 const MAX_FILE_BYTES: u64 = i32::MAX as u64;
+
+/// What a file leaves open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Extents by name. `batch` is the outermost extent of inputs, where the file leaves it open; it is 1 if it
+    /// is not given, and a dimension of the graph ([`Graph::dimensions`]). Another open extent is named after
+    /// the input and the axis, as in `image.1`.
+    pub dimensions: BTreeMap<String, usize>,
+}
+
+/// An input or an output of a [`Model`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name in the graph: that of the file's signature, or else of the tensor.
+    pub name: String,
+    /// Its dimensions.
+    pub dims: Dims,
+}
+
+/// A network with what its file says of it.
+///
+/// ```
+/// use diptych::tflite::{LoadOptions, Model};
+///
+/// let model = Model::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+/// for port in &model.inputs {
+///     println!("{} {}", port.name, port.dims);
+/// }
+/// assert_eq!(model.outputs.len(), model.graph.outputs().len());
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Model {
+    /// The network.
+    pub graph: Graph,
+    /// The inputs, in the order of the file.
+    pub inputs: Vec<Port>,
+    /// The outputs, in the order of the file.
+    pub outputs: Vec<Port>,
+    /// The description, labels and normalisation, as far as the file has them.
+    pub info: ModelInfo,
+}
+
+impl Model {
+    /// Reads a TensorFlow Lite file.
+    ///
+    /// # Errors
+    /// Those of [`load`]; if an extent is open and not given, or given and not open.
+    pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
+        let (name, bytes) = read(path.as_ref())?;
+        Model::of(parse(&name, &bytes, options)?)
+    }
+
+    /// Reads a TensorFlow Lite file that is in memory already.
+    ///
+    /// # Errors
+    /// Those of [`from_bytes`]; if an extent is open and not given, or given and not open.
+    pub fn from_bytes(bytes: &[u8], options: &LoadOptions) -> Result<Self> {
+        Model::of(parse("model", bytes, options)?)
+    }
+
+    fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
+        let port =
+            |&value: &Value| Ok(Port { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
+        let inputs = graph.inputs().iter().map(port).collect::<Result<_>>()?;
+        let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
+        Ok(Model { graph, inputs, outputs, info })
+    }
+}
+
+/// What `import` makes of a file.
+struct Loaded {
+    graph: Graph,
+    info: ModelInfo,
+}
 
 /// Reads a TensorFlow Lite file.
 ///
@@ -43,23 +132,27 @@ const MAX_FILE_BYTES: u64 = i32::MAX as u64;
 /// [`Error::Io`] if the file cannot be read or is no regular file, and those of [`from_bytes`], which
 /// name the file.
 pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
-    let path = path.as_ref();
-    let name = path.display().to_string();
-    let bytes =
-        crate::file::read(path, MAX_FILE_BYTES).map_err(|source| Error::Io { path: name.clone(), source })?;
-    parse(&name, &bytes)
+    let (name, bytes) = read(path.as_ref())?;
+    Ok(parse(&name, &bytes, &LoadOptions::default())?.graph)
 }
 
 /// Reads a TensorFlow Lite file that is in memory already.
 ///
 /// # Errors
 /// [`Error::Model`] if the bytes are not a valid file of version 3, or need something that is not
-/// supported; it names the operator where there is one.
+/// supported; it names every operator that is not, or the one whose options or shapes are not.
 pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
-    parse("model", bytes)
+    Ok(parse("model", bytes, &LoadOptions::default())?.graph)
 }
 
-fn parse(file: &str, bytes: &[u8]) -> Result<Graph> {
+fn read(path: &Path) -> Result<(String, Vec<u8>)> {
+    let name = path.display().to_string();
+    let bytes =
+        crate::file::read(path, MAX_FILE_BYTES).map_err(|source| Error::Io { path: name.clone(), source })?;
+    Ok((name, bytes))
+}
+
+fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
     let fail = |message: String| Error::Model { file: file.to_owned(), op: None, message };
     check_length(file, bytes.len() as u64)?;
     match bytes.get(4..8) {
@@ -80,7 +173,7 @@ fn parse(file: &str, bytes: &[u8]) -> Result<Graph> {
     if model.version() != 3 {
         return Err(fail(format!("found schema version {}, wanted 3", model.version())));
     }
-    import::import(file, &model, bytes.len())
+    import::import(file, &model, bytes, options)
 }
 
 fn check_length(file: &str, length: u64) -> Result<()> {

@@ -2,24 +2,24 @@
 
 use crate::emit::Activation;
 
-/// Codes of the builtin operators that the loader knows.
-pub(super) mod builtin {
-    pub(in super::super) const CONV_2D: i32 = 3;
-    pub(in super::super) const DEPTHWISE_CONV_2D: i32 = 4;
-    pub(in super::super) const DEQUANTIZE: i32 = 6;
-    pub(in super::super) const LOGISTIC: i32 = 14;
-    pub(in super::super) const RELU: i32 = 19;
-    pub(in super::super) const RELU6: i32 = 21;
-    pub(in super::super) const TANH: i32 = 28;
-    pub(in super::super) const CUSTOM: i32 = 32;
-    pub(in super::super) const LEAKY_RELU: i32 = 98;
-    pub(in super::super) const HARD_SWISH: i32 = 117;
-}
+/// The code of operators that have a name instead.
+pub(super) const CUSTOM: i32 = 32;
 
 /// Codes of the element types that the loader reads.
 pub(super) mod element {
     pub(in super::super) const FLOAT32: i8 = 0;
     pub(in super::super) const FLOAT16: i8 = 1;
+    pub(in super::super) const INT32: i8 = 2;
+    pub(in super::super) const UINT8: i8 = 3;
+    pub(in super::super) const INT64: i8 = 4;
+    pub(in super::super) const BOOL: i8 = 6;
+    pub(in super::super) const INT16: i8 = 7;
+    pub(in super::super) const INT8: i8 = 9;
+    pub(in super::super) const FLOAT64: i8 = 10;
+    pub(in super::super) const UINT32: i8 = 15;
+    pub(in super::super) const UINT16: i8 = 16;
+    pub(in super::super) const INT4: i8 = 17;
+    pub(in super::super) const BFLOAT16: i8 = 18;
 }
 
 /// The name of a builtin operator.
@@ -38,20 +38,26 @@ pub(super) fn element_type(code: i8) -> String {
         .map_or_else(|| format!("element type {code}"), |&name| name.to_owned())
 }
 
-/// The activation of a convolution's options.
-pub(super) fn fused(code: i8) -> Result<Activation, String> {
+/// An activation that an operator's options add to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fused {
+    /// One that the ops with an activation have.
+    Own(Activation),
+    /// `min(max(x, -1), 1)`.
+    ReluN1To1,
+}
+
+/// The activation of an operator's options.
+pub(super) fn fused(code: i8) -> Result<Fused, String> {
     match code {
-        0 => Ok(Activation::None),
-        1 => Ok(Activation::Relu),
-        3 => Ok(Activation::Relu6),
-        4 => Ok(Activation::Tanh),
+        0 => Ok(Fused::Own(Activation::None)),
+        1 => Ok(Fused::Own(Activation::Relu)),
+        2 => Ok(Fused::ReluN1To1),
+        3 => Ok(Fused::Own(Activation::Relu6)),
+        4 => Ok(Fused::Own(Activation::Tanh)),
         other => {
-            let name = match other {
-                2 => "RELU_N1_TO_1".to_owned(),
-                5 => "SIGN_BIT".to_owned(),
-                _ => format!("number {other}"),
-            };
-            Err(format!("found fused activation {name}, wanted NONE, RELU, RELU6 or TANH"))
+            let name = if other == 5 { "SIGN_BIT".to_owned() } else { format!("number {other}") };
+            Err(format!("found fused activation {name}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"))
         }
     }
 }
@@ -64,7 +70,7 @@ const ELEMENT_TYPES: [&str; 19] = [
 
 /// In the order of their codes.
 #[rustfmt::skip]
-const OPERATORS: [&str; 209] = [
+pub(super) const OPERATORS: [&str; 209] = [
     "ADD", "AVERAGE_POOL_2D", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE",
     "DEQUANTIZE", "EMBEDDING_LOOKUP", "FLOOR", "FULLY_CONNECTED", "HASHTABLE_LOOKUP", "L2_NORMALIZATION",
     "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION", "LOGISTIC", "LSH_PROJECTION", "LSTM", "MAX_POOL_2D",
@@ -106,25 +112,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_known_codes_have_their_names() {
-        let names = [
-            (builtin::CONV_2D, "CONV_2D"),
-            (builtin::DEPTHWISE_CONV_2D, "DEPTHWISE_CONV_2D"),
-            (builtin::DEQUANTIZE, "DEQUANTIZE"),
-            (builtin::LOGISTIC, "LOGISTIC"),
-            (builtin::RELU, "RELU"),
-            (builtin::RELU6, "RELU6"),
-            (builtin::TANH, "TANH"),
-            (builtin::CUSTOM, "CUSTOM"),
-            (builtin::LEAKY_RELU, "LEAKY_RELU"),
-            (builtin::HARD_SWISH, "HARD_SWISH"),
-        ];
-        for (code, name) in names {
+    fn codes_and_types_have_their_names() {
+        for (code, name) in [
+            (3, "CONV_2D"),
+            (CUSTOM, "CUSTOM"),
+            (67, "TRANSPOSE_CONV"),
+            (98, "LEAKY_RELU"),
+            (126, "BATCH_MATMUL"),
+            (144, "ASSIGN_VARIABLE"),
+            (150, "GELU"),
+        ] {
             assert_eq!(operator(code), name);
         }
         assert_eq!(operator(-1), "builtin operator -1");
         assert_eq!(operator(100_000), "builtin operator 100000");
         assert_eq!(element_type(element::FLOAT16), "FLOAT16");
+        assert_eq!(element_type(element::BFLOAT16), "BFLOAT16");
         assert_eq!(element_type(-7), "element type -7");
     }
 }

@@ -8,6 +8,8 @@ use flatbuffers::{
     VerifierOptions,
 };
 
+use super::options::options;
+
 /// An offset to something stored elsewhere in the file.
 pub(super) type Offset<T> = ForwardsUOffset<T>;
 /// A stored vector of tables.
@@ -44,13 +46,13 @@ macro_rules! accessor {
 macro_rules! table {
     (
         $(#[$doc:meta])*
-        $name:ident $(and $union:ident)? {
+        $name:ident $(and $($union:ident),+)? {
             $($(#[$field_doc:meta])* $field:ident: $id:literal => $kind:ty $(= $default:expr)?,)*
         }
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
-        pub(super) struct $name<'a>(Table<'a>);
+        pub(super) struct $name<'a>(pub(super) Table<'a>);
 
         impl<'a> Follow<'a> for $name<'a> {
             type Inner = Self;
@@ -65,7 +67,7 @@ macro_rules! table {
             fn run_verifier(verifier: &mut Verifier, position: usize) -> Result<(), InvalidFlatbuffer> {
                 let table = verifier.visit_table(position)?;
                 $(let table = table.visit_field::<$kind>(stringify!($field), slot($id), false)?;)*
-                $(let table = $union(table)?;)?
+                $($(let table = $union(table)?;)+)?
                 table.finish();
                 Ok(())
             }
@@ -77,13 +79,108 @@ macro_rules! table {
     };
 }
 
+/// The union of field `id` of a table, its type being in the field before: the function that verifies it, and
+/// an accessor for each type that is read.
+macro_rules! union {
+    (
+        $(#[$doc:meta])*
+        $verify:ident: $id:tt by $type:ident of $table:ident => { $($method:ident: $tag:literal => $kind:ident,)* }
+    ) => {
+        $(#[$doc])*
+        pub(super) fn $verify<'v, 'o, 'b>(
+            mut table: TableVerifier<'v, 'o, 'b>,
+        ) -> Result<TableVerifier<'v, 'o, 'b>, InvalidFlatbuffer> {
+            let tag = match table.deref(slot($id - 1))? {
+                Some(position) => table.verifier().get_u8(position)?,
+                None => 0,
+            };
+            if let Some(position) = table.deref(slot($id))? {
+                let verifier = table.verifier();
+                match tag {
+                    $($tag => Offset::<$kind<'_>>::run_verifier(verifier, position)?,)*
+                    _ => (),
+                }
+            }
+            Ok(table)
+        }
+
+        impl<'a> $table<'a> {
+            $(
+                /// The union, if it is of this type.
+                pub(super) fn $method(&self) -> Option<$kind<'a>> {
+                    if self.$type() != $tag {
+                        return None;
+                    }
+                    // SAFETY: the function above verified the union as this table for this tag.
+                    unsafe { self.0.get::<Offset<$kind<'a>>>(slot($id), None) }
+                }
+            )*
+        }
+    };
+}
+
+/// The tables of operators' options: the type's number, its name in the schema, its fields.
+macro_rules! options {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident: $tag:literal => $name:ident {
+            $($(#[$field_doc:meta])* $field:ident: $id:literal => $kind:ty $(= $default:expr)?,)*
+        }
+    )*) => {
+        $(table! {
+            $(#[$doc])*
+            $name { $($(#[$field_doc])* $field: $id => $kind $(= $default)?,)* }
+        })*
+
+        $(impl $name<'_> {
+            /// The value of `options_type`.
+            pub(super) const TAG: u8 = $tag;
+        })*
+
+        union! {
+            /// The options of an operator.
+            options: OPTIONS by options_type of Operator => {
+                $($method: $tag => $name,)*
+            }
+        }
+    };
+}
+
 table! {
     /// The file.
     Model {
         version: 0 => u32 = 0,
         operator_codes: 1 => Offset<Tables<'a, OperatorCode<'a>>>,
         subgraphs: 2 => Offset<Tables<'a, SubGraph<'a>>>,
+        description: 3 => Offset<&'a str>,
         buffers: 4 => Offset<Tables<'a, Buffer<'a>>>,
+        metadata: 6 => Offset<Tables<'a, Metadata<'a>>>,
+        signatures: 7 => Offset<Tables<'a, Signature<'a>>>,
+    }
+}
+
+table! {
+    /// A buffer that is no tensor.
+    Metadata {
+        name: 0 => Offset<&'a str>,
+        buffer: 1 => u32 = 0,
+    }
+}
+
+table! {
+    /// The names by which a network is called.
+    Signature {
+        inputs: 0 => Offset<Tables<'a, TensorName<'a>>>,
+        outputs: 1 => Offset<Tables<'a, TensorName<'a>>>,
+        subgraph: 4 => u32 = 0,
+    }
+}
+
+table! {
+    /// The name of a tensor in a signature.
+    TensorName {
+        name: 0 => Offset<&'a str>,
+        tensor: 1 => u32 = 0,
     }
 }
 
@@ -126,14 +223,98 @@ table! {
     /// How integers stand for reals; also written, without scales, in float files.
     Quantization {
         scale: 2 => Offset<Vector<'a, f32>>,
+        zero_point: 3 => Offset<Vector<'a, i64>>,
+        /// The axis with a scale for each index, where there are several.
+        axis: 6 => i32 = 0,
     }
 }
 
 table! {
     /// How a sparse constant is stored.
     Sparsity {
+        /// The axes of the tensor, then those of a block, in the order of the levels.
         traversal_order: 0 => Offset<Vector<'a, i32>>,
+        /// The tensor's axis of each axis of a block.
+        block_map: 1 => Offset<Vector<'a, i32>>,
+        levels: 2 => Offset<Tables<'a, Level<'a>>>,
     }
+}
+
+table! {
+    /// How one level of a sparse constant is stored.
+    Level and level_segments, level_indices {
+        /// 0: every index; 1: those that are listed.
+        format: 0 => i8 = 0,
+        size: 1 => i32 = 0,
+        segments_type: 2 => u8 = 0,
+        indices_type: 4 => u8 = 0,
+    }
+}
+
+table! {
+    /// Indices of four bytes.
+    Indices32 {
+        values: 0 => Offset<Vector<'a, i32>>,
+    }
+}
+
+table! {
+    /// Indices of two bytes.
+    Indices16 {
+        values: 0 => Offset<Vector<'a, u16>>,
+    }
+}
+
+table! {
+    /// Indices of one byte.
+    Indices8 {
+        values: 0 => Offset<Vector<'a, u8>>,
+    }
+}
+
+union! {
+    /// Where the indices of each element of the level before begin and end.
+    level_segments: 3 by segments_type of Level => {
+        segments32: 1 => Indices32,
+        segments16: 2 => Indices16,
+        segments8: 3 => Indices8,
+    }
+}
+
+union! {
+    /// The indices that are stored.
+    level_indices: 5 by indices_type of Level => {
+        indices32: 1 => Indices32,
+        indices16: 2 => Indices16,
+        indices8: 3 => Indices8,
+    }
+}
+
+impl Level<'_> {
+    /// Where the indices of each element of the level before begin and end.
+    pub(super) fn segments(&self) -> Vec<i64> {
+        match self.segments_type() {
+            1 => widened(self.segments32().and_then(|table| table.values())),
+            2 => widened(self.segments16().and_then(|table| table.values())),
+            _ => widened(self.segments8().and_then(|table| table.values())),
+        }
+    }
+
+    /// The indices that are stored.
+    pub(super) fn indices(&self) -> Vec<i64> {
+        match self.indices_type() {
+            1 => widened(self.indices32().and_then(|table| table.values())),
+            2 => widened(self.indices16().and_then(|table| table.values())),
+            _ => widened(self.indices8().and_then(|table| table.values())),
+        }
+    }
+}
+
+fn widened<'a, T: Follow<'a> + 'a>(vector: Option<Vector<'a, T>>) -> Vec<i64>
+where
+    T::Inner: Into<i64>,
+{
+    vector.map_or_else(Vec::new, |vector| vector.iter().map(Into::into).collect())
 }
 
 table! {
@@ -154,95 +335,24 @@ table! {
         outputs: 2 => Offset<Vector<'a, i32>>,
         /// Which table `builtin_options` (id 4) is.
         options_type: 3 => u8 = 0,
-    }
-}
-
-table! {
-    /// Options of `CONV_2D`.
-    Conv2dOptions {
-        padding: 0 => i8 = 0,
-        stride_w: 1 => i32 = 0,
-        stride_h: 2 => i32 = 0,
-        activation: 3 => i8 = 0,
-        dilation_w: 4 => i32 = 1,
-        dilation_h: 5 => i32 = 1,
-    }
-}
-
-table! {
-    /// Options of `DEPTHWISE_CONV_2D`.
-    DepthwiseOptions {
-        padding: 0 => i8 = 0,
-        stride_w: 1 => i32 = 0,
-        stride_h: 2 => i32 = 0,
-        multiplier: 3 => i32 = 0,
-        activation: 4 => i8 = 0,
-        dilation_w: 5 => i32 = 1,
-        dilation_h: 6 => i32 = 1,
-    }
-}
-
-table! {
-    /// Options of `LEAKY_RELU`.
-    LeakyReluOptions {
-        alpha: 0 => f32 = 0.0,
+        custom_options: 5 => Offset<Vector<'a, u8>>,
     }
 }
 
 /// The field id of the union `builtin_options` of an operator.
 pub(super) const OPTIONS: u16 = 4;
 
-/// The values of `options_type` whose tables are read.
-pub(super) mod options_type {
-    pub(in super::super) const CONV_2D: u8 = 1;
-    pub(in super::super) const DEPTHWISE_CONV_2D: u8 = 2;
-    pub(in super::super) const LEAKY_RELU: u8 = 75;
-}
-
-/// Verifies the options of an operator, if they are of a type that is read.
-fn options<'v, 'o, 'b>(
-    mut table: TableVerifier<'v, 'o, 'b>,
-) -> Result<TableVerifier<'v, 'o, 'b>, InvalidFlatbuffer> {
-    let tag = match table.deref(slot(3))? {
-        Some(position) => table.verifier().get_u8(position)?,
-        None => 0,
-    };
-    if let Some(position) = table.deref(slot(OPTIONS))? {
-        let verifier = table.verifier();
-        match tag {
-            options_type::CONV_2D => Offset::<Conv2dOptions<'_>>::run_verifier(verifier, position)?,
-            options_type::DEPTHWISE_CONV_2D => {
-                Offset::<DepthwiseOptions<'_>>::run_verifier(verifier, position)?;
-            }
-            options_type::LEAKY_RELU => Offset::<LeakyReluOptions<'_>>::run_verifier(verifier, position)?,
-            _ => (),
-        }
-    }
-    Ok(table)
-}
-
-macro_rules! options_accessor {
-    ($name:ident, $tag:ident, $table:ident) => {
-        /// The options, if they are of this type.
-        pub(super) fn $name(&self) -> Option<$table<'a>> {
-            if self.options_type() != options_type::$tag {
-                return None;
-            }
-            // SAFETY: `options` verified the union as this table for this tag.
-            unsafe { self.0.get::<Offset<$table<'a>>>(slot(OPTIONS), None) }
-        }
-    };
-}
-
-impl<'a> Operator<'a> {
-    options_accessor!(conv2d, CONV_2D, Conv2dOptions);
-    options_accessor!(depthwise, DEPTHWISE_CONV_2D, DepthwiseOptions);
-    options_accessor!(leaky_relu, LEAKY_RELU, LeakyReluOptions);
-}
-
 /// Verifies the whole file and gives its root.
 pub(super) fn root(bytes: &[u8]) -> Result<Model<'_>, InvalidFlatbuffer> {
+    verified(bytes)
+}
+
+/// Verifies a FlatBuffer and gives its root.
+pub(super) fn verified<'a, T>(bytes: &'a [u8]) -> Result<T, InvalidFlatbuffer>
+where
+    T: Follow<'a, Inner = T> + Verifiable + 'a,
+{
     // Old writers leave out the zero behind a string; nothing here relies on it.
     let options = VerifierOptions { ignore_missing_null_terminator: true, ..Default::default() };
-    flatbuffers::root_with_opts::<Model<'_>>(&options, bytes)
+    flatbuffers::root_with_opts::<T>(&options, bytes)
 }

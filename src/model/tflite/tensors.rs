@@ -1,15 +1,14 @@
 //! Tensors of a file: shapes and constants.
 
+use super::constant::{Constant, Integers, dims_of};
 use super::names::{self, element};
-use super::schema::{Buffer, Tables, Tensor, at};
-use crate::dtype::DType;
+use super::schema::{Buffer, Quantization, Tables, Tensor, at};
+use super::sparse;
 use crate::host::HostTensor;
 use crate::layout::Layout;
-use crate::shape::Shape;
 use flatbuffers::Vector;
 use half::f16;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// What was found and what was wanted, before it is known where.
 pub(super) type Reason = String;
@@ -17,7 +16,10 @@ pub(super) type Reason = String;
 /// The largest rank that TensorFlow Lite knows.
 const MAX_RANK: usize = 8;
 
-/// The work that a file may cause, in bytes read and copied.
+/// How many times the length of a file may be read and computed from it.
+const MOST_WORK: u64 = 32;
+
+/// The work that a file may cause, in bytes read, copied and computed.
 ///
 /// Offsets may make many parts of a file share the same bytes. A valid file does so now and then;
 /// a hostile one could make a small file stand for terabytes.
@@ -28,14 +30,14 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new(file_bytes: usize) -> Self {
-        let whole = 4 * file_bytes as u64 + (1 << 16);
+        let whole = MOST_WORK * file_bytes as u64 + (1 << 16);
         Budget { left: whole, whole }
     }
 
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Reason> {
         self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
             format!(
-                "the parts of the file add up to more than {} bytes, wanted at most four times its length",
+                "the parts of the file add up to more than {} bytes, wanted at most {MOST_WORK} times its length",
                 self.whole
             )
         })?;
@@ -43,11 +45,20 @@ impl Budget {
     }
 }
 
+/// An extent as a file declares it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Fixed(usize),
+    /// Left open; what the file puts in its place.
+    Free(usize),
+}
+
 /// The tensors of a file and the buffers behind them.
 pub(super) struct Tensors<'a> {
     tensors: Tables<'a, Tensor<'a>>,
     buffers: Option<Tables<'a, Buffer<'a>>>,
-    constants: HashMap<(u32, Shape, DType), HostTensor>,
+    /// By buffer, extents and type, and by tensor where that says how the elements are stored.
+    constants: HashMap<(u32, Vec<usize>, i8, Option<usize>), Constant>,
 }
 
 impl<'a> Tensors<'a> {
@@ -66,7 +77,7 @@ impl<'a> Tensors<'a> {
         })
     }
 
-    fn tensor(&self, position: usize) -> Result<Tensor<'a>, Reason> {
+    pub(super) fn tensor(&self, position: usize) -> Result<Tensor<'a>, Reason> {
         at(self.tensors, position)
             .ok_or_else(|| format!("found tensor index {position}, wanted one below {}", self.len()))
     }
@@ -84,13 +95,34 @@ impl<'a> Tensors<'a> {
         }
     }
 
-    /// The shape of a feature map; refuses all but dense float32 of rank 4 and fixed extents.
-    pub(super) fn feature_map(&self, position: usize) -> Result<Shape, Reason> {
+    /// Refuses a tensor that is not computed in f32 and given anew at each run.
+    pub(super) fn check_activation(&self, position: usize) -> Result<(), Reason> {
         let tensor = self.tensor(position)?;
-        if self.dense_float(position, tensor)? != DType::F32 {
-            return Err(format!("{}: found FLOAT16, wanted FLOAT32", self.describe(position)));
+        if tensor.is_variable() {
+            return Err(format!(
+                "{}: found a variable, which keeps its value between runs, wanted a constant or a value",
+                self.describe(position)
+            ));
         }
-        self.rank4(position, tensor)
+        match tensor.element_type() {
+            _ if is_quantised(&tensor) => Err(format!(
+                "{}: found quantised {}, wanted FLOAT32: integers stand for floats in constants only",
+                self.describe(position),
+                names::element_type(tensor.element_type())
+            )),
+            element::FLOAT32
+            | element::FLOAT16
+            | element::INT32
+            | element::INT64
+            | element::INT8
+            | element::UINT8
+            | element::BOOL => Ok(()),
+            other => Err(format!(
+                "{}: found {}, wanted FLOAT32",
+                self.describe(position),
+                names::element_type(other)
+            )),
+        }
     }
 
     /// The bytes of a tensor, if it is a constant.
@@ -114,123 +146,52 @@ impl<'a> Tensors<'a> {
         Ok(buffer.data().map(|data| data.bytes()).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// A constant of rank 4.
-    pub(super) fn constant(&mut self, position: usize, budget: &mut Budget) -> Result<HostTensor, Reason> {
+    /// The elements of a constant: floats as they are stored, integers with scales as the floats that they
+    /// stand for, other integers as integers.
+    pub(super) fn constant(&mut self, position: usize, budget: &mut Budget) -> Result<Constant, Reason> {
         let tensor = self.tensor(position)?;
-        let shape = self.rank4(position, tensor)?;
-        self.read(position, shape, budget)
-    }
-
-    /// A constant of any rank as one value per channel, in f32.
-    pub(super) fn vector(&mut self, position: usize, budget: &mut Budget) -> Result<HostTensor, Reason> {
-        let tensor = self.tensor(position)?;
-        let extents = self.extents(position, tensor)?;
-        let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-        let shape = Shape::nhwc(1, 1, 1, elements.unwrap_or(usize::MAX));
-        let values = self.read(position, shape, budget)?;
-        if values.dtype() == DType::F32 {
-            return Ok(values);
+        let explain = |reason: Reason| format!("{}: {reason}", self.describe(position));
+        if tensor.is_variable() {
+            return Err(explain("found a variable, wanted a constant".to_owned()));
         }
-        budget.spend(4 * shape.c)?;
-        HostTensor::vector(values.to_f32().into_owned()).map_err(|error| error.to_string())
-    }
-
-    /// Refuses a DEQUANTIZE that is not the widening of a float16 constant.
-    pub(super) fn check_widening(&self, from: usize, to: usize) -> Result<(), Reason> {
-        let (source, target) = (self.tensor(from)?, self.tensor(to)?);
-        if self.dense_float(from, source)? != DType::F16 || self.data(from)?.is_none() {
-            return Err(format!("{}: wanted a FLOAT16 constant", self.describe(from)));
-        }
-        if self.dense_float(to, target)? != DType::F32 {
-            return Err(format!("{}: found FLOAT16, wanted FLOAT32", self.describe(to)));
-        }
-        let (found, wanted) = (self.extents(to, target)?, self.extents(from, source)?);
-        if found != wanted {
-            return Err(format!("{}: found shape {found:?}, wanted {wanted:?}", self.describe(to)));
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, position: usize, shape: Shape, budget: &mut Budget) -> Result<HostTensor, Reason> {
-        let tensor = self.tensor(position)?;
-        let dtype = self.dense_float(position, tensor)?;
-        let explain = |error: crate::Error| format!("{}: {error}", self.describe(position));
-        shape.check("constant").map_err(explain)?;
-        let key = (tensor.buffer(), shape, dtype);
+        let extents = self.extents(position)?;
+        let own = (is_quantised(&tensor) || tensor.sparsity().is_some()).then_some(position);
+        let key = (tensor.buffer(), extents, tensor.element_type(), own);
         if let Some(known) = self.constants.get(&key) {
             return Ok(known.clone());
         }
         let Some(bytes) = self.data(position)? else {
-            return Err(format!("{}: wanted a constant, found no data", self.describe(position)));
+            // A tensor of no elements has no bytes.
+            return match key.1.contains(&0) {
+                true => Ok(Constant::Integers(Integers::new(key.1, Vec::new()))),
+                false => Err(explain("wanted a constant, found no data".to_owned())),
+            };
         };
-        let wanted = shape.elements() * dtype.bytes();
-        if bytes.len() != wanted {
-            return Err(format!(
-                "{}: found {} bytes, wanted {wanted} for shape {shape} in {dtype}",
-                self.describe(position),
-                bytes.len()
-            ));
-        }
-        budget.spend(bytes.len())?;
-        let (fours, twos) = (bytes.as_chunks::<4>().0, bytes.as_chunks::<2>().0);
-        let values = match dtype {
-            DType::F32 => {
-                let values: Arc<[f32]> = fours.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
-                HostTensor::new(shape, values)
-            }
-            DType::F16 => {
-                let values: Arc<[f16]> = twos.iter().map(|&bytes| f16::from_le_bytes(bytes)).collect();
-                HostTensor::from_f16(shape, Layout::Nhwc, values)
-            }
-        };
-        let values = values.map_err(explain)?;
-        self.constants.insert(key, values.clone());
-        Ok(values)
+        let constant = read(&tensor, &key.1, bytes, budget).map_err(explain)?;
+        self.constants.insert(key, constant.clone());
+        Ok(constant)
     }
 
-    fn dense_float(&self, position: usize, tensor: Tensor<'a>) -> Result<DType, Reason> {
-        if let Some(sparsity) = tensor.sparsity() {
-            let levels = sparsity.traversal_order().map_or(0, |order| order.len());
-            return Err(format!(
-                "{}: found a sparse tensor of {levels} levels, wanted a dense one",
-                self.describe(position)
-            ));
-        }
-        if tensor.is_variable() {
-            return Err(format!(
-                "{}: found a variable, which keeps its value between runs, wanted a constant or a feature map",
-                self.describe(position)
-            ));
-        }
-        match tensor.element_type() {
-            element::FLOAT32 => Ok(DType::F32),
-            element::FLOAT16 => Ok(DType::F16),
-            other => {
-                let scales = tensor.quantization().and_then(|quantization| quantization.scale());
-                let quantised =
-                    if scales.is_some_and(|scales| !scales.is_empty()) { "quantised " } else { "" };
-                Err(format!(
-                    "{}: found {quantised}{}, wanted FLOAT32 (or FLOAT16 in constants)",
-                    self.describe(position),
-                    names::element_type(other)
-                ))
-            }
-        }
+    /// The extents of a tensor as the file declares them, each of which is known.
+    pub(super) fn extents(&self, position: usize) -> Result<Vec<usize>, Reason> {
+        let extents = self.declared(position)?;
+        let fixed: Option<Vec<usize>> = extents
+            .iter()
+            .map(|extent| match extent {
+                Extent::Fixed(extent) => Some(*extent),
+                Extent::Free(_) => None,
+            })
+            .collect();
+        fixed.ok_or_else(|| {
+            format!("{}: found the dynamic shape {extents:?}, wanted fixed extents", self.describe(position))
+        })
     }
 
-    fn rank4(&self, position: usize, tensor: Tensor<'a>) -> Result<Shape, Reason> {
-        let extents = self.extents(position, tensor)?;
-        let [n, h, w, c] = extents[..] else {
-            return Err(format!("{}: found shape {extents:?}, wanted rank 4", self.describe(position)));
-        };
-        let shape = Shape::nhwc(n, h, w, c);
-        shape.check("tensor").map_err(|error| format!("{}: {error}", self.describe(position)))?;
-        Ok(shape)
-    }
-
-    fn extents(&self, position: usize, tensor: Tensor<'a>) -> Result<Vec<usize>, Reason> {
-        let shape = tensor.shape();
-        for extents in [shape, tensor.shape_signature()].into_iter().flatten() {
+    /// The extents of a tensor as the file declares them.
+    pub(super) fn declared(&self, position: usize) -> Result<Vec<Extent>, Reason> {
+        let tensor = self.tensor(position)?;
+        let (shape, signature) = (tensor.shape(), tensor.shape_signature());
+        for extents in [shape, signature].into_iter().flatten() {
             if extents.len() > MAX_RANK {
                 return Err(format!(
                     "{}: found rank {}, wanted at most {MAX_RANK}",
@@ -238,17 +199,154 @@ impl<'a> Tensors<'a> {
                     extents.len()
                 ));
             }
-            if extents.iter().any(|extent| extent < 0) {
-                let extents: Vec<i32> = extents.iter().collect();
-                return Err(format!(
-                    "{}: found the dynamic shape {extents:?}, wanted fixed extents",
-                    self.describe(position)
-                ));
-            }
         }
-        let extents = shape.into_iter().flat_map(|shape| shape.iter());
-        Ok(extents.map(|extent| usize::try_from(extent).unwrap_or(0)).collect())
+        let shape: Vec<i32> = shape.map_or_else(Vec::new, |shape| shape.iter().collect());
+        let signature: Vec<i32> = signature.map_or_else(Vec::new, |signature| signature.iter().collect());
+        // A signature of another rank says nothing.
+        let free = |axis: usize| {
+            shape[axis] < 0 || (signature.len() == shape.len() && signature.get(axis).is_some_and(|&e| e < 0))
+        };
+        let extent = |axis: usize| {
+            let extent = usize::try_from(shape[axis]).unwrap_or(1);
+            if free(axis) { Extent::Free(extent) } else { Extent::Fixed(extent) }
+        };
+        Ok((0..shape.len()).map(extent).collect())
     }
+}
+
+/// Whether the integers of a tensor stand for floats.
+pub(super) fn is_quantised(tensor: &Tensor<'_>) -> bool {
+    let scales = tensor.quantization().and_then(|quantization| quantization.scale());
+    let integers = [element::INT8, element::UINT8, element::INT16, element::INT32, element::INT4];
+    integers.contains(&tensor.element_type()) && scales.is_some_and(|scales| !scales.is_empty())
+}
+
+/// Elements as they are stored.
+enum Stored {
+    F32(Vec<f32>),
+    F16(Vec<f16>),
+    Integers(Vec<i64>),
+}
+
+fn read(
+    tensor: &Tensor<'_>,
+    extents: &[usize],
+    bytes: &[u8],
+    budget: &mut Budget,
+) -> Result<Constant, Reason> {
+    let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
+    let elements = elements
+        .ok_or_else(|| format!("found extents {extents:?}, wanted fewer elements (32-bit indices)"))?;
+    let kind = tensor.element_type();
+    let wanted = match (tensor.sparsity(), kind) {
+        (Some(_), _) => None,
+        (None, element::INT4) => Some(elements.div_ceil(2)),
+        (None, _) => width(kind)?.checked_mul(elements),
+    };
+    if tensor.sparsity().is_none() && wanted != Some(bytes.len()) {
+        let shape = extents.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+        return Err(format!(
+            "found {} bytes, wanted {} for shape {shape} in {}",
+            bytes.len(),
+            wanted.map_or_else(|| "fewer elements (32-bit indices)".to_owned(), |bytes| bytes.to_string()),
+            names::element_type(kind)
+        ));
+    }
+    budget.spend(bytes.len())?;
+    let quantised = tensor.quantization().filter(|_| is_quantised(tensor));
+    let mut stored = decode(kind, bytes, elements, budget)?;
+    if let Some(sparsity) = tensor.sparsity() {
+        let zero = quantised.and_then(|q| q.zero_point()).and_then(|zeros| at(zeros, 0)).unwrap_or(0);
+        stored = match stored {
+            Stored::F32(v) => Stored::F32(sparse::densify(&sparsity, extents, &v, 0.0, budget)?),
+            Stored::F16(v) => Stored::F16(sparse::densify(&sparsity, extents, &v, f16::ZERO, budget)?),
+            Stored::Integers(v) => Stored::Integers(sparse::densify(&sparsity, extents, &v, zero, budget)?),
+        };
+    }
+    let tensor = match (stored, quantised) {
+        (Stored::F32(values), _) => HostTensor::new(dims_of(extents)?, values),
+        (Stored::F16(values), _) => HostTensor::from_f16(dims_of(extents)?, Layout::Nhwc, values),
+        (Stored::Integers(values), Some(quantization)) => {
+            let values = dequantise(&quantization, extents, &values, budget)?;
+            HostTensor::new(dims_of(extents)?, values)
+        }
+        (Stored::Integers(values), None) => {
+            return Ok(Constant::Integers(Integers::new(extents.to_vec(), values)));
+        }
+    };
+    tensor.map(Constant::Floats).map_err(|error| error.to_string())
+}
+
+/// The bytes of an element.
+fn width(kind: i8) -> Result<usize, Reason> {
+    match kind {
+        element::BOOL | element::INT8 | element::UINT8 => Ok(1),
+        element::FLOAT16 | element::BFLOAT16 | element::INT16 | element::UINT16 => Ok(2),
+        element::FLOAT32 | element::INT32 | element::UINT32 => Ok(4),
+        element::FLOAT64 | element::INT64 => Ok(8),
+        other => Err(format!("found a constant of {}, wanted numbers", names::element_type(other))),
+    }
+}
+
+fn decode(kind: i8, bytes: &[u8], elements: usize, budget: &mut Budget) -> Result<Stored, Reason> {
+    fn all<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> {
+        bytes.as_chunks::<N>().0.iter().map(|&chunk| read(chunk)).collect()
+    }
+    let integers = |values: Vec<i64>| Stored::Integers(values);
+    if !matches!(kind, element::FLOAT32 | element::FLOAT16) {
+        budget.spend(bytes.len().saturating_mul(8))?;
+    }
+    Ok(match kind {
+        element::FLOAT32 => Stored::F32(all(bytes, f32::from_le_bytes)),
+        element::FLOAT16 => Stored::F16(all(bytes, f16::from_le_bytes)),
+        element::FLOAT64 => Stored::F32(all(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
+        element::BFLOAT16 => Stored::F32(all(bytes, |[low, high]| f32::from_le_bytes([0, 0, low, high]))),
+        element::BOOL => integers(all(bytes, |[byte]| i64::from(byte != 0))),
+        element::UINT8 => integers(all(bytes, |[byte]| i64::from(byte))),
+        element::INT8 => integers(all(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
+        element::INT16 => integers(all(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
+        element::UINT16 => integers(all(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
+        element::INT32 => integers(all(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
+        element::UINT32 => integers(all(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
+        element::INT64 => integers(all(bytes, i64::from_le_bytes)),
+        // Two in a byte, the first one in the low half; in two's complement.
+        element::INT4 => {
+            let halves = bytes.iter().flat_map(|&byte| [byte << 4, byte]);
+            integers(halves.map(|half| i64::from(half as i8 >> 4)).take(elements).collect())
+        }
+        other => return Err(format!("found a constant of {}, wanted numbers", names::element_type(other))),
+    })
+}
+
+/// `scale * (q - zero)`, with one scale for all, or one for each index along an axis.
+fn dequantise(
+    quantization: &Quantization<'_>,
+    extents: &[usize],
+    values: &[i64],
+    budget: &mut Budget,
+) -> Result<Vec<f32>, Reason> {
+    let scales: Vec<f32> = quantization.scale().map_or_else(Vec::new, |scales| scales.iter().collect());
+    let zeros: Vec<i64> = quantization.zero_point().map_or_else(Vec::new, |zeros| zeros.iter().collect());
+    budget.spend(4 * (values.len() + scales.len() + 2 * zeros.len()))?;
+    let axis = usize::try_from(quantization.axis()).unwrap_or(usize::MAX);
+    let (along, inner) = match (scales.len(), extents.get(axis)) {
+        (1, _) => (1, values.len().max(1)),
+        (count, Some(&extent)) if count == extent => (extent, extents[axis + 1..].iter().product()),
+        (count, _) => {
+            return Err(format!(
+                "found {count} scales along axis {axis} of {extents:?}, wanted one for each index"
+            ));
+        }
+    };
+    if !matches!(zeros.len(), 0 | 1) && zeros.len() != along {
+        return Err(format!("found {} zero points, wanted 1 or {along}", zeros.len()));
+    }
+    let zero = |index: usize| zeros.get(if zeros.len() == 1 { 0 } else { index }).copied().unwrap_or(0);
+    let real = |(at, &value): (usize, &i64)| {
+        let index = at / inner % along;
+        scales[index] * value.saturating_sub(zero(index)) as f32
+    };
+    Ok(values.iter().enumerate().map(real).collect())
 }
 
 /// A vector of tensor indices, empty where the file has none.

@@ -1,31 +1,38 @@
 //! A 2D convolution as a node of a graph: `Src`, `Weights`, and where given `Bias`, `Slope` and `Residual`.
 
-use super::{Conv2d, Conv2dOp};
+use super::{Conv2d, Conv2dOp, OP};
 use crate::dtype::Precision;
-use crate::emit::Activation;
+use crate::emit::{Activation, Residual};
 use crate::error::Result;
+use crate::ops::activated::{ActivatedLast, ConvolutionOptions};
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
+use crate::ops::plan::Op;
+use crate::shape::Shape;
 use std::sync::Arc;
 
 impl Operator for Conv2d {
     fn name(&self) -> &'static str {
-        "conv2d"
+        OP
     }
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
-        let [input, weights] = operator::maps("conv2d", arguments)?;
+        let shapes = operator::maps(OP, arguments)?;
         let [bias, residual] = operator::extras(arguments);
-        let op = Conv2dOp::new(input, weights, self, bias, residual, precision)?;
-        Ok(Lowered::Op(Arc::new(op)))
+        Ok(Lowered::Op(self.op(shapes, (bias, residual.into()), precision)?))
     }
 
     fn with_border(&self, border: [usize; 4]) -> Option<Arc<dyn Operator>> {
-        Some(Arc::new(Conv2d { padding: self.padding.with_border(border)?, ..*self }))
+        Some(Arc::new(self.bordered(border)?))
     }
 
     fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
         let free = self.activation == Activation::None;
         free.then(|| Arc::new(Conv2d { activation, ..*self }) as Arc<dyn Operator>)
+    }
+
+    fn with_activation_last(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let free = self.activation == Activation::None;
+        free.then(|| Arc::new(ActivatedLast(Conv2d { activation, ..*self })) as Arc<dyn Operator>)
     }
 
     fn adds_residual(&self) -> bool {
@@ -34,5 +41,22 @@ impl Operator for Conv2d {
 
     fn same(&self, other: &dyn Operator) -> bool {
         same(self, other)
+    }
+}
+
+impl ConvolutionOptions for Conv2d {
+    const NAME: &'static str = OP;
+
+    fn op(
+        &self,
+        [input, weights]: [Shape; 2],
+        (bias, residual): (bool, Residual),
+        precision: Precision,
+    ) -> Result<Arc<dyn Op>> {
+        Ok(Arc::new(Conv2dOp::new(input, weights, self, bias, residual, precision)?))
+    }
+
+    fn bordered(&self, border: [usize; 4]) -> Option<Self> {
+        Some(Conv2d { padding: self.padding.with_border(border)?, ..*self })
     }
 }

@@ -1,27 +1,34 @@
 //! A 1x1 convolution as a node of a graph: `Src`, `Weights`, and where given `Bias`, `Slope` and `Residual`.
 
-use super::{Pointwise, PointwiseOp};
+use super::{OP, Pointwise, PointwiseOp};
 use crate::dtype::Precision;
-use crate::emit::Activation;
+use crate::emit::{Activation, Residual};
 use crate::error::Result;
+use crate::ops::activated::{ActivatedLast, ConvolutionOptions};
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
+use crate::ops::plan::Op;
+use crate::shape::Shape;
 use std::sync::Arc;
 
 impl Operator for Pointwise {
     fn name(&self) -> &'static str {
-        "pointwise"
+        OP
     }
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
-        let [input, weights] = operator::maps("pointwise", arguments)?;
+        let shapes = operator::maps(OP, arguments)?;
         let [bias, residual] = operator::extras(arguments);
-        let op = PointwiseOp::new(input, weights, self, bias, residual, precision)?;
-        Ok(Lowered::Op(Arc::new(op)))
+        Ok(Lowered::Op(self.op(shapes, (bias, residual.into()), precision)?))
     }
 
     fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
         let free = self.activation == Activation::None;
         free.then(|| Arc::new(Pointwise { activation }) as Arc<dyn Operator>)
+    }
+
+    fn with_activation_last(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let free = self.activation == Activation::None;
+        free.then(|| Arc::new(ActivatedLast(Pointwise { activation })) as Arc<dyn Operator>)
     }
 
     fn adds_residual(&self) -> bool {
@@ -30,5 +37,22 @@ impl Operator for Pointwise {
 
     fn same(&self, other: &dyn Operator) -> bool {
         same(self, other)
+    }
+}
+
+impl ConvolutionOptions for Pointwise {
+    const NAME: &'static str = OP;
+
+    fn op(
+        &self,
+        [input, weights]: [Shape; 2],
+        (bias, residual): (bool, Residual),
+        precision: Precision,
+    ) -> Result<Arc<dyn Op>> {
+        Ok(Arc::new(PointwiseOp::new(input, weights, self, bias, residual, precision)?))
+    }
+
+    fn bordered(&self, _border: [usize; 4]) -> Option<Self> {
+        None
     }
 }

@@ -1,8 +1,7 @@
 //! What the loader makes of valid files.
 
 use super::super::from_bytes;
-use super::super::names::builtin;
-use super::writer::{FileSpec, OptionsSpec, VALID, Window};
+use super::writer::{FileSpec, OptionsSpec, VALID, Window, code};
 use crate::dtype::DType;
 use crate::emit::{Activation, Bits, Operand};
 use crate::graph::{Graph, Node};
@@ -49,13 +48,13 @@ fn convolution(
     input: [i32; 4],
     weights: [i32; 4],
     output: [i32; 4],
-    code: i32,
+    operator: &str,
     options: OptionsSpec,
 ) -> FileSpec {
     let mut file = FileSpec::with_input("image", &input);
     let weights = file.constant("weights", &weights);
     let out = file.map("out", &output);
-    file.op(code, &[0, weights, -1], &[out], options);
+    file.op(code(operator), &[0, weights, -1], &[out], options);
     file.outputs.push(out);
     file
 }
@@ -88,14 +87,14 @@ fn height_and_width_are_not_mixed_up() {
     let window = Window { padding: VALID, stride: [3, 2], dilation: [1, 4], activation: 0 };
     // Height: (20 - 2) / 3 + 1; width: (20 - 9) / 2 + 1.
     let (input, weights, output) = ([1, 20, 20, 4], [6, 2, 3, 4], [1, 7, 6, 6]);
-    let graph = load(&convolution(input, weights, output, builtin::CONV_2D, OptionsSpec::Conv2d(window)));
+    let graph = load(&convolution(input, weights, output, "CONV_2D", OptionsSpec::Conv2d(window)));
     let options = options_of::<Conv2d>(only(&graph));
     assert_eq!((options.stride, options.dilation, options.padding), ([3, 2], [1, 4], Padding::Valid));
     assert!(constant(&graph, only(&graph), Operand::Bias).is_none());
 
     let (weights, output) = ([1, 2, 3, 8], [1, 7, 6, 8]);
     let depthwise = OptionsSpec::Depthwise(window, 2);
-    let graph = load(&convolution(input, weights, output, builtin::DEPTHWISE_CONV_2D, depthwise));
+    let graph = load(&convolution(input, weights, output, "DEPTHWISE_CONV_2D", depthwise));
     let options = options_of::<Depthwise>(only(&graph));
     assert_eq!((options.stride, options.dilation, options.padding), ([3, 2], [1, 4], Padding::Valid));
 }
@@ -103,18 +102,18 @@ fn height_and_width_are_not_mixed_up() {
 #[test]
 fn one_tap_of_stride_1_is_pointwise() {
     let one = OptionsSpec::Conv2d(Window { dilation: [2, 2], activation: 3, ..Default::default() });
-    let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 5, 5, 7], builtin::CONV_2D, one));
+    let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 5, 5, 7], "CONV_2D", one));
     assert_eq!(only(&graph).operator().name(), "pointwise");
     assert_eq!(activation(only(&graph)), Activation::Relu6);
     let two = OptionsSpec::Conv2d(Window { stride: [2, 2], ..Default::default() });
-    let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 3, 3, 7], builtin::CONV_2D, two));
+    let graph = load(&convolution([1, 5, 5, 6], [7, 1, 1, 6], [1, 3, 3, 7], "CONV_2D", two));
     assert_eq!(only(&graph).operator().name(), "conv2d");
 }
 
 #[test]
 fn groups_follow_from_the_weights() {
     let options = OptionsSpec::Conv2d(Window::default());
-    let graph = load(&convolution([1, 5, 5, 6], [4, 1, 1, 3], [1, 5, 5, 4], builtin::CONV_2D, options));
+    let graph = load(&convolution([1, 5, 5, 6], [4, 1, 1, 3], [1, 5, 5, 4], "CONV_2D", options));
     let options = options_of::<Conv2d>(only(&graph));
     assert_eq!(options.groups, 2);
 }
@@ -126,8 +125,8 @@ fn fused_activations_are_read() {
     {
         let window = Window { activation: code, ..Default::default() };
         for (op, weights, options) in [
-            (builtin::CONV_2D, [2, 3, 3, 2], OptionsSpec::Conv2d(window)),
-            (builtin::DEPTHWISE_CONV_2D, [1, 3, 3, 2], OptionsSpec::Depthwise(window, 1)),
+            ("CONV_2D", [2, 3, 3, 2], OptionsSpec::Conv2d(window)),
+            ("DEPTHWISE_CONV_2D", [1, 3, 3, 2], OptionsSpec::Depthwise(window, 1)),
         ] {
             let graph = load(&convolution([1, 4, 4, 2], weights, [1, 4, 4, 2], op, options));
             assert_eq!(activation(only(&graph)), wanted, "code {code} of operator {op}");
@@ -138,12 +137,12 @@ fn fused_activations_are_read() {
 #[test]
 fn an_activation_after_a_convolution_is_fused() {
     for (code, options, wanted) in [
-        (builtin::RELU, OptionsSpec::None, Activation::Relu),
-        (builtin::RELU6, OptionsSpec::None, Activation::Relu6),
-        (builtin::TANH, OptionsSpec::None, Activation::Tanh),
-        (builtin::LOGISTIC, OptionsSpec::None, Activation::Sigmoid),
-        (builtin::HARD_SWISH, OptionsSpec::None, Activation::HardSwish),
-        (builtin::LEAKY_RELU, OptionsSpec::LeakyRelu(0.125), Activation::LeakyRelu(Bits(0.125))),
+        (code("RELU"), OptionsSpec::None, Activation::Relu),
+        (code("RELU6"), OptionsSpec::None, Activation::Relu6),
+        (code("TANH"), OptionsSpec::None, Activation::Tanh),
+        (code("LOGISTIC"), OptionsSpec::None, Activation::Sigmoid),
+        (code("HARD_SWISH"), OptionsSpec::None, Activation::HardSwish),
+        (code("LEAKY_RELU"), OptionsSpec::LeakyRelu(0.125), Activation::LeakyRelu(Bits(0.125))),
     ] {
         let mut file = FileSpec::stem();
         let after = file.map("activated", &[1, 4, 4, 4]);
@@ -163,12 +162,12 @@ fn float16_constants_are_read_directly_and_through_dequantize() {
         if through_dequantize {
             for (constant, shape) in [(&mut weights, &[3, 1, 1, 2][..]), (&mut bias, &[3])] {
                 let widened = file.map("widened", shape);
-                file.op(builtin::DEQUANTIZE, &[*constant], &[widened], OptionsSpec::None);
+                file.op(code("DEQUANTIZE"), &[*constant], &[widened], OptionsSpec::None);
                 *constant = widened;
             }
         }
         let out = file.map("out", &[1, 4, 4, 3]);
-        file.op(builtin::CONV_2D, &[0, weights, bias], &[out], OptionsSpec::Conv2d(Window::default()));
+        file.op(code("CONV_2D"), &[0, weights, bias], &[out], OptionsSpec::Conv2d(Window::default()));
         file.outputs.push(out);
         let graph = load(&file);
         let weights = constant(&graph, only(&graph), Operand::Weights).expect("weights");
@@ -183,7 +182,7 @@ fn float16_constants_are_read_directly_and_through_dequantize() {
 fn a_multiplier_of_0_is_taken_from_the_shapes() {
     let options = OptionsSpec::Depthwise(Window::default(), 0);
     let (weights, output) = ([1, 3, 3, 6], [1, 4, 4, 6]);
-    let graph = load(&convolution([1, 4, 4, 2], weights, output, builtin::DEPTHWISE_CONV_2D, options));
+    let graph = load(&convolution([1, 4, 4, 2], weights, output, "DEPTHWISE_CONV_2D", options));
     assert_eq!(graph.shape(graph.outputs()[0]).ok(), Some(Shape::nhwc(1, 4, 4, 6)));
 }
 
@@ -194,7 +193,7 @@ fn names_are_made_unique_and_outputs_keep_their_order() {
     let first = file.map("same", &[1, 4, 4, 2]);
     let second = file.map("", &[1, 4, 4, 2]);
     for output in [first, second] {
-        file.op(builtin::CONV_2D, &[0, weights], &[output], OptionsSpec::Conv2d(Window::default()));
+        file.op(code("CONV_2D"), &[0, weights], &[output], OptionsSpec::Conv2d(Window::default()));
     }
     file.outputs = vec![second, first];
     let graph = load(&file);
@@ -218,7 +217,7 @@ fn constants_of_one_buffer_are_read_once() {
     let mut x = 0;
     for layer in 0..3 {
         let out = file.map(&format!("layer{layer}"), &[1, 4, 4, 2]);
-        file.op(builtin::CONV_2D, &[x, weights], &[out], OptionsSpec::Conv2d(Window::default()));
+        file.op(code("CONV_2D"), &[x, weights], &[out], OptionsSpec::Conv2d(Window::default()));
         x = out;
     }
     file.outputs.push(x);

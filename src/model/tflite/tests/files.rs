@@ -1,7 +1,6 @@
 //! Real files, which are not part of the repository.
 
 use super::super::load;
-use crate::error::Error;
 use crate::shape::Shape;
 use std::path::PathBuf;
 
@@ -48,22 +47,6 @@ fn posenet_loads_with_its_31_convolutions() {
             assert!(name.starts_with(prefix), "{file}: {name}");
             assert_eq!(*shape, Shape::nhwc(1, output, output, channels), "{file}: {name}");
         }
-    }
-}
-
-#[test]
-fn other_models_name_the_operator_that_is_missing() {
-    for (file, index, name) in [
-        ("deeplabv3_257_mv_gpu.tflite", 9, "ADD"),
-        ("face_detection_short_range.tflite", 10, "ADD"),
-        ("mobilenet_v1_0.25_224_keras_f32.tflite", 27, "AVERAGE_POOL_2D"),
-        ("pose_detection.tflite", 4, "ADD"),
-    ] {
-        let Some(path) = shared(&format!("models/{file}")) else { return };
-        let error = load(&path).expect_err(file);
-        let Error::Model { file: found, op: Some(op), .. } = &error else { panic!("{file}: {error:?}") };
-        assert_eq!(op, &(index, name.to_owned()), "{error}");
-        assert_eq!(found, &path.display().to_string());
     }
 }
 

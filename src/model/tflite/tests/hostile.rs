@@ -1,9 +1,8 @@
 //! Damaged and hostile files: an error or a graph, soon, and never a panic.
 
 use super::super::from_bytes;
-use super::super::names::builtin;
 use super::files::shared;
-use super::writer::{FileSpec, OptionsSpec, Window};
+use super::writer::{FileSpec, OptionsSpec, Window, code};
 use std::time::{Duration, Instant};
 
 /// A network that uses every part of the loader.
@@ -11,18 +10,19 @@ fn rich() -> FileSpec {
     let mut file = FileSpec::stem();
     let w16 = file.half_constant("w16", &[6, 1, 1, 4]);
     let widened = file.map("widened", &[6, 1, 1, 4]);
-    file.op(builtin::DEQUANTIZE, &[w16], &[widened], OptionsSpec::None);
+    file.op(code("DEQUANTIZE"), &[w16], &[widened], OptionsSpec::None);
     let middle = file.map("middle", &[1, 4, 4, 6]);
-    file.op(builtin::CONV_2D, &[3, widened], &[middle], OptionsSpec::Conv2d(Window::default()));
+    file.op(code("CONV_2D"), &[3, widened], &[middle], OptionsSpec::Conv2d(Window::default()));
     let activated = file.map("activated", &[1, 4, 4, 6]);
-    file.op(builtin::LEAKY_RELU, &[middle], &[activated], OptionsSpec::LeakyRelu(0.1));
+    file.op(code("LEAKY_RELU"), &[middle], &[activated], OptionsSpec::LeakyRelu(0.1));
     let taps = file.constant("taps", &[1, 3, 3, 12]);
     let out = file.map("out", &[1, 4, 4, 12]);
     let options = OptionsSpec::Depthwise(Window { dilation: [2, 1], ..Default::default() }, 2);
-    file.op(builtin::DEPTHWISE_CONV_2D, &[activated, taps], &[out], options);
+    file.op(code("DEPTHWISE_CONV_2D"), &[activated, taps], &[out], options);
     file.outputs = vec![out];
     file.tensors[0].signature = Some(vec![1, 8, 8, 3]);
-    file.tensors[3].quantised = true;
+    file.signature = Some([vec![("picture", 0)], vec![("result", out as u32)]]);
+    file.description = Some("a network that uses every part of the loader");
     file
 }
 

@@ -1,10 +1,16 @@
 //! A writer of small TensorFlow Lite files, valid or not.
 
-use super::super::names::{builtin, element};
-use super::super::schema::{OPTIONS, options_type, slot};
+use super::super::names::{OPERATORS, element};
+use super::super::options::{Conv2dOptions, DepthwiseOptions, LeakyReluOptions};
+use super::super::schema::{OPTIONS, slot};
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 
 type Written = WIPOffset<TableFinishedWIPOffset>;
+
+/// The code of an operator.
+pub(super) fn code(name: &str) -> i32 {
+    OPERATORS.iter().position(|known| *known == name).expect("an operator of the schema") as i32
+}
 
 pub(super) const SAME: i8 = 0;
 pub(super) const VALID: i8 = 1;
@@ -17,9 +23,29 @@ pub(super) struct TensorSpec {
     pub(super) signature: Option<Vec<i32>>,
     pub(super) element_type: i8,
     pub(super) buffer: u32,
-    pub(super) quantised: bool,
+    pub(super) quantised: Option<Scales>,
     pub(super) variable: bool,
-    pub(super) sparse: bool,
+    pub(super) sparse: Option<Sparse>,
+}
+
+/// The scales and zero points of a tensor, and their axis.
+#[derive(Debug, Clone)]
+pub(super) struct Scales(pub(super) Vec<f32>, pub(super) Vec<i64>, pub(super) i32);
+
+/// How a sparse tensor is stored: the order of its levels, the map of its blocks, and each level.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sparse {
+    pub(super) order: Vec<i32>,
+    pub(super) blocks: Vec<i32>,
+    pub(super) levels: Vec<Level>,
+}
+
+/// A level of a sparse tensor.
+#[derive(Debug, Clone)]
+pub(super) enum Level {
+    Dense(i32),
+    /// Segments and indices, in one, two or four bytes each.
+    Listed(u8, Vec<i32>, Vec<i32>),
 }
 
 /// A buffer to write.
@@ -30,13 +56,26 @@ pub(super) struct BufferSpec {
 }
 
 /// The options of an operator.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) enum OptionsSpec {
     #[default]
     None,
     Conv2d(Window),
     Depthwise(Window, i32),
     LeakyRelu(f32),
+    /// A table of this type, by the ids of its fields.
+    Fields(u8, Vec<(u16, Field)>),
+}
+
+/// The value of a field.
+#[derive(Debug, Clone)]
+pub(super) enum Field {
+    Byte(i8),
+    Bool(bool),
+    Int(i32),
+    Float(f32),
+    Ints(Vec<i32>),
+    Text(&'static str),
 }
 
 /// The options of a window; strides and dilations are height, width.
@@ -61,6 +100,7 @@ pub(super) struct OpSpec {
     /// Written into the first field of the code, `code` being left out.
     pub(super) old_writer: bool,
     pub(super) custom: Option<String>,
+    pub(super) custom_options: Option<Vec<u8>>,
     pub(super) inputs: Vec<i32>,
     pub(super) outputs: Vec<i32>,
     pub(super) options: OptionsSpec,
@@ -77,6 +117,9 @@ pub(super) struct FileSpec {
     pub(super) ops: Vec<OpSpec>,
     pub(super) inputs: Vec<i32>,
     pub(super) outputs: Vec<i32>,
+    /// Names of a signature's inputs and outputs, with their tensors.
+    pub(super) signature: Option<[Vec<(&'static str, u32)>; 2]>,
+    pub(super) description: Option<&'static str>,
 }
 
 impl FileSpec {
@@ -91,6 +134,8 @@ impl FileSpec {
             ops: Vec::new(),
             inputs: vec![0],
             outputs: Vec::new(),
+            signature: None,
+            description: None,
         };
         file.map(name, shape);
         file
@@ -111,6 +156,12 @@ impl FileSpec {
         let count: i32 = shape.iter().product();
         let data = (0..count).flat_map(|i| (i as f32 * 0.25).to_le_bytes()).collect();
         self.constant_of(name, shape, element::FLOAT32, data)
+    }
+
+    /// Adds an int32 constant.
+    pub(super) fn integers(&mut self, name: &str, shape: &[i32], values: &[i32]) -> i32 {
+        let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.constant_of(name, shape, element::INT32, data)
     }
 
     /// Adds a float16 constant that counts up in quarters.
@@ -146,7 +197,7 @@ impl FileSpec {
         let bias = file.constant("bias", &[4]);
         let output = file.map("stem", &[1, 4, 4, 4]);
         let window = Window { stride: [2, 2], ..Default::default() };
-        file.op(builtin::CONV_2D, &[0, weights, bias], &[output], OptionsSpec::Conv2d(window));
+        file.op(code("CONV_2D"), &[0, weights, bias], &[output], OptionsSpec::Conv2d(window));
         file.outputs.push(output);
         file
     }
@@ -154,13 +205,32 @@ impl FileSpec {
     /// The file.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut fbb = FlatBufferBuilder::new();
-        let codes: Vec<Written> = self.ops.iter().map(|op| code(&mut fbb, op)).collect();
+        let codes: Vec<Written> = self.ops.iter().map(|op| operator_code(&mut fbb, op)).collect();
         let codes = fbb.create_vector(&codes);
         let buffers: Vec<Written> = self.buffers.iter().map(|spec| buffer(&mut fbb, spec)).collect();
         let buffers = fbb.create_vector(&buffers);
         let networks: Vec<Written> = (0..self.networks).map(|_| self.network(&mut fbb)).collect();
         let networks = fbb.create_vector(&networks);
+        let description = self.description.map(|text| fbb.create_string(text));
+        let signature = self.signature.as_ref().map(|signature| {
+            let lists = signature.each_ref().map(|names| {
+                let names: Vec<Written> =
+                    names.iter().map(|&(name, tensor)| tensor_name(&mut fbb, name, tensor)).collect();
+                fbb.create_vector(&names)
+            });
+            let table = fbb.start_table();
+            fbb.push_slot_always(slot(0), lists[0]);
+            fbb.push_slot_always(slot(1), lists[1]);
+            let table = fbb.end_table(table);
+            fbb.create_vector(&[table])
+        });
         let model = fbb.start_table();
+        if let Some(description) = description {
+            fbb.push_slot_always(slot(3), description);
+        }
+        if let Some(signature) = signature {
+            fbb.push_slot_always(slot(7), signature);
+        }
         fbb.push_slot_always(slot(0), self.version);
         fbb.push_slot_always(slot(1), codes);
         fbb.push_slot_always(slot(2), networks);
@@ -187,7 +257,15 @@ impl FileSpec {
     }
 }
 
-fn code(fbb: &mut FlatBufferBuilder<'_>, op: &OpSpec) -> Written {
+fn tensor_name(fbb: &mut FlatBufferBuilder<'_>, name: &str, tensor: u32) -> Written {
+    let name = fbb.create_string(name);
+    let table = fbb.start_table();
+    fbb.push_slot_always(slot(0), name);
+    fbb.push_slot_always(slot(1), tensor);
+    fbb.end_table(table)
+}
+
+fn operator_code(fbb: &mut FlatBufferBuilder<'_>, op: &OpSpec) -> Written {
     let custom = op.custom.as_ref().map(|custom| fbb.create_string(custom));
     let table = fbb.start_table();
     fbb.push_slot(slot(0), op.code.min(127) as i8, 0);
@@ -217,16 +295,22 @@ fn tensor(fbb: &mut FlatBufferBuilder<'_>, spec: &TensorSpec) -> Written {
     let name = spec.name.as_ref().map(|name| fbb.create_string(name));
     let shape = fbb.create_vector(&spec.shape);
     let signature = spec.signature.as_ref().map(|signature| fbb.create_vector(signature));
-    let quantization = spec.quantised.then(|| {
-        let scale = fbb.create_vector(&[0.5f32]);
+    let quantization = spec.quantised.as_ref().map(|Scales(scales, zeros, axis)| {
+        let (scales, zeros) = (fbb.create_vector(scales), fbb.create_vector(zeros));
         let table = fbb.start_table();
-        fbb.push_slot_always(slot(2), scale);
+        fbb.push_slot_always(slot(2), scales);
+        fbb.push_slot_always(slot(3), zeros);
+        fbb.push_slot(slot(6), *axis, 0);
         fbb.end_table(table)
     });
-    let sparsity = spec.sparse.then(|| {
-        let order = fbb.create_vector(&[0i32, 1]);
+    let sparsity = spec.sparse.as_ref().map(|sparse| {
+        let levels: Vec<Written> = sparse.levels.iter().map(|spec| level(fbb, spec)).collect();
+        let levels = fbb.create_vector(&levels);
+        let (order, blocks) = (fbb.create_vector(&sparse.order), fbb.create_vector(&sparse.blocks));
         let table = fbb.start_table();
         fbb.push_slot_always(slot(0), order);
+        fbb.push_slot_always(slot(1), blocks);
+        fbb.push_slot_always(slot(2), levels);
         fbb.end_table(table)
     });
     let table = fbb.start_table();
@@ -249,27 +333,59 @@ fn tensor(fbb: &mut FlatBufferBuilder<'_>, spec: &TensorSpec) -> Written {
     fbb.end_table(table)
 }
 
+fn level(fbb: &mut FlatBufferBuilder<'_>, spec: &Level) -> Written {
+    match spec {
+        Level::Dense(size) => {
+            let table = fbb.start_table();
+            fbb.push_slot_always(slot(1), *size);
+            fbb.end_table(table)
+        }
+        Level::Listed(bytes, segments, indices) => {
+            let tag: u8 = [3, 2, 1][usize::from(*bytes / 2)];
+            let [segments, indices] = [segments, indices].map(|values| {
+                let values = match bytes {
+                    1 => fbb.create_vector(&values.iter().map(|&v| v as u8).collect::<Vec<_>>()).value(),
+                    2 => fbb.create_vector(&values.iter().map(|&v| v as u16).collect::<Vec<_>>()).value(),
+                    _ => fbb.create_vector(values).value(),
+                };
+                let table = fbb.start_table();
+                fbb.push_slot_always(slot(0), WIPOffset::<u8>::new(values));
+                fbb.end_table(table)
+            });
+            let table = fbb.start_table();
+            fbb.push_slot_always(slot(0), 1i8);
+            fbb.push_slot_always(slot(2), tag);
+            fbb.push_slot_always(slot(3), segments);
+            fbb.push_slot_always(slot(4), tag);
+            fbb.push_slot_always(slot(5), indices);
+            fbb.end_table(table)
+        }
+    }
+}
+
 fn operator(fbb: &mut FlatBufferBuilder<'_>, code: u32, spec: &OpSpec) -> Written {
     let inputs = fbb.create_vector(&spec.inputs);
     let outputs = fbb.create_vector(&spec.outputs);
-    let options = match spec.options {
+    let custom = spec.custom_options.as_ref().map(|options| fbb.create_vector(options));
+    let options = match &spec.options {
         OptionsSpec::None => None,
         OptionsSpec::Conv2d(window) => {
             let table = fbb.start_table();
-            push_window(fbb, window, 3);
-            Some((options_type::CONV_2D, fbb.end_table(table)))
+            push_window(fbb, *window, 3);
+            Some((Conv2dOptions::TAG, fbb.end_table(table)))
         }
         OptionsSpec::Depthwise(window, multiplier) => {
             let table = fbb.start_table();
-            push_window(fbb, window, 4);
-            fbb.push_slot(slot(3), multiplier, 0);
-            Some((options_type::DEPTHWISE_CONV_2D, fbb.end_table(table)))
+            push_window(fbb, *window, 4);
+            fbb.push_slot(slot(3), *multiplier, 0);
+            Some((DepthwiseOptions::TAG, fbb.end_table(table)))
         }
         OptionsSpec::LeakyRelu(alpha) => {
             let table = fbb.start_table();
-            fbb.push_slot(slot(0), alpha, 0.0);
-            Some((options_type::LEAKY_RELU, fbb.end_table(table)))
+            fbb.push_slot(slot(0), *alpha, 0.0);
+            Some((LeakyReluOptions::TAG, fbb.end_table(table)))
         }
+        OptionsSpec::Fields(tag, fields) => Some((*tag, options_table(fbb, fields))),
     };
     let table = fbb.start_table();
     fbb.push_slot(slot(0), code, 0);
@@ -278,6 +394,34 @@ fn operator(fbb: &mut FlatBufferBuilder<'_>, code: u32, spec: &OpSpec) -> Writte
     if let Some((tag, options)) = options {
         fbb.push_slot_always(slot(3), tag);
         fbb.push_slot_always(slot(OPTIONS), options);
+    }
+    if let Some(custom) = custom {
+        fbb.push_slot_always(slot(5), custom);
+    }
+    fbb.end_table(table)
+}
+
+/// A table of these fields; what lies outside it is written first.
+fn options_table(fbb: &mut FlatBufferBuilder<'_>, fields: &[(u16, Field)]) -> Written {
+    let outside: Vec<Option<u32>> = fields
+        .iter()
+        .map(|(_, field)| match field {
+            Field::Ints(values) => Some(fbb.create_vector(values).value()),
+            Field::Text(text) => Some(fbb.create_string(text).value()),
+            _ => None,
+        })
+        .collect();
+    let table = fbb.start_table();
+    for ((id, field), outside) in fields.iter().zip(outside) {
+        match field {
+            Field::Byte(value) => fbb.push_slot_always(slot(*id), *value),
+            Field::Bool(value) => fbb.push_slot_always(slot(*id), *value),
+            Field::Int(value) => fbb.push_slot_always(slot(*id), *value),
+            Field::Float(value) => fbb.push_slot_always(slot(*id), *value),
+            Field::Ints(_) | Field::Text(_) => {
+                fbb.push_slot_always(slot(*id), WIPOffset::<u8>::new(outside.expect("written")));
+            }
+        }
     }
     fbb.end_table(table)
 }

@@ -1,0 +1,202 @@
+//! Values that are known while a file is read: floats, and the integers that shapes are made of.
+
+use super::tensors::{Budget, Reason};
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::host::HostTensor;
+use crate::layout::Layout;
+use half::f16;
+use std::sync::Arc;
+
+/// Integers of any dimensions; an extent may be 0.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Integers {
+    pub(super) dims: Vec<usize>,
+    pub(super) values: Arc<[i64]>,
+}
+
+impl Integers {
+    pub(super) fn new(dims: Vec<usize>, values: impl Into<Arc<[i64]>>) -> Self {
+        Integers { dims, values: values.into() }
+    }
+
+    pub(super) fn vector(values: Vec<i64>) -> Self {
+        Integers { dims: vec![values.len()], values: values.into() }
+    }
+}
+
+/// A tensor whose elements are known.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Constant {
+    Floats(HostTensor),
+    Integers(Integers),
+}
+
+impl Constant {
+    pub(super) fn extents(&self) -> Vec<usize> {
+        match self {
+            Constant::Floats(tensor) => tensor.dims().extents().to_vec(),
+            Constant::Integers(integers) => integers.dims.clone(),
+        }
+    }
+
+    pub(super) fn elements(&self) -> usize {
+        match self {
+            Constant::Floats(tensor) => tensor.dims().elements(),
+            Constant::Integers(integers) => integers.values.len(),
+        }
+    }
+
+    /// As floats: integers that f32 holds exactly are.
+    pub(super) fn floats(&self, budget: &mut Budget) -> Result<HostTensor, Reason> {
+        match self {
+            Constant::Floats(tensor) => Ok(tensor.clone()),
+            Constant::Integers(Integers { dims, values }) => {
+                budget.spend(4 * values.len())?;
+                let values: Arc<[f32]> = values.iter().map(|&value| value as f32).collect();
+                HostTensor::new(dims_of(dims)?, values).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// As one number, if it has one element.
+    pub(super) fn number(&self) -> Option<f32> {
+        match self {
+            Constant::Floats(tensor) => match *tensor.to_f32() {
+                [value] => Some(value),
+                _ => None,
+            },
+            Constant::Integers(integers) => match integers.values[..] {
+                [value] => Some(value as f32),
+                _ => None,
+            },
+        }
+    }
+
+    /// The same elements in other dimensions.
+    pub(super) fn reshaped(self, dims: &[usize]) -> Result<Self, Reason> {
+        let elements = dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
+        if elements != Some(self.elements()) {
+            return Err(format!("found {:?} to {dims:?}, wanted as many elements", self.extents()));
+        }
+        Ok(match self {
+            Constant::Floats(tensor) => {
+                Constant::Floats(tensor.reshaped(dims_of(dims)?).map_err(|error| error.to_string())?)
+            }
+            Constant::Integers(integers) => Constant::Integers(Integers { dims: dims.to_vec(), ..integers }),
+        })
+    }
+
+    /// Elements of this tensor in dimensions `dims`: the one at each index of `dims`, in order, is the one at
+    /// the position that `source` gives.
+    pub(super) fn moved(
+        &self,
+        dims: Vec<usize>,
+        budget: &mut Budget,
+        source: impl Fn(&[usize]) -> usize,
+    ) -> Result<Self, Reason> {
+        let elements = dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
+        let elements = elements
+            .ok_or_else(|| format!("found extents {dims:?}, wanted fewer elements (32-bit indices)"))?;
+        budget.spend(elements.saturating_mul(8))?;
+        let positions = indices(&dims).map(|index| source(&index));
+        Ok(match self {
+            Constant::Floats(tensor) if tensor.dtype() == DType::F16 => {
+                let from: &[f16] = bytemuck::cast_slice(tensor.bytes());
+                let values: Option<Vec<f16>> = positions.map(|at| from.get(at).copied()).collect();
+                let values = values.ok_or("found an index beyond a constant")?;
+                let tensor = HostTensor::from_f16(dims_of(&dims)?, Layout::Nhwc, values);
+                Constant::Floats(tensor.map_err(|error| error.to_string())?)
+            }
+            Constant::Floats(tensor) => {
+                let from = tensor.to_f32();
+                let values: Option<Vec<f32>> = positions.map(|at| from.get(at).copied()).collect();
+                let values = values.ok_or("found an index beyond a constant")?;
+                let tensor = HostTensor::new(dims_of(&dims)?, values);
+                Constant::Floats(tensor.map_err(|error| error.to_string())?)
+            }
+            Constant::Integers(integers) => {
+                let values: Option<Vec<i64>> = positions.map(|at| integers.values.get(at).copied()).collect();
+                let values = values.ok_or("found an index beyond a constant")?;
+                Constant::Integers(Integers::new(dims, values))
+            }
+        })
+    }
+}
+
+/// Dimensions of a graph's value.
+pub(super) fn dims_of(extents: &[usize]) -> Result<Dims, Reason> {
+    Dims::new(extents).map_err(|error| error.to_string())
+}
+
+/// Every index of a tensor of these extents, the last one varying fastest.
+pub(super) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    let mut next = (!extents.contains(&0)).then(|| vec![0; extents.len()]);
+    let extents = extents.to_vec();
+    std::iter::from_fn(move || {
+        let current = next.clone()?;
+        next = next.take().and_then(|mut index| {
+            for axis in (0..extents.len()).rev() {
+                index[axis] += 1;
+                if index[axis] < extents[axis] {
+                    return Some(index);
+                }
+                index[axis] = 0;
+            }
+            None
+        });
+        Some(current)
+    })
+}
+
+/// The position of an index among the elements of a tensor of these extents.
+pub(super) fn position(extents: &[usize], index: &[usize]) -> usize {
+    extents.iter().zip(index).fold(0, |position, (&extent, &index)| position * extent + index)
+}
+
+/// The position, in a tensor of `extents`, of what is at `index` of one that it is broadcast to.
+pub(super) fn broadcast_position(extents: &[usize], index: &[usize]) -> usize {
+    let index = &index[index.len().saturating_sub(extents.len())..];
+    extents
+        .iter()
+        .zip(index)
+        .fold(0, |position, (&extent, &index)| position * extent + if extent == 1 { 0 } else { index })
+}
+
+/// The extents that both broadcast to, as in numpy.
+pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Reason> {
+    let rank = a.len().max(b.len());
+    let at = |extents: &[usize], axis: usize| {
+        (axis + extents.len()).checked_sub(rank).and_then(|axis| extents.get(axis)).copied().unwrap_or(1)
+    };
+    (0..rank)
+        .map(|axis| match (at(a, axis), at(b, axis)) {
+            (x, y) if x == y => Ok(x),
+            (1, y) => Ok(y),
+            (x, 1) => Ok(x),
+            _ => Err(format!("found {a:?} and {b:?}, wanted extents that are equal or 1")),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_is_visited_in_order() {
+        let all: Vec<_> = indices(&[2, 3]).collect();
+        assert_eq!(all, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]);
+        assert_eq!(all.iter().map(|index| position(&[2, 3], index)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(indices(&[]).count(), 1);
+        assert_eq!(indices(&[2, 0]).count(), 0);
+    }
+
+    #[test]
+    fn extents_broadcast_as_in_numpy() {
+        assert_eq!(broadcast(&[4, 1, 3], &[2, 1]), Ok(vec![4, 2, 3]));
+        assert_eq!(broadcast(&[], &[5]), Ok(vec![5]));
+        assert!(broadcast(&[2], &[3]).is_err());
+        assert_eq!(broadcast_position(&[2, 1], &[7, 1, 5]), 1);
+    }
+}

@@ -1,0 +1,282 @@
+//! Functions of each element, comparisons and casts.
+
+use super::constant::{Constant, Integers, broadcast, broadcast_position, dims_of};
+use super::import::{Import, Input, Op};
+use super::names::{self, Fused, element};
+use super::tensors::Reason;
+use crate::emit::Activation;
+use crate::graph::{Term, Value};
+use crate::host::HostTensor;
+use crate::ops::elementwise::Function;
+
+/// A function of as many inputs as it takes.
+pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -> Result<(), Reason> {
+    op.check(&[function.arity()], 1)?;
+    let inputs = (0..function.arity()).map(|index| import.input(op, index)).collect::<Result<Vec<_>, _>>()?;
+    let constants: Option<Vec<&Constant>> = inputs
+        .iter()
+        .map(|input| match input {
+            Input::Constant(constant) => Some(constant),
+            Input::Value(_) => None,
+        })
+        .collect();
+    if let Some(constants) = constants
+        && activation(op)? == Fused::Own(Activation::None)
+    {
+        let folded = folded(import, function, &constants)?;
+        return import.write_constant(op, 0, folded);
+    }
+    let terms = terms(import, op, &inputs)?;
+    activated(import, op, activation(op)?, |import, name| {
+        import.graph.elementwise(name, function, &terms).map_err(|error| error.to_string())
+    })
+}
+
+/// `LEAKY_RELU`: the slope is an option.
+pub(super) fn leaky_relu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let alpha = op.table.leaky_relu().map_or(0.0, |table| table.alpha());
+    if !alpha.is_finite() {
+        return Err(format!("found alpha {alpha}, wanted a finite number"));
+    }
+    number(import, op, Function::LeakyRelu, alpha)
+}
+
+/// `RELU_0_TO_1`: `min(max(x, 0), 1)`.
+pub(super) fn relu_0_to_1<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let x = import.value(op, 0)?;
+    super::moves::node(import, op, |import, name| {
+        import.graph.elementwise(name, Function::Clamp, &[x.into(), 0.0.into(), 1.0.into()])
+    })
+}
+
+/// `GELU`: with `tanh` where the options say so.
+pub(super) fn gelu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    let approximate = op.table.gelu().is_some_and(|table| table.approximate());
+    of(import, op, if approximate { Function::GeluTanh } else { Function::Gelu })
+}
+
+/// `ADD_N`: the sum of any number of values.
+pub(super) fn add_n<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    if op.outputs.len() != 1 || op.inputs.is_empty() {
+        return Err(format!(
+            "found {} inputs and {} outputs, wanted some and 1",
+            op.inputs.len(),
+            op.outputs.len()
+        ));
+    }
+    let name = import.name(op, 0)?;
+    let mut sum = import.value(op, 0)?;
+    for index in 1..op.inputs.len() {
+        let term = import.value(op, index)?;
+        let part =
+            if index + 1 == op.inputs.len() { name.clone() } else { import.part_name(&name, "sum")? };
+        let terms = [sum.into(), term.into()];
+        sum = import.graph.elementwise(&part, Function::Add, &terms).map_err(|error| error.to_string())?;
+    }
+    import.write(op, 0, sum)
+}
+
+/// `ZEROS_LIKE`: a constant.
+pub(super) fn zeros_like<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let extents = super::shapes::extents(import, op)?;
+    let zero = if super::shapes::is_float(import, op) {
+        Constant::Floats(HostTensor::vector(vec![0.0]).map_err(|error| error.to_string())?)
+    } else {
+        Constant::Integers(Integers::vector(vec![0]))
+    };
+    let zeros = zero.moved(extents, &mut import.budget, |_| 0)?;
+    import.write_constant(op, 0, zeros)
+}
+
+/// `CAST`: to an integer towards zero, to a boolean whether it is not 0; a float is a float.
+pub(super) fn cast<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let kind = |import: &Import<'a>, tensor: Option<&i32>| {
+        let position = import.tensors.position(tensor.copied().unwrap_or(-1))?;
+        Ok::<i8, Reason>(import.tensors.tensor(position)?.element_type())
+    };
+    let (from, to) = (kind(import, op.inputs.first())?, kind(import, op.outputs.first())?);
+    let floats = [element::FLOAT32, element::FLOAT16, element::FLOAT64, element::BFLOAT16];
+    match import.input(op, 0)? {
+        Input::Constant(constant) if floats.contains(&to) => {
+            let constant = Constant::Floats(constant.floats(&mut import.budget)?);
+            import.write_constant(op, 0, constant)
+        }
+        Input::Constant(constant) => {
+            let values: Vec<i64> = match &constant {
+                Constant::Integers(integers) => integers.values.to_vec(),
+                Constant::Floats(tensor) => tensor.to_f32().iter().map(|&value| value as i64).collect(),
+            };
+            import.budget.spend(values.len().saturating_mul(8))?;
+            let whole = |value: i64| if to == element::BOOL { i64::from(value != 0) } else { value };
+            let values: Vec<i64> = values.into_iter().map(whole).collect();
+            let integers = Integers::new(constant.extents(), values);
+            import.write_constant(op, 0, Constant::Integers(integers))
+        }
+        Input::Value(_) if to == element::BOOL && from != element::BOOL => {
+            number(import, op, Function::NotEqual, 0.0)
+        }
+        Input::Value(_) if floats.contains(&from) && !floats.contains(&to) => {
+            of(import, op, Function::Truncate)
+        }
+        Input::Value(value) => import.write(op, 0, value),
+    }
+}
+
+/// A function of input 0 and a number.
+fn number<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function, number: f32) -> Result<(), Reason> {
+    let x = import.value(op, 0)?;
+    let name = import.name(op, 0)?;
+    let value = import.graph.elementwise(&name, function, &[x.into(), number.into()]);
+    import.write(op, 0, value.map_err(|error| error.to_string())?)
+}
+
+/// The inputs as terms: constants of one element are numbers where that does not change the result's rank.
+fn terms<'a>(import: &mut Import<'a>, op: &Op<'a>, inputs: &[Input]) -> Result<Vec<Term>, Reason> {
+    let mut rank = 0;
+    for input in inputs {
+        if let Input::Value(value) = input {
+            rank = rank.max(import.dims(*value)?.rank());
+        }
+    }
+    let has_value = inputs.iter().any(|input| matches!(input, Input::Value(_)));
+    let mut terms = Vec::with_capacity(inputs.len());
+    for (index, input) in inputs.iter().enumerate() {
+        terms.push(match input {
+            Input::Value(value) => Term::Value(*value),
+            Input::Constant(constant) => match constant.number() {
+                Some(number) if has_value && constant.extents().len() <= rank => Term::Number(number),
+                _ => Term::Value(import.value(op, index)?),
+            },
+        });
+    }
+    Ok(terms)
+}
+
+/// The activation that the options of an operator have, if it is one of those that may.
+pub(super) fn activation(op: &Op<'_>) -> Result<Fused, Reason> {
+    let code = match op.name.as_str() {
+        "ADD" => op.table.add().map(|table| table.activation()),
+        "SUB" => op.table.sub().map(|table| table.activation()),
+        "MUL" => op.table.mul().map(|table| table.activation()),
+        "DIV" => op.table.div().map(|table| table.activation()),
+        _ => None,
+    };
+    names::fused(code.unwrap_or(0))
+}
+
+/// Adds what `add` adds under the name it is given, and the activation after it, as output 0 of `op`.
+pub(super) fn activated<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    activation: Fused,
+    add: impl FnOnce(&mut Import<'a>, &str) -> Result<Value, Reason>,
+) -> Result<(), Reason> {
+    let name = import.name(op, 0)?;
+    let function = match activation {
+        Fused::Own(Activation::None) => {
+            let value = add(import, &name)?;
+            return import.write(op, 0, value);
+        }
+        Fused::Own(Activation::Relu) => Function::Relu,
+        Fused::Own(Activation::Relu6) => Function::Relu6,
+        Fused::Own(Activation::Tanh) => Function::Tanh,
+        Fused::ReluN1To1 => Function::ReluN1To1,
+        Fused::Own(other) => return Err(format!("found the fused activation {other:?}")),
+    };
+    let part = import.part_name(&name, "sum")?;
+    let value = add(import, &part)?;
+    let value = import.graph.elementwise(&name, function, &[value.into()]);
+    import.write(op, 0, value.map_err(|error| error.to_string())?)
+}
+
+/// A function of constants: of integers if all are, and exactly.
+fn folded(import: &mut Import<'_>, function: Function, inputs: &[&Constant]) -> Result<Constant, Reason> {
+    let mut extents = Vec::new();
+    for input in inputs {
+        extents = broadcast(&extents, &input.extents())?;
+    }
+    let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
+    import.budget.spend(elements.unwrap_or(usize::MAX).saturating_mul(32))?;
+    let indices: Vec<Vec<usize>> = super::constant::indices(&extents).collect();
+    let at = |input: &Constant, index: &[usize]| broadcast_position(&input.extents(), index);
+    let integers: Option<Vec<&Integers>> = inputs
+        .iter()
+        .map(|input| match input {
+            Constant::Integers(integers) => Some(integers),
+            Constant::Floats(_) => None,
+        })
+        .collect();
+    if let Some(integers) = integers {
+        let value = |index: &Vec<usize>| {
+            let mut arguments = [0; 3];
+            for ((argument, integers), input) in arguments.iter_mut().zip(&integers).zip(inputs) {
+                *argument = integers.values.get(at(input, index)).copied().unwrap_or(0);
+            }
+            integer(function, arguments)
+        };
+        let values = indices.iter().map(value).collect::<Result<Vec<i64>, Reason>>()?;
+        return Ok(Constant::Integers(Integers::new(extents, values)));
+    }
+    let floats =
+        inputs.iter().map(|input| input.floats(&mut import.budget)).collect::<Result<Vec<_>, _>>()?;
+    let floats: Vec<_> = floats.iter().map(HostTensor::to_nhwc).collect();
+    let value = |index: &Vec<usize>| {
+        let mut arguments = [0.0; 3];
+        for ((argument, values), input) in arguments.iter_mut().zip(&floats).zip(inputs) {
+            *argument = f64::from(values.get(at(input, index)).copied().unwrap_or(0.0));
+        }
+        function.reference(arguments) as f32
+    };
+    let values: Vec<f32> = indices.iter().map(value).collect();
+    HostTensor::new(dims_of(&extents)?, values).map(Constant::Floats).map_err(|error| error.to_string())
+}
+
+/// A function of integers; what is beyond 64 bits wraps, as it does in C.
+fn integer(function: Function, [a, b, c]: [i64; 3]) -> Result<i64, Reason> {
+    let defined =
+        |result: Option<i64>| result.ok_or_else(|| format!("found {a} divided by {b}, wanted another"));
+    Ok(match function {
+        Function::Add => a.wrapping_add(b),
+        Function::Sub => a.wrapping_sub(b),
+        Function::Mul => a.wrapping_mul(b),
+        Function::Div => defined(a.checked_div(b))?,
+        Function::FloorDiv => {
+            let (quotient, rest) = (defined(a.checked_div(b))?, defined(a.checked_rem(b))?);
+            if rest != 0 && (rest < 0) != (b < 0) { quotient - 1 } else { quotient }
+        }
+        Function::FloorMod => {
+            let rest = defined(a.checked_rem(b))?;
+            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+        }
+        Function::Maximum => a.max(b),
+        Function::Minimum => a.min(b),
+        Function::Neg => a.wrapping_neg(),
+        Function::Abs => a.wrapping_abs(),
+        Function::Square => a.wrapping_mul(a),
+        Function::SquaredDifference => a.wrapping_sub(b).wrapping_mul(a.wrapping_sub(b)),
+        Function::Sign => a.signum(),
+        Function::Relu => a.max(0),
+        Function::Floor | Function::Ceil | Function::Round | Function::Truncate => a,
+        Function::LogicalNot => i64::from(a == 0),
+        Function::LogicalAnd => i64::from(a != 0 && b != 0),
+        Function::LogicalOr => i64::from(a != 0 || b != 0),
+        Function::Equal => i64::from(a == b),
+        Function::NotEqual => i64::from(a != b),
+        Function::Less => i64::from(a < b),
+        Function::LessEqual => i64::from(a <= b),
+        Function::Greater => i64::from(a > b),
+        Function::GreaterEqual => i64::from(a >= b),
+        Function::Select => {
+            if a != 0 {
+                b
+            } else {
+                c
+            }
+        }
+        other => return Err(format!("found {} of integers, wanted floats", other.name())),
+    })
+}

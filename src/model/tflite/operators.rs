@@ -1,0 +1,130 @@
+//! The operators that the loader reads: one line each, the function that adds it to the graph.
+
+use super::import::{Import, Op};
+use super::tensors::Reason;
+use super::{convolution, elementwise, moves, pooling, products, reductions, shapes};
+use crate::ops::elementwise::Function;
+use crate::ops::pool::Pooling;
+use crate::ops::reduce::Reduction;
+
+/// Adds an operator to the graph, or works out its constants.
+pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
+
+/// The function of an operator, by its name.
+pub(super) fn handler(name: &str) -> Option<Handler> {
+    HANDLERS.iter().find(|(known, _)| *known == name).map(|&(_, handler)| handler)
+}
+
+#[rustfmt::skip]
+const HANDLERS: &[(&str, Handler)] = &[
+    ("CONV_2D", convolution::conv2d),
+    ("DEPTHWISE_CONV_2D", convolution::depthwise),
+    ("MAX_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Max)),
+    ("AVERAGE_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Average)),
+    ("FULLY_CONNECTED", products::fully_connected),
+    ("BATCH_MATMUL", products::batch_matmul),
+
+    ("RESHAPE", shapes::reshape),
+    ("SQUEEZE", shapes::squeeze),
+    ("EXPAND_DIMS", shapes::expand_dims),
+    ("SHAPE", shapes::shape),
+    ("RANK", shapes::rank),
+    ("FILL", shapes::fill),
+    ("RANGE", shapes::range),
+    ("DEQUANTIZE", shapes::dequantise),
+    ("DENSIFY", shapes::dequantise),
+
+    ("ADD", |i, op| elementwise::of(i, op, Function::Add)),
+    ("SUB", |i, op| elementwise::of(i, op, Function::Sub)),
+    ("MUL", |i, op| elementwise::of(i, op, Function::Mul)),
+    ("DIV", |i, op| elementwise::of(i, op, Function::Div)),
+    ("MAXIMUM", |i, op| elementwise::of(i, op, Function::Maximum)),
+    ("MINIMUM", |i, op| elementwise::of(i, op, Function::Minimum)),
+    ("POW", |i, op| elementwise::of(i, op, Function::Pow)),
+    ("SQUARED_DIFFERENCE", |i, op| elementwise::of(i, op, Function::SquaredDifference)),
+    ("FLOOR_DIV", |i, op| elementwise::of(i, op, Function::FloorDiv)),
+    ("FLOOR_MOD", |i, op| elementwise::of(i, op, Function::FloorMod)),
+    ("RELU", |i, op| elementwise::of(i, op, Function::Relu)),
+    ("RELU6", |i, op| elementwise::of(i, op, Function::Relu6)),
+    ("RELU_N1_TO_1", |i, op| elementwise::of(i, op, Function::ReluN1To1)),
+    ("LOGISTIC", |i, op| elementwise::of(i, op, Function::Sigmoid)),
+    ("TANH", |i, op| elementwise::of(i, op, Function::Tanh)),
+    ("HARD_SWISH", |i, op| elementwise::of(i, op, Function::HardSwish)),
+    ("ELU", |i, op| elementwise::of(i, op, Function::Elu)),
+    ("EXP", |i, op| elementwise::of(i, op, Function::Exp)),
+    ("LOG", |i, op| elementwise::of(i, op, Function::Log)),
+    ("SQRT", |i, op| elementwise::of(i, op, Function::Sqrt)),
+    ("RSQRT", |i, op| elementwise::of(i, op, Function::Rsqrt)),
+    ("NEG", |i, op| elementwise::of(i, op, Function::Neg)),
+    ("ABS", |i, op| elementwise::of(i, op, Function::Abs)),
+    ("SQUARE", |i, op| elementwise::of(i, op, Function::Square)),
+    ("SIN", |i, op| elementwise::of(i, op, Function::Sin)),
+    ("COS", |i, op| elementwise::of(i, op, Function::Cos)),
+    ("FLOOR", |i, op| elementwise::of(i, op, Function::Floor)),
+    ("CEIL", |i, op| elementwise::of(i, op, Function::Ceil)),
+    ("ROUND", |i, op| elementwise::of(i, op, Function::Round)),
+    ("SIGN", |i, op| elementwise::of(i, op, Function::Sign)),
+    ("PRELU", |i, op| elementwise::of(i, op, Function::PRelu)),
+    ("EQUAL", |i, op| elementwise::of(i, op, Function::Equal)),
+    ("NOT_EQUAL", |i, op| elementwise::of(i, op, Function::NotEqual)),
+    ("LESS", |i, op| elementwise::of(i, op, Function::Less)),
+    ("LESS_EQUAL", |i, op| elementwise::of(i, op, Function::LessEqual)),
+    ("GREATER", |i, op| elementwise::of(i, op, Function::Greater)),
+    ("GREATER_EQUAL", |i, op| elementwise::of(i, op, Function::GreaterEqual)),
+    ("LOGICAL_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
+    ("LOGICAL_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
+    ("LOGICAL_NOT", |i, op| elementwise::of(i, op, Function::LogicalNot)),
+    ("SELECT", |i, op| elementwise::of(i, op, Function::Select)),
+    ("SELECT_V2", |i, op| elementwise::of(i, op, Function::Select)),
+    ("RELU_0_TO_1", elementwise::relu_0_to_1),
+    ("LEAKY_RELU", elementwise::leaky_relu),
+    ("GELU", elementwise::gelu),
+    ("ADD_N", elementwise::add_n),
+    ("ZEROS_LIKE", elementwise::zeros_like),
+    ("CAST", elementwise::cast),
+
+    ("TRANSPOSE", moves::transpose),
+    ("STRIDED_SLICE", moves::strided_slice),
+    ("SLICE", moves::slice),
+    ("SPLIT", moves::split),
+    ("SPLIT_V", moves::split_v),
+    ("UNPACK", moves::unpack),
+    ("PACK", moves::pack),
+    ("CONCATENATION", moves::concatenation),
+    ("PAD", moves::pad),
+    ("PADV2", moves::pad),
+    ("MIRROR_PAD", moves::mirror_pad),
+    ("TILE", moves::tile),
+    ("BROADCAST_TO", moves::broadcast_to),
+    ("REVERSE_V2", moves::reverse),
+    ("DEPTH_TO_SPACE", moves::depth_to_space),
+    ("SPACE_TO_DEPTH", moves::space_to_depth),
+    ("SPACE_TO_BATCH_ND", moves::space_to_batch),
+    ("BATCH_TO_SPACE_ND", moves::batch_to_space),
+    ("GATHER", moves::gather),
+
+    ("MEAN", |i, op| reductions::reduce(i, op, Reduction::Mean)),
+    ("SUM", |i, op| reductions::reduce(i, op, Reduction::Sum)),
+    ("REDUCE_MAX", |i, op| reductions::reduce(i, op, Reduction::Max)),
+    ("REDUCE_MIN", |i, op| reductions::reduce(i, op, Reduction::Min)),
+    ("REDUCE_PROD", |i, op| reductions::reduce(i, op, Reduction::Product)),
+    ("REDUCE_ANY", |i, op| reductions::reduce(i, op, Reduction::Any)),
+    ("REDUCE_ALL", |i, op| reductions::reduce(i, op, Reduction::All)),
+    ("L2_NORMALIZATION", reductions::l2_normalization),
+    ("RESIZE_BILINEAR", reductions::resize_bilinear),
+    ("RESIZE_NEAREST_NEIGHBOR", reductions::resize_nearest),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tflite::names;
+
+    #[test]
+    fn every_operator_is_one_of_the_schema_and_there_once() {
+        for (index, (name, _)) in HANDLERS.iter().enumerate() {
+            assert!(names::OPERATORS.contains(name) || name.starts_with("CUSTOM "), "{name}");
+            assert!(HANDLERS[..index].iter().all(|(earlier, _)| earlier != name), "{name} twice");
+        }
+    }
+}

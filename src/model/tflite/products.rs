@@ -1,0 +1,150 @@
+//! `FULLY_CONNECTED` and `BATCH_MATMUL` to matrix products.
+
+use super::constant::Constant;
+use super::convolution::{bias, missing};
+use super::import::{Import, Input, Op};
+use super::names::{self, Fused};
+use super::shapes::{extents_to, rest_of};
+use super::tensors::Reason;
+use crate::dims::Dim;
+use crate::graph::{Extras, Right, Value};
+use crate::host::HostTensor;
+use crate::ops::gemm::Gemm;
+
+/// `y = f(x W^T + bias)` over the rows of `x`, which is flattened to a matrix of `W`'s columns.
+pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2, 3], 1)?;
+    let table = op.table.fully_connected().ok_or_else(|| missing(op, "FullyConnectedOptions"))?;
+    if table.format() != 0 {
+        return Err(format!("found weights in format {}, wanted 0 (one row per output)", table.format()));
+    }
+    let Fused::Own(activation) = names::fused(table.activation())? else {
+        return Err("found fused activation RELU_N1_TO_1, wanted NONE, RELU, RELU6 or TANH".to_owned());
+    };
+    let x = import.value(op, 0)?;
+    let dims = import.dims(x)?;
+    let weights = import.input(op, 1)?;
+    let extents = match &weights {
+        Input::Value(value) => import.dims(*value)?.extents().to_vec(),
+        Input::Constant(constant) => constant.extents(),
+    };
+    let [out, depth] = extents[..] else {
+        return Err(format!("{}: found shape {extents:?}, wanted rank 2", import.describe(op, 1)));
+    };
+    if depth == 0 || dims.elements() % depth != 0 {
+        return Err(format!("found weights {out}x{depth} for input {dims}, wanted rows of {depth} elements"));
+    }
+    let right = match weights {
+        Input::Value(value) => Right::Value(value),
+        Input::Constant(constant) => Right::Constant(constant.floats(&mut import.budget)?),
+    };
+    let extras = Extras { bias: bias(import, op, 2)?, ..Default::default() };
+    let name = import.name(op, 0)?;
+    let keeps = table.keep_dims() && dims.rank() != 2;
+    let flat = if dims.rank() == 2 && dims.extents()[1] == depth {
+        x
+    } else {
+        let part = import.part_name(&name, "rows")?;
+        import.graph.reshape(&part, x, &[Dim::Rest, depth.into()]).map_err(|error| error.to_string())?
+    };
+    let options = Gemm { transpose_b: true, activation, ..Gemm::default() };
+    let product = if keeps { import.part_name(&name, "product")? } else { name.clone() };
+    let mut value =
+        import.graph.gemm(&product, flat, right, extras, options).map_err(|error| error.to_string())?;
+    if keeps {
+        let mut target = dims.extents().to_vec();
+        if let Some(last) = target.last_mut() {
+            *last = out;
+        }
+        let target = extents_to(&target, dims.extents());
+        value = import.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
+    }
+    import.write(op, 0, value)
+}
+
+/// Products of the last two axes; those before them are a batch, which both have or one lacks.
+pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let (transpose_a, transpose_b) =
+        op.table.batch_matmul().map_or((false, false), |table| (table.transpose_a(), table.transpose_b()));
+    let a = import.value(op, 0)?;
+    let a_dims = import.dims(a)?;
+    let b = import.input(op, 1)?;
+    let b_extents = match &b {
+        Input::Value(value) => import.dims(*value)?.extents().to_vec(),
+        Input::Constant(constant) => constant.extents(),
+    };
+    let a_extents = a_dims.extents();
+    let (&[ref a_batch @ .., rows, columns], &[ref b_batch @ .., b_rows, b_columns]) =
+        (a_extents, &b_extents[..])
+    else {
+        return Err(format!("found {a_extents:?} and {b_extents:?}, wanted matrices"));
+    };
+    let count = |batch: &[usize]| batch.iter().product::<usize>();
+    let trimmed = |batch: &[usize]| -> Vec<usize> { batch.iter().copied().skip_while(|&e| e == 1).collect() };
+    if count(b_batch) != 1 && trimmed(a_batch) != trimmed(b_batch) {
+        return Err(format!(
+            "found batches {a_batch:?} and {b_batch:?}, wanted the same or one right matrix"
+        ));
+    }
+    let name = import.name(op, 0)?;
+    let left = if a_extents.len() == 3 && !(count(b_batch) == 1 && !transpose_a) {
+        a
+    } else if count(b_batch) == 1 && !transpose_a {
+        // One product of all rows.
+        rows_of(import, &name, "left", a, &[Dim::Rest, columns.into()])?
+    } else {
+        rows_of(import, &name, "left", a, &[Dim::Rest, rows.into(), columns.into()])?
+    };
+    let shared = count(b_batch) == 1;
+    let right = match b {
+        Input::Value(value) if shared => {
+            Right::Value(rows_of(import, &name, "right", value, &[b_rows.into(), b_columns.into()])?)
+        }
+        Input::Value(value) => Right::Value(rows_of(
+            import,
+            &name,
+            "right",
+            value,
+            &[Dim::Rest, b_rows.into(), b_columns.into()],
+        )?),
+        Input::Constant(constant) => Right::Constant(matrices(import, constant, shared, b_rows, b_columns)?),
+    };
+    let options = Gemm { transpose_a, transpose_b, ..Gemm::default() };
+    let mut target: Vec<usize> = if a_batch.len() >= b_batch.len() { a_batch } else { b_batch }.to_vec();
+    target.push(if transpose_a { columns } else { rows });
+    target.push(if transpose_b { b_rows } else { b_columns });
+    let product = import.part_name(&name, "product")?;
+    let value = import
+        .graph
+        .gemm(&product, left, right, Extras::default(), options)
+        .map_err(|error| error.to_string())?;
+    let target = rest_of(&target, import.dims(value)?.extents(), a_extents);
+    let value = import.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
+    import.write(op, 0, value)
+}
+
+/// A value in other dimensions, as a part of the node `name`.
+fn rows_of(
+    import: &mut Import<'_>,
+    name: &str,
+    part: &str,
+    value: Value,
+    target: &[Dim],
+) -> Result<Value, Reason> {
+    let part = import.part_name(name, part)?;
+    import.graph.reshape(&part, value, target).map_err(|error| error.to_string())
+}
+
+fn matrices(
+    import: &mut Import<'_>,
+    constant: Constant,
+    shared: bool,
+    rows: usize,
+    columns: usize,
+) -> Result<HostTensor, Reason> {
+    let tensor = constant.floats(&mut import.budget)?;
+    let batch = tensor.dims().elements() / (rows * columns).max(1);
+    let dims = if shared { vec![rows, columns] } else { vec![batch, rows, columns] };
+    tensor.reshaped(super::constant::dims_of(&dims)?).map_err(|error| error.to_string())
+}

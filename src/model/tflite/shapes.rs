@@ -1,0 +1,232 @@
+//! Operators that change dimensions or tell them, and constants made of them.
+
+use super::constant::{Constant, Integers, dims_of};
+use super::import::{Import, Input, Op};
+use super::names::element;
+use super::tensors::Reason;
+use crate::dims::Dim;
+use crate::host::HostTensor;
+
+/// `RESHAPE` to an input of extents or to those of the options; one may be -1.
+pub(super) fn reshape<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1, 2], 1)?;
+    let wanted: Vec<i64> = if op.has(1) {
+        import.integers(op, 1)?.values.to_vec()
+    } else {
+        let shape = op.table.reshape().and_then(|table| table.shape());
+        let shape = shape.ok_or("found no shape among the inputs and options, wanted one")?;
+        shape.iter().map(i64::from).collect()
+    };
+    // Old writers made scalars so.
+    let wanted = if wanted == [0] { Vec::new() } else { wanted };
+    let extents = extents(import, op)?;
+    let target = resolve(&extents, &wanted)?;
+    put(import, op, &target, &wanted)
+}
+
+/// `SQUEEZE`: without the axes of the options, or without all of one element.
+pub(super) fn squeeze<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let extents = extents(import, op)?;
+    let listed = op.table.squeeze().and_then(|table| table.axes());
+    let listed: Vec<i32> = listed.map_or_else(Vec::new, |axes| axes.iter().take(64).collect());
+    let mut axes = Vec::new();
+    for &listed in &listed {
+        let axis = axis(i64::from(listed), extents.len())?;
+        if extents[axis] != 1 {
+            return Err(format!("found axis {listed} of {extents:?}, wanted one of extent 1"));
+        }
+        axes.push(axis);
+    }
+    let dropped = |axis: usize| if listed.is_empty() { extents[axis] == 1 } else { axes.contains(&axis) };
+    let kept = (0..extents.len()).filter(|&axis| !dropped(axis));
+    let target: Vec<usize> = kept.map(|axis| extents[axis]).collect();
+    put(import, op, &target, &[])
+}
+
+/// `EXPAND_DIMS`: an axis of one element more.
+pub(super) fn expand_dims<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let mut target = extents(import, op)?;
+    let place = import.integers(op, 1)?;
+    let [place] = place.values[..] else {
+        return Err(format!("found axes {:?}, wanted one", place.values));
+    };
+    let axis = axis(place, target.len() + 1)?;
+    target.insert(axis, 1);
+    put(import, op, &target, &[])
+}
+
+/// `SHAPE`: the extents as a constant.
+pub(super) fn shape<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let extents = extents(import, op)?.into_iter().map(|extent| extent as i64).collect();
+    import.write_constant(op, 0, Constant::Integers(Integers::vector(extents)))
+}
+
+/// `RANK`: the number of extents as a constant.
+pub(super) fn rank<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let rank = extents(import, op)?.len() as i64;
+    import.write_constant(op, 0, Constant::Integers(Integers::new(Vec::new(), vec![rank])))
+}
+
+/// `FILL`: a constant of one value.
+pub(super) fn fill<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let extents = sizes(&import.integers(op, 0)?.values)?;
+    let value = import.constant(op, 1)?;
+    if value.elements() != 1 {
+        return Err(format!("found a value of extents {:?}, wanted one element", value.extents()));
+    }
+    let filled = value.moved(extents, &mut import.budget, |_| 0)?;
+    import.write_constant(op, 0, filled)
+}
+
+/// `RANGE`: a constant that counts from a start to before a limit.
+pub(super) fn range<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[3], 1)?;
+    let inputs = [import.constant(op, 0)?, import.constant(op, 1)?, import.constant(op, 2)?];
+    let constant = match &inputs {
+        [Constant::Integers(start), Constant::Integers(limit), Constant::Integers(step)] => {
+            let ([start], [limit], [step]) = (&start.values[..], &limit.values[..], &step.values[..]) else {
+                return Err("found vectors, wanted a start, a limit and a step".to_owned());
+            };
+            let count = match step {
+                0 => return Err("found step 0, wanted another".to_owned()),
+                1.. => limit.saturating_sub(*start).max(0).saturating_add(step - 1) / step,
+                _ => start.saturating_sub(*limit).max(0).saturating_add(-1 - step) / step.saturating_neg(),
+            };
+            import.budget.spend(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(8))?;
+            let values = (0..count).map(|index| start.saturating_add(index.saturating_mul(*step)));
+            Constant::Integers(Integers::vector(values.collect()))
+        }
+        _ => {
+            let [Some(start), Some(limit), Some(step)] = inputs.each_ref().map(Constant::number) else {
+                return Err("found vectors, wanted a start, a limit and a step".to_owned());
+            };
+            let count = ((limit - start) / step).ceil();
+            if !(1.0..=1e9).contains(&count) {
+                return Err(format!("found {start} to {limit} in steps of {step}, wanted 1 element or more"));
+            }
+            import.budget.spend(4 * count as usize)?;
+            let values: Vec<f32> = (0..count as usize).map(|index| start + index as f32 * step).collect();
+            let tensor = HostTensor::new(dims_of(&[values.len()])?, values);
+            Constant::Floats(tensor.map_err(|error| error.to_string())?)
+        }
+    };
+    import.write_constant(op, 0, constant)
+}
+
+/// `DEQUANTIZE` and `DENSIFY`, which reading a constant does already; a half is a float.
+pub(super) fn dequantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    match import.input(op, 0)? {
+        Input::Constant(constant) => {
+            let constant = match constant {
+                Constant::Integers(_) if is_float(import, op) => {
+                    return Err(format!("{}: found integers without scales", import.describe(op, 0)));
+                }
+                constant => constant,
+            };
+            import.write_constant(op, 0, constant)
+        }
+        Input::Value(value) => import.write(op, 0, value),
+    }
+}
+
+/// Whether the file says that output 0 is of floats.
+pub(super) fn is_float(import: &Import<'_>, op: &Op<'_>) -> bool {
+    let output = op.outputs.first().copied().unwrap_or(-1);
+    let tensor = import.tensors.position(output).and_then(|position| import.tensors.tensor(position));
+    tensor.is_ok_and(|tensor| {
+        let kinds = [element::FLOAT32, element::FLOAT16, element::FLOAT64, element::BFLOAT16];
+        kinds.contains(&tensor.element_type())
+    })
+}
+
+/// The extents of input 0.
+pub(super) fn extents<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Vec<usize>, Reason> {
+    Ok(match import.input(op, 0)? {
+        Input::Value(value) => import.dims(value)?.extents().to_vec(),
+        Input::Constant(constant) => constant.extents(),
+    })
+}
+
+/// An axis of `rank`, negative ones counting from the end.
+pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
+    let from_start = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
+    usize::try_from(from_start)
+        .ok()
+        .filter(|&axis| axis < rank)
+        .ok_or_else(|| format!("found axis {axis}, wanted one of {rank}"))
+}
+
+/// Extents from numbers of a file.
+pub(super) fn sizes(values: &[i64]) -> Result<Vec<usize>, Reason> {
+    let sizes: Option<Vec<usize>> = values.iter().map(|&value| usize::try_from(value).ok()).collect();
+    sizes.ok_or_else(|| format!("found extents {values:?}, wanted none below 0"))
+}
+
+/// Input 0 in the extents `target` as output 0; `wanted` as the file has them, -1 where any fits.
+fn put<'a>(import: &mut Import<'a>, op: &Op<'a>, target: &[usize], wanted: &[i64]) -> Result<(), Reason> {
+    match import.input(op, 0)? {
+        Input::Constant(constant) => {
+            let constant = constant.reshaped(target)?;
+            import.write_constant(op, 0, constant)
+        }
+        Input::Value(value) => {
+            let dims = import.dims(value)?;
+            let mut dims_to = extents_to(target, dims.extents());
+            if dims_to.first() != Some(&Dim::Rest)
+                && let Some(open) = wanted.iter().position(|&extent| extent == -1)
+                && let Some(extent) = dims_to.get_mut(open)
+            {
+                *extent = Dim::Rest;
+            }
+            let name = import.name(op, 0)?;
+            let value = import.graph.reshape(&name, value, &dims_to).map_err(|error| error.to_string())?;
+            import.write(op, 0, value)
+        }
+    }
+}
+
+/// `target` as the extents of a reshape from `source`: a leading extent that stays follows the source's, so
+/// that the batch may become another one.
+pub(super) fn extents_to(target: &[usize], source: &[usize]) -> Vec<Dim> {
+    rest_of(target, source, source)
+}
+
+/// The same, where the leading extent is that of `leading`.
+pub(super) fn rest_of(target: &[usize], source: &[usize], leading: &[usize]) -> Vec<Dim> {
+    let mut dims: Vec<Dim> = target.iter().map(|&extent| Dim::Fixed(extent)).collect();
+    if let (Some(first), Some(extent)) = (dims.first_mut(), leading.first())
+        && !source.is_empty()
+        && *first == Dim::Fixed(*extent)
+    {
+        *first = Dim::Rest;
+    }
+    dims
+}
+
+/// The extents that a reshape of `extents` to `wanted` gives.
+fn resolve(extents: &[usize], wanted: &[i64]) -> Result<Vec<usize>, Reason> {
+    let refused = || {
+        let elements = extents.iter().product::<usize>();
+        format!("found {extents:?} to {wanted:?}, wanted extents of {elements} elements in all")
+    };
+    let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
+    let elements = elements.ok_or_else(refused)?;
+    let mut open = wanted.iter().filter(|&&extent| extent == -1);
+    let (is_open, more) = (open.next().is_some(), open.next().is_some());
+    let known = wanted
+        .iter()
+        .filter(|&&extent| extent != -1)
+        .try_fold(1usize, |product, &extent| product.checked_mul(usize::try_from(extent).ok()?));
+    let known = known.filter(|_| !more).ok_or_else(refused)?;
+    let rest = if is_open { elements.checked_div(known).ok_or_else(refused)? } else { 1 };
+    if rest.checked_mul(known) != Some(elements) {
+        return Err(refused());
+    }
+    Ok(wanted.iter().map(|&extent| usize::try_from(extent).unwrap_or(rest)).collect())
+}
