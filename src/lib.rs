@@ -248,6 +248,7 @@ mod product;
 mod session;
 mod shape;
 mod tuner;
+mod vector;
 
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
 #[doc(inline)]
@@ -275,6 +276,7 @@ pub use ops::arg::ArgReduce;
 pub use ops::concat::Concat;
 #[doc(inline)]
 pub use ops::conv2d::Conv2d;
+pub use ops::cumsum::CumSum;
 #[doc(inline)]
 pub use ops::custom::Custom;
 #[doc(inline)]
@@ -284,8 +286,8 @@ pub use ops::elementwise::{Elementwise, Function};
 pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
-#[doc(inline)]
 pub use ops::normalize::Normalize;
+pub use ops::one_hot::OneHot;
 #[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
@@ -299,6 +301,7 @@ pub use ops::remap::{
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
+pub use ops::top_k::TopK;
 #[doc(inline)]
 pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};

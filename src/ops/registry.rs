@@ -5,12 +5,14 @@ use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
+use super::cumsum::{self, CumSumOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::elementwise::{self, ElementwiseOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
 use super::normalize::{self, NormalizeOp};
+use super::one_hot::{self, OneHotOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
@@ -19,6 +21,7 @@ use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
 use super::softmax::{self, SoftmaxOp};
+use super::top_k::{self, TopKOp};
 use super::transposed_conv2d::{self, TransposedConv2dOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
@@ -140,11 +143,13 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
+    OpEntry::of::<CumSumOp>(cumsum::examples, cumsum::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
+    OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
@@ -156,6 +161,7 @@ static ALL: &[OpEntry] = &[
     },
     OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
     OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
+    OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
 ];
 
 /// Every op.

@@ -17,6 +17,7 @@ mod cover;
 mod cpu;
 mod elementwise;
 mod gpu;
+mod moves;
 mod planted;
 mod problem;
 mod reductions;
@@ -76,8 +77,8 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather elementwise resize
-    reduce arg softmax normalize
+    conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot cumsum top_k
+    elementwise resize reduce arg softmax normalize
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -270,11 +271,13 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("conv2d", [58, 65]),
     ("convert", [3, 7]),
     ("copy", [1, 1]),
+    ("cumsum", [1, 1]),
     ("depthwise", [14, 15]),
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gemm", [39, 53]),
     ("normalize", [5, 5]),
+    ("one_hot", [1, 1]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [3, 3]),
@@ -283,6 +286,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("separable", [35, 35]),
     ("softmax", [4, 4]),
     ("transposed_conv2d", [5, 5]),
+    ("top_k", [1, 1]),
 ];
 
 #[test]

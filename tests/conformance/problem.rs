@@ -50,7 +50,7 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
             Operand::Bias => scaled(4.0),
             Operand::Slope => scaled(2.0),
             // Some within the axes, some outside.
-            Operand::Arg(0) if op.name() == "gather" => {
+            Operand::Arg(0) | Operand::Src if indexes(op, info.operand) => {
                 noise(seed, info.elements()).iter().map(|value| (4.0 * value + 3.0).floor()).collect()
             }
             _ => values(op.precision(), seed, info.elements()),
@@ -66,6 +66,11 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
         (info.operand, values.into())
     };
     op.operands().into_iter().filter(|info| info.role != Role::Output).map(one).collect()
+}
+
+/// Whether `operand` holds indices.
+fn indexes(op: &dyn Op, operand: Operand) -> bool {
+    matches!((op.name(), operand), ("gather", Operand::Arg(0)) | ("one_hot", Operand::Src))
 }
 
 /// The oracle's answer.
