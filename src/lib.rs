@@ -286,6 +286,7 @@ pub use ops::elementwise::{Elementwise, Function};
 pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
+#[doc(inline)]
 pub use ops::normalize::Normalize;
 pub use ops::one_hot::OneHot;
 #[doc(inline)]

@@ -8,10 +8,11 @@ use diptych::{
     Precision, ProductOptions, Shape,
 };
 
+/// Without kernels on disk: to keep one costs PoCL a second compilation.
 fn contexts() -> Vec<Context> {
     [Backend::Cpu, Backend::OpenCl, Backend::Wgpu]
         .into_iter()
-        .filter_map(|backend| match Context::new(backend) {
+        .filter_map(|backend| match Context::builder().backend(backend).without_kernel_cache().open() {
             Ok(context) => Some(context),
             Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
                 panic!("{backend} is required: {error}")

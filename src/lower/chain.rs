@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 /// Joins what can be; units that `alone` names stay as they are.
 pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
-    // A place in an epilogue first: it costs nothing.
-    for rule in [activated, residual, activated, chained] {
+    // A place in an epilogue first: it costs nothing. A chain may be an activation that was written out.
+    for rule in [activated, residual, activated, chained, activated, residual, activated] {
         let mut index = 0;
         while index < network.units.len() {
             match joined(network, index, alone, rule)? {
@@ -219,6 +219,7 @@ fn chained(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
             given.push((Operand::Arg(place as u8), input, dims));
         }
     }
+    let program = program.recognised().unwrap_or(program);
     let operator = Arc::new(Elementwise::new(program));
     Ok(Some(Unit::of_node(pair.name(), operator, given, pair.second.outputs.clone())))
 }

@@ -148,8 +148,8 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
-    OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
+    OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
@@ -159,9 +159,9 @@ static ALL: &[OpEntry] = &[
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
     },
+    OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
     OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
     OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
-    OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
 ];
 
 /// Every op.

@@ -213,13 +213,13 @@ pub(crate) fn full_table() -> Vec<Case> {
     }
     table.resize();
     table.reduce();
+    for (name, problem, breadth) in crate::moves::rows() {
+        table.push(name, problem, breadth);
+    }
     table.softmax();
     table.arg();
     table.transposed_conv2d();
     table.normalize();
-    for (name, problem, breadth) in crate::moves::rows() {
-        table.push(name, problem, breadth);
-    }
     table.0
 }
 

@@ -30,24 +30,23 @@ use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::{Operands, Reference};
-use diptych::{Activation, Conv2d, Depthwise, Gemm, Layout, Padding, Precision, Shape};
+use diptych::{Activation, Backend, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Precision, Shape};
 use problem::{Problem, compare, expected, operands};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The device of an API; a missing one is printed, or fails if devices are required.
-fn device(api: &str) -> Option<Box<dyn Device>> {
-    let opened: diptych::Result<Box<dyn Device>> = match api {
-        #[cfg(feature = "wgpu")]
-        "wgpu" => diptych::device::wgpu::WgpuDevice::open(None).map(|device| Box::new(device) as _),
-        #[cfg(feature = "opencl")]
-        "opencl" => diptych::device::opencl::OpenClDevice::open(None).map(|device| Box::new(device) as _),
+/// The device of an API; a missing one is printed, or fails if devices are required. Nothing is compiled
+/// twice here, and to keep a kernel costs PoCL another compilation.
+fn device(api: &str) -> Option<Arc<dyn Device>> {
+    let backend = match api {
+        "wgpu" if cfg!(feature = "wgpu") => Backend::Wgpu,
+        "opencl" if cfg!(feature = "opencl") => Backend::OpenCl,
         _ => return None,
     };
     let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
-    match opened {
-        Ok(device) => Some(device),
+    match Context::builder().backend(backend).without_kernel_cache().open() {
+        Ok(context) => context.shared_device(),
         Err(error) if required => panic!("{api} is required: {error}"),
         Err(error) => {
             println!("skipping {api}: {error}");
@@ -56,7 +55,7 @@ fn device(api: &str) -> Option<Box<dyn Device>> {
     }
 }
 
-fn devices() -> Vec<Box<dyn Device>> {
+fn devices() -> Vec<Arc<dyn Device>> {
     ["wgpu", "opencl"].into_iter().filter_map(device).collect()
 }
 
@@ -77,8 +76,8 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot cumsum top_k
-    elementwise resize reduce arg softmax normalize
+    conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot
+    cumsum top_k elementwise resize reduce arg softmax normalize
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -276,17 +275,17 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gemm", [39, 53]),
-    ("normalize", [5, 5]),
     ("one_hot", [1, 1]),
+    ("normalize", [5, 5]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [3, 3]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),
     ("separable", [35, 35]),
+    ("top_k", [1, 1]),
     ("softmax", [4, 4]),
     ("transposed_conv2d", [5, 5]),
-    ("top_k", [1, 1]),
 ];
 
 #[test]

@@ -707,7 +707,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
                 continue;
             }
             let check = |mutate: &dyn Fn(&mut KernelSource)| {
-                gpu::check(device.as_ref(), &*problem, &operands, &expected, &choice, mutate)
+                gpu::check(&*device, &*problem, &operands, &expected, &choice, mutate)
             };
             if let Err(failure) = check(&|_| {}) {
                 failures.push(format!("{info}: the right kernel beside {what:?}: {failure}"));

@@ -2,12 +2,13 @@
 
 use diptych::{Backend, Context, HostTensor, Shape};
 
-/// Contexts of `backends`; a missing one is printed, or fails if devices are required.
-fn contexts(backends: &[Backend]) -> Vec<Context> {
+/// Contexts of `backends`; a missing one is printed, or fails if devices are required. They keep no kernels
+/// on disk: that costs PoCL a second compilation of each.
+pub(crate) fn contexts(backends: &[Backend]) -> Vec<Context> {
     let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
     let mut contexts = Vec::new();
     for &backend in backends {
-        match Context::new(backend) {
+        match Context::builder().backend(backend).without_kernel_cache().open() {
             Ok(context) => contexts.push(context),
             Err(error) if required => panic!("{backend} is required: {error}"),
             Err(error) => println!("skipping {backend}: {error}"),

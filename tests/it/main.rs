@@ -9,6 +9,7 @@ mod cli_files;
 mod cli_run;
 mod cpu_runs;
 mod custom;
+mod forms;
 mod fusing;
 mod graph;
 mod machine;

@@ -1,5 +1,6 @@
 //! The tuner on the devices of this machine.
 
+use crate::machine::gpus;
 use diptych::device::Device;
 use diptych::ops::Op;
 use diptych::ops::conv2d::Conv2dOp;
@@ -9,35 +10,14 @@ use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, Tuning};
 use diptych::{
-    Activation, Bits, Choice, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
+    Activation, Bits, Choice, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn devices() -> Vec<std::sync::Arc<dyn Device>> {
-    let opened: Vec<(&str, diptych::Result<std::sync::Arc<dyn Device>>)> = vec![
-        #[cfg(feature = "wgpu")]
-        (
-            "wgpu",
-            diptych::device::wgpu::WgpuDevice::open(None).map(|device| std::sync::Arc::new(device) as _),
-        ),
-        #[cfg(feature = "opencl")]
-        (
-            "OpenCL",
-            diptych::device::opencl::OpenClDevice::open(None).map(|device| std::sync::Arc::new(device) as _),
-        ),
-    ];
-    let mut devices = Vec::new();
-    for (api, device) in opened {
-        match device {
-            Ok(device) => devices.push(device),
-            Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
-                panic!("{api} is required: {error}")
-            }
-            Err(error) => println!("skipping {api}: {error}"),
-        }
-    }
-    devices
+fn devices() -> Vec<Arc<dyn Device>> {
+    gpus().iter().filter_map(Context::shared_device).collect()
 }
 
 fn pointwise(shape: [usize; 4], outputs: usize, precision: Precision) -> Arc<dyn Op> {
@@ -163,31 +143,56 @@ fn problems() -> Vec<Arc<dyn Op>> {
     problems
 }
 
-#[test]
-fn every_tile_of_every_op_is_checked_and_timed() {
-    for device in devices() {
-        let limits = &device.info().limits;
-        let (mut checked, mut failures) = (0, Vec::new());
-        for problem in problems() {
-            let mut bench = OpBench::new(Arc::clone(&device), Arc::clone(&problem)).expect("a bench");
-            for (variant, tile) in bench.space() {
-                let choice = Choice::new(variant, tile, bench.table(variant, tile));
-                if problem.fits(&choice, limits).is_err() {
-                    continue;
-                }
-                checked += 1;
-                let outcome = bench.prepare(&choice).and_then(|()| bench.check(&choice));
-                let time = bench.sample(&choice, 3);
-                if !matches!(outcome, Ok(Check::Correct)) || time.as_ref().is_ok_and(Duration::is_zero) {
-                    failures.push(format!("{problem:?} [{choice}]: {outcome:?}, {time:?}"));
-                }
-                if let Err(error) = time {
-                    failures.push(format!("{problem:?} [{choice}]: {error}"));
-                }
+/// A tile of each kernel: the conformance tests compare every tile with the oracle, this is about the
+/// tuner's way of compiling, checking and timing one. All tiles with `DIPTYCH_CONFORMANCE=full`.
+fn candidates_are_checked_and_timed(device: &Arc<dyn Device>) {
+    let every_tile = std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|asked| asked == "full");
+    let limits = &device.info().limits;
+    let (mut checked, mut failures) = (0, Vec::new());
+    for problem in problems() {
+        let mut bench = OpBench::new(Arc::clone(device), Arc::clone(&problem)).expect("a bench");
+        let mut met = BTreeSet::new();
+        for (variant, tile) in bench.space() {
+            let choice = Choice::new(variant, tile, bench.table(variant, tile));
+            if problem.fits(&choice, limits).is_err() || !(met.insert(variant) || every_tile) {
+                continue;
             }
-            bench.finish().expect("finished");
+            checked += 1;
+            let outcome = bench.prepare(&choice).and_then(|()| bench.check(&choice));
+            let time = bench.sample(&choice, 3);
+            if !matches!(outcome, Ok(Check::Correct)) || time.as_ref().is_ok_and(Duration::is_zero) {
+                failures.push(format!("{problem:?} [{choice}]: {outcome:?}, {time:?}"));
+            }
+            if let Err(error) = time {
+                failures.push(format!("{problem:?} [{choice}]: {error}"));
+            }
         }
-        println!("{}: {checked} candidates", device.info());
-        assert!(failures.is_empty(), "{}: {}", device.info(), failures.join("\n"));
+        assert!(!met.is_empty(), "{}: no kernel for {problem:?}", device.info());
+        bench.finish().expect("finished");
+    }
+    println!("{}: {checked} candidates", device.info());
+    assert!(failures.is_empty(), "{}: {}", device.info(), failures.join("\n"));
+}
+
+mod every_kernel_is_checked_and_timed {
+    use crate::machine::contexts;
+    use diptych::{Backend, Context};
+
+    fn on(backend: Backend) {
+        let contexts = contexts(&[backend]);
+        contexts
+            .iter()
+            .filter_map(Context::shared_device)
+            .for_each(|device| super::candidates_are_checked_and_timed(&device));
+    }
+
+    #[test]
+    fn wgpu() {
+        on(Backend::Wgpu)
+    }
+
+    #[test]
+    fn opencl() {
+        on(Backend::OpenCl)
     }
 }

@@ -11,7 +11,7 @@ use diptych::ops::depthwise::DepthwiseOp;
 use diptych::tune::db::{Database, Row, Verdict};
 use diptych::tune::journal::Journal;
 use diptych::tune::{Bench, OpBench, Outcome, Search, work_group};
-use diptych::{Choice, DType, Depthwise, Memory, Precision, Result, Shape, Tuner};
+use diptych::{Backend, Choice, Context, DType, Depthwise, Memory, Precision, Result, Shape, Tuner};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -147,15 +147,9 @@ impl Device for Planted {
 const APIS: [&str; 2] = ["wgpu", "opencl"];
 
 fn open(api: &str) -> Option<Arc<dyn Device>> {
-    let opened: Result<Arc<dyn Device>> = match api {
-        #[cfg(feature = "wgpu")]
-        "wgpu" => diptych::device::wgpu::WgpuDevice::open(None).map(|device| Arc::new(device) as _),
-        #[cfg(feature = "opencl")]
-        "opencl" => diptych::device::opencl::OpenClDevice::open(None).map(|device| Arc::new(device) as _),
-        _ => return None,
-    };
-    match opened {
-        Ok(device) => Some(device),
+    let backend = if api == "wgpu" { Backend::Wgpu } else { Backend::OpenCl };
+    match Context::builder().backend(backend).without_kernel_cache().open() {
+        Ok(context) => context.shared_device(),
         Err(error) if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() => {
             panic!("{api} is required: {error}")
         }

@@ -13,6 +13,7 @@ mod cpu;
 mod erf;
 mod examples;
 mod flat;
+mod idioms;
 mod interval;
 mod maps;
 mod operator;

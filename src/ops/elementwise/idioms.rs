@@ -1,0 +1,193 @@
+//! Functions that converters write out in several, as the one that they are.
+//!
+//! | function | written out as |
+//! |---|---|
+//! | PReLU | `relu(x) + a * -relu(-x)`, `relu(x) - a * relu(-x)` |
+//! | leaky ReLU, `0 < a < 1` | `max(x, a * x)` |
+//! | hard swish | `x * relu6(x + 3) / 6`, `x * (relu6(x + 3) / 6)`, `x * (relu6(x + 3) * (1/6))` |
+
+use super::program::{Program, Source, Step};
+use super::table::Function;
+
+impl Program {
+    /// The same as one function, if it is one written out.
+    pub(crate) fn recognised(&self) -> Option<Program> {
+        let last = self.steps().last()?;
+        let one = self.prelu(last).or_else(|| self.leaky(last)).or_else(|| self.hard_swish(last))?;
+        let program = Program::new(vec![one]).ok()?;
+        // Each input is an input of the one, in the same place.
+        (program.inputs() == self.inputs()).then_some(program)
+    }
+
+    /// The step that `source` is, if it is `function`'s.
+    fn step(&self, source: Source, function: Function) -> Option<&Step> {
+        match source {
+            Source::Step(step) => {
+                self.steps().get(usize::from(step)).filter(|step| step.function == function)
+            }
+            _ => None,
+        }
+    }
+
+    /// The argument of the step that `source` is, if it is `function`'s of one.
+    fn inside(&self, source: Source, function: Function) -> Option<Source> {
+        self.step(source, function)?.arguments.first().copied()
+    }
+
+    /// The two arguments of a step of `function`, in both orders.
+    fn both(&self, source: Source, function: Function) -> [Option<(Source, Source)>; 2] {
+        match self.step(source, function).map(|step| &step.arguments[..]) {
+            Some(&[a, b]) => [Some((a, b)), Some((b, a))],
+            _ => [None, None],
+        }
+    }
+
+    fn prelu(&self, last: &Step) -> Option<Step> {
+        let &[a, b] = &last.arguments[..] else { return None };
+        let (orders, negated): (&[(Source, Source)], bool) = match last.function {
+            Function::Add => (&[(a, b), (b, a)], true),
+            Function::Sub => (&[(a, b)], false),
+            _ => return None,
+        };
+        for &(positive, scaled) in orders {
+            let Some(x) = self.inside(positive, Function::Relu) else { continue };
+            for (slope, negative) in self.both(scaled, Function::Mul).into_iter().flatten() {
+                let negative = if negated { self.inside(negative, Function::Neg) } else { Some(negative) };
+                let found = negative
+                    .and_then(|negative| self.inside(negative, Function::Relu))
+                    .and_then(|negative| self.inside(negative, Function::Neg));
+                if found == Some(x) && !matches!(slope, Source::Step(_)) {
+                    return Some(Step { function: Function::PRelu, arguments: vec![x, slope] });
+                }
+            }
+        }
+        None
+    }
+
+    fn leaky(&self, last: &Step) -> Option<Step> {
+        let (Function::Maximum, &[a, b]) = (last.function, &last.arguments[..]) else { return None };
+        for (x, scaled) in [(a, b), (b, a)] {
+            for (slope, inner) in self.both(scaled, Function::Mul).into_iter().flatten() {
+                if let Source::Number(number) = slope
+                    && inner == x
+                    && number.0 > 0.0
+                    && number.0 < 1.0
+                {
+                    return Some(Step { function: Function::LeakyRelu, arguments: vec![x, slope] });
+                }
+            }
+        }
+        None
+    }
+
+    fn hard_swish(&self, last: &Step) -> Option<Step> {
+        let number = |source: Source| match source {
+            Source::Number(number) => Some(number.0),
+            _ => None,
+        };
+        // `of` a sixth of what.
+        let sixth = |function: Function, a: Source, b: Source| match (function, number(a), number(b)) {
+            (Function::Div, _, Some(6.0)) => Some(a),
+            (Function::Mul, _, Some(factor)) if factor == 1.0 / 6.0 => Some(a),
+            (Function::Mul, Some(factor), _) if factor == 1.0 / 6.0 => Some(b),
+            _ => None,
+        };
+        let sixth_of = |source: Source| {
+            [Function::Div, Function::Mul].into_iter().find_map(|function| {
+                let &[a, b] = &self.step(source, function)?.arguments[..] else { return None };
+                sixth(function, a, b)
+            })
+        };
+        // The x of relu6(x + 3).
+        let gate = |source: Source| {
+            let sum = self.inside(source, Function::Relu6)?;
+            let mut orders = self.both(sum, Function::Add).into_iter().flatten();
+            orders.find(|(_, three)| number(*three) == Some(3.0)).map(|(x, _)| x)
+        };
+        let &[a, b] = &last.arguments[..] else { return None };
+        let mut found = None;
+        if let Some(product) = sixth(last.function, a, b) {
+            let mut orders = self.both(product, Function::Mul).into_iter().flatten();
+            found = orders.find(|&(x, other)| gate(other) == Some(x)).map(|(x, _)| x);
+        }
+        if found.is_none() && last.function == Function::Mul {
+            let mut orders = [(a, b), (b, a)].into_iter();
+            found = orders.find(|&(x, other)| sixth_of(other).and_then(gate) == Some(x)).map(|(x, _)| x);
+        }
+        let x = found.filter(|x| !matches!(x, Source::Step(_)))?;
+        Some(Step { function: Function::HardSwish, arguments: vec![x] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::Bits;
+
+    const X: Source = Source::Input(0);
+
+    fn number(value: f32) -> Source {
+        Source::Number(Bits(value))
+    }
+
+    fn recognised(steps: &[(Function, &[Source])]) -> Option<(Function, Vec<Source>)> {
+        let step = |(function, arguments): &(Function, &[Source])| Step {
+            function: *function,
+            arguments: arguments.to_vec(),
+        };
+        let program = Program::new(steps.iter().map(step).collect()).expect("a program");
+        let one = program.recognised()?;
+        Some((one.steps()[0].function, one.steps()[0].arguments.clone()))
+    }
+
+    #[test]
+    fn a_prelu_is_found_with_either_sign_and_order() {
+        use Function::{Add, Mul, Neg, Relu, Sub};
+        let (slope, s) = (Source::Input(1), Source::Step);
+        let wanted = Some((Function::PRelu, vec![X, slope]));
+        let kept = [(Relu, &[X][..]), (Neg, &[X]), (Relu, &[s(1)]), (Neg, &[s(2)]), (Mul, &[slope, s(3)])];
+        for last in [(Add, &[s(0), s(4)][..]), (Add, &[s(4), s(0)])] {
+            let steps: Vec<_> = kept.iter().copied().chain([last]).collect();
+            assert_eq!(recognised(&steps), wanted);
+        }
+        let sub =
+            [(Relu, &[X][..]), (Neg, &[X]), (Relu, &[s(1)]), (Mul, &[s(2), slope]), (Sub, &[s(0), s(3)])];
+        assert_eq!(recognised(&sub), wanted);
+        // Another sign, and another value below zero.
+        let wrong =
+            [(Relu, &[X][..]), (Neg, &[X]), (Relu, &[s(1)]), (Mul, &[s(2), slope]), (Add, &[s(0), s(3)])];
+        assert_eq!(recognised(&wrong), None);
+        let other =
+            [(Relu, &[X][..]), (Neg, &[slope]), (Relu, &[s(1)]), (Mul, &[s(2), X]), (Sub, &[s(0), s(3)])];
+        assert_eq!(recognised(&other), None);
+    }
+
+    #[test]
+    fn a_hard_swish_is_found_wherever_its_six_stands() {
+        use Function::{Add, Div, Mul, Relu6};
+        let s = Source::Step;
+        let wanted = Some((Function::HardSwish, vec![X]));
+        let gate = [(Add, &[X, number(3.0)][..]), (Relu6, &[s(0)])];
+        for rest in [
+            [(Mul, &[X, s(1)][..]), (Div, &[s(2), number(6.0)])],
+            [(Mul, &[s(1), X]), (Mul, &[number(1.0 / 6.0), s(2)])],
+            [(Div, &[s(1), number(6.0)]), (Mul, &[X, s(2)])],
+            [(Mul, &[s(1), number(1.0 / 6.0)]), (Mul, &[s(2), X])],
+        ] {
+            let steps: Vec<_> = gate.iter().copied().chain(rest).collect();
+            assert_eq!(recognised(&steps), wanted, "{rest:?}");
+        }
+        let five =
+            [(Add, &[X, number(3.0)][..]), (Relu6, &[s(0)]), (Mul, &[X, s(1)]), (Div, &[s(2), number(5.0)])];
+        assert_eq!(recognised(&five), None);
+    }
+
+    #[test]
+    fn a_leaky_relu_is_a_maximum_with_a_part_of_itself() {
+        use Function::{Maximum, Mul};
+        let of = |slope: f32| recognised(&[(Mul, &[number(slope), X]), (Maximum, &[X, Source::Step(0)])]);
+        assert_eq!(of(0.25), Some((Function::LeakyRelu, vec![X, number(0.25)])));
+        assert_eq!(of(1.5), None);
+        assert_eq!(of(-0.5), None);
+    }
+}
