@@ -248,6 +248,7 @@ mod product;
 mod session;
 mod shape;
 mod tuner;
+mod vector;
 
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
 #[doc(inline)]
@@ -270,9 +271,12 @@ pub use model::tflite;
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
+pub use ops::arg::ArgReduce;
+#[doc(inline)]
 pub use ops::concat::Concat;
 #[doc(inline)]
 pub use ops::conv2d::Conv2d;
+pub use ops::cumsum::CumSum;
 #[doc(inline)]
 pub use ops::custom::Custom;
 #[doc(inline)]
@@ -282,6 +286,9 @@ pub use ops::elementwise::{Elementwise, Function};
 pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
+pub use ops::one_hot::OneHot;
+#[doc(inline)]
+pub use ops::normalize::Normalize;
 #[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
@@ -293,6 +300,11 @@ pub use ops::remap::{
     StridedSlice, Tile, Transpose,
 };
 pub use ops::resize::{Resize, ResizeMode};
+pub use ops::top_k::TopK;
+#[doc(inline)]
+pub use ops::softmax::Softmax;
+#[doc(inline)]
+pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};

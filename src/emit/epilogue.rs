@@ -4,6 +4,7 @@
 //! both languages. The GPU
 //! text of an activation stands directly above its CPU `apply`.
 
+use crate::vector;
 use std::hash::{Hash, Hasher};
 
 /// A finite `f32` that compares and hashes by its bits, so that specs can be keys.
@@ -89,6 +90,7 @@ impl Activation {
 
     /// The activation of `x` on the CPU, `slope` being the channel's PReLU slope.
     #[doc(hidden)]
+    #[inline(always)]
     pub fn apply(self, x: f32, slope: f32) -> f32 {
         match self {
             Activation::None => x,
@@ -96,8 +98,8 @@ impl Activation {
             Activation::Relu6 => x.clamp(0.0, 6.0),
             Activation::LeakyRelu(slope) => x.max(0.0) + slope.0 * x.min(0.0),
             Activation::PRelu => x.max(0.0) + slope * x.min(0.0),
-            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-            Activation::Tanh => x.tanh(),
+            Activation::Sigmoid => vector::sigmoid(x),
+            Activation::Tanh => vector::tanh(x),
             Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)),
         }
     }

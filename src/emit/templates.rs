@@ -20,6 +20,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/coordinate"),
     piece!("shared/functions"),
+    piece!("shared/group_sum"),
     piece!("shared/multiply"),
     piece!("shared/place"),
     piece!("shared/products"),

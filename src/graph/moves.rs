@@ -5,12 +5,15 @@ use crate::dims::Dim;
 use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
 use crate::ops::concat::{Concat, MAX_INPUTS};
+use crate::ops::cumsum::CumSum;
 use crate::ops::gather::{Gather, GatherNd};
+use crate::ops::one_hot::OneHot;
 use crate::ops::operator::Operator;
 use crate::ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,
 };
+use crate::ops::top_k::TopK;
 use std::sync::Arc;
 
 impl Graph {
@@ -294,6 +297,33 @@ impl Graph {
     pub fn gather_nd(&mut self, name: &str, x: Value, indices: Value) -> Result<Value> {
         let inputs = vec![(Operand::Src, x), (Operand::Arg(0), indices)];
         self.with_extras(name, Arc::new(GatherNd), inputs, Extras::default())
+    }
+
+    /// Values at the indices of `x` along a new axis, others elsewhere.
+    ///
+    /// # Errors
+    /// If the result does not have such an axis, or the depth is 0.
+    pub fn one_hot(&mut self, name: &str, x: Value, options: OneHot) -> Result<Value> {
+        self.moved(name, x, options)
+    }
+
+    /// Sums of the elements of `x` up to each of them, along an axis.
+    ///
+    /// # Errors
+    /// If `x` does not have the axis.
+    pub fn cumsum(&mut self, name: &str, x: Value, options: CumSum) -> Result<Value> {
+        self.moved(name, x, options)
+    }
+
+    /// The `k` largest elements of each row of `x`, in descending order, and their indices: nodes `{name}` and
+    /// `{name}.indices`.
+    ///
+    /// # Errors
+    /// If a row does not have so many.
+    pub fn top_k(&mut self, name: &str, x: Value, k: usize) -> Result<[Value; 2]> {
+        let values = self.moved(name, x, TopK { k, indices: false })?;
+        let indices = self.moved(&format!("{name}.indices"), x, TopK { k, indices: true })?;
+        Ok([values, indices])
     }
 
     /// Joins as many values as one node can.

@@ -4,8 +4,13 @@ use super::{Graph, Value};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Extras;
+use crate::host::HostTensor;
+use crate::ops::arg::ArgReduce;
+use crate::ops::normalize::Normalize;
 use crate::ops::reduce::{Reduce, Reduction};
 use crate::ops::resize::Resize;
+use crate::ops::softmax::Softmax;
+use crate::ops::transposed_conv2d::TransposedConv2d;
 use std::sync::Arc;
 
 impl Graph {
@@ -52,5 +57,81 @@ impl Graph {
     /// If `x` is not of rank 4, or the options contradict each other.
     pub fn resize(&mut self, name: &str, x: Value, options: Resize) -> Result<Value> {
         self.with_extras(name, Arc::new(options), vec![(Operand::Src, x)], Extras::default())
+    }
+
+    /// Adds a softmax along one axis, or its logarithm.
+    ///
+    /// # Errors
+    /// If the axis is beyond the rank of `x`, or the factor negative or not finite.
+    pub fn softmax(&mut self, name: &str, x: Value, options: Softmax) -> Result<Value> {
+        self.with_extras(name, Arc::new(options), vec![(Operand::Src, x)], Extras::default())
+    }
+
+    /// Adds the index of the first largest element along `axis`, as f32; with `keep_dims` the axis stays, with
+    /// one element.
+    ///
+    /// # Errors
+    /// If the axis is beyond the rank of `x`, or longer than f32 counts.
+    pub fn arg_max(&mut self, name: &str, x: Value, axis: isize, keep_dims: bool) -> Result<Value> {
+        let operator = Arc::new(ArgReduce { largest: true, axis, keep_dims });
+        self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
+    }
+
+    /// Adds the index of the first smallest element along `axis`: see [`Graph::arg_max`].
+    ///
+    /// # Errors
+    /// Those of [`Graph::arg_max`].
+    pub fn arg_min(&mut self, name: &str, x: Value, axis: isize, keep_dims: bool) -> Result<Value> {
+        let operator = Arc::new(ArgReduce { largest: false, axis, keep_dims });
+        self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
+    }
+
+    /// Adds a transposed 2D convolution; `weights` is `oc kh kw c`.
+    ///
+    /// ```
+    /// use diptych::{Extras, Graph, HostTensor, Padding, Shape, TransposedConv2d};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 16, 16, 8))?;
+    /// let weights = HostTensor::new(Shape::nhwc(4, 2, 2, 8), vec![0.1; 128])?;
+    /// let options = TransposedConv2d { stride: [2, 2], padding: Padding::Same, ..Default::default() };
+    /// let y = graph.transposed_conv2d("up", x, weights, Extras::default(), options)?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 32, 32, 4));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other; the error names the node.
+    pub fn transposed_conv2d(
+        &mut self,
+        name: &str,
+        x: Value,
+        weights: HostTensor,
+        extras: Extras,
+        options: TransposedConv2d,
+    ) -> Result<Value> {
+        self.with_constants(name, Arc::new(options), (Operand::Src, x), (Operand::Weights, weights), extras)
+    }
+
+    /// Adds a normalisation: mean and variance over the axes of `options` become 0 and 1, then each channel is
+    /// multiplied by its `scale` and moved by its `bias`, where these are given.
+    ///
+    /// # Errors
+    /// If an axis is beyond the rank of `x`, or there is not one value for each channel.
+    pub fn normalize(
+        &mut self,
+        name: &str,
+        x: Value,
+        options: Normalize,
+        scale: Option<HostTensor>,
+        bias: Option<HostTensor>,
+    ) -> Result<Value> {
+        let (operator, extras) = (Arc::new(options), Extras { bias, ..Extras::default() });
+        match scale {
+            Some(scale) => {
+                self.with_constants(name, operator, (Operand::Src, x), (Operand::Weights, scale), extras)
+            }
+            None => self.with_extras(name, operator, vec![(Operand::Src, x)], extras),
+        }
     }
 }

@@ -6,15 +6,19 @@
 //! same name under `shaders/`.
 
 mod activated;
+pub mod arg;
 pub mod concat;
 pub mod conv2d;
 pub mod convert;
 pub mod copy;
+pub mod cumsum;
 pub mod custom;
 pub mod depthwise;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
+pub mod one_hot;
+pub mod normalize;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
@@ -22,6 +26,9 @@ pub mod reduce;
 pub mod remap;
 pub mod resize;
 pub mod separable;
+pub mod top_k;
+pub mod softmax;
+pub mod transposed_conv2d;
 pub mod view;
 
 mod convolution;

@@ -1,14 +1,18 @@
 //! The list of all ops and kernels: tests, benches and the tuner walk it.
 
+use super::arg::{self, ArgOp};
 use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
 use super::copy::{self, CopyOp};
+use super::cumsum::{self, CumSumOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::elementwise::{self, ElementwiseOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::one_hot::{self, OneHotOp};
+use super::normalize::{self, NormalizeOp};
 use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
@@ -16,6 +20,9 @@ use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
+use super::top_k::{self, TopKOp};
+use super::softmax::{self, SoftmaxOp};
+use super::transposed_conv2d::{self, TransposedConv2dOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Dialect, Operand, Template};
 use crate::error::{Error, Result};
@@ -131,14 +138,18 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 }
 
 static ALL: &[OpEntry] = &[
+    OpEntry::of::<ArgOp>(arg::examples, arg::NUMBERS),
     OpEntry::of::<ConcatOp>(concat::examples, concat::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),
     OpEntry::of::<CopyOp>(copy::examples, copy::NUMBERS),
+    OpEntry::of::<CumSumOp>(cumsum::examples, cumsum::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
+    OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
@@ -148,6 +159,9 @@ static ALL: &[OpEntry] = &[
         fuse: Some(separable::fuse),
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
     },
+    OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
+    OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
+    OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
 ];
 
 /// Every op.

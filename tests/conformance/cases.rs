@@ -6,26 +6,22 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
-use diptych::emit::{Operand, Residual};
-use diptych::ops::concat::ConcatOp;
+use diptych::emit::Residual;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::convert::ConvertOp;
 use diptych::ops::copy::CopyOp;
 use diptych::ops::depthwise::DepthwiseOp;
-use diptych::ops::gather::GatherOp;
 use diptych::ops::gemm::GemmOp;
-use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, AxisRange, BatchToSpace, Bits, BroadcastTo, Conv2d, DepthToSpace, Depthwise, Dialect, Dims,
-    Gather, Gemm, Layout, Limits, MatrixUnit, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision,
-    Reverse, Shape, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, Transpose,
+    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise, Pool,
+    Pooling, Precision, Shape,
 };
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How many kernels a case is run with.
@@ -215,11 +211,15 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::elementwise::rows() {
         table.push(name, problem, breadth);
     }
-    table.remap();
-    table.concat();
-    table.gather();
     table.resize();
     table.reduce();
+    for (name, problem, breadth) in crate::moves::rows() {
+        table.push(name, problem, breadth);
+    }
+    table.softmax();
+    table.arg();
+    table.transposed_conv2d();
+    table.normalize();
     table.0
 }
 
@@ -235,7 +235,7 @@ pub(crate) const ACTIVATIONS: [Activation; 8] = [
 ];
 
 /// Extents around the tiles: each tile of 1, 2, 4 and 8 is met, missed by one and exceeded by one.
-const EXTENTS: [[usize; 3]; 14] = [
+pub(crate) const EXTENTS: [[usize; 3]; 14] = [
     [1, 1, 1],
     [1, 1, 2],
     [1, 3, 1],
@@ -253,7 +253,7 @@ const EXTENTS: [[usize; 3]; 14] = [
 ];
 
 /// Pairs of input and output channels.
-const CHANNELS: [[usize; 2]; 16] = [
+pub(crate) const CHANNELS: [[usize; 2]; 16] = [
     [1, 1],
     [1, 5],
     [2, 3],
@@ -779,209 +779,5 @@ impl Table {
                 );
             }
         }
-    }
-
-    /// What `operator` is for a source of these extents.
-    fn moved(&mut self, extents: &[usize], operator: &dyn Operator, precision: Precision, breadth: Breadth) {
-        let problem = lowered(operator, &[(Operand::Src, extents)], precision);
-        self.push(format!("{operator:?} of {extents:?} {precision}"), problem, breadth);
-    }
-
-    fn remap(&mut self) {
-        use Breadth::{Groups, Variants};
-        const F32: Precision = Precision::F32;
-        for permutation in [&[1, 0][..], &[0, 2, 1], &[2, 1, 0], &[0, 3, 1, 2], &[0, 2, 1, 3], &[3, 2, 1, 0]]
-        {
-            let operator = Transpose { permutation: permutation.to_vec() };
-            for extents in [[2, 3, 5, 7], [3, 8, 4, 12], [1, 67, 3, 33]] {
-                self.moved(&extents[4 - permutation.len()..], &operator, F32, Variants);
-            }
-        }
-        self.moved(&[2, 3, 5, 4, 7], &Transpose { permutation: vec![4, 2, 0, 3, 1] }, F32, Variants);
-        self.moved(&[2, 3, 2, 4, 3, 5], &Transpose { permutation: vec![5, 1, 3, 0, 4, 2] }, F32, Groups);
-        self.moved(&[2, 3, 2, 4, 3, 4], &Transpose { permutation: vec![2, 1, 0, 4, 3, 5] }, F32, Variants);
-
-        let range = |begin, end, step| AxisRange { begin, end, step };
-        let all = AxisRange::ALL;
-        for ranges in [
-            vec![range(Some(1), None, 2), all, all, all],
-            vec![all, range(Some(-1), None, -2), range(Some(1), Some(5), 3), all],
-            vec![all, all, all, range(Some(4), Some(8), 1)],
-            vec![all, range(Some(1), None, 1), all, range(Some(1), Some(-1), 1)],
-            vec![all, all, range(None, None, 4), range(None, None, -3)],
-            vec![all, range(None, Some(3), 1), all, range(None, None, 2)],
-        ] {
-            for extents in [[4, 5, 6, 11], [5, 4, 7, 16], [4, 3, 5, 9]] {
-                self.moved(&extents, &StridedSlice { ranges: ranges.clone() }, F32, Variants);
-            }
-        }
-        self.moved(&[13], &StridedSlice { ranges: vec![range(Some(-2), None, -3)] }, F32, Variants);
-
-        let modes = [PadMode::Constant(Bits(-1.5)), PadMode::Reflect, PadMode::Symmetric, PadMode::Edge];
-        for mode in modes {
-            let pad = |before: &[usize], after: &[usize]| Pad {
-                before: before.to_vec(),
-                after: after.to_vec(),
-                mode,
-            };
-            for extents in [[2, 3, 5, 4], [1, 7, 3, 9], [3, 5, 4, 16]] {
-                for (before, after) in
-                    [([0, 2, 1, 0], [0, 1, 2, 0]), ([1, 0, 0, 3], [0, 0, 0, 2]), ([0, 0, 2, 4], [0, 2, 0, 8])]
-                {
-                    let fits = |index: usize| before[index].max(after[index]) < extents[index];
-                    let most = matches!(mode, PadMode::Constant(_) | PadMode::Edge);
-                    if most || (0..4).all(fits) {
-                        self.moved(&extents, &pad(&before, &after), F32, Variants);
-                    }
-                }
-            }
-            self.moved(&[7], &pad(&[6], &[3]), F32, Variants);
-            self.moved(&[3, 12], &pad(&[0, 4], &[2, 8]), F32, Variants);
-            self.moved(&[2, 2, 3, 2, 3, 5], &pad(&[1, 0, 2, 0, 1, 0], &[0, 1, 0, 1, 2, 3]), F32, Groups);
-        }
-        for (extents, repeats) in [
-            (&[5][..], &[3][..]),
-            (&[2, 3, 5, 7], &[1, 2, 3, 1]),
-            (&[1, 3, 5, 8], &[2, 1, 1, 3]),
-            (&[2, 1, 3, 3], &[1, 5, 1, 2]),
-            (&[2, 1, 2, 3, 2, 3], &[2, 3, 1, 2, 2, 1]),
-        ] {
-            self.moved(extents, &Tile { repeats: repeats.to_vec() }, F32, Variants);
-        }
-        for (extents, target) in [
-            (&[][..], &[2, 3, 5][..]),
-            (&[7], &[2, 3, 5, 7]),
-            (&[8], &[2, 3, 5, 8]),
-            (&[2, 1, 5, 1], &[2, 3, 5, 7]),
-            (&[1, 3, 1, 8], &[2, 3, 5, 8]),
-            (&[2, 1, 3, 1, 2, 1], &[2, 2, 3, 3, 2, 3]),
-        ] {
-            let target = target.iter().map(|&extent| extent.into()).collect();
-            self.moved(extents, &BroadcastTo { target }, F32, Variants);
-        }
-        for axes in [vec![1], vec![2, -1], vec![0, 3]] {
-            for channels in [3, 8, 13] {
-                self.moved(&[2, 5, 3, channels], &Reverse { axes: axes.clone() }, F32, Variants);
-            }
-        }
-        for channels in [1, 3, 4, 8] {
-            for block in [2, 3] {
-                let deep = [2, 3, 5, channels * block * block];
-                self.moved(&deep, &DepthToSpace { block }, F32, Variants);
-                self.moved(&[2, 3 * block, 5 * block, channels], &SpaceToDepth { block }, F32, Variants);
-            }
-            self.moved(&[2, 4, 9, channels], &SpaceToBatch { block: vec![2, 3] }, F32, Variants);
-            self.moved(&[12, 3, 5, channels], &BatchToSpace { block: vec![2, 3] }, F32, Variants);
-        }
-        self.moved(&[2, 6, 5], &SpaceToBatch { block: vec![3] }, F32, Variants);
-        self.moved(&[16, 1, 2, 3, 2, 3], &BatchToSpace { block: vec![2, 2, 2] }, F32, Variants);
-        for precision in [Precision::F16Storage, Precision::F16] {
-            for channels in [5, 8] {
-                let source = [2, 4, 6, channels];
-                self.moved(&source, &Transpose { permutation: vec![0, 2, 1, 3] }, precision, Variants);
-                for mode in modes {
-                    let pad = Pad { before: vec![0, 1, 2, 3], after: vec![0, 2, 0, 1], mode };
-                    self.moved(&source, &pad, precision, Variants);
-                    let pad = Pad { before: vec![0, 1, 2, 0], after: vec![0, 2, 0, 0], mode };
-                    self.moved(&source, &pad, precision, Variants);
-                }
-                self.moved(&source, &Tile { repeats: vec![2, 1, 2, 1] }, precision, Variants);
-                self.moved(&source, &Reverse { axes: vec![1, 3] }, precision, Variants);
-                self.moved(&source, &SpaceToDepth { block: 2 }, precision, Variants);
-            }
-        }
-    }
-
-    fn gather(&mut self) {
-        for channels in [1, 7, 8] {
-            for (axis, batch_dims, indices) in [
-                (0, 0, &[][..]),
-                (0, 0, &[13]),
-                (1, 0, &[2, 3]),
-                (2, 0, &[5]),
-                (3, 0, &[4]),
-                (1, 1, &[3, 2]),
-                (3, 2, &[3, 5, 2]),
-            ] {
-                let [source, indices] = [&[3, 5, 7, channels][..], indices]
-                    .map(|extents| Dims::new(extents).expect("a valid row"));
-                let op = GatherOp::new(source, indices, Gather { axis, batch_dims }).expect("a valid row");
-                let name = format!("{indices} of axis {axis} of {source}, {batch_dims} shared");
-                self.push(name, Arc::new(op), Breadth::Variants);
-            }
-            for (source, indices) in [
-                (&[5, 7, channels][..], &[3, 2, 2][..]),
-                (&[5, 2, 3, channels], &[11, 3]),
-                (&[4, 3], &[2, 1]),
-            ] {
-                let [source, indices] =
-                    [source, indices].map(|extents| Dims::new(extents).expect("a valid row"));
-                let op = GatherOp::nd(source, indices).expect("a valid row");
-                let name = format!("{indices} of the first axes of {source}, {channels}");
-                self.push(name, Arc::new(op), Breadth::Groups);
-            }
-        }
-    }
-
-    /// Inputs of `extents`, of which each has one of `sizes` along `axis`.
-    fn joined(
-        &mut self,
-        extents: &[usize],
-        axis: usize,
-        sizes: &[usize],
-        precision: Precision,
-        breadth: Breadth,
-    ) {
-        let own = |&size: &usize| {
-            let mut own = extents.to_vec();
-            own[axis] = size;
-            Dims::new(&own).expect("a valid row")
-        };
-        let inputs: Vec<Dims> = sizes.iter().map(own).collect();
-        let op = ConcatOp::new(&inputs, axis as isize, precision).expect("a valid row");
-        self.push(format!("{sizes:?} of {extents:?} along {axis} {precision}"), Arc::new(op), breadth);
-    }
-
-    fn concat(&mut self) {
-        use Breadth::{Groups, Variants};
-        const F32: Precision = Precision::F32;
-        for channels in [5, 8] {
-            for axis in 0..3 {
-                for sizes in [&[1, 1][..], &[3, 5, 2], &[1, 2, 3, 4, 5, 6, 7]] {
-                    self.joined(&[2, 3, 5, channels], axis, sizes, F32, Variants);
-                }
-            }
-        }
-        for sizes in [&[4, 8][..], &[8, 3], &[3, 8], &[1, 1, 1], &[33, 4, 30], &[1, 2, 3, 4, 5, 6, 7]] {
-            self.joined(&[2, 7, 3, 1], 3, sizes, F32, Groups);
-        }
-        self.joined(&[1], 0, &[3, 5], F32, Variants);
-        self.joined(&[3, 1], 1, &[4, 8, 4], F32, Variants);
-        self.joined(&[3, 1, 2, 4, 3], 0, &[2, 1], F32, Variants);
-        self.joined(&[2, 1, 3, 4, 5], 1, &[2, 3], F32, Variants);
-        self.joined(&[2, 3, 2, 1, 3, 5], 3, &[2, 1, 4], F32, Variants);
-        for precision in [Precision::F16Storage, Precision::F16] {
-            for (axis, sizes) in [(0, [1, 2]), (1, [3, 4]), (2, [5, 1]), (3, [8, 5]), (3, [7, 6])] {
-                self.joined(&[2, 3, 5, 6], axis, &sizes, precision, Variants);
-            }
-        }
-    }
-}
-
-/// What `operator` is for inputs of these extents.
-pub(crate) fn lowered(
-    operator: &dyn Operator,
-    inputs: &[(Operand, &[usize])],
-    precision: Precision,
-) -> Problem {
-    let argument = |&(operand, extents): &(Operand, &[usize])| Argument {
-        operand,
-        dims: Dims::new(extents).expect("a valid row"),
-    };
-    let inputs: Vec<Argument> = inputs.iter().map(argument).collect();
-    let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new() };
-    match operator.lower(arguments, precision) {
-        Ok(Lowered::Op(op)) => op,
-        found => panic!("{operator:?} of {inputs:?} is {found:?}"),
     }
 }

@@ -17,6 +17,7 @@ mod cover;
 mod cpu;
 mod elementwise;
 mod gpu;
+mod moves;
 mod planted;
 mod problem;
 mod reductions;
@@ -74,8 +75,10 @@ macro_rules! every_kernel {
     };
 }
 
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy remap concat gather elementwise);
-every_kernel!(conv2d depthwise pointwise pool separable gemm convert copy resize reduce);
+every_kernel!(
+    conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot
+    cumsum top_k elementwise resize reduce arg softmax normalize
+);
 
 fn every_kernel_agrees(op: &str, api: &str) {
     let Some(device) = device(api) else { return };
@@ -262,20 +265,27 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
 /// How many pairs of a kernel and a tile the table meets, on [`cases::widest_wgsl`] and on
 /// [`cases::widest`]. A change that meets fewer is a mistake.
 const PAIRS: &[(&str, [usize; 2])] = &[
+    ("arg", [3, 3]),
     ("concat", [2, 2]),
     ("conv2d", [58, 65]),
     ("convert", [3, 7]),
     ("copy", [1, 1]),
+    ("cumsum", [1, 1]),
     ("depthwise", [14, 15]),
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gemm", [39, 53]),
+    ("one_hot", [1, 1]),
+    ("normalize", [5, 5]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [3, 3]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),
     ("separable", [35, 35]),
+    ("top_k", [1, 1]),
+    ("softmax", [4, 4]),
+    ("transposed_conv2d", [5, 5]),
 ];
 
 #[test]

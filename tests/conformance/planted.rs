@@ -1,7 +1,7 @@
 //! Wrong kernels that the harness must refuse: a harness that cannot fail proves nothing.
 
-use crate::cases::lowered;
 use crate::gpu;
+use crate::moves::lowered;
 use crate::problem::{Problem, compare, expected, operands};
 use diptych::emit::{Dialect, KernelSource, Operand};
 use diptych::ops::concat::ConcatOp;
@@ -14,8 +14,8 @@ use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
-    Activation, AxisRange, Bits, Conv2d, Depthwise, Dims, Gather, Gemm, Layout, Operator, Pad, PadMode,
-    Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Transpose,
+    Activation, AxisRange, Bits, Conv2d, CumSum, Depthwise, Dims, Gather, Gemm, Layout, OneHot, Operator,
+    Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, TopK, Transpose,
 };
 use std::sync::Arc;
 
@@ -548,6 +548,30 @@ fn mistakes() -> Vec<Mistake> {
             [1; 3],
             "(outer / @outer)",
             "(outer / @outer * 0u)",
+        ),
+        (
+            "the last term left out",
+            moved(&CumSum { axis: 0, exclusive: false, reverse: false }, &[5, 3]),
+            "rows",
+            [1; 3],
+            "first + @inner * term",
+            "first + @inner * (term - min(term, 1u))",
+        ),
+        (
+            "the first place left out",
+            moved(&TopK { k: 7, indices: true }, &[13]),
+            "rows",
+            [1; 3],
+            "other > own_key",
+            "other >= own_key",
+        ),
+        (
+            "an encoding of other rows",
+            moved(&OneHot { depth: 4, on: Bits(1.0), off: Bits(0.0), axis: 0 }, &[3, 5]),
+            "rows",
+            [1; 3],
+            "f32(row % @depth)",
+            "f32(row / @depth)",
         ),
         (
             "an index beyond the axis",

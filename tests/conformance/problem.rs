@@ -50,18 +50,27 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
             Operand::Bias => scaled(4.0),
             Operand::Slope => scaled(2.0),
             // Some within the axes, some outside.
-            Operand::Arg(0) if op.name() == "gather" => {
+            Operand::Arg(0) | Operand::Src if indexes(op, info.operand) => {
                 noise(seed, info.elements()).iter().map(|value| (4.0 * value + 3.0).floor()).collect()
             }
             _ => values(op.precision(), seed, info.elements()),
         };
         few_truths(op, &mut values);
+        if op.name() == "arg" {
+            // With equals among them.
+            values.iter_mut().for_each(|value| *value = (8.0 * *value).round());
+        }
         for row in values.chunks_mut(info.pitch) {
             row.iter_mut().skip(info.shape.c).for_each(|value| *value = f32::NAN);
         }
         (info.operand, values.into())
     };
     op.operands().into_iter().filter(|info| info.role != Role::Output).map(one).collect()
+}
+
+/// Whether `operand` holds indices.
+fn indexes(op: &dyn Op, operand: Operand) -> bool {
+    matches!((op.name(), operand), ("gather", Operand::Arg(0)) | ("one_hot", Operand::Src))
 }
 
 /// The oracle's answer.

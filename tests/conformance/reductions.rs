@@ -3,9 +3,17 @@
 use crate::cases::{Breadth, Table};
 use crate::planted::Mistake;
 use crate::problem::Problem;
+use diptych::emit::Residual;
+use diptych::ops::arg::ArgOp;
+use diptych::ops::normalize::NormalizeOp;
 use diptych::ops::reduce::ReduceOp;
 use diptych::ops::resize::ResizeOp;
-use diptych::{Dims, Layout, Precision, Reduce, Reduction, Resize, ResizeMode, Shape};
+use diptych::ops::softmax::SoftmaxOp;
+use diptych::ops::transposed_conv2d::TransposedConv2dOp;
+use diptych::{
+    Activation, ArgReduce, Bits, Dims, Layout, Normalize, Padding, Precision, Reduce, Reduction, Resize,
+    ResizeMode, Shape, Softmax, TransposedConv2d,
+};
 use std::sync::Arc;
 
 const F32: Precision = Precision::F32;
@@ -18,6 +26,32 @@ fn resize([n, h, w, c]: [usize; 4], options: Resize, precision: Precision) -> Re
 fn reduce(extents: &[usize], axes: &[isize], reduction: Reduction, precision: Precision) -> ReduceOp {
     let options = Reduce { reduction, axes: axes.to_vec(), keep_dims: true };
     ReduceOp::new(Dims::new(extents).expect("small"), &options, precision).expect("a valid row")
+}
+
+fn softmax(extents: &[usize], options: Softmax, precision: Precision) -> SoftmaxOp {
+    SoftmaxOp::new(Dims::new(extents).expect("small"), &options, precision).expect("a valid row")
+}
+
+fn arg(extents: &[usize], axis: isize, largest: bool) -> ArgOp {
+    let options = ArgReduce { largest, axis, keep_dims: largest };
+    ArgOp::new(Dims::new(extents).expect("small"), &options).expect("a valid row")
+}
+
+fn transposed(
+    [n, h, w, c]: [usize; 4],
+    [oc, kh, kw]: [usize; 3],
+    options: TransposedConv2d,
+    residual: impl Into<Residual>,
+    precision: Precision,
+) -> TransposedConv2dOp {
+    let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(oc, kh, kw, c));
+    TransposedConv2dOp::new(input, weights, &options, true, residual, precision).expect("a valid row")
+}
+
+fn normalize(extents: &[usize], axes: &[isize], extras: [bool; 2], precision: Precision) -> NormalizeOp {
+    let options = Normalize { axes: axes.to_vec(), epsilon: Bits(1e-3) };
+    let dims = Dims::new(extents).expect("small");
+    NormalizeOp::new(dims, &options, extras[0], extras[1], precision).expect("a valid row")
 }
 
 impl Table {
@@ -117,6 +151,160 @@ impl Table {
             }
         }
     }
+
+    fn softmax_row(&mut self, extents: &[usize], options: Softmax, precision: Precision, breadth: Breadth) {
+        let op = softmax(extents, options, precision);
+        self.push(format!("of {extents:?} {options:?} {precision}"), Arc::new(op), breadth);
+    }
+
+    pub(crate) fn arg(&mut self) {
+        for largest in [true, false] {
+            for (extents, axis) in [
+                (&[1][..], 0),
+                (&[7], 0),
+                (&[3, 5], 1),
+                (&[3, 67], -1),
+                (&[67, 3], 0),
+                (&[2, 5, 7, 6], 3),
+                (&[2, 5, 7, 6], 1),
+                (&[1, 3, 2, 1030], 3),
+                (&[2, 1, 13, 33], 2),
+                (&[2, 3, 2, 131, 2, 3], 3),
+                (&[66003, 2], 1),
+            ] {
+                let name = format!("{} of {extents:?} along {axis}", if largest { "max" } else { "min" });
+                let breadth = if extents == [2, 5, 7, 6] { Breadth::Groups } else { Breadth::Tiles };
+                self.push(name, Arc::new(arg(extents, axis, largest)), breadth);
+            }
+        }
+    }
+
+    fn transposed_row(
+        &mut self,
+        input: [usize; 4],
+        weights: [usize; 3],
+        options: TransposedConv2d,
+        residual: impl Into<Residual>,
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let residual = residual.into();
+        let op = transposed(input, weights, options, residual, precision);
+        let name = format!("{input:?} to {weights:?} {options:?} add={residual:?} {precision}");
+        self.push(name, Arc::new(op), breadth);
+    }
+
+    pub(crate) fn transposed_conv2d(&mut self) {
+        use Breadth::{Groups, Tiles, Variants};
+        let same = TransposedConv2d { stride: [2, 2], padding: Padding::Same, ..Default::default() };
+        let valid = TransposedConv2d { padding: Padding::Valid, ..same };
+        for [n, h, w] in crate::cases::EXTENTS {
+            self.transposed_row([n, h, w, 5], [7, 3, 3], same, false, F32, Tiles);
+        }
+        for [c, oc] in crate::cases::CHANNELS {
+            self.transposed_row([1, 2, 3, c], [oc, 3, 3], same, false, F32, Variants);
+        }
+        let explicit = Padding::Explicit { top: 2, bottom: 0, left: 1, right: 3 };
+        let plain = TransposedConv2d::default();
+        for (kernel, options) in [
+            ([2, 2], valid),
+            ([4, 4], same),
+            ([4, 4], TransposedConv2d { output: Some([15, 20]), ..same }),
+            ([3, 3], TransposedConv2d { output: Some([18, 24]), ..valid }),
+            ([3, 3], TransposedConv2d { padding: explicit, ..plain }),
+            ([5, 2], TransposedConv2d { stride: [3, 1], padding: explicit, ..plain }),
+            ([1, 2], TransposedConv2d { stride: [2, 3], ..same }),
+            ([2, 1], TransposedConv2d { stride: [4, 5], ..valid }),
+            ([7, 5], TransposedConv2d { stride: [1, 3], ..same }),
+        ] {
+            for input in [[1, 7, 9, 3], [2, 8, 10, 6]] {
+                let options = TransposedConv2d { ..options };
+                self.transposed_row(input, [10, kernel[0], kernel[1]], options, false, F32, Tiles);
+            }
+        }
+        for activation in crate::cases::ACTIVATIONS {
+            let options = TransposedConv2d { activation, ..same };
+            self.transposed_row([1, 5, 5, 3], [6, 3, 3], options, true, F32, Variants);
+        }
+        self.transposed_row([2, 7, 9, 5], [13, 3, 3], same, true, F32, Groups);
+        let relu = TransposedConv2d { activation: Activation::Relu, ..same };
+        self.transposed_row([1, 5, 6, 6], [7, 3, 3], relu, Residual::BeforeActivation, F32, Variants);
+        for precision in HALVES {
+            let options = TransposedConv2d { activation: Activation::Relu6, ..same };
+            self.transposed_row([1, 7, 6, 5], [9, 3, 3], options, true, precision, Tiles);
+        }
+    }
+
+    fn normalize_row(
+        &mut self,
+        extents: &[usize],
+        axes: &[isize],
+        extras: [bool; 2],
+        precision: Precision,
+        breadth: Breadth,
+    ) {
+        let op = normalize(extents, axes, extras, precision);
+        self.push(format!("{extents:?} over {axes:?} {extras:?} {precision}"), Arc::new(op), breadth);
+    }
+
+    pub(crate) fn normalize(&mut self) {
+        use Breadth::{Groups, Tiles};
+        for extras in [[false, false], [true, false], [false, true], [true, true]] {
+            self.normalize_row(&[2, 7, 9, 6], &[1, 2], extras, F32, Tiles);
+            self.normalize_row(&[2, 7, 9, 6], &[-1], extras, F32, Tiles);
+        }
+        for (extents, axes) in [
+            (&[1][..], &[0][..]),
+            (&[1, 1, 1, 5], &[1, 2]),
+            (&[67, 131], &[1]),
+            (&[67, 131], &[0]),
+            (&[3, 197, 12], &[2]),
+            (&[3, 97, 12], &[1]),
+            (&[2, 5, 7, 9], &[1, 2, 3]),
+            (&[2, 5, 7, 9], &[0]),
+            (&[2, 5, 7, 9], &[2]),
+            (&[2, 5, 7, 9], &[0, 2]),
+            (&[2, 5, 7, 9], &[0, 3]),
+            (&[1, 37, 31, 33], &[1, 2]),
+            (&[1, 2, 3, 1030], &[3]),
+            (&[2, 3, 4, 3, 2, 5], &[0, 2, 4]),
+            (&[2, 3, 4, 3, 2, 5], &[1, 3, 5]),
+            (&[33001, 3], &[1]),
+        ] {
+            self.normalize_row(extents, axes, [true, true], F32, Tiles);
+        }
+        self.normalize_row(&[3, 11, 5, 10], &[1, 2], [true, true], F32, Groups);
+        self.normalize_row(&[3, 11, 5, 10], &[3], [true, true], F32, Groups);
+        for precision in HALVES {
+            self.normalize_row(&[2, 7, 6, 5], &[1, 2], [true, true], precision, Tiles);
+        }
+    }
+
+    pub(crate) fn softmax(&mut self) {
+        use Breadth::{Groups, Tiles};
+        for log in [false, true] {
+            for (extents, axis, beta) in [
+                (&[1, 1, 1, 1][..], -1, 1.0),
+                (&[1], 0, 1.0),
+                (&[7], 0, 2.0),
+                (&[3, 5], 1, 1.0),
+                (&[3, 67], -1, 20.0),
+                (&[67, 3], 0, 1.0),
+                (&[2, 5, 7, 6], 3, 1.0),
+                (&[2, 5, 7, 6], 1, 0.5),
+                (&[1, 3, 2, 1030], 3, 3.0),
+                (&[2, 1, 13, 33], 2, 1.0),
+                (&[2, 3, 2, 131, 2, 3], 3, 1.0),
+                (&[66003, 2], 1, 1.0),
+            ] {
+                let breadth = if extents == [2, 5, 7, 6] { Groups } else { Tiles };
+                self.softmax_row(extents, Softmax { axis, beta: Bits(beta), log }, F32, breadth);
+            }
+            for precision in HALVES {
+                self.softmax_row(&[2, 5, 7, 9], Softmax { log, ..Softmax::default() }, precision, Tiles);
+            }
+        }
+    }
 }
 
 pub(crate) fn mistakes() -> Vec<Mistake> {
@@ -133,6 +321,16 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
     };
     let pixels = |reduction| of(reduction, &[2, 7, 9, 6], &[1, 2]);
     let rows = |reduction| of(reduction, &[3, 5, 2, 13, 3], &[0, 1, 3]);
+    let powers = |axis| -> Problem {
+        Arc::new(softmax(&[2, 5, 3, 70], Softmax { axis, beta: Bits(9.0), log: false }, F32))
+    };
+    let index = |axis| -> Problem { Arc::new(arg(&[2, 5, 3, 70], axis, true)) };
+    let up = || -> Problem {
+        let options =
+            TransposedConv2d { stride: [2, 3], padding: Padding::Same, ..TransposedConv2d::default() };
+        Arc::new(transposed([2, 5, 6, 5], [9, 3, 6], options, false, F32))
+    };
+    let normal = |axes: &[isize]| -> Problem { Arc::new(normalize(&[2, 7, 11, 6], axes, [true, true], F32)) };
     let (c4, nhwc) = (Layout::C4, Layout::Nhwc);
     #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
     let rows: Vec<(&str, Problem, &str, [u32; 3], Layout, &str, &str)> = vec![
@@ -184,23 +382,15 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "i < count",
             "i + 1u < count",
         ),
-        (
-            "a maximum above zero",
-            of(Reduction::Max, &[9, 1], &[1]),
-            "serial",
-            [1, 1, 1],
-            nhwc,
-            "b > a",
-            "b > abs(a)",
-        ),
+        ("the smaller for the larger", rows(Reduction::Max), "serial", [1, 1, 1], nhwc, "b > a", "b < a"),
         (
             "a step of another axis",
             rows(Reduction::Sum),
             "serial",
             [1, 1, 1],
             nhwc,
-            "i * @reduced_step0",
-            "i * @reduced_step1",
+            "j * @reduced_step1",
+            "j * @reduced_step2",
         ),
         ("not divided", rows(Reduction::Mean), "serial", [1, 1, 1], nhwc, "result / f32(@count)", "result"),
         (
@@ -211,6 +401,76 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             nhwc,
             "out % @kept2 * @kept_step2",
             "0u",
+        ),
+        ("a factor forgotten", powers(2), "serial", [1, 1, 1], nhwc, "@beta * (", "("),
+        ("neighbours for a line", powers(2), "serial", [1, 1, 1], nhwc, "k * @inner", "k"),
+        ("the last of the sum", powers(3), "group", [64, 1, 1], nhwc, "part = part + exp", "part = exp"),
+        ("a result too large", powers(1), "serial", [1, 1, 1], nhwc, "exp(exponent)", "exp(exponent + 1.0f)"),
+        (
+            "lanes beyond the channels",
+            powers(3),
+            "maps",
+            [1, 1, 1],
+            c4,
+            "< vec4<u32>(@channels)",
+            "< vec4<u32>(@channels + 4u)",
+        ),
+        ("the first slice for all", powers(3), "maps", [1, 1, 1], c4, "first + plane * s]", "first]"),
+        ("the last of equals", index(2), "serial", [1, 1, 1], nhwc, "x > best", "x >= best"),
+        ("the last of a line left out", index(1), "serial", [1, 1, 1], nhwc, "k < @count", "k + 1u < @count"),
+        ("any of equals", index(3), "group", [64, 1, 1], nhwc, "k < indices[lid.x]", "k > indices[lid.x]"),
+        ("half of a work-group", index(3), "group", [64, 1, 1], nhwc, "lid.x + 32u", "lid.x"),
+        (
+            "the taps of another phase",
+            up(),
+            "direct",
+            [2, 1, 1],
+            c4,
+            "(column + @before_w) % STRIDE_W",
+            "column % STRIDE_W",
+        ),
+        ("the last tap left out", up(), "direct", [4, 1, 1], c4, "kx < KERNEL_W", "kx + 1u < KERNEL_W"),
+        ("a pixel beyond the row", up(), "direct", [4, 1, 1], c4, "column + 3u * STRIDE_W < @dst_w", "true"),
+        ("the row's end read around", up(), "direct", [2, 1, 2], c4, "x1 < @src_w", "x1 != 4294967295u"),
+        ("pixels side by side", up(), "direct", [2, 1, 1], c4, "dst0 + 1u * STRIDE_W", "dst0 + 1u"),
+        ("a mean of nothing", normal(&[1, 2]), "maps", [64, 1, 1], c4, "src[at] - mean", "src[at]"),
+        (
+            "the first channels' factors",
+            normal(&[1, 2]),
+            "maps",
+            [64, 1, 1],
+            c4,
+            "weights[slice]",
+            "weights[0]",
+        ),
+        ("a forgotten summand", normal(&[1, 2]), "maps", [64, 1, 1], c4, "@epsilon", "0.1f"),
+        ("half of a work-group", normal(&[1, 2]), "maps", [64, 1, 1], c4, "lid.x + 32u", "lid.x"),
+        (
+            "a forgotten bias",
+            normal(&[0, 2]),
+            "group",
+            [64, 1, 1],
+            nhwc,
+            "result + bias[",
+            "result + 0.0f * bias[",
+        ),
+        (
+            "a step of another axis",
+            normal(&[0, 2]),
+            "group",
+            [64, 1, 1],
+            nhwc,
+            "@reduced_step1",
+            "@reduced_step2",
+        ),
+        (
+            "a variance of the sum",
+            normal(&[3]),
+            "group",
+            [64, 1, 1],
+            nhwc,
+            "partial[0] / f32(@count) + @epsilon",
+            "partial[0] + @epsilon",
         ),
         ("the last invocation's part", rows(Reduction::Sum), "group", [64, 1, 1], nhwc, "+ 1u]", "]"),
     ];

@@ -15,6 +15,7 @@ mod emit;
 #[path = "../../file.rs"]
 mod file;
 mod flags;
+mod inspect;
 mod interrupt;
 mod npy;
 mod run;
@@ -48,6 +49,8 @@ enum Command {
     Bench(Box<bench::Arguments>),
     /// Run a TensorFlow Lite model on tensors, pictures or random numbers.
     Run(Box<run::Arguments>),
+    /// Tell what a TensorFlow Lite model is made of, and what would run of it where.
+    Inspect(inspect::Arguments),
     /// Print the work-groups that a rule gives.
     ///
     /// One `x y z` a line, in the rule's own order and with its own repeats. A flag that the rule
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Article(arguments) => article::main(arguments),
         Command::Bench(arguments) => bench::main(arguments),
         Command::Run(arguments) => run::main(arguments),
+        Command::Inspect(arguments) => inspect::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),
     };

@@ -1,5 +1,6 @@
 //! `CONV_2D` and `DEPTHWISE_CONV_2D` to nodes.
 
+use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
 use super::tensors::Reason;
@@ -22,12 +23,15 @@ struct Options {
 /// `CONV_2D`; its groups follow from the weights' channels.
 pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     let table = op.table.conv2d().ok_or_else(|| missing(op, "Conv2DOptions"))?;
-    let options = Options {
+    let mut options = Options {
         padding: padding(table.padding())?,
         stride: positive("stride", [table.stride_h(), table.stride_w()])?,
         dilation: positive("dilation", [table.dilation_h(), table.dilation_w()])?,
         activation: names::fused(table.activation())?,
     };
+    if let Some(Phases { dilation, padding, .. }) = import.phases.get(&op.index) {
+        (options.dilation, options.padding) = (*dilation, *padding);
+    }
     convolution(import, op, &options, |import, name, x, weights, extras, activation| {
         let Options { padding, stride, dilation, .. } = options;
         let (input, shape) = (import.dims(x)?.shape(), weights.shape());
@@ -39,7 +43,7 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
                  wanted channels that divide the input's"
             ));
         }
-        let value = if [shape.h, shape.w] == [1, 1] && stride == [1, 1] && groups == 1 {
+        let value = if [shape.h, shape.w] == [1, 1] && stride == [1, 1] && groups == 1 && !matches!(padding, Padding::Explicit { .. }) {
             import.graph.pointwise(name, x, weights, extras, Pointwise { activation })
         } else {
             let options = Conv2d { stride, dilation, padding, groups, activation };
@@ -52,12 +56,15 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
 /// `DEPTHWISE_CONV_2D`; a multiplier of 0 is left to the shapes.
 pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     let table = op.table.depthwise().ok_or_else(|| missing(op, "DepthwiseConv2DOptions"))?;
-    let options = Options {
+    let mut options = Options {
         padding: padding(table.padding())?,
         stride: positive("stride", [table.stride_h(), table.stride_w()])?,
         dilation: positive("dilation", [table.dilation_h(), table.dilation_w()])?,
         activation: names::fused(table.activation())?,
     };
+    if let Some(Phases { dilation, padding, .. }) = import.phases.get(&op.index) {
+        (options.dilation, options.padding) = (*dilation, *padding);
+    }
     let multiplier = table.multiplier();
     convolution(import, op, &options, |import, name, x, weights, extras, activation| {
         let Options { padding, stride, dilation, .. } = options;
@@ -91,22 +98,75 @@ fn convolution<'a>(
     }
     let bias = bias(import, op, 2)?;
     let extras = Extras { bias, ..Default::default() };
+    // Where batches are the phases of a dilated convolution, the result is what joins them.
+    let joins = import.joined_phases(op)?;
+    let end = joins.as_ref().unwrap_or(op);
     if let Fused::Own(Activation::None) = options.activation
-        && let Some(after) = import.only_reader(op)?
+        && let Some(after) = import.only_reader(end)?
         && let Some(activation) = own_activation(&after)
         && let ([_], [_]) = (&after.inputs[..], &after.outputs[..])
     {
-        import.fuse(op, &after)?;
+        import.fuse(end, &after)?;
         let name = import.name(&after, 0)?;
         let value = add(import, &name, x, weights, extras, activation)?;
         return import.write(&after, 0, value);
     }
-    let name = import.name(op, 0)?;
-    let Fused::Own(activation) = options.activation else {
-        return Err("found fused activation RELU_N1_TO_1, wanted NONE, RELU, RELU6 or TANH".to_owned());
+    let (activation, rest) = options.activation.split();
+    activated(import, end, rest, |import, name| add(import, name, x, weights, extras, activation))
+}
+
+/// What `SPACE_TO_BATCH_ND` is, if a convolution of step 1 alone reads it and `BATCH_TO_SPACE_ND` alone reads
+/// that: the dilation and the border of one convolution, of the operator at an index.
+pub(super) fn dilated<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    block: &[usize],
+    [before, after]: [&[usize]; 2],
+) -> Result<Option<Phases>, Reason> {
+    let (&[h, w], &[top, left], &[below, right]) = (block, before, after) else { return Ok(None) };
+    let Some(convolution) = import.only_reader(op)? else { return Ok(None) };
+    let plain = match convolution.name.as_str() {
+        "CONV_2D" => convolution.table.conv2d().is_some_and(|table| {
+            let steps = [table.stride_h(), table.stride_w(), table.dilation_h(), table.dilation_w()];
+            steps == [1; 4] && table.padding() == 1
+        }),
+        "DEPTHWISE_CONV_2D" => convolution.table.depthwise().is_some_and(|table| {
+            let steps = [table.stride_h(), table.stride_w(), table.dilation_h(), table.dilation_w()];
+            steps == [1; 4] && table.padding() == 1
+        }),
+        _ => false,
     };
-    let value = add(import, &name, x, weights, extras, activation)?;
-    import.write(op, 0, value)
+    let (true, [_]) = (plain, &convolution.outputs[..]) else { return Ok(None) };
+    let Some(joins) = import.only_reader(&convolution)? else { return Ok(None) };
+    if joins.name != "BATCH_TO_SPACE_ND" || joins.inputs.len() != 3 || joins.outputs.len() != 1 {
+        return Ok(None);
+    }
+    let blocks = import.integers(&joins, 1)?.values;
+    let crops = import.integers(&joins, 2)?.values;
+    let (&[block_h, block_w], &[cut_top, cut_below, cut_left, cut_right]) = (&blocks[..], &crops[..]) else {
+        return Ok(None);
+    };
+    let less = |pad: usize, cut: i64| usize::try_from(cut).ok().and_then(|cut| pad.checked_sub(cut));
+    let (Some(top), Some(bottom), Some(left), Some(right)) =
+        (less(top, cut_top), less(below, cut_below), less(left, cut_left), less(right, cut_right))
+    else {
+        return Ok(None);
+    };
+    if [block_h, block_w] != [h as i64, w as i64] || h == 0 || w == 0 {
+        return Ok(None);
+    }
+    let padding = Padding::Explicit { top, bottom, left, right };
+    Ok(Some(Phases { dilation: [h, w], padding, convolution: convolution.index, joins: joins.index }))
+}
+
+/// A dilated convolution that a file has as one of several batches, the phases of the dilation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Phases {
+    pub(super) dilation: [usize; 2],
+    pub(super) padding: Padding,
+    /// The operators that are one.
+    pub(super) convolution: usize,
+    pub(super) joins: usize,
 }
 
 /// The bias at input `index`, of any rank, as one value per channel in f32; it may be left out.

@@ -4,6 +4,7 @@ use super::constant::{Constant, Integers, broadcast, broadcast_position, dims_of
 use super::import::{Import, Input, Op};
 use super::names::{self, Fused, element};
 use super::tensors::Reason;
+use crate::dims::Dim;
 use crate::emit::Activation;
 use crate::graph::{Term, Value};
 use crate::host::HostTensor;
@@ -49,6 +50,28 @@ pub(super) fn relu_0_to_1<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     super::moves::node(import, op, |import, name| {
         import.graph.elementwise(name, Function::Clamp, &[x.into(), 0.0.into(), 1.0.into()])
     })
+}
+
+/// `SELECT`: as `SELECT_V2`, but a condition of one axis chooses along the first.
+pub(super) fn select<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[3], 1)?;
+    let (Input::Value(condition), Input::Value(x)) = (import.input(op, 0)?, import.input(op, 1)?) else {
+        return of(import, op, Function::Select);
+    };
+    let (own, rank) = (import.dims(condition)?, import.dims(x)?.rank());
+    if own.rank() != 1 || rank < 2 {
+        return of(import, op, Function::Select);
+    }
+    let other = import.value(op, 2)?;
+    let name = import.name(op, 0)?;
+    let part = import.part_name(&name, "condition")?;
+    let mut target = vec![Dim::Fixed(1); rank];
+    target[0] = Dim::Rest;
+    let graph = &mut import.graph;
+    let condition = graph.reshape(&part, condition, &target).map_err(|error| error.to_string())?;
+    let value = graph.elementwise(&name, Function::Select, &[condition.into(), x.into(), other.into()]);
+    let value = value.map_err(|error| error.to_string())?;
+    import.write(op, 0, value)
 }
 
 /// `GELU`: with `tanh` where the options say so.

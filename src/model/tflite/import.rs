@@ -1,6 +1,7 @@
 //! A verified file to a graph, operator by operator.
 
 use super::constant::{Constant, Integers};
+use super::convolution::Phases;
 use super::metadata::ModelInfo;
 use super::names;
 use super::operators;
@@ -62,6 +63,8 @@ pub(super) struct Import<'a> {
     /// Constants that are values of the graph, by tensor.
     constants: HashMap<usize, Value>,
     fused: HashSet<usize>,
+    /// Dilated convolutions, by the operator of the convolution.
+    pub(super) phases: HashMap<usize, Phases>,
 }
 
 /// An operator with its tensors.
@@ -153,6 +156,7 @@ fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
         signature: HashMap::new(),
         constants: HashMap::new(),
         fused: HashSet::new(),
+        phases: HashMap::new(),
     };
     let inputs = import.ends("inputs", network.inputs())?;
     let outputs = import.ends("outputs", network.outputs())?;
@@ -530,6 +534,25 @@ impl<'a> Import<'a> {
             Some(&Readers { count: 1, last }) if last < self.operators.len() => self.op(last).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Notes that `op` and what follows are one dilated convolution of `x`.
+    pub(super) fn dilate(&mut self, op: &Op<'a>, x: Value, phases: Phases) -> Result<(), Reason> {
+        let position = self.tensors.position(op.output(0)?)?;
+        self.check_unwritten(position)?;
+        self.set(position, Slot::Value(x));
+        self.fused.insert(phases.joins);
+        self.phases.insert(phases.convolution, phases);
+        Ok(())
+    }
+
+    /// The operator that joins the phases of a dilated convolution.
+    pub(super) fn joined_phases(&mut self, op: &Op<'a>) -> Result<Option<Op<'a>>, Reason> {
+        let Some(&Phases { joins, .. }) = self.phases.get(&op.index) else { return Ok(None) };
+        let position = self.tensors.position(op.output(0)?)?;
+        self.check_unwritten(position)?;
+        self.set(position, Slot::Fused);
+        self.op(joins).map(Some)
     }
 
     /// Notes that `after`, which reads output 0 of `op` alone, is computed with it.

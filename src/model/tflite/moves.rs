@@ -1,7 +1,7 @@
 //! Operators that move elements, of values and of constants.
 
 use super::constant::{Constant, Integers, dims_of, position};
-use super::convolution::missing;
+use super::convolution::{dilated, missing};
 use super::elementwise::activated;
 use super::import::{Import, Input, Op};
 use super::names;
@@ -354,12 +354,15 @@ fn block(block: i32) -> Result<usize, Reason> {
         .ok_or_else(|| format!("found blocks of {block}, wanted at least 1"))
 }
 
-/// `SPACE_TO_BATCH_ND` with zeros around.
+/// `SPACE_TO_BATCH_ND` with zeros around, or the beginning of a dilated convolution.
 pub(super) fn space_to_batch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[3], 1)?;
     let x = import.value(op, 0)?;
     let block = sizes(&import.integers(op, 1)?.values)?;
     let [before, after] = pairs(import, op, 2, block.len())?;
+    if let Some(phases) = dilated(import, op, &block, [&before, &after])? {
+        return import.dilate(op, x, phases);
+    }
     node(import, op, |import, name| import.graph.space_to_batch(name, x, &block, &before, &after))
 }
 
@@ -396,7 +399,16 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         })?;
         return import.write_constant(op, 0, moved);
     }
-    Err("found values or indices computed at each run, wanted constants".to_owned())
+    let batch_dims = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
+    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
+    node(import, op, |import, name| import.graph.gather(name, x, indices, axis as isize, batch_dims))
+}
+
+/// `GATHER_ND`: elements by rows of indices.
+pub(super) fn gather_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
+    node(import, op, |import, name| import.graph.gather_nd(name, x, indices))
 }
 
 /// Adds one node as output 0.

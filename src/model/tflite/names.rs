@@ -47,6 +47,16 @@ pub(super) enum Fused {
     ReluN1To1,
 }
 
+impl Fused {
+    /// The activation for an op that has one, and what is left to a node after it.
+    pub(super) fn split(self) -> (Activation, Fused) {
+        match self {
+            Fused::Own(activation) => (activation, Fused::Own(Activation::None)),
+            Fused::ReluN1To1 => (Activation::None, self),
+        }
+    }
+}
+
 /// The activation of an operator's options.
 pub(super) fn fused(code: i8) -> Result<Fused, String> {
     match code {

@@ -2,7 +2,7 @@
 
 use super::import::{Import, Op};
 use super::tensors::Reason;
-use super::{convolution, elementwise, moves, pooling, products, reductions, shapes};
+use super::{convolution, deconvolution, elementwise, moves, norms, pooling, products, recurrent, reductions, shapes};
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;
@@ -19,10 +19,15 @@ pub(super) fn handler(name: &str) -> Option<Handler> {
 const HANDLERS: &[(&str, Handler)] = &[
     ("CONV_2D", convolution::conv2d),
     ("DEPTHWISE_CONV_2D", convolution::depthwise),
+    ("TRANSPOSE_CONV", deconvolution::transposed),
+    ("CUSTOM \"Convolution2DTransposeBias\"", deconvolution::biased),
     ("MAX_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Max)),
     ("AVERAGE_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Average)),
+    ("L2_POOL_2D", pooling::l2_pool),
     ("FULLY_CONNECTED", products::fully_connected),
     ("BATCH_MATMUL", products::batch_matmul),
+
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", recurrent::sequence_lstm),
 
     ("RESHAPE", shapes::reshape),
     ("SQUEEZE", shapes::squeeze),
@@ -74,7 +79,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("LOGICAL_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
     ("LOGICAL_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
     ("LOGICAL_NOT", |i, op| elementwise::of(i, op, Function::LogicalNot)),
-    ("SELECT", |i, op| elementwise::of(i, op, Function::Select)),
+    ("SELECT", elementwise::select),
     ("SELECT_V2", |i, op| elementwise::of(i, op, Function::Select)),
     ("RELU_0_TO_1", elementwise::relu_0_to_1),
     ("LEAKY_RELU", elementwise::leaky_relu),
@@ -102,6 +107,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("SPACE_TO_BATCH_ND", moves::space_to_batch),
     ("BATCH_TO_SPACE_ND", moves::batch_to_space),
     ("GATHER", moves::gather),
+    ("GATHER_ND", moves::gather_nd),
 
     ("MEAN", |i, op| reductions::reduce(i, op, Reduction::Mean)),
     ("SUM", |i, op| reductions::reduce(i, op, Reduction::Sum)),
@@ -110,7 +116,14 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("REDUCE_PROD", |i, op| reductions::reduce(i, op, Reduction::Product)),
     ("REDUCE_ANY", |i, op| reductions::reduce(i, op, Reduction::Any)),
     ("REDUCE_ALL", |i, op| reductions::reduce(i, op, Reduction::All)),
-    ("L2_NORMALIZATION", reductions::l2_normalization),
+    ("ARG_MAX", |i, op| reductions::arg(i, op, true)),
+    ("ARG_MIN", |i, op| reductions::arg(i, op, false)),
+    ("SOFTMAX", reductions::softmax),
+    ("LOG_SOFTMAX", reductions::log_softmax),
+    ("L2_NORMALIZATION", norms::l2_normalization),
+    ("LOCAL_RESPONSE_NORMALIZATION", norms::local_response),
+    ("CUMSUM", norms::cumsum),
+    ("ONE_HOT", norms::one_hot),
     ("RESIZE_BILINEAR", reductions::resize_bilinear),
     ("RESIZE_NEAREST_NEIGHBOR", reductions::resize_nearest),
 ];

@@ -58,11 +58,6 @@ options! {
         activation: 0 => i8 = 0,
     }
 
-    /// Options of `L2_NORMALIZATION`.
-    l2_norm: 12 => L2NormOptions {
-        activation: 0 => i8 = 0,
-    }
-
     /// Options of `LOCAL_RESPONSE_NORMALIZATION`.
     local_response: 13 => LocalResponseOptions {
         radius: 0 => i32 = 0,
@@ -128,11 +123,6 @@ options! {
         offset: 5 => bool = false,
     }
 
-    /// Options of `SPLIT`.
-    split: 35 => SplitOptions {
-        parts: 0 => i32 = 0,
-    }
-
     /// Options of `TRANSPOSE_CONV`.
     transposed_conv: 49 => TransposedConvOptions {
         padding: 0 => i8 = 0,
@@ -143,7 +133,6 @@ options! {
 
     /// Options of `PACK`.
     pack: 59 => PackOptions {
-        count: 0 => i32 = 0,
         axis: 1 => i32 = 0,
     }
 
@@ -154,7 +143,6 @@ options! {
 
     /// Options of `UNPACK`.
     unpack: 64 => UnpackOptions {
-        count: 0 => i32 = 0,
         axis: 1 => i32 = 0,
     }
 
@@ -197,17 +185,6 @@ options! {
     cumsum: 102 => CumsumOptions {
         exclusive: 0 => bool = false,
         reverse: 1 => bool = false,
-    }
-
-    /// Options of `CALL_ONCE`.
-    call_once: 103 => CallOnceOptions {
-        subgraph: 0 => i32 = 0,
-    }
-
-    /// Options of `VAR_HANDLE`.
-    var_handle: 111 => VarHandleOptions {
-        container: 0 => Offset<&'a str>,
-        name: 1 => Offset<&'a str>,
     }
 
     /// Options of `GELU`.

@@ -2,8 +2,9 @@
 
 use super::constant::Constant;
 use super::convolution::{bias, missing};
+use super::elementwise::activated;
 use super::import::{Import, Input, Op};
-use super::names::{self, Fused};
+use super::names;
 use super::shapes::{extents_to, rest_of};
 use super::tensors::Reason;
 use crate::dims::Dim;
@@ -18,9 +19,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     if table.format() != 0 {
         return Err(format!("found weights in format {}, wanted 0 (one row per output)", table.format()));
     }
-    let Fused::Own(activation) = names::fused(table.activation())? else {
-        return Err("found fused activation RELU_N1_TO_1, wanted NONE, RELU, RELU6 or TANH".to_owned());
-    };
+    let (activation, rest) = names::fused(table.activation())?.split();
     let x = import.value(op, 0)?;
     let dims = import.dims(x)?;
     let weights = import.input(op, 1)?;
@@ -39,27 +38,27 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         Input::Constant(constant) => Right::Constant(constant.floats(&mut import.budget)?),
     };
     let extras = Extras { bias: bias(import, op, 2)?, ..Default::default() };
-    let name = import.name(op, 0)?;
     let keeps = table.keep_dims() && dims.rank() != 2;
-    let flat = if dims.rank() == 2 && dims.extents()[1] == depth {
-        x
-    } else {
-        let part = import.part_name(&name, "rows")?;
-        import.graph.reshape(&part, x, &[Dim::Rest, depth.into()]).map_err(|error| error.to_string())?
-    };
-    let options = Gemm { transpose_b: true, activation, ..Gemm::default() };
-    let product = if keeps { import.part_name(&name, "product")? } else { name.clone() };
-    let mut value =
-        import.graph.gemm(&product, flat, right, extras, options).map_err(|error| error.to_string())?;
-    if keeps {
+    activated(import, op, rest, |import, name| {
+        let flat = if dims.rank() == 2 && dims.extents()[1] == depth {
+            x
+        } else {
+            rows_of(import, name, "rows", x, &[Dim::Rest, depth.into()])?
+        };
+        let options = Gemm { transpose_b: true, activation, ..Gemm::default() };
+        let product = if keeps { import.part_name(name, "product")? } else { name.to_owned() };
+        let value =
+            import.graph.gemm(&product, flat, right, extras, options).map_err(|error| error.to_string())?;
+        if !keeps {
+            return Ok(value);
+        }
         let mut target = dims.extents().to_vec();
         if let Some(last) = target.last_mut() {
             *last = out;
         }
         let target = extents_to(&target, dims.extents());
-        value = import.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
-    }
-    import.write(op, 0, value)
+        import.graph.reshape(name, value, &target).map_err(|error| error.to_string())
+    })
 }
 
 /// Products of the last two axes; those before them are a batch, which both have or one lacks.

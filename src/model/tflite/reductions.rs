@@ -1,13 +1,15 @@
-//! Reductions, softmax, norms over channels, and changes of size.
+//! Reductions, softmax, and changes of size.
 
 use super::constant::{Constant, Integers};
+use super::convolution::missing;
 use super::import::{Import, Input, Op};
 use super::moves::node;
 use super::shapes::axis;
 use super::tensors::Reason;
-use crate::ops::elementwise::Function;
+use crate::emit::Bits;
 use crate::ops::reduce::Reduction;
 use crate::ops::resize::{Resize, ResizeMode};
+use crate::ops::softmax::Softmax;
 
 /// `MEAN`, `SUM` and the others, over the axes that input 1 lists; negative and repeated ones are allowed.
 pub(super) fn reduce<'a>(import: &mut Import<'a>, op: &Op<'a>, reduction: Reduction) -> Result<(), Reason> {
@@ -60,26 +62,37 @@ fn folded(x: &Integers, axes: &[usize], keeps: bool, reduction: Reduction) -> Re
     Ok(Integers::new(if keeps { whole } else { dropped }, values))
 }
 
-/// `L2_NORMALIZATION`: divided by the root of the sum of the channels' squares, which is at least `1e-6`.
-pub(super) fn l2_normalization<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+/// `ARG_MAX` and `ARG_MIN` along one axis.
+pub(super) fn arg<'a>(import: &mut Import<'a>, op: &Op<'a>, largest: bool) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let x = import.value(op, 0)?;
+    let listed = import.integers(op, 1)?.values;
+    let [place] = listed[..] else { return Err(format!("found axes {listed:?}, wanted one")) };
+    let axis = axis(place, import.dims(x)?.rank())? as isize;
+    node(import, op, |import, name| match largest {
+        true => import.graph.arg_max(name, x, axis, false),
+        false => import.graph.arg_min(name, x, axis, false),
+    })
+}
+
+/// `SOFTMAX` along the last axis.
+pub(super) fn softmax<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let beta = op.table.softmax().ok_or_else(|| missing(op, "SoftmaxOptions"))?.beta();
+    if !beta.is_finite() {
+        return Err(format!("found beta {beta}, wanted a finite number"));
+    }
+    let x = import.value(op, 0)?;
+    let options = Softmax { axis: -1, beta: Bits(beta), log: false };
+    node(import, op, |import, name| import.graph.softmax(name, x, options))
+}
+
+/// `LOG_SOFTMAX` along the last axis.
+pub(super) fn log_softmax<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[1], 1)?;
     let x = import.value(op, 0)?;
-    let name = import.name(op, 0)?;
-    let parts = [
-        import.part_name(&name, "squares")?,
-        import.part_name(&name, "sum")?,
-        import.part_name(&name, "bounded")?,
-        import.part_name(&name, "factor")?,
-    ];
-    let graph = &mut import.graph;
-    let explain = |error: crate::Error| error.to_string();
-    let squares = graph.elementwise(&parts[0], Function::Square, &[x.into()]).map_err(explain)?;
-    let sum = graph.reduce(&parts[1], squares, Reduction::Sum, &[-1], true).map_err(explain)?;
-    let bounded =
-        graph.elementwise(&parts[2], Function::Maximum, &[sum.into(), 1e-12.into()]).map_err(explain)?;
-    let factor = graph.elementwise(&parts[3], Function::Rsqrt, &[bounded.into()]).map_err(explain)?;
-    let value = graph.elementwise(&name, Function::Mul, &[x.into(), factor.into()]).map_err(explain)?;
-    import.write(op, 0, value)
+    let options = Softmax { axis: -1, beta: Bits(1.0), log: true };
+    node(import, op, |import, name| import.graph.softmax(name, x, options))
 }
 
 /// `RESIZE_BILINEAR` to a constant height and width.

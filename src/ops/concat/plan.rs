@@ -133,6 +133,6 @@ mod tests {
                 pieces += usize::from(places.is_some());
             }
         }
-        assert_eq!(pieces, 7, "results in one piece");
+        assert_eq!(pieces, 8, "results in one piece");
     }
 }

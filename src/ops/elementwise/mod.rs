@@ -10,6 +10,7 @@
 
 mod broadcast;
 mod cpu;
+mod erf;
 mod examples;
 mod flat;
 mod interval;
@@ -21,7 +22,6 @@ mod program;
 mod rows;
 mod table;
 mod tolerance;
-mod vector;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use operator::Elementwise;

@@ -5,11 +5,12 @@
 //! `shaders/shared/functions.wgsl` compute. An activation's text and reference are those of
 //! `emit/epilogue.rs`.
 
+use super::erf;
 use super::interval::Enclosure::{self, Points, Quarters, Rule};
 use super::interval::{self, Interval};
 use super::tolerance::Unit;
-use super::vector;
 use crate::emit::Activation;
+use crate::vector;
 
 /// The text of a function.
 #[derive(Debug, Clone, Copy)]
@@ -180,10 +181,10 @@ functions! {
         a.clamp(-1.0, 1.0), a.clamp(-1.0, 1.0), MONOTONE, CHOICE;
     /// `1 / (1 + exp(-a))`.
     Sigmoid "sigmoid" (a) Of(Activation::Sigmoid),
-        vector::sigmoid(a), Activation::Sigmoid.reference(a, 0.0), MONOTONE, |_, _, u| 5.0 * u.v;
+        Activation::Sigmoid.apply(a, 0.0), Activation::Sigmoid.reference(a, 0.0), MONOTONE, |_, _, u| 5.0 * u.v;
     /// `tanh(a)`.
     Tanh "tanh" (a) Of(Activation::Tanh),
-        vector::tanh(a), Activation::Tanh.reference(a, 0.0), MONOTONE,
+        Activation::Tanh.apply(a, 0.0), Activation::Tanh.reference(a, 0.0), MONOTONE,
         |x, _, u| ((12.0 + 4.0 * x[0].magnitude().min(10.0)) * u.v).max(1e-5);
     /// `a min(max(a + 3, 0), 6) / 6`.
     HardSwish "hard_swish" (a) Of(Activation::HardSwish),
@@ -194,11 +195,11 @@ functions! {
         if a > 0.0 { a } else { vector::exp_m1(a) }, if a > 0.0 { a } else { a.exp_m1() }, MONOTONE,
         |_, _, u| 4.1 * u.v;
     /// `a (1 + erf(a / sqrt(2))) / 2`.
-    Gelu "gelu" (a) Wgsl("$(gelu(@({a})))"), vector::gelu(a), vector::gelu_in_f64(a),
+    Gelu "gelu" (a) Wgsl("$(gelu(@({a})))"), erf::gelu_f32(a), erf::gelu(a),
         Points(&[-0.751_791_524_693_564_5]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1.5e-7 + 130.0 * u.v32) + 4.0 * u.v32 * f, f, u);
     /// `a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))) / 2`.
-    GeluTanh "gelu_tanh" (a) Wgsl("$(gelu_tanh(@({a})))"), vector::gelu_tanh(a),
+    GeluTanh "gelu_tanh" (a) Wgsl("$(gelu_tanh(@({a})))"), erf::gelu_tanh_f32(a),
         0.5 * a * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (a + 0.044715 * a * a * a)).tanh()),
         Points(&[-0.752_461_422_071_016_2]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1e-5 + 56.0 * u.v32) + 4.0 * u.v32 * f, f, u);

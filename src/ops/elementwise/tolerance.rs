@@ -6,7 +6,7 @@
 //! of `floor` or of a comparison where an argument's interval contains one. The bound is the distance from
 //! the exact value to the farther end of the last interval.
 //!
-//! An input that is stored as f16 was rounded once, and so is the result; a number of the program is rounded
+//! An input that is stored as f16 was rounded once unless it is one, and so is the result; a number of the program is rounded
 //! where sums are f16. With `v = 2u` as in `ops/tolerance.rs`, a function's own error is:
 //!
 //! | function | own error | because |

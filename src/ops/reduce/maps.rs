@@ -4,6 +4,7 @@
 use super::ReduceOp;
 use super::plan::constants;
 use super::rows::{group_sizes, wrong_group};
+use crate::dims::{Dims, MAX_RANK};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
@@ -12,41 +13,46 @@ use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// The most work-groups along an axis in WebGPU: with more pixels, an invocation for each is enough.
-const MOST_GROUPS: usize = 65535;
+pub(in crate::ops) const MOST_GROUPS: usize = 65535;
 
 /// Batch, height and width of a feature map, as kernels loop over them.
 #[derive(Debug, Clone, Copy)]
-struct Pixels {
+pub(in crate::ops) struct Pixels {
     /// Extents of those that stay, 1 in place of the others.
-    kept: [usize; 3],
+    pub(in crate::ops) kept: [usize; 3],
     /// Extents of those that are reduced, 1 in place of the others.
-    reduced: [usize; 3],
+    pub(in crate::ops) reduced: [usize; 3],
 }
 
 impl Pixels {
-    /// Those of `op`, whose channels stay.
-    fn of(op: &ReduceOp) -> Self {
-        let shape = op.input.shape();
+    /// Those of a map of `dims`, of which the axes that `reduced` names are reduced; the channels stay.
+    pub(in crate::ops) fn of(dims: &Dims, reduced: [bool; MAX_RANK]) -> Self {
+        let shape = dims.shape();
         let extents = [shape.n, shape.h, shape.w];
-        let missing = 4 - op.input.rank().min(4);
-        let is_reduced = |axis: usize| axis >= missing && op.reduced[axis - missing];
+        let missing = 4 - dims.rank().min(4);
+        let is_reduced = |axis: usize| axis >= missing && reduced[axis - missing];
         let of =
             |wanted| std::array::from_fn(|axis| if is_reduced(axis) == wanted { extents[axis] } else { 1 });
         Pixels { kept: of(false), reduced: of(true) }
     }
 
-    fn outputs(&self) -> usize {
+    /// How many remain.
+    pub(in crate::ops) fn outputs(&self) -> usize {
         self.kept.iter().product()
     }
 }
 
-/// Why the op cannot be computed on feature maps, if it cannot.
-fn obstacle(op: &ReduceOp) -> Option<String> {
-    match op.input.rank() {
+/// Why the axes of a tensor that `reduced` names cannot be reduced in a feature map, if they cannot.
+pub(in crate::ops) fn obstacle(dims: &Dims, reduced: [bool; MAX_RANK]) -> Option<String> {
+    match dims.rank() {
         rank @ (0 | 5..) => Some(format!("rank {rank}, feature maps have 1 to 4")),
-        rank if op.reduced[rank - 1] => Some("the channels are reduced, in maps they stay".to_owned()),
+        rank if reduced[rank - 1] => Some("the channels are reduced, in maps they stay".to_owned()),
         _ => None,
     }
+}
+
+fn pixels(op: &ReduceOp) -> Pixels {
+    Pixels::of(&op.input, op.reduced)
 }
 
 fn bindings(op: &ReduceOp) -> Vec<Binding> {
@@ -55,7 +61,7 @@ fn bindings(op: &ReduceOp) -> Vec<Binding> {
 }
 
 fn params(op: &ReduceOp) -> Params {
-    let (Pixels { kept, reduced }, x, y) = (Pixels::of(op), op.input.shape(), op.output.shape());
+    let (Pixels { kept, reduced }, x, y) = (pixels(op), op.input.shape(), op.output.shape());
     vec![
         ("src_w", unsigned(x.w)),
         ("src_plane", unsigned(x.h * x.w)),
@@ -79,15 +85,15 @@ impl Kernel<ReduceOp> for Maps {
     }
 
     fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
-        if obstacle(op).is_some() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
+        if obstacle(&op.input, op.reduced).is_some() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
     }
 
     fn grid(&self, op: &ReduceOp, _tile: [u32; 3]) -> [u32; 3] {
-        [extent(Pixels::of(op).outputs()), extent(op.input.shape().slices()), 1]
+        [extent(pixels(op).outputs()), extent(op.input.shape().slices()), 1]
     }
 
     fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
-        obstacle(op)
+        obstacle(&op.input, op.reduced)
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -121,18 +127,18 @@ impl Kernel<ReduceOp> for MapsGroup {
     }
 
     fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
-        if obstacle(op).is_some() || Pixels::of(op).outputs() > MOST_GROUPS {
+        if obstacle(&op.input, op.reduced).is_some() || pixels(op).outputs() > MOST_GROUPS {
             return Vec::new();
         }
         offers(1, group_sizes(op.merged().count()))
     }
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
-        [extent(Pixels::of(op).outputs()).saturating_mul(tile[0]), extent(op.input.shape().slices()), 1]
+        [extent(pixels(op).outputs()).saturating_mul(tile[0]), extent(op.input.shape().slices()), 1]
     }
 
     fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
-        obstacle(op)
+        obstacle(&op.input, op.reduced)
     }
 
     fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {

@@ -11,11 +11,11 @@
 mod axes;
 mod cpu;
 mod examples;
-mod maps;
+pub(super) mod maps;
 mod operator;
 mod oracle;
 mod plan;
-mod rows;
+pub(super) mod rows;
 
 pub(super) use axes::{Axis, Merged, around, named, place};
 pub(super) use examples::{NUMBERS, examples};

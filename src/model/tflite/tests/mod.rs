@@ -1,7 +1,9 @@
 //! Models are built here byte by byte; real files are read where they are present.
 
 mod accepts;
+mod expected;
 mod files;
 mod hostile;
+mod operators;
 mod refuses;
 mod writer;

@@ -1,0 +1,46 @@
+//# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance of what is normalised together:
+//# that of one work-group of SIZE invocations, each of which takes every SIZE-th element; in lines of WIDTH
+//# work-groups.
+${constants}
+
+${interface}
+var<workgroup> partial: array<f32, SIZE>;
+
+fn place(i: u32) -> u32 {
+    return i % params.reduced2 * params.reduced_step2 + i / params.reduced2 % params.reduced1 * params.reduced_step1
+        + i / (params.reduced2 * params.reduced1) * params.reduced_step0;
+}
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn normalize_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
+    let out: u32 = min(group.x + WIDTH * group.y, params.outputs - 1u);
+    let stored: bool = group.x + WIDTH * group.y < params.outputs;
+    let first: u32 = out % params.kept2 * params.kept_step2
+        + out / params.kept2 % params.kept1 * params.kept_step1
+        + out / (params.kept2 * params.kept1) * params.kept_step0;
+    var part: f32 = 0.0f;
+    for (var i: u32 = lid.x; i < params.count; i += SIZE) {
+        part = part + ${load("src", "first + place(i)")};
+    }
+    //% include "shared/group_sum"
+    let mean: f32 = partial[0] / f32(params.count);
+    ${barrier};
+    part = 0.0f;
+    for (var i: u32 = lid.x; i < params.count; i += SIZE) {
+        let difference: f32 = ${load("src", "first + place(i)")} - mean;
+        part = part + difference * difference;
+    }
+    //% include "shared/group_sum"
+    let factor: f32 = 1.0f / sqrt(partial[0] / f32(params.count) + params.epsilon);
+    for (var i: u32 = lid.x; i < params.count && stored; i += SIZE) {
+        let at: u32 = first + place(i);
+        var result: f32 = (${load("src", "at")} - mean) * factor;
+        //% if SCALED
+        result = result * ${load("weights", "at % params.channels")};
+        //% endif
+        //% if MOVED
+        result = result + ${load("bias", "at % params.channels")};
+        //% endif
+        ${store("dst", "at", "result")}
+    }
+}

@@ -1,0 +1,48 @@
+//# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance over some of batch, height and
+//# width: those of four channels per work-group of SIZE invocations, each of which takes every SIZE-th pixel. The
+//# lanes beyond the channels are zero, and so are their mean and their differences from it.
+${constants}
+
+${interface}
+var<workgroup> partial: array<${acc4}, SIZE>;
+
+fn place(i: u32) -> u32 {
+    return i % params.reduced_w + i / params.reduced_w % params.reduced_h * params.width
+        + i / (params.reduced_w * params.reduced_h) * params.slices * params.plane;
+}
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
+    let out: u32 = group.x;
+    let slice: u32 = group.y;
+    let n: u32 = out / (params.kept_w * params.kept_h);
+    let first: u32 = (n * params.slices + slice) * params.plane
+        + out / params.kept_w % params.kept_h * params.width + out % params.kept_w;
+    let count: u32 = params.reduced_n * params.reduced_h * params.reduced_w;
+    let share: ${acc4} = ${splat(acc ~ "(count)")};
+    var part: ${acc4} = ${zero4};
+    for (var i: u32 = lid.x; i < count; i += SIZE) {
+        part = part + ${load4("src", "first + place(i)")};
+    }
+    //% include "shared/group_sum"
+    let mean: ${acc4} = partial[0] / share;
+    ${barrier};
+    part = ${zero4};
+    for (var i: u32 = lid.x; i < count; i += SIZE) {
+        let difference: ${acc4} = ${load4("src", "first + place(i)")} - mean;
+        part = part + difference * difference;
+    }
+    //% include "shared/group_sum"
+    let factor: ${acc4} = ${splat("1.0f")} / sqrt(partial[0] / share + ${splat("params.epsilon")});
+    for (var i: u32 = lid.x; i < count; i += SIZE) {
+        let at: u32 = first + place(i);
+        var result: ${acc4} = (${load4("src", "at")} - mean) * factor;
+        //% if SCALED
+        result = result * ${load4("weights", "slice")};
+        //% endif
+        //% if MOVED
+        result = result + ${load4("bias", "slice")};
+        //% endif
+        ${store4("dst", "at", "result")}
+    }
+}

@@ -1,0 +1,39 @@
+//# The largest elements of each row in descending order, or their INDICES: one element of the source per
+//# invocation, which counts those before it, in lines of WIDTH invocations. No two have the same place: of equal
+//# ones the first comes first.
+${constants}
+
+${interface}
+//# A number that is larger for a larger value: the same for both zeros, the largest for what is no number, which
+//# is found by its bits because WGSL lets an implementation assume that there is none.
+fn key(value: f32) -> u32 {
+    let bits: u32 = bitcast<u32>(value);
+    let size: u32 = bits & 0x7fffffffu;
+    let positive: u32 = bits | 0x80000000u;
+    let ordered: u32 = select(positive, ~bits, bits != size && size != 0u);
+    return select(ordered, 0xffffffffu, size > 0x7f800000u);
+}
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn top_k_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
+    let i: u32 = gid.x + WIDTH * gid.y;
+    if (gid.x >= WIDTH || i >= params.elements) {
+        return;
+    }
+    let row: u32 = i / params.terms;
+    let own: u32 = i % params.terms;
+    let value: f32 = ${load("src", "i")};
+    let own_key: u32 = key(value);
+    var place: u32 = 0u;
+    for (var term: u32 = 0u; term < params.terms; term++) {
+        let other: u32 = key(${load("src", "row * params.terms + term")});
+        place = place + select(0u, 1u, other > own_key || (other == own_key && term < own));
+    }
+    if (place < params.chosen) {
+        //% if INDICES
+        ${store("dst", "row * params.chosen + place", "f32(own)")}
+        //% else
+        ${store("dst", "row * params.chosen + place", "value")}
+        //% endif
+    }
+}

@@ -1,0 +1,351 @@
+//! `diptych inspect`: what a model is made of, and what would run of it where.
+
+mod html;
+
+use crate::table::table;
+use crate::tune::PrecisionName;
+use anyhow::{Context as _, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use comfy_table::presets;
+use diptych::tflite::{LoadOptions, Model, TensorInfo};
+use diptych::{Backend, Context, Graph, Precision, Session, SessionOptions, Value};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The TensorFlow Lite model.
+    pub(crate) model: PathBuf,
+
+    /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
+    pub(crate) dimension: Vec<(String, usize)>,
+
+    /// What would compute.
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
+            .try_map(|text| text.parse::<Backend>())
+    )]
+    pub(crate) backend: Backend,
+
+    /// Storage and arithmetic.
+    #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
+    pub(crate) precision: PrecisionName,
+
+    /// List every node, and the kernel of each step.
+    #[arg(long)]
+    pub(crate) nodes: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write a page with the graph drawn; it needs no other file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+fn dimension(text: &str) -> Result<(String, usize), String> {
+    let parsed = text.rsplit_once('=').and_then(|(name, extent)| Some((name.to_owned(), extent.parse().ok()?)));
+    parsed.filter(|(name, extent)| !name.is_empty() && *extent > 0).ok_or_else(|| "wanted NAME=EXTENT".to_owned())
+}
+
+/// A node of the graph.
+struct NodeRow {
+    name: String,
+    op: &'static str,
+    output: String,
+    flops: u64,
+    /// The values it reads that are no constants, and those that it writes.
+    reads: Vec<Value>,
+    writes: Vec<Value>,
+}
+
+/// What runs: a kernel for one node, several, or none.
+struct StepRow {
+    name: String,
+    op: &'static str,
+    kernel: String,
+    source: String,
+    flops: u64,
+}
+
+/// Everything that is told of a model.
+struct Inspection {
+    file: String,
+    model: Model,
+    nodes: Vec<NodeRow>,
+    parameters: usize,
+    parameter_bytes: usize,
+    flops: u64,
+    device: String,
+    steps: Vec<StepRow>,
+    memory: diptych::MemoryUse,
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    let options = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let model = Model::load(&arguments.model, &options)?;
+    let context = Context::new(arguments.backend)?;
+    let options = SessionOptions { precision: arguments.precision.precision(), ..Default::default() };
+    let session = Session::new(&context, &model.graph, options)?;
+    let (parameters, parameter_bytes) = parameters(&model.graph)?;
+    let steps = session.steps().into_iter().map(|step| StepRow {
+        name: step.name,
+        op: step.op,
+        kernel: step.kernel,
+        source: step.source,
+        flops: step.flops,
+    });
+    let found = Inspection {
+        file: arguments.model.display().to_string(),
+        nodes: nodes(&model.graph)?,
+        parameters,
+        parameter_bytes,
+        flops: model.graph.flops()?,
+        device: context.info().to_string(),
+        steps: steps.collect(),
+        memory: session.memory(),
+        model,
+    };
+    if let Some(file) = &arguments.html {
+        let page = html::page(&found)?;
+        std::fs::write(file, page).with_context(|| format!("{}", file.display()))?;
+    }
+    let text = if arguments.json {
+        serde_json::to_string_pretty(&found.json())?
+    } else {
+        found.text(arguments.nodes)
+    };
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{}", text.trim_end())?;
+    Ok(stdout.flush()?)
+}
+
+fn nodes(graph: &Graph) -> Result<Vec<NodeRow>> {
+    let row = |node: &diptych::Node| -> Result<NodeRow> {
+        let dims = node.outputs().iter().map(|&value| Ok(graph.dims(value)?.to_string()));
+        let mut reads = Vec::new();
+        for &(_, value) in node.inputs() {
+            if graph.tensor(value)?.is_none() {
+                reads.push(value);
+            }
+        }
+        Ok(NodeRow {
+            name: node.name().to_owned(),
+            op: node.operator().name(),
+            output: dims.collect::<Result<Vec<_>>>()?.join(", "),
+            flops: graph.op(node, Precision::F32)?.map_or(0, |op| op.flops()),
+            reads,
+            writes: node.outputs().to_vec(),
+        })
+    };
+    graph.nodes().iter().map(row).collect()
+}
+
+/// The elements of the constants that nodes read, and their bytes as they are stored in the file's precision.
+fn parameters(graph: &Graph) -> Result<(usize, usize)> {
+    let constants: BTreeSet<Value> =
+        graph.nodes().iter().flat_map(|node| node.inputs()).map(|&(_, value)| value).collect();
+    let mut sums = (0, 0);
+    for value in constants {
+        if let Some(tensor) = graph.tensor(value)? {
+            sums = (sums.0 + tensor.dims().elements(), sums.1 + tensor.bytes().len());
+        }
+    }
+    Ok(sums)
+}
+
+/// A number with a prefix: `1.23 M`.
+fn short(number: f64) -> String {
+    let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match prefixes.into_iter().find(|(factor, _)| number >= *factor) {
+        Some((factor, prefix)) => format!("{:.2} {prefix}", number / factor),
+        None => format!("{number}"),
+    }
+}
+
+/// Bytes with a binary prefix: `1.23 MiB`.
+fn bytes(number: u64) -> String {
+    let prefixes = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match prefixes.into_iter().find(|(factor, _)| number >= *factor) {
+        Some((factor, prefix)) => format!("{:.2} {prefix}", number as f64 / factor as f64),
+        None => format!("{number} B"),
+    }
+}
+
+impl Inspection {
+    /// How many nodes each operator has, and their operations.
+    fn operators(&self) -> BTreeMap<&'static str, (usize, u64)> {
+        let mut operators = BTreeMap::new();
+        for node in &self.nodes {
+            let entry: &mut (usize, u64) = operators.entry(node.op).or_default();
+            *entry = (entry.0 + 1, entry.1 + node.flops);
+        }
+        operators
+    }
+
+    /// The inputs and outputs, with what the metadata say of them.
+    fn ports(&self) -> Vec<(&'static str, String, String, Option<&TensorInfo>)> {
+        let (model, info) = (&self.model, &self.model.info);
+        let of = |what, ports: &[diptych::tflite::Port], infos| {
+            let port = |(index, port): (usize, &diptych::tflite::Port)| {
+                let infos: &[TensorInfo] = infos;
+                (what, port.name.clone(), port.dims.to_string(), infos.get(index))
+            };
+            ports.iter().enumerate().map(port).collect::<Vec<_>>()
+        };
+        [of("input", &model.inputs, &info.inputs[..]), of("output", &model.outputs, &info.outputs[..])].concat()
+    }
+
+    /// What is told in lines: a word and its meaning.
+    fn summary(&self) -> Vec<(&'static str, String)> {
+        let mut lines = vec![("file", self.file.clone())];
+        for (what, text) in [("name", &self.model.info.name), ("description", &self.model.info.description)] {
+            if !text.is_empty() {
+                lines.push((what, text.clone()));
+            }
+        }
+        for (what, name, dims, info) in self.ports() {
+            lines.push((what, format!("{name:?} {dims}{}", described(info))));
+        }
+        for (name, extent) in self.model.graph.dimensions() {
+            lines.push(("dimension", format!("{name} = {extent}")));
+        }
+        let memory = self.memory;
+        let (parameters, stored) = (short(self.parameters as f64), bytes(self.parameter_bytes as u64));
+        lines.push(("parameters", format!("{parameters} ({stored})")));
+        lines.push(("operations", format!("{}FLOP a run", short(self.flops as f64))));
+        lines.push(("device", self.device.clone()));
+        lines.push(("steps", format!("{} for {} nodes", self.steps.len(), self.nodes.len())));
+        lines.push((
+            "memory",
+            format!(
+                "{} for values (at least {}), {} for constants",
+                bytes(memory.planned),
+                bytes(memory.least),
+                bytes(memory.constants)
+            ),
+        ));
+        lines
+    }
+
+    fn text(&self, all: bool) -> String {
+        let mut text = String::new();
+        for (what, line) in self.summary() {
+            text.push_str(&format!("{what:12} {line}\n"));
+        }
+        let mut operators = table(presets::UTF8_HORIZONTAL_ONLY);
+        operators.set_header(["operator", "nodes", "operations"]);
+        for (op, (count, flops)) in self.operators() {
+            operators.add_row([op.to_owned(), count.to_string(), short(flops as f64)]);
+        }
+        text.push_str(&format!("\n{operators}\n"));
+        if all {
+            let mut nodes = table(presets::UTF8_HORIZONTAL_ONLY);
+            nodes.set_header(["node", "operator", "output", "operations"]);
+            for node in &self.nodes {
+                nodes.add_row([&node.name, node.op, &node.output, &short(node.flops as f64)]);
+            }
+            let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
+            steps.set_header(["step", "kernel", "chosen by"]);
+            for step in &self.steps {
+                steps.add_row([&step.name, &step.kernel, &step.source]);
+            }
+            text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
+        }
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let ports = |wanted: &str| -> Vec<serde_json::Value> {
+            let ports = self.ports().into_iter().filter(|(what, ..)| *what == wanted);
+            let port = |(_, name, dims, info): (&str, String, String, Option<&TensorInfo>)| {
+                let none = TensorInfo::default();
+                let info = info.unwrap_or(&none);
+                json!({
+                    "name": name, "dims": dims, "description": info.description,
+                    "normalisation": info.normalisation, "labels": info.labels,
+                })
+            };
+            ports.map(port).collect()
+        };
+        let nodes: Vec<_> = self
+            .nodes
+            .iter()
+            .map(|node| json!({"name": node.name, "op": node.op, "output": node.output, "flops": node.flops}))
+            .collect();
+        let steps: Vec<_> = self
+            .steps
+            .iter()
+            .map(|step| {
+                json!({
+                    "name": step.name, "op": step.op, "kernel": step.kernel,
+                    "source": step.source, "flops": step.flops,
+                })
+            })
+            .collect();
+        let operators: BTreeMap<_, _> = self.operators().into_iter().map(|(op, (count, _))| (op, count)).collect();
+        json!({
+            "file": self.file,
+            "name": self.model.info.name,
+            "description": self.model.info.description,
+            "inputs": ports("input"),
+            "outputs": ports("output"),
+            "dimensions": self.model.graph.dimensions(),
+            "operators": operators,
+            "parameters": self.parameters,
+            "parameter_bytes": self.parameter_bytes,
+            "flops": self.flops,
+            "device": self.device,
+            "memory": {
+                "planned": self.memory.planned, "least": self.memory.least,
+                "constants": self.memory.constants,
+            },
+            "nodes": nodes,
+            "steps": steps,
+        })
+    }
+}
+
+/// What the metadata say of an input or output, in a line.
+fn described(info: Option<&TensorInfo>) -> String {
+    let Some(info) = info else { return String::new() };
+    let mut text = String::new();
+    if let Some((mean, deviation)) = info.normalisation.first() {
+        text.push_str(&format!(", (x - {mean}) / {deviation}"));
+    }
+    if !info.labels.is_empty() {
+        text.push_str(&format!(", {} labels", info.labels.len()));
+    }
+    if !info.description.is_empty() {
+        text.push_str(&format!(": {}", info.description));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_are_names_and_extents() {
+        assert_eq!(dimension("image.1=320"), Ok(("image.1".to_owned(), 320)));
+        assert_eq!(dimension("a=b=2"), Ok(("a=b".to_owned(), 2)));
+        for wrong in ["batch", "=3", "batch=0", "batch=x"] {
+            assert!(dimension(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(short(1_234_567.0), "1.23 M");
+        assert_eq!(short(12.0), "12");
+        assert_eq!(bytes(3 << 20), "3.00 MiB");
+        assert_eq!(bytes(17), "17 B");
+    }
+}

@@ -1,0 +1,81 @@
+//! `y = argmax_k x[k]` along one axis, or `argmin`: the index of the first largest or smallest element, as f32
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `x` | any | rows |
+//! | `y` | that of `x` without the axis, or with an extent of 1 there | rows |
+//!
+//! A NaN is neither larger nor smaller than anything: it is found only where it is the first element, as in
+//! TensorFlow Lite.
+
+mod cpu;
+mod examples;
+mod operator;
+mod oracle;
+mod plan;
+mod rows;
+
+pub(super) use examples::{NUMBERS, examples};
+
+use crate::dims::Dims;
+use crate::error::{Error, Result};
+use crate::ops::reduce::{around, named};
+
+const OP: &str = "arg";
+
+/// The longest axis: beyond, f32 has no whole number for every index.
+const MAX_EXTENT: usize = 1 << 24;
+
+/// Options of an index of the largest or smallest element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArgReduce {
+    /// Whether it is that of the largest.
+    pub largest: bool,
+    /// The axis, from the end if it is negative.
+    pub axis: isize,
+    /// Whether the axis stays, with one element.
+    pub keep_dims: bool,
+}
+
+/// Indices of concrete shapes, in f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArgOp {
+    largest: bool,
+    input: Dims,
+    axis: usize,
+    output: Dims,
+}
+
+impl ArgOp {
+    /// Checks the axis.
+    ///
+    /// # Errors
+    /// If the axis is beyond the rank, or an extent too large.
+    pub fn new(input: Dims, options: &ArgReduce) -> Result<Self> {
+        input.checked(OP)?;
+        let named = named(OP, &[options.axis], input.rank())?;
+        let axis = named.iter().position(|named| *named).unwrap_or_default();
+        let mut extents = input.extents().to_vec();
+        if extents[axis] > MAX_EXTENT {
+            let found = format!("{} elements along axis {axis}", extents[axis]);
+            return Err(Error::shape(OP, found, format!("at most {MAX_EXTENT}, as f32 counts")));
+        }
+        if options.keep_dims {
+            extents[axis] = 1;
+        } else {
+            extents.remove(axis);
+        }
+        let output = Dims::new(&extents)?;
+        Ok(ArgOp { largest: options.largest, input, axis, output })
+    }
+
+    /// Extents before, along and behind the axis.
+    fn extents(&self) -> [usize; 3] {
+        around(&self.input, self.axis)
+    }
+
+    /// Whether `x` takes the place of the best one so far.
+    fn is_better(&self, x: f32, best: f32) -> bool {
+        if self.largest { x > best } else { x < best }
+    }
+}

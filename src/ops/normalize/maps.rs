@@ -1,0 +1,90 @@
+//! `maps`: what has one mean, of four channels at a time, per work-group, whose size is `tile[0]`, on a grid of
+//! pixels x slices.
+
+use super::NormalizeOp;
+use super::plan::{constants, epsilon};
+use super::rows::sizes;
+use crate::dtype::DType;
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::maps::{MOST_GROUPS, Pixels, obstacle};
+use crate::ops::reduce::rows::wrong_group;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, binding, extent, unsigned};
+
+fn pixels(op: &NormalizeOp) -> Pixels {
+    Pixels::of(&op.dims, op.normalized)
+}
+
+#[derive(Debug)]
+pub(super) struct Maps;
+
+impl Kernel<NormalizeOp> for Maps {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("maps", include_str!("../../../shaders/normalize/maps.wgsl"))
+    }
+
+    fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
+        if self.obstacle(op, limits).is_some() {
+            return Vec::new();
+        }
+        offers(0, sizes(op.merged().count()))
+    }
+
+    fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
+        [extent(pixels(op).outputs()).saturating_mul(tile[0]), extent(op.dims.shape().slices()), 1]
+    }
+
+    fn obstacle(&self, op: &NormalizeOp, _limits: &Limits) -> Option<String> {
+        obstacle(&op.dims, op.normalized).or_else(|| {
+            let outputs = pixels(op).outputs();
+            (outputs > MOST_GROUPS).then(|| format!("{outputs} means for a channel, at most {MOST_GROUPS}"))
+        })
+    }
+
+    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
+        let map = Element::Vec4(op.precision.storage());
+        let constants = [(Operand::Weights, op.scale), (Operand::Bias, op.bias)];
+        let constants = constants.into_iter().filter(|(_, has)| *has).map(|(operand, _)| operand);
+        let mut bindings = vec![binding(Operand::Src, map, Access::Read)];
+        bindings.extend(constants.map(|operand| binding(operand, Element::Vec4(DType::F32), Access::Read)));
+        bindings.push(binding(Operand::Dst, map, Access::Write));
+        bindings
+    }
+
+    fn params(&self, op: &NormalizeOp, _choice: &Choice) -> Params {
+        let (Pixels { kept, reduced }, x) = (pixels(op), op.dims.shape());
+        vec![
+            ("width", unsigned(x.w)),
+            ("plane", unsigned(x.h * x.w)),
+            ("slices", unsigned(x.slices())),
+            ("kept_h", unsigned(kept[1])),
+            ("kept_w", unsigned(kept[2])),
+            ("reduced_n", unsigned(reduced[0])),
+            ("reduced_h", unsigned(reduced[1])),
+            ("reduced_w", unsigned(reduced[2])),
+            epsilon(op),
+        ]
+    }
+
+    fn constants(&self, op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = constants(op);
+        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        constants
+    }
+
+    /// Zero in the lanes beyond the channels, where the difference is zero too.
+    fn pack(&self, op: &NormalizeOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        spec::pack_channels(data, op.dims.shape().slices())
+    }
+}

@@ -1,0 +1,160 @@
+//! `group`: what has one mean per work-group, whose size is `tile[0]`, in lines of [`GROUPS`] work-groups;
+//! `serial`: per invocation, in lines of [`LINE`] invocations.
+
+use super::NormalizeOp;
+use super::plan::{constants, epsilon};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::rows::{FEWEST, GROUPS, LINE, groups, line, wrong_group};
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// The sizes of a work-group that normalises `count` elements, the default first.
+pub(super) fn sizes(count: usize) -> [[u32; 3]; 2] {
+    if count < 1024 { [[64, 1, 1], [256, 1, 1]] } else { [[256, 1, 1], [64, 1, 1]] }
+}
+
+fn bindings(op: &NormalizeOp) -> Vec<Binding> {
+    let element = Element::Scalar(DType::F32);
+    let constants = [(Operand::Weights, op.scale), (Operand::Bias, op.bias)];
+    let constants = constants.into_iter().filter(|(_, has)| *has).map(|(operand, _)| operand);
+    let mut bindings = vec![binding(Operand::Src, element, Access::Read)];
+    bindings.extend(constants.map(|operand| binding(operand, element, Access::Read)));
+    bindings.push(binding(Operand::Dst, element, Access::Write));
+    bindings
+}
+
+fn params(op: &NormalizeOp) -> Params {
+    let merged = op.merged();
+    let [kept, reduced] = [merged.kept, merged.reduced];
+    vec![
+        ("outputs", unsigned(merged.outputs())),
+        ("count", unsigned(merged.count())),
+        ("channels", unsigned(op.channels())),
+        ("kept1", unsigned(kept[1].extent)),
+        ("kept2", unsigned(kept[2].extent)),
+        ("kept_step0", unsigned(kept[0].step)),
+        ("kept_step1", unsigned(kept[1].step)),
+        ("kept_step2", unsigned(kept[2].step)),
+        ("reduced1", unsigned(reduced[1].extent)),
+        ("reduced2", unsigned(reduced[2].extent)),
+        ("reduced_step0", unsigned(reduced[0].step)),
+        ("reduced_step1", unsigned(reduced[1].step)),
+        ("reduced_step2", unsigned(reduced[2].step)),
+        epsilon(op),
+    ]
+}
+
+#[derive(Debug)]
+pub(super) struct Group;
+
+impl Kernel<NormalizeOp> for Group {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("group", include_str!("../../../shaders/normalize/group.wgsl"))
+    }
+
+    fn offers(&self, op: &NormalizeOp, _limits: &Limits) -> Vec<Offer> {
+        offers(1, sizes(op.merged().count()))
+    }
+
+    fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
+        groups(op.merged().outputs(), tile[0])
+    }
+
+    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op)
+    }
+
+    fn params(&self, op: &NormalizeOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = constants(op);
+        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        constants.push(("WIDTH", Value::U32(extent(GROUPS))));
+        constants
+    }
+
+    fn precision(&self, _op: &NormalizeOp) -> Precision {
+        Precision::F32
+    }
+
+    /// As they are.
+    fn pack(&self, _op: &NormalizeOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Serial;
+
+impl Kernel<NormalizeOp> for Serial {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("serial", include_str!("../../../shaders/normalize/serial.wgsl"))
+    }
+
+    /// Before work-groups where elements are few.
+    fn offers(&self, op: &NormalizeOp, _limits: &Limits) -> Vec<Offer> {
+        offers(if op.merged().count() < FEWEST { 0 } else { 2 }, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &NormalizeOp, _tile: [u32; 3]) -> [u32; 3] {
+        line(op.merged().outputs())
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([64, 1, 1])
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op)
+    }
+
+    fn params(&self, op: &NormalizeOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &NormalizeOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = constants(op);
+        constants.push(("WIDTH", Value::U32(extent(LINE))));
+        constants
+    }
+
+    fn precision(&self, _op: &NormalizeOp) -> Precision {
+        Precision::F32
+    }
+
+    /// As they are.
+    fn pack(&self, _op: &NormalizeOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

@@ -1,0 +1,67 @@
+//! `maps`: the channels of one pixel per invocation.
+
+use super::SoftmaxOp;
+use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+#[derive(Debug)]
+pub(super) struct Maps;
+
+impl Kernel<SoftmaxOp> for Maps {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("maps", include_str!("../../../shaders/softmax/maps.wgsl"))
+    }
+
+    fn offers(&self, op: &SoftmaxOp, limits: &Limits) -> Vec<Offer> {
+        if self.obstacle(op, limits).is_some() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
+    }
+
+    fn grid(&self, op: &SoftmaxOp, _tile: [u32; 3]) -> [u32; 3] {
+        let shape = op.dims.shape();
+        [extent(shape.w), extent(shape.h), extent(shape.n)]
+    }
+
+    fn obstacle(&self, op: &SoftmaxOp, _limits: &Limits) -> Option<String> {
+        match op.dims.rank() {
+            rank @ (0 | 5..) => Some(format!("rank {rank}, feature maps have 1 to 4")),
+            rank if op.axis + 1 != rank => {
+                Some(format!("along axis {}, in maps along the channels", op.axis))
+            }
+            _ => None,
+        }
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([16, 4, 1])
+    }
+
+    fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
+        let map = Element::Vec4(op.precision.storage());
+        vec![binding(Operand::Src, map, Access::Read), binding(Operand::Dst, map, Access::Write)]
+    }
+
+    fn params(&self, op: &SoftmaxOp, _choice: &Choice) -> Params {
+        let shape = op.dims.shape();
+        vec![
+            ("width", unsigned(shape.w)),
+            ("height", unsigned(shape.h)),
+            ("batch", unsigned(shape.n)),
+            ("slices", unsigned(shape.slices())),
+            ("channels", unsigned(shape.c)),
+            ("beta", Scalar::F32(op.beta.0)),
+        ]
+    }
+
+    fn constants(&self, op: &SoftmaxOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        vec![("LOG", Value::U32(u32::from(op.log)))]
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &SoftmaxOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

@@ -1,0 +1,66 @@
+//! What `softmax` is, and its kernels.
+
+use super::{OP, SoftmaxOp, cpu, maps, oracle, rows};
+use crate::cpu::CpuKernel;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::definition::Definition;
+use crate::ops::kernel::Kernel;
+use crate::ops::operands::{self, OperandInfo, Operands, Role};
+use crate::ops::reference::Reference;
+use crate::ops::spec::extent;
+
+impl Definition for SoftmaxOp {
+    const NAME: &'static str = OP;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&rows::Serial, &rows::Group, &maps::Maps]
+    }
+
+    fn problem_key(&self) -> String {
+        let beta = if self.beta.0 == 1.0 { String::new() } else { format!(" beta{}", self.beta.0) };
+        format!("{} along{}{beta}{}", self.dims, self.axis, if self.log { " log" } else { "" })
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// A maximum, a difference, a product, a power, a sum and a quotient.
+    fn flops(&self) -> u64 {
+        6 * self.dims.elements() as u64
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.dims.shape().slices())
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let shape = self.dims.shape();
+        vec![
+            OperandInfo::new(Operand::Src, shape, Role::Input),
+            OperandInfo::new(Operand::Dst, shape, Role::Output),
+        ]
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::SoftmaxKernel::new(self)))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Self {
+        SoftmaxOp { precision: precision.with_f32_sums(), ..*self }
+    }
+
+    fn network_precision(wanted: Precision) -> Precision {
+        wanted.with_f32_sums()
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("the kernel of a softmax follows from its axis")
+    }
+}

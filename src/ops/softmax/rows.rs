@@ -1,0 +1,139 @@
+//! `serial`: one line along the axis per invocation; `group`: one per work-group, whose size is `tile[0]`.
+
+use super::SoftmaxOp;
+use crate::dtype::Precision;
+use crate::emit::{Binding, Operand, Scalar, Value};
+use crate::layout::Layout;
+use crate::limits::{Family, Limits};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::rows::{GROUPS, LINE, bindings, group_sizes, groups, line, wrong_group};
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, extent, unsigned};
+
+fn lines(op: &SoftmaxOp) -> usize {
+    let [outer, _, inner] = op.extents();
+    outer * inner
+}
+
+fn params(op: &SoftmaxOp) -> Params {
+    let [_, count, inner] = op.extents();
+    vec![
+        ("lines", unsigned(lines(op))),
+        ("count", unsigned(count)),
+        ("inner", unsigned(inner)),
+        ("beta", Scalar::F32(op.beta.0)),
+    ]
+}
+
+#[derive(Debug)]
+pub(super) struct Serial;
+
+impl Kernel<SoftmaxOp> for Serial {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("serial", include_str!("../../../shaders/softmax/serial.wgsl"))
+    }
+
+    fn offers(&self, _op: &SoftmaxOp, _limits: &Limits) -> Vec<Offer> {
+        offers(1, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &SoftmaxOp, _tile: [u32; 3]) -> [u32; 3] {
+        line(lines(op))
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([64, 1, 1])
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, _op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
+        bindings()
+    }
+
+    fn params(&self, op: &SoftmaxOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &SoftmaxOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        vec![("LOG", Value::U32(u32::from(op.log))), ("WIDTH", Value::U32(extent(LINE)))]
+    }
+
+    fn precision(&self, _op: &SoftmaxOp) -> Precision {
+        Precision::F32
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &SoftmaxOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Group;
+
+impl Kernel<SoftmaxOp> for Group {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("group", include_str!("../../../shaders/softmax/group.wgsl"))
+    }
+
+    /// Before one invocation for a line where a line's elements are neighbours, which it reads together, and
+    /// invocations are many enough to read them at once.
+    fn offers(&self, op: &SoftmaxOp, limits: &Limits) -> Vec<Offer> {
+        let [_, count, inner] = op.extents();
+        let together = inner == 1 && limits.family != Family::CpuDriver;
+        offers(if together { 0 } else { 2 }, group_sizes(count))
+    }
+
+    fn grid(&self, op: &SoftmaxOp, tile: [u32; 3]) -> [u32; 3] {
+        groups(lines(op), tile[0])
+    }
+
+    fn work_groups(&self, _op: &SoftmaxOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &SoftmaxOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, _op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
+        bindings()
+    }
+
+    fn params(&self, op: &SoftmaxOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &SoftmaxOp, choice: &Choice, _limits: &Limits) -> Constants {
+        vec![
+            ("LOG", Value::U32(u32::from(op.log))),
+            ("SIZE", Value::U32(choice.tile[0])),
+            ("WIDTH", Value::U32(extent(GROUPS))),
+        ]
+    }
+
+    fn precision(&self, _op: &SoftmaxOp) -> Precision {
+        Precision::F32
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &SoftmaxOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

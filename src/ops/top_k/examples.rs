@@ -1,0 +1,24 @@
+//! Problems with both results.
+
+use super::{OP, TopK, TopKOp};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::error::Result;
+use crate::ops::plan::Op;
+use crate::ops::registry::Numbers;
+use std::sync::Arc;
+
+/// The examples in `precision`.
+pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let of = |indices| TopKOp::new(Dims::new(&[3, 17])?, TopK { k: 5, indices });
+    Ok(vec![Box::new(of(false)?), Box::new(of(true)?)])
+}
+
+const NAMES: &str = "rows,n,k";
+
+pub(crate) const NUMBERS: Numbers = Numbers { names: NAMES, usual: &[1, 1917, 100], op: of };
+
+fn of(extents: &[usize], _kernel: Option<&str>, _precision: Precision) -> Result<Arc<dyn Op>> {
+    let &[rows, n, k] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    Ok(Arc::new(TopKOp::new(Dims::new(&[rows, n])?, TopK { k, indices: false })?))
+}

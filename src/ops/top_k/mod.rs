@@ -1,0 +1,70 @@
+//! `y[o, r] = x[o, i_r]`, or `i_r`: the largest elements of each row, in descending order, or their indices
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `x` | `o n`, `o` any axes | rows |
+//! | `y` | `o k` | rows |
+//!
+//! Of equal elements the first one comes first, as in TensorFlow Lite; a NaN is larger than anything.
+
+mod examples;
+mod operator;
+mod oracle;
+mod plan;
+mod rows;
+
+pub(super) use examples::{NUMBERS, examples};
+
+use crate::dims::Dims;
+use crate::error::{Error, Result};
+
+const OP: &str = "top_k";
+
+/// Options of a choice of the largest elements of each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TopK {
+    /// How many.
+    pub k: usize,
+    /// Whether the result is their indices, not the elements themselves.
+    pub indices: bool,
+}
+
+/// A choice of concrete shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TopKOp {
+    source: Dims,
+    target: Dims,
+    indices: bool,
+}
+
+impl TopKOp {
+    /// The largest elements along the last axis of `source`.
+    ///
+    /// # Errors
+    /// If there is no axis, or it does not have so many elements.
+    pub fn new(source: Dims, TopK { k, indices }: TopK) -> Result<Self> {
+        let Some((_, outer)) =
+            source.extents().split_last().filter(|(extent, _)| (1..=**extent).contains(&k))
+        else {
+            let wanted = "a last axis of at least as many, and at least 1";
+            return Err(Error::shape(OP, format!("the {k} largest of {source}"), wanted));
+        };
+        Ok(TopKOp { source, target: Dims::new(&[outer, &[k]].concat())?, indices })
+    }
+
+    /// Elements of a row, and how many of them are chosen.
+    fn extents(&self) -> [usize; 2] {
+        [self.source.shape().c, self.target.shape().c]
+    }
+}
+
+/// A number that is larger for a larger value: 0 for both zeros, the largest for what is no number.
+fn key(value: f32) -> u32 {
+    let bits = value.to_bits();
+    match bits {
+        _ if value.is_nan() => u32::MAX,
+        0x8000_0000 => 0x8000_0000,
+        bits if bits >> 31 == 1 => !bits,
+        bits => bits | 0x8000_0000,
+    }
+}

@@ -1,0 +1,100 @@
+//! The transposed convolution on the CPU: each output row is a sum of input rows, each times the weights of one
+//! row of taps, whose results are moved to where they belong and added.
+
+use super::{OP, TransposedConv2dOp};
+use crate::cpu::blocks::{independent_rows, with_scratch};
+use crate::cpu::panels::{Finish, Panels, Rows};
+use crate::cpu::tail::Tail;
+use crate::cpu::tile::Tile;
+use crate::cpu::{CpuKernel, check_len, given, input, output};
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::operands::{Operands, need};
+use rayon::prelude::*;
+
+/// A transposed convolution, to run on the CPU as often as wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Transposed {
+    op: TransposedConv2dOp,
+    /// For each row of taps a matrix whose columns are tap after tap the output channels.
+    panels: Vec<Panels>,
+    tail: Tail,
+}
+
+impl Transposed {
+    /// Lays out the weights (`oc kh kw c`).
+    pub(super) fn new(op: &TransposedConv2dOp, constants: &Operands<'_>) -> Result<Self> {
+        let ([kh, kw], depth, outputs) = (op.0.kernel, op.0.input.c, op.0.output.c);
+        let weights = need(OP, constants, Operand::Weights)?;
+        check_len(OP, "weights", weights.len(), outputs * kh * kw * depth)?;
+        let tail = Tail::of(OP, &op.0.epilogue, outputs, constants)?;
+        let panels = (0..kh).map(|a| {
+            let columns = (0..kw).flat_map(|b| (0..outputs).map(move |o| (o * kh + a) * kw + b));
+            let rows: Vec<f32> = columns
+                .flat_map(|tap| weights.get(tap * depth..(tap + 1) * depth).unwrap_or_default())
+                .copied()
+                .collect();
+            Panels::new(depth, kw * outputs, &rows, None)
+        });
+        Ok(Transposed { op: *op, panels: panels.collect(), tail })
+    }
+
+    /// Output row `row` of all images.
+    fn row(&self, row: usize, src: &[f32], dst: &mut [f32], scratch: &mut [f32]) {
+        let (x, y, kw) = (self.op.0.input, self.op.0.output, self.op.0.kernel[1]);
+        let (stride, before) = (self.op.0.stride[1], self.op.0.before[1]);
+        let columns = kw * y.c;
+        dst.fill(0.0);
+        for (tap, panels) in self.panels.iter().enumerate() {
+            let Some(source) = self.op.source(0, row % y.h, tap) else { continue };
+            let rows = Rows {
+                src,
+                first: (row / y.h * x.h + source) * x.w * x.c,
+                lines: 1,
+                line_stride: 0,
+                per_line: x.w,
+                row_stride: x.c,
+                taps: &[0],
+                values: x.c,
+            };
+            let finish = Finish { bounds: None, residual: None, first: false, stride: columns };
+            let mut tile = Tile::Rows { data: scratch, columns };
+            panels.multiply(rows, 0..columns, &mut tile, 0, finish);
+            for (pixel, products) in scratch.chunks_exact(columns).enumerate() {
+                // Neighbouring taps are neighbours in the output too.
+                let first = pixel * stride;
+                let skipped = before.saturating_sub(first).min(kw);
+                let place = (first + skipped).saturating_sub(before).min(y.w);
+                let taken = (kw - skipped).min(y.w - place);
+                let products = products.get(skipped * y.c..(skipped + taken) * y.c).unwrap_or_default();
+                let sums = dst.get_mut(place * y.c..(place + taken) * y.c).unwrap_or_default();
+                sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+            }
+        }
+    }
+}
+
+impl CpuKernel for Transposed {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let (src, residual) = (input(OP, inputs, Operand::Src)?, given(inputs, Operand::Residual));
+        let dst = output(OP, outputs, Operand::Dst)?;
+        let (x, y) = (self.op.0.input, self.op.0.output);
+        check_len(OP, "src", src.len(), x.elements())?;
+        check_len(OP, "dst", dst.len(), y.elements())?;
+        self.tail.check_residual(residual, y.elements())?;
+        let (row_values, products) = (y.w * y.c, x.w * self.op.0.kernel[1] * y.c);
+        let taps = self.op.0.kernel[0].div_ceil(self.op.0.stride[0]);
+        let block = independent_rows(y.n * y.h, taps * products * x.c / 8);
+        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
+            with_scratch(products, |scratch| {
+                for (offset, dst) in dst.chunks_exact_mut(row_values).enumerate() {
+                    let row = index * block + offset;
+                    self.row(row, src, dst, scratch);
+                    let residual = residual.and_then(|all| all.get(row * row_values..(row + 1) * row_values));
+                    self.tail.apply(dst, y.c, residual);
+                }
+            });
+        });
+        Ok(())
+    }
+}
