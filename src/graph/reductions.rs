@@ -13,9 +13,20 @@ use crate::ops::softmax::Softmax;
 use crate::ops::transposed_conv2d::TransposedConv2d;
 use std::sync::Arc;
 
+/// Pixels of a feature map from which on it is reduced in two steps.
+const MANY_PIXELS: usize = 1 << 14;
+
+/// Whether `axes` are the height and width of a feature map.
+fn is_over_pixels(axes: &[isize]) -> bool {
+    let named = |axis: isize| axes.iter().any(|&other| other.rem_euclid(4) == axis);
+    let within = axes.iter().all(|axis| matches!(axis, -3 | -2 | 1 | 2));
+    within && named(1) && named(2)
+}
+
 impl Graph {
     /// Adds a sum, mean, maximum, ... over `axes`, of which negative ones are counted from the end. With
-    /// `keep_dims` they stay, with one element each.
+    /// `keep_dims` they stay, with one element each. Large feature maps are reduced over width and then over
+    /// height, by two nodes: lines are many, and what reduces one has not far to go.
     ///
     /// ```
     /// use diptych::{Dims, Graph, Reduction, Shape};
@@ -37,8 +48,20 @@ impl Graph {
         axes: &[isize],
         keep_dims: bool,
     ) -> Result<Value> {
-        let operator = Arc::new(Reduce { reduction, axes: axes.to_vec(), keep_dims });
-        self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
+        let dims = self.dims(x)?;
+        let in_two_steps = match *dims.extents() {
+            [_, h, w, _] => h > 1 && w > 1 && h * w >= MANY_PIXELS && is_over_pixels(axes),
+            _ => false,
+        };
+        let mut add = |name: &str, x: Value, axes: &[isize], keep_dims: bool| {
+            let operator = Arc::new(Reduce { reduction, axes: axes.to_vec(), keep_dims });
+            self.with_extras(name, operator, vec![(Operand::Src, x)], Extras::default())
+        };
+        if !in_two_steps {
+            return add(name, x, axes, keep_dims);
+        }
+        let lines = add(&format!("{name}.lines"), x, &[2], true)?;
+        add(name, lines, &[1], keep_dims)
     }
 
     /// Adds a change of a feature map's height and width.
@@ -132,6 +155,27 @@ impl Graph {
                 self.with_constants(name, operator, (Operand::Src, x), (Operand::Weights, scale), extras)
             }
             None => self.with_extras(name, operator, vec![(Operand::Src, x)], extras),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dims::Dims;
+    use crate::shape::Shape;
+
+    #[test]
+    fn large_maps_are_reduced_line_by_line() {
+        assert!(is_over_pixels(&[1, 2]) && is_over_pixels(&[-2, 1]) && is_over_pixels(&[2, -3, 2]));
+        assert!(!is_over_pixels(&[1]) && !is_over_pixels(&[1, 2, 3]) && !is_over_pixels(&[0, 2, 1]));
+        assert!(!is_over_pixels(&[1, 6]) && !is_over_pixels(&[]));
+        for (side, nodes) in [(127, 1), (128, 2)] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", Shape::nhwc(2, side, side, 3)).expect("an input");
+            let y = graph.reduce("mean", x, Reduction::Mean, &[1, 2], false).expect("a mean");
+            assert_eq!(graph.dims(y).expect("a value"), Dims::new(&[2, 3]).expect("small"));
+            assert_eq!(graph.nodes().len(), nodes, "{side}");
         }
     }
 }

@@ -32,6 +32,9 @@ pub(super) struct NormalizeKernel {
 /// The sum of what `f` makes of `values`.
 #[inline(always)]
 fn sum(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    if values.len() < LANES {
+        return values.iter().map(|&x| f(x)).sum();
+    }
     let mut lanes = [0.0; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {

@@ -124,6 +124,9 @@ impl Join for All {
 /// One value of a run of neighbours.
 #[inline(always)]
 fn along<J: Join>(run: &[f32]) -> f32 {
+    if run.len() < LANES {
+        return run.iter().fold(J::BEGIN, |a, &x| J::join(a, J::element(x)));
+    }
     let mut lanes = [J::BEGIN; LANES];
     let (chunks, rest) = run.as_chunks::<LANES>();
     for chunk in chunks {

@@ -25,6 +25,9 @@ pub(super) struct SoftmaxKernel {
 /// `f` of all of `values`, `begin` being one of which it makes nothing.
 #[inline(always)]
 fn fold(values: &[f32], begin: f32, f: impl Fn(f32, f32) -> f32) -> f32 {
+    if values.len() < LANES {
+        return values.iter().fold(begin, |a, &b| f(a, b));
+    }
     let mut lanes = [begin; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {

@@ -8,6 +8,10 @@ use crate::ops::plan::Choice;
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
+/// Slices that take an invocation long, and pixels that are too few to keep a device busy meanwhile.
+const LONG: usize = 32;
+const FEW: usize = 1024;
+
 #[derive(Debug)]
 pub(super) struct Maps;
 
@@ -26,10 +30,15 @@ impl Kernel<SoftmaxOp> for Maps {
     }
 
     fn obstacle(&self, op: &SoftmaxOp, _limits: &Limits) -> Option<String> {
+        let shape = op.dims.shape();
+        let pixels = shape.n * shape.h * shape.w;
         match op.dims.rank() {
             rank @ (0 | 5..) => Some(format!("rank {rank}, feature maps have 1 to 4")),
             rank if op.axis + 1 != rank => {
                 Some(format!("along axis {}, in maps along the channels", op.axis))
+            }
+            _ if shape.slices() >= LONG && pixels < FEW => {
+                Some(format!("{pixels} invocations for {} channels each, rows have work-groups", shape.c))
             }
             _ => None,
         }
