@@ -43,6 +43,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What applications name.
     ("src/lib.rs", &[]),
     ("src/graph/build.rs", &[]),
+    ("src/graph/elementwise.rs", &[]),
     ("src/graph/moves.rs", &[]),
     ("src/eager.rs", &[]),
     ("src/product.rs", &["gemm", "convert"]),
