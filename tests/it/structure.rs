@@ -44,6 +44,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/lib.rs", &[]),
     ("src/graph/build.rs", &[]),
     ("src/graph/moves.rs", &[]),
+    ("src/graph/reductions.rs", &[]),
     ("src/eager.rs", &[]),
     ("src/product.rs", &["gemm", "convert"]),
     ("src/model/", &[]),
