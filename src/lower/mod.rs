@@ -6,6 +6,7 @@
 //! | `unit` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `border` | zeros around a map become the padding of the one that reads it |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
+//! | `idioms` | normalisations and softmax that were written out become one unit |
 //! | `stack` | units that read one input and only leave the network become one |
 //! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
 //! | `forms` | the layout of the units that compute in several |
@@ -21,6 +22,7 @@ mod choose;
 mod constants;
 mod forms;
 mod fuse;
+mod idioms;
 mod join;
 mod memory;
 mod program;

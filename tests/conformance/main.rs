@@ -279,7 +279,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("normalize", [5, 5]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
-    ("remap", [3, 3]),
+    ("remap", [4, 4]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),
     ("separable", [35, 35]),

@@ -46,6 +46,12 @@ impl Table {
                 self.moved(&extents[4 - permutation.len()..], &operator, F32, Variants);
             }
         }
+        // Matrices of whole tiles and of parts of them, behind others and with elements in between.
+        for extents in [[3, 32, 64], [2, 67, 33], [1, 8, 131], [2, 31, 9]] {
+            self.moved(&extents, &Transpose { permutation: vec![0, 2, 1] }, F32, Variants);
+            self.moved(&[extents[1], extents[2]], &Transpose { permutation: vec![1, 0] }, F32, Variants);
+        }
+        self.moved(&[9, 3, 11], &Transpose { permutation: vec![1, 2, 0] }, F32, Variants);
         self.moved(&[2, 3, 5, 4, 7], &Transpose { permutation: vec![4, 2, 0, 3, 1] }, F32, Variants);
         self.moved(&[2, 3, 2, 4, 3, 5], &Transpose { permutation: vec![5, 1, 3, 0, 4, 2] }, F32, Groups);
         self.moved(&[2, 3, 2, 4, 3, 4], &Transpose { permutation: vec![2, 1, 0, 4, 3, 5] }, F32, Variants);

@@ -529,6 +529,22 @@ fn mistakes() -> Vec<Mistake> {
     let filled = border(PadMode::Constant(Bits(0.5)));
     let of_rows = vec![
         ("rows one element apart", moved(&planes, &[2, 3, 5, 7]), "rows", [1; 3], "@stride2 * i2", "i2"),
+        (
+            "a tile not turned",
+            moved(&Transpose { permutation: vec![1, 0] }, &[33, 40]),
+            "transpose",
+            [1; 3],
+            "staged[(SIDE + 1u) * lid.x + dst_line1]",
+            "staged[(SIDE + 1u) * dst_line1 + lid.x]",
+        ),
+        (
+            "an edge not kept",
+            moved(&Transpose { permutation: vec![1, 0] }, &[33, 40]),
+            "transpose",
+            [1; 3],
+            "dst_row1 < @rows && dst_column < @columns",
+            "dst_row1 < @rows",
+        ),
         ("a border not counted", moved(&filled, &[1, 3, 5, 7]), "rows", [1; 3], "@start0 + ", ""),
         (
             "the first row of an input for all",

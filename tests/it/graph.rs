@@ -8,18 +8,23 @@ use diptych::{
 };
 
 /// Small whole numbers: sums of their products are exact in f32.
-fn numbers(dims: impl Into<Dims>, seed: usize) -> HostTensor {
+pub(crate) fn numbers(dims: impl Into<Dims>, seed: usize) -> HostTensor {
     let dims = dims.into();
     let value = |index: usize| ((index * 7 + seed * 13) % 11) as f32 - 5.0;
     HostTensor::new(dims, (0..dims.elements()).map(value).collect::<Vec<f32>>()).expect("numbers")
 }
 
-fn dims(extents: &[usize]) -> Dims {
+pub(crate) fn dims(extents: &[usize]) -> Dims {
     Dims::new(extents).expect("small")
 }
 
 /// Runs `graph` on every backend and holds the outputs against `wanted`.
-fn check(graph: &Graph, options: &SessionOptions, inputs: &[(&str, &HostTensor)], wanted: &[HostTensor]) {
+pub(crate) fn check(
+    graph: &Graph,
+    options: &SessionOptions,
+    inputs: &[(&str, &HostTensor)],
+    wanted: &[HostTensor],
+) {
     for context in everywhere() {
         let backend = context.info().backend;
         let mut session = Session::new(&context, graph, options.clone()).expect("a session");

@@ -50,6 +50,9 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/model/", &[]),
     // What is put between ops: changes of form, and copies of views.
     ("src/lower/", &["convert", "copy"]),
+    // What is recognised, and what it becomes.
+    ("src/lower/idioms.rs", &["elementwise", "normalize", "reduce", "softmax"]),
+    ("src/lower/chain.rs", &["elementwise"]),
     ("src/tune/op_bench/images.rs", &["convert"]),
 ];
 

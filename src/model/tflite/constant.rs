@@ -75,8 +75,7 @@ impl Constant {
 
     /// The same elements in other dimensions.
     pub(super) fn reshaped(self, dims: &[usize]) -> Result<Self, Reason> {
-        let elements = dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-        if elements != Some(self.elements()) {
+        if elements_of(dims)? != self.elements() {
             return Err(format!("found {:?} to {dims:?}, wanted as many elements", self.extents()));
         }
         Ok(match self {
@@ -95,9 +94,7 @@ impl Constant {
         budget: &mut Budget,
         source: impl Fn(&[usize]) -> usize,
     ) -> Result<Self, Reason> {
-        let elements = dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-        let elements = elements
-            .ok_or_else(|| format!("found extents {dims:?}, wanted fewer elements (32-bit indices)"))?;
+        let elements = elements_of(&dims)?;
         budget.spend(elements.saturating_mul(8))?;
         let positions = indices(&dims).map(|index| source(&index));
         Ok(match self {
@@ -121,6 +118,17 @@ impl Constant {
                 Constant::Integers(Integers::new(dims, values))
             }
         })
+    }
+}
+
+/// The number of elements of these extents. Also where one is 0, the product of the others has a bound.
+pub(super) fn elements_of(extents: &[usize]) -> Result<usize, Reason> {
+    let others = extents.iter().filter(|&&extent| extent > 0);
+    let product = others.copied().try_fold(1usize, |product, extent| product.checked_mul(extent));
+    match product.filter(|&product| product <= i32::MAX as usize) {
+        Some(_) if extents.contains(&0) => Ok(0),
+        Some(product) => Ok(product),
+        None => Err(format!("found extents {extents:?}, wanted fewer elements (32-bit indices)")),
     }
 }
 

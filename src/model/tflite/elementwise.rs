@@ -1,6 +1,6 @@
 //! Functions of each element, comparisons and casts.
 
-use super::constant::{Constant, Integers, broadcast, broadcast_position, dims_of};
+use super::constant::{Constant, Integers, broadcast, broadcast_position, dims_of, elements_of};
 use super::import::{Import, Input, Op};
 use super::names::{self, Fused, element};
 use super::tensors::Reason;
@@ -222,8 +222,7 @@ fn folded(import: &mut Import<'_>, function: Function, inputs: &[&Constant]) -> 
     for input in inputs {
         extents = broadcast(&extents, &input.extents())?;
     }
-    let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-    import.budget.spend(elements.unwrap_or(usize::MAX).saturating_mul(32))?;
+    import.budget.spend(elements_of(&extents)?.saturating_mul(32))?;
     let indices: Vec<Vec<usize>> = super::constant::indices(&extents).collect();
     let at = |input: &Constant, index: &[usize]| broadcast_position(&input.extents(), index);
     let integers: Option<Vec<&Integers>> = inputs

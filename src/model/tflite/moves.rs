@@ -59,7 +59,7 @@ pub(super) fn strided_slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
     let (mut ranges, mut axes) = (Vec::new(), Vec::new());
     for entry in 0..begin.len() {
         if wide(entry) {
-            for _ in 0..(extents.len() + ranges.len()).saturating_sub(used + ranges.len()) {
+            for _ in 0..extents.len().saturating_sub(used) {
                 ranges.push(AxisRange::ALL);
                 axes.push(Axis::Kept);
             }

@@ -1,16 +1,17 @@
-//! Operators that are written as several nodes: norms over channels, sums along an axis, one-hot vectors.
+//! Norms over channels, sums along an axis, encodings of indices and choices of the largest.
 
-use super::constant::Constant;
 use super::convolution::missing;
-use super::import::{Import, Input, Op};
-use super::shapes::{axis, extents};
+use super::import::{Import, Op};
+use super::moves::node;
+use super::shapes::axis;
 use super::tensors::Reason;
-use crate::dims::Dim;
+use crate::emit::Bits;
 use crate::error::Error;
-use crate::graph::{Extras, Right};
+use crate::graph::Extras;
 use crate::host::HostTensor;
+use crate::ops::cumsum::CumSum;
 use crate::ops::elementwise::Function;
-use crate::ops::gemm::Gemm;
+use crate::ops::one_hot::OneHot;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::reduce::Reduction;
 
@@ -75,49 +76,24 @@ pub(super) fn local_response<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     import.write(op, 0, value)
 }
 
-/// `CUMSUM` along a constant axis: a product with a triangle of ones.
+/// `CUMSUM` along a constant axis.
 pub(super) fn cumsum<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
     let (exclusive, reverse) =
         op.table.cumsum().map_or((false, false), |table| (table.exclusive(), table.reverse()));
-    let extents = extents(import, op)?;
+    let x = import.value(op, 0)?;
     let listed = import.integers(op, 1)?.values;
     let [place] = listed[..] else { return Err(format!("found axes {listed:?}, wanted one")) };
-    let axis = axis(place, extents.len())?;
-    let count = extents[axis];
-    import.budget.spend(count.saturating_mul(count).saturating_mul(4))?;
-    let taken = |term: usize, sum: usize| {
-        let (term, sum) = if reverse { (sum, term) } else { (term, sum) };
-        if term < sum || (term == sum && !exclusive) { 1.0 } else { 0.0 }
-    };
-    let triangle: Vec<f32> =
-        (0..count).flat_map(|term| (0..count).map(move |sum| taken(term, sum))).collect();
-    let triangle = HostTensor::matrix(1, count, count, triangle).map_err(|error| error.to_string())?;
-    let x = import.value(op, 0)?;
-    let name = import.name(op, 0)?;
-    let parts = ["last", "rows", "sums", "whole"].map(|part| import.part_name(&name, part));
-    let [last, rows, sums, whole] = parts;
-    let (last, rows, sums, whole) = (last?, rows?, sums?, whole?);
-    // The axis and the last one change places, and back.
-    let mut swap: Vec<usize> = (0..extents.len()).collect();
-    swap.swap(axis, extents.len() - 1);
-    let graph = &mut import.graph;
-    let explain = |error: Error| error.to_string();
-    let moved = graph.transpose(&last, x, &swap).map_err(explain)?;
-    let target: Vec<Dim> = graph.dims(moved).map_err(explain)?.extents().iter().map(|&e| e.into()).collect();
-    let flat = graph.reshape(&rows, moved, &[Dim::Rest, count.into()]).map_err(explain)?;
-    let product = graph.gemm(&sums, flat, Right::Constant(triangle), Extras::default(), Gemm::default());
-    let unflat = graph.reshape(&whole, product.map_err(explain)?, &target).map_err(explain)?;
-    let value = graph.transpose(&name, unflat, &swap).map_err(explain)?;
-    import.write(op, 0, value)
+    let axis = axis(place, import.dims(x)?.rank())? as isize;
+    node(import, op, |import, name| import.graph.cumsum(name, x, CumSum { axis, exclusive, reverse }))
 }
 
 /// `ONE_HOT`: along a new axis, one value where the index is, another elsewhere.
 pub(super) fn one_hot<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[4], 1)?;
     let place = op.table.one_hot().map_or(-1, |table| table.axis());
-    let mut extents = extents(import, op)?;
-    let axis = axis(i64::from(place), extents.len() + 1)?;
+    let x = import.value(op, 0)?;
+    let axis = axis(i64::from(place), import.dims(x)?.rank() + 1)? as isize;
     let depth = import.integers(op, 1)?.values;
     let (&[depth], on, off) = (&depth[..], import.constant(op, 2)?, import.constant(op, 3)?) else {
         return Err(format!("found depths {depth:?}, wanted one"));
@@ -125,41 +101,20 @@ pub(super) fn one_hot<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     let (Ok(depth @ 1..), Some(on), Some(off)) = (usize::try_from(depth), on.number(), off.number()) else {
         return Err(format!("found depth {depth}, wanted at least 1, and numbers on and off"));
     };
-    import.budget.spend(depth.saturating_mul(4))?;
-    extents.insert(axis, 1);
-    let indices = match import.input(op, 0)? {
-        Input::Constant(constant) => {
-            let tensor = constant.reshaped(&extents)?.floats(&mut import.budget)?;
-            let name = import.name(op, 0)?;
-            let part = import.part_name(&name, "indices")?;
-            (import.graph.constant(&part, tensor), name)
-        }
-        Input::Value(value) => {
-            let name = import.name(op, 0)?;
-            let part = import.part_name(&name, "indices")?;
-            let target: Vec<Dim> = extents.iter().map(|&extent| extent.into()).collect();
-            (import.graph.reshape(&part, value, &target).map_err(|error| error.to_string())?, name)
-        }
+    let options = OneHot { depth, on: Bits(on), off: Bits(off), axis };
+    node(import, op, |import, name| import.graph.one_hot(name, x, options))
+}
+
+/// `TOPK_V2`: the largest elements of each row, and their indices.
+pub(super) fn top_k<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 2)?;
+    let x = import.value(op, 0)?;
+    let count = import.integers(op, 1)?.values;
+    let (&[count], name) = (&count[..], import.name(op, 0)?) else {
+        return Err(format!("found numbers {count:?}, wanted one"));
     };
-    let (indices, name) = indices;
-    let mut along = vec![1; extents.len()];
-    along[axis] = depth;
-    let counted: Vec<f32> = (0..depth).map(|index| index as f32).collect();
-    let counted = HostTensor::new(super::constant::dims_of(&along)?, counted);
-    let counted = Constant::Floats(counted.map_err(|error| error.to_string())?);
-    let part = import.part_name(&name, "range")?;
-    let tensor = counted.floats(&mut import.budget)?;
-    let range = import.graph.constant(&part, tensor);
-    let plain = on == 1.0 && off == 0.0;
-    let equal = if plain { name.clone() } else { import.part_name(&name, "equal")? };
-    let explain = |error: Error| error.to_string();
-    let mut value = import
-        .graph
-        .elementwise(&equal, Function::Equal, &[indices.into(), range.into()])
-        .map_err(explain)?;
-    if !plain {
-        let terms = [value.into(), on.into(), off.into()];
-        value = import.graph.elementwise(&name, Function::Select, &terms).map_err(explain)?;
-    }
-    import.write(op, 0, value)
+    let count = usize::try_from(count).map_err(|_| format!("found {count}, wanted at least 0"))?;
+    let [values, indices] = import.graph.top_k(&name, x, count).map_err(|error| error.to_string())?;
+    import.write(op, 0, values)?;
+    import.write(op, 1, indices)
 }

@@ -126,6 +126,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("LOCAL_RESPONSE_NORMALIZATION", norms::local_response),
     ("CUMSUM", norms::cumsum),
     ("ONE_HOT", norms::one_hot),
+    ("TOPK_V2", norms::top_k),
     ("RESIZE_BILINEAR", reductions::resize_bilinear),
     ("RESIZE_NEAREST_NEIGHBOR", reductions::resize_nearest),
 ];

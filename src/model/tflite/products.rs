@@ -87,26 +87,22 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         ));
     }
     let name = import.name(op, 0)?;
-    let left = if a_extents.len() == 3 && !(count(b_batch) == 1 && !transpose_a) {
-        a
-    } else if count(b_batch) == 1 && !transpose_a {
-        // One product of all rows.
+    let shared = count(b_batch) == 1;
+    // A batch of matrices has height 1; with one right matrix, all rows are one matrix.
+    let one: Dim = 1.into();
+    let left = if shared && !transpose_a {
         rows_of(import, &name, "left", a, &[Dim::Rest, columns.into()])?
     } else {
-        rows_of(import, &name, "left", a, &[Dim::Rest, rows.into(), columns.into()])?
+        rows_of(import, &name, "left", a, &[Dim::Rest, one.clone(), rows.into(), columns.into()])?
     };
-    let shared = count(b_batch) == 1;
     let right = match b {
         Input::Value(value) if shared => {
             Right::Value(rows_of(import, &name, "right", value, &[b_rows.into(), b_columns.into()])?)
         }
-        Input::Value(value) => Right::Value(rows_of(
-            import,
-            &name,
-            "right",
-            value,
-            &[Dim::Rest, b_rows.into(), b_columns.into()],
-        )?),
+        Input::Value(value) => {
+            let target = [Dim::Rest, one, b_rows.into(), b_columns.into()];
+            Right::Value(rows_of(import, &name, "right", value, &target)?)
+        }
         Input::Constant(constant) => Right::Constant(matrices(import, constant, shared, b_rows, b_columns)?),
     };
     let options = Gemm { transpose_a, transpose_b, ..Gemm::default() };
@@ -144,6 +140,6 @@ fn matrices(
 ) -> Result<HostTensor, Reason> {
     let tensor = constant.floats(&mut import.budget)?;
     let batch = tensor.dims().elements() / (rows * columns).max(1);
-    let dims = if shared { vec![rows, columns] } else { vec![batch, rows, columns] };
+    let dims = if shared { vec![rows, columns] } else { vec![batch, 1, rows, columns] };
     tensor.reshaped(super::constant::dims_of(&dims)?).map_err(|error| error.to_string())
 }

@@ -109,6 +109,7 @@ fn unrolled(
     let depth = *graph.dims(x)?.extents().last().unwrap_or(&1);
     let rows = graph.reshape(&format!("{name}/rows"), x, &[Dim::Rest, depth.into()])?;
     let inner = Right::Constant(cell.inner.clone());
+    let recurrent = graph.constant(&format!("{name}/recurrent"), cell.recurrent.clone());
     let bias = Extras::bias(HostTensor::vector(cell.bias.to_nhwc().into_owned())?);
     let sums = graph.gemm(&format!("{name}/inputs"), rows, inner, bias, plain)?;
     // Time is the axis of a known number of steps; the batch may become another one.
@@ -124,8 +125,7 @@ fn unrolled(
         let mut gates = graph.reshape(&of("own"), own, &[Dim::Rest, (4 * units).into()])?;
         if let Some([_, output]) = state {
             let extras = Extras { residual: Some(gates), ..Extras::default() };
-            gates =
-                graph.gemm(&of("gates"), output, Right::Constant(cell.recurrent.clone()), extras, plain)?;
+            gates = graph.gemm(&of("gates"), output, Right::Value(recurrent), extras, plain)?;
         }
         let parts = graph.split(&of("gate"), gates, -1, &[units; 4])?;
         let &[input, forget, update, output] = &parts[..] else {

@@ -1,11 +1,11 @@
 //! Reductions, softmax, and changes of size.
 
-use super::constant::{Constant, Integers};
+use super::constant::{Constant, Integers, elements_of};
 use super::convolution::missing;
 use super::import::{Import, Input, Op};
 use super::moves::node;
 use super::shapes::axis;
-use super::tensors::Reason;
+use super::tensors::{Budget, Reason};
 use crate::emit::Bits;
 use crate::ops::reduce::Reduction;
 use crate::ops::resize::{Resize, ResizeMode};
@@ -25,7 +25,7 @@ pub(super) fn reduce<'a>(import: &mut Import<'a>, op: &Op<'a>, reduction: Reduct
     axes.sort_unstable();
     axes.dedup();
     if let Input::Constant(Constant::Integers(integers)) = &input {
-        let folded = folded(integers, &axes, keeps, reduction)?;
+        let folded = folded(integers, &axes, keeps, reduction, &mut import.budget)?;
         return import.write_constant(op, 0, Constant::Integers(folded));
     }
     let x = import.value(op, 0)?;
@@ -33,17 +33,25 @@ pub(super) fn reduce<'a>(import: &mut Import<'a>, op: &Op<'a>, reduction: Reduct
     node(import, op, |import, name| import.graph.reduce(name, x, reduction, &axes, keeps))
 }
 
-fn folded(x: &Integers, axes: &[usize], keeps: bool, reduction: Reduction) -> Result<Integers, Reason> {
+fn folded(
+    x: &Integers,
+    axes: &[usize],
+    keeps: bool,
+    reduction: Reduction,
+    budget: &mut Budget,
+) -> Result<Integers, Reason> {
     let kept = |axis: usize| if axes.contains(&axis) { 1 } else { x.dims[axis] };
     let whole: Vec<usize> = (0..x.dims.len()).map(kept).collect();
-    let count = x.values.len() / whole.iter().product::<usize>().max(1);
+    let elements = elements_of(&whole)?;
+    budget.spend((elements + x.values.len()).saturating_mul(16))?;
+    let count = x.values.len() / elements.max(1);
     let first = match reduction {
         Reduction::Sum | Reduction::Mean | Reduction::Any => 0,
         Reduction::Product | Reduction::All => 1,
         Reduction::Max => i64::MIN,
         Reduction::Min => i64::MAX,
     };
-    let mut values = vec![first; whole.iter().product()];
+    let mut values = vec![first; elements];
     for (index, &value) in super::constant::indices(&x.dims).zip(x.values.iter()) {
         let place = &mut values[super::constant::broadcast_position(&whole, &index)];
         *place = match reduction {

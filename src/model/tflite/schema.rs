@@ -134,6 +134,7 @@ macro_rules! options {
 
         $(impl $name<'_> {
             /// The value of `options_type`.
+            #[cfg(test)]
             pub(super) const TAG: u8 = $tag;
         })*
 

@@ -1,6 +1,6 @@
 //! Operators that change dimensions or tell them, and constants made of them.
 
-use super::constant::{Constant, Integers, dims_of};
+use super::constant::{Constant, Integers, dims_of, elements_of};
 use super::import::{Import, Input, Op};
 use super::names::element;
 use super::tensors::Reason;
@@ -211,12 +211,8 @@ pub(super) fn rest_of(target: &[usize], source: &[usize], leading: &[usize]) -> 
 
 /// The extents that a reshape of `extents` to `wanted` gives.
 fn resolve(extents: &[usize], wanted: &[i64]) -> Result<Vec<usize>, Reason> {
-    let refused = || {
-        let elements = extents.iter().product::<usize>();
-        format!("found {extents:?} to {wanted:?}, wanted extents of {elements} elements in all")
-    };
-    let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-    let elements = elements.ok_or_else(refused)?;
+    let elements = elements_of(extents)?;
+    let refused = || format!("found {extents:?} to {wanted:?}, wanted extents of {elements} elements in all");
     let mut open = wanted.iter().filter(|&&extent| extent == -1);
     let (is_open, more) = (open.next().is_some(), open.next().is_some());
     let known = wanted

@@ -4,7 +4,7 @@
 //! blocks it may be cut into. A dense level has every index; a sparse one has, for element `e` of the level
 //! before, those at `segments[e]..segments[e + 1]` of its list. The leaves are the values, in order.
 
-use super::constant::position;
+use super::constant::{elements_of, position};
 use super::schema::{Level, Sparsity};
 use super::tensors::{Budget, Reason};
 
@@ -31,9 +31,7 @@ pub(super) fn densify<T: Copy>(
     zero: T,
     budget: &mut Budget,
 ) -> Result<Vec<T>, Reason> {
-    let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-    let elements = elements
-        .ok_or_else(|| format!("found extents {extents:?}, wanted fewer elements (32-bit indices)"))?;
+    let elements = elements_of(extents)?;
     budget.spend(elements.saturating_mul(size_of::<T>()))?;
     let order: Option<Vec<usize>> = sparsity
         .traversal_order()

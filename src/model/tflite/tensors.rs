@@ -1,6 +1,6 @@
 //! Tensors of a file: shapes and constants.
 
-use super::constant::{Constant, Integers, dims_of};
+use super::constant::{Constant, Integers, dims_of, elements_of};
 use super::names::{self, element};
 use super::schema::{Buffer, Quantization, Tables, Tensor, at};
 use super::sparse;
@@ -162,7 +162,7 @@ impl<'a> Tensors<'a> {
         }
         let Some(bytes) = self.data(position)? else {
             // A tensor of no elements has no bytes.
-            return match key.1.contains(&0) {
+            return match elements_of(&key.1).map_err(explain)? == 0 {
                 true => Ok(Constant::Integers(Integers::new(key.1, Vec::new()))),
                 false => Err(explain("wanted a constant, found no data".to_owned())),
             };
@@ -234,9 +234,7 @@ fn read(
     bytes: &[u8],
     budget: &mut Budget,
 ) -> Result<Constant, Reason> {
-    let elements = extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-    let elements = elements
-        .ok_or_else(|| format!("found extents {extents:?}, wanted fewer elements (32-bit indices)"))?;
+    let elements = elements_of(extents)?;
     let kind = tensor.element_type();
     let wanted = match (tensor.sparsity(), kind) {
         (Some(_), _) => None,

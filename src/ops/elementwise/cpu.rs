@@ -7,7 +7,7 @@ use crate::cpu::blocks::with_scratch;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 /// Elements of a block: a few of them, f32, fit a cache of 32 KiB.
@@ -195,6 +195,24 @@ impl Blocks {
     }
 }
 
+/// A worker's part, compiled for each instruction set.
+struct Part<'a> {
+    blocks: &'a Blocks,
+    inputs: &'a [&'a [f32]],
+    first: usize,
+    dst: &'a mut [f32],
+    scratch: &'a mut [f32],
+}
+
+impl WithSimd for Part<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.blocks.part(self.inputs, self.first, self.dst, self.scratch);
+    }
+}
+
 /// Whether an input with these strides has all elements of the output.
 fn natural(strides: &[usize], extents: &[usize]) -> bool {
     let mut wanted = 1;
@@ -220,7 +238,8 @@ impl CpuKernel for Blocks {
         let held = (self.op.program.numbers().len() + given.len() + self.count) * BLOCK;
         let part = |(index, dst): (usize, &mut [f32])| {
             with_scratch(held, |scratch| {
-                self.arch.dispatch(|| self.part(given, index * share, dst, scratch));
+                let first = index * share;
+                self.arch.dispatch(Part { blocks: self, inputs: given, first, dst, scratch });
             });
         };
         if dst.len() <= share {

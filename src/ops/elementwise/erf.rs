@@ -59,7 +59,7 @@ mod tests {
         for step in -120_000..=120_000 {
             let x = step as f32 / 10_000.0;
             let off = (f64::from(gelu_f32(x)) - gelu(f64::from(x))).abs();
-            assert!(off <= f64::from(x.abs()) / 2.0 * 4e-7 + 1e-9, "{x} is off by {off}");
+            assert!(off <= f64::from(x.abs()) / 2.0 * 6e-7 + 1e-9, "{x} is off by {off}");
         }
         assert!(gelu_f32(f32::NAN).is_nan() && gelu_tanh_f32(f32::NAN).is_nan());
     }

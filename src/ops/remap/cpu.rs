@@ -8,6 +8,9 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use rayon::prelude::*;
 
+/// Runs of a transpose that are moved at once: as many as a cache line has elements.
+const NEIGHBOURS: usize = 16;
+
 /// How the elements along the innermost axis are found.
 #[derive(Debug, Clone)]
 enum Inner {
@@ -72,16 +75,20 @@ impl RemapKernel {
         }
         let mut offsets: Vec<Option<isize>> =
             self.outer.iter().zip(&place).map(|(part, &at)| self.offset(part, at)).collect();
-        for dst in dst.chunks_exact_mut(self.run) {
-            let begin: Option<isize> =
-                offsets.iter().try_fold(self.first as isize, |sum, offset| Some(sum + (*offset)?));
+        let mut rest = dst;
+        while !rest.is_empty() {
+            let together = self.together(&place).min(rest.len() / self.run).max(1);
+            let (own, behind) = rest.split_at_mut_checked(together * self.run)?;
+            let begin = offsets.iter().try_fold(self.first as isize, |sum, offset| Some(sum + (*offset)?));
             match begin {
-                Some(begin) => self.row(begin, src, dst)?,
-                None => dst.fill(self.fill),
+                Some(begin) => self.runs(begin, src, own)?,
+                None => own.fill(self.fill),
             }
+            rest = behind;
             // The next place, the innermost axis first.
+            let mut step = together;
             for axis in (0..place.len()).rev() {
-                place[axis] += 1;
+                place[axis] += step;
                 let beyond = place[axis] == self.outer[axis].extent;
                 if beyond {
                     place[axis] = 0;
@@ -90,7 +97,30 @@ impl RemapKernel {
                 if !beyond {
                     break;
                 }
+                step = 1;
             }
+        }
+        Some(())
+    }
+
+    /// Runs that are moved at once: those whose elements are neighbours in the source.
+    fn together(&self, place: &[usize]) -> usize {
+        match (&self.inner, self.outer.last(), place.last()) {
+            (Inner::Strided(_), Some(part), Some(at)) if part.is_linear() && part.stride == 1 => {
+                NEIGHBOURS.min(part.extent - at)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Runs of elements `stride` apart, each run one element behind the other. The first element is `begin`.
+    fn columns(&self, begin: isize, stride: isize, src: &[f32], dst: &mut [f32]) -> Option<()> {
+        let runs = dst.len() / self.run;
+        for column in 0..self.run {
+            let first = usize::try_from(begin + stride * column as isize).ok()?;
+            let values = src.get(first..first + runs)?;
+            let slots = dst.get_mut(column..)?.iter_mut().step_by(self.run);
+            slots.zip(values).for_each(|(slot, value)| *slot = *value);
         }
         Some(())
     }
@@ -104,8 +134,8 @@ impl RemapKernel {
         Some(part.stride * at as isize)
     }
 
-    /// One run, whose coordinate 0 is element `begin` of the source.
-    fn row(&self, begin: isize, src: &[f32], dst: &mut [f32]) -> Option<()> {
+    /// One run, or several of neighbours, whose coordinate 0 is element `begin` of the source.
+    fn runs(&self, begin: isize, src: &[f32], dst: &mut [f32]) -> Option<()> {
         match &self.inner {
             &Inner::Run { before, skipped, taken } => {
                 let begin = usize::try_from(begin).ok()? + skipped;
@@ -115,13 +145,7 @@ impl RemapKernel {
                 body.copy_from_slice(src.get(begin..begin + taken)?);
                 tail.fill(self.fill);
             }
-            Inner::Strided(stride) => {
-                let mut at = begin;
-                for value in dst {
-                    *value = *src.get(usize::try_from(at).ok()?)?;
-                    at += stride;
-                }
-            }
+            &Inner::Strided(stride) => self.columns(begin, stride, src, dst)?,
             Inner::Each(places) => {
                 let begin = usize::try_from(begin).ok()?;
                 for (value, place) in dst.iter_mut().zip(places) {

@@ -19,6 +19,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             examples.push(Box::new(bordered(Dims::new(&[2, 6, 7, channels])?, rule, precision)?));
         }
     }
+    let pixels = Dims::new(&[2, 9, 67])?;
+    examples.push(Box::new(transposed(pixels, precision)?));
     let source = Dims::new(&[1, 3, 4, 5])?;
     let tiled = axes::whole(source).into_iter().map(|axis| Axis { extent: 2 * axis.extent, ..axis });
     let target = Dims::new(&[2, 6, 8, 10])?;

@@ -20,6 +20,7 @@ mod oracle;
 mod plan;
 mod rows;
 mod texts;
+mod transpose;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use operators::{

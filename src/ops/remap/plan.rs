@@ -1,6 +1,6 @@
 //! What `remap` is, and its kernels.
 
-use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, rows};
+use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, rows, transpose};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
@@ -15,7 +15,7 @@ impl Definition for RemapOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&maps::Maps, &lanes::Lanes, &rows::Rows]
+        &[&maps::Maps, &lanes::Lanes, &transpose::Transpose, &rows::Rows]
     }
 
     fn problem_key(&self) -> String {

@@ -22,7 +22,7 @@ impl Kernel<RemapOp> for Rows {
     }
 
     fn offers(&self, _op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
-        offers(2, [[1, 1, 1]])
+        offers(3, [[1, 1, 1]])
     }
 
     fn grid(&self, op: &RemapOp, _tile: [u32; 3]) -> [u32; 3] {

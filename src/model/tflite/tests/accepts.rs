@@ -1,6 +1,6 @@
 //! What the loader makes of valid files.
 
-use super::super::from_bytes;
+use super::super::{LoadOptions, Model, from_bytes};
 use super::writer::{FileSpec, OptionsSpec, VALID, Window, code};
 use crate::dtype::DType;
 use crate::emit::{Activation, Bits, Operand};
@@ -224,4 +224,72 @@ fn constants_of_one_buffer_are_read_once() {
     let graph = load(&file);
     let bytes = |node: &Node| constant(&graph, node, Operand::Weights).expect("weights").bytes().as_ptr();
     assert!(graph.nodes().iter().all(|node| bytes(node) == bytes(&graph.nodes()[0])));
+}
+
+#[test]
+fn inputs_and_outputs_have_the_names_of_the_signature() {
+    let mut file = FileSpec::stem();
+    file.signature = Some([vec![("picture", 0)], vec![("features", 3)]]);
+    file.description = Some("a stem");
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a valid file");
+    assert_eq!((model.inputs[0].name.as_str(), model.outputs[0].name.as_str()), ("picture", "features"));
+    assert_eq!(model.outputs[0].dims, Shape::nhwc(1, 4, 4, 4).into());
+    assert_eq!(model.info.description, "a stem");
+}
+
+#[test]
+fn shapes_are_inferred_and_not_believed() {
+    let mut file = FileSpec::stem();
+    file.tensors[3].shape = vec![1, 5, 9, 1];
+    let graph = load(&file);
+    assert_eq!(graph.shape(graph.outputs()[0]).ok(), Some(Shape::nhwc(1, 4, 4, 4)));
+}
+
+#[test]
+fn open_extents_are_given_by_name() {
+    let mut file = FileSpec::stem();
+    file.tensors[0].shape = vec![1, 1, 1, 3];
+    file.tensors[0].signature = Some(vec![-1, -1, -1, 3]);
+    let dimensions = [("batch", 2), ("image.1", 8), ("image.2", 12)];
+    let options =
+        LoadOptions { dimensions: dimensions.map(|(name, extent)| (name.to_owned(), extent)).into() };
+    let model = Model::from_bytes(&file.bytes(), &options).expect("every extent is given");
+    assert_eq!(model.outputs[0].dims, Shape::nhwc(2, 4, 6, 4).into());
+    let five = model.graph.with_dimensions(&[("batch", 5)]).expect("another batch");
+    assert_eq!(five.shape(five.outputs()[0]).ok(), Some(Shape::nhwc(5, 4, 6, 4)));
+}
+
+#[test]
+fn networks_behind_the_first_are_left_out() {
+    let mut file = FileSpec::stem();
+    file.networks = 3;
+    assert_eq!(load(&file).nodes().len(), 1);
+}
+
+#[test]
+fn a_view_may_be_an_output_beside_what_it_shows() {
+    let mut file = FileSpec::stem();
+    let same = file.map("same", &[1, 4, 4, 4]);
+    file.op(code("DEQUANTIZE"), &[3], &[same], OptionsSpec::None);
+    file.outputs = vec![3, same];
+    let graph = load(&file);
+    let names: Vec<_> = graph.outputs().iter().map(|&value| graph.name(value).expect("a name")).collect();
+    assert_eq!(names, ["stem", "same"]);
+}
+
+#[test]
+fn a_transposed_convolution_with_a_bias_is_mediapipes() {
+    let mut file = FileSpec::with_input("image", &[1, 5, 4, 2]);
+    let (weights, bias) = (file.constant("w", &[3, 3, 2, 2]), file.constant("b", &[3]));
+    let out = file.map("out", &[]);
+    file.op(code("CUSTOM"), &[0, weights, bias], &[out], OptionsSpec::None);
+    let op = file.ops.last_mut().expect("an operator");
+    op.custom = Some("Convolution2DTransposeBias".to_owned());
+    // SAME, strides of 2 along width and 3 along height.
+    op.custom_options = Some([1i32, 2, 3].into_iter().flat_map(i32::to_le_bytes).collect());
+    file.outputs.push(out);
+    let graph = load(&file);
+    // 3 (5 - 1) + 3 - max(3 - 4 % 3 - 1, 0) and 2 (4 - 1) + 2 - max(2 - 3 % 2 - 1, 0).
+    assert_eq!(graph.shape(graph.outputs()[0]).ok(), Some(Shape::nhwc(1, 14, 8, 3)));
+    assert_eq!(only(&graph).operator().name(), "transposed_conv2d");
 }

@@ -82,6 +82,28 @@ fn corrupted_bytes_never_panic() {
 }
 
 #[test]
+fn damaged_operators_never_panic() {
+    let mut noise = Noise(3);
+    let start = Instant::now();
+    for (name, file) in super::operators::files() {
+        let bytes = file.bytes();
+        let from = Instant::now();
+        for _ in 0..250 {
+            let mut damaged = bytes.clone();
+            for _ in 0..=noise.below(4) {
+                let position = noise.below(damaged.len());
+                // Half of them small numbers, which pass for indices, axes and extents.
+                let value = noise.next();
+                damaged[position] = if value & 256 == 0 { (value % 8) as u8 } else { value as u8 };
+            }
+            let _ = from_bytes(&damaged);
+        }
+        assert!(from.elapsed() < Duration::from_secs(20), "{name}: {:?}", from.elapsed());
+    }
+    assert!(start.elapsed() < Duration::from_secs(300), "{:?}", start.elapsed());
+}
+
+#[test]
 fn damaged_posenet_never_panics() {
     let Some(path) = shared("posenet/posenet_mobilenet_v1_075_257x257_os16_f32.tflite") else { return };
     let bytes = std::fs::read(path).expect("a readable file");

@@ -4,6 +4,7 @@ mod accepts;
 mod expected;
 mod files;
 mod hostile;
+mod metadata;
 mod operators;
 mod refuses;
 mod writer;

@@ -122,12 +122,26 @@ fn shape_arithmetic() -> FileSpec {
     let (shape, first, last, packed) = (int(&[4]), int(&[]), int(&[]), int(&[3]));
     let rest = file.integers("rest", &[], &[-1]);
     let [zero, one, three, four] = [0, 1, 3, 4].map(|value| file.integers("", &[1], &[value]));
-    file.op(code("SHAPE"), &[0], &[shape], none());
+    let integers = fields(55, &[(0, Byte(element::INT32))]);
+    file.op(code("SHAPE"), &[0], &[shape], integers);
     let shrink = || fields(options::StridedSliceOptions::TAG, &[(4, Int(1))]);
     file.op(code("STRIDED_SLICE"), &[shape, zero, one, one], &[first], shrink());
     file.op(code("STRIDED_SLICE"), &[shape, three, four, one], &[last], shrink());
     file.op(code("PACK"), &[first, rest, last], &[packed], fields(options::PackOptions::TAG, &[(0, Int(3))]));
     finish(file, "RESHAPE", &[0, packed], none(), 1, element::FLOAT32)
+}
+
+/// Elements as integers, and these as vectors.
+fn one_hot() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[2, 3]);
+    let whole = file.map("whole", &[2, 3]);
+    file.tensors[whole as usize].element_type = element::INT32;
+    file.op(code("CAST"), &[0], &[whole], none());
+    let depth = file.integers("depth", &[], &[3]);
+    let on = file.constant_of("on", &[], element::FLOAT32, 2.0f32.to_le_bytes().to_vec());
+    let off = file.constant_of("off", &[], element::FLOAT32, (-1.0f32).to_le_bytes().to_vec());
+    let options = fields(options::OneHotOptions::TAG, &[(0, Int(1))]);
+    finish(file, "ONE_HOT", &[whole, depth, on, off], options, 1, element::FLOAT32)
 }
 
 /// A convolution of phases, which is a dilated one.
@@ -167,7 +181,7 @@ fn dense(
 }
 
 /// Every file, by the name of its outputs in `EXPECTED`.
-fn files() -> Vec<(String, FileSpec)> {
+pub(super) fn files() -> Vec<(String, FileSpec)> {
     let mut files: Vec<(String, FileSpec)> = Vec::new();
     let mut put = |name: &str, file: FileSpec| files.push((name.to_owned(), file));
     let map = [1, 3, 4, 2];
@@ -282,8 +296,6 @@ fn files() -> Vec<(String, FileSpec)> {
         let options = fields(options::ConcatenationOptions::TAG, &[(0, Int(axis))]);
         put(&format!("CONCATENATION {axis}"), float("CONCATENATION", &map, &[Input(&map)], options));
     }
-    let clamped = fields(options::ConcatenationOptions::TAG, &[(0, Int(3)), (1, Byte(1))]);
-    put("CONCATENATION relu", float("CONCATENATION", &map, &[Floats(&[1, 3, 4, 1], &[-1.0; 12])], clamped));
     put("slice", slice(&[0, 1, 0, 0], &[2, 3, 4, 2], &[1, 1, 2, 1], [0; 5]));
     put("slice masks", slice(&[1, 1, 1, 1], &[1, -1, 1, 1], &[1, 1, 1, 1], [4 + 8, 4 + 8 + 1, 0, 0, 0]));
     put("slice backwards", slice(&[0, -1, 3, 0], &[2, -4, 0, 2], &[1, -1, -2, 1], [0; 5]));
@@ -366,7 +378,8 @@ fn files() -> Vec<(String, FileSpec)> {
         }
     }
     for name in ["ARG_MAX", "ARG_MIN"] {
-        put(name, of(name, &map, &[Integers(&[], &[-2])], none(), 1, element::INT32));
+        let integers = fields(if name == "ARG_MAX" { 40 } else { 57 }, &[(0, Byte(element::INT32))]);
+        put(name, of(name, &map, &[Integers(&[], &[-2])], integers, 1, element::INT32));
     }
     put("SOFTMAX", float("SOFTMAX", &[2, 5], &[], fields(options::SoftmaxOptions::TAG, &[(0, Float(2.0))])));
     put("LOG_SOFTMAX", float("LOG_SOFTMAX", &[2, 5], &[], none()));
@@ -388,6 +401,7 @@ fn files() -> Vec<(String, FileSpec)> {
     ] {
         put(name, float("CUMSUM", &map, &[Integers(&[], &[1])], fields(options::CumsumOptions::TAG, &id)));
     }
+    put("ONE_HOT", one_hot());
     for (name, corners, centers) in [("", false, false), (" corners", true, false), (" centers", false, true)]
     {
         let id = |first: u16| vec![(first, Bool(corners)), (first + 1, Bool(centers))];

@@ -1,7 +1,7 @@
 //! Each reason to refuse a file, and the words that say so.
 
 use super::super::from_bytes;
-use super::writer::{BufferSpec, FileSpec, OptionsSpec, Scales, Sparse, Window, code};
+use super::writer::{BufferSpec, Field, FileSpec, OptionsSpec, Scales, Sparse, Window, code};
 use crate::error::Error;
 
 /// A change to the stem, and the words that its error must have.
@@ -128,11 +128,6 @@ const CASES: &[Case] = &[
         &["padding 7", "SAME"],
     ),
     (
-        "relu n1",
-        |f| f.ops[0].options = conv2d(Window { activation: 2, ..Default::default() }),
-        &["op 0 (CONV_2D)", "RELU_N1_TO_1", "RELU6"],
-    ),
-    (
         "sign bit",
         |f| f.ops[0].options = conv2d(Window { activation: 5, ..Default::default() }),
         &["SIGN_BIT"],
@@ -244,4 +239,101 @@ fn an_activation_before_its_convolution_is_refused() {
 fn a_missing_file_is_named() {
     let error = super::super::load("no/such/model.tflite").expect_err("no file");
     assert!(matches!(&error, Error::Io { path, .. } if path == "no/such/model.tflite"), "{error:?}");
+}
+
+/// Operators whose inputs or options cannot be read, and the words of the error.
+#[test]
+fn operators_say_what_they_cannot_take() {
+    let map = [1, 3, 4, 2];
+    let ints = |tag: u8, values: &[(u16, i32)]| {
+        OptionsSpec::Fields(tag, values.iter().map(|&(id, value)| (id, Field::Int(value))).collect())
+    };
+    // The operator, its constants of integers behind the input, its options, and the words.
+    type Row<'r> = (&'r str, Vec<(Vec<i32>, Vec<i32>)>, OptionsSpec, &'r [&'r str]);
+    let none = || OptionsSpec::None;
+    let rows: Vec<Row<'_>> = vec![
+        ("RESHAPE", vec![(vec![2], vec![5, 5])], none(), &["[1, 3, 4, 2] to [5, 5]", "24 elements"]),
+        ("RESHAPE", vec![(vec![2], vec![-1, -1])], none(), &["[-1, -1]"]),
+        ("RESHAPE", vec![], none(), &["found no shape"]),
+        (
+            "SQUEEZE",
+            vec![],
+            OptionsSpec::Fields(30, vec![(0, Field::Ints(vec![1]))]),
+            &["axis 1", "extent 1"],
+        ),
+        ("EXPAND_DIMS", vec![(vec![], vec![7])], none(), &["axis 7, wanted one of 5"]),
+        ("TRANSPOSE", vec![(vec![4], vec![0, 1, 1, 2])], none(), &["[0, 1, 1, 2]", "each axis once"]),
+        ("PAD", vec![(vec![4, 2], vec![0, 0, -1, 0, 0, 0, 0, 0])], none(), &["none below 0"]),
+        ("PAD", vec![(vec![3, 2], vec![0; 6])], none(), &["[3, 2]", "wanted 4 pairs"]),
+        ("MIRROR_PAD", vec![(vec![4, 2], vec![0; 8])], none(), &["type 0", "MirrorPadOptions"]),
+        (
+            "SLICE",
+            vec![(vec![4], vec![0, 1, 0, 0]), (vec![4], vec![1, 3, 4, 2])],
+            none(),
+            &["3 elements from 1 of 3"],
+        ),
+        ("SLICE", vec![(vec![1], vec![0]), (vec![1], vec![1])], none(), &["one for each axis"]),
+        (
+            "STRIDED_SLICE",
+            vec![(vec![1], vec![0]), (vec![1], vec![1]), (vec![1], vec![0])],
+            ints(32, &[]),
+            &["step of 0"],
+        ),
+        (
+            "STRIDED_SLICE",
+            vec![(vec![1], vec![5]), (vec![1], vec![6]), (vec![1], vec![1])],
+            ints(32, &[(4, 1)]),
+            &["beyond axis 0"],
+        ),
+        ("UNPACK", vec![], ints(64, &[(1, 1)]), &["1 outputs for axis 1"]),
+        ("CONCATENATION", vec![], ints(10, &[(0, 4)]), &["axis 4, wanted one of 4"]),
+        ("TILE", vec![(vec![2], vec![1, 2])], none(), &["[1, 2]", "one number for each axis"]),
+        ("BROADCAST_TO", vec![(vec![4], vec![1, 3, 4, 5])], none(), &["[1, 3, 4, 2] and [1, 3, 4, 5]"]),
+        ("DEPTH_TO_SPACE", vec![], ints(94, &[(0, 0)]), &["blocks of 0"]),
+        ("DEPTH_TO_SPACE", vec![], ints(94, &[(0, 2)]), &["depth_to_space", "1x3x4x2"]),
+        ("GATHER", vec![(vec![1], vec![0])], ints(23, &[(0, 9)]), &["axis 9"]),
+        ("MEAN", vec![(vec![1], vec![4])], none(), &["axis 4, wanted one of 4"]),
+        ("SOFTMAX", vec![], none(), &["type 0", "SoftmaxOptions"]),
+        ("SOFTMAX", vec![], OptionsSpec::Fields(9, vec![(0, Field::Float(f32::NAN))]), &["beta NaN"]),
+        ("RESIZE_BILINEAR", vec![(vec![3], vec![1, 2, 3])], none(), &["size [1, 2, 3]"]),
+        ("RESIZE_BILINEAR", vec![(vec![2], vec![-1, 2])], none(), &["none below 0"]),
+        ("ADD", vec![(vec![1, 5], vec![1; 5])], none(), &["1x3x4x2", "1x5"]),
+        ("ADD", vec![], none(), &["1 inputs, wanted 2"]),
+        ("SPLIT_V", vec![(vec![2], vec![1, 2]), (vec![], vec![3])], none(), &["[1, 2] for 1 outputs"]),
+        ("LEAKY_RELU", vec![], OptionsSpec::LeakyRelu(f32::INFINITY), &["alpha inf"]),
+        ("ONE_HOT", vec![(vec![], vec![0]), (vec![], vec![1]), (vec![], vec![0])], none(), &["depth 0"]),
+        ("TOPK_V2", vec![(vec![], vec![1])], none(), &["1 outputs, wanted 2"]),
+        ("CUSTOM", vec![(vec![], vec![1]), (vec![], vec![1])], none(), &["options of 0 bytes"]),
+        ("UNIDIRECTIONAL_SEQUENCE_LSTM", vec![], none(), &["1 inputs, wanted 20 or 24"]),
+    ];
+    let mut failures = Vec::new();
+    for (name, constants, options, words) in rows {
+        let mut file = FileSpec::with_input("x", &map);
+        let mut inputs = vec![0];
+        inputs.extend(constants.iter().map(|(shape, values)| file.integers("c", shape, values)));
+        let y = file.map("y", &[]);
+        file.op(code(name), &inputs, &[y], options);
+        file.ops[0].custom = (name == "CUSTOM").then(|| "Convolution2DTransposeBias".to_owned());
+        file.outputs = vec![y];
+        match from_bytes(&file.bytes()) {
+            Ok(_) => failures.push(format!("{name} {constants:?}: was accepted")),
+            Err(error) => {
+                let text = error.to_string();
+                let missing = words.iter().filter(|words| !text.contains(**words));
+                failures.extend(missing.map(|words| format!("{name}: no {words:?} in: {text}")));
+                if !text.contains(&format!("op 0 ({name}")) {
+                    failures.push(format!("{name}: not named in: {text}"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn dimensions_that_are_not_open_are_not_taken() {
+    use super::super::{LoadOptions, Model};
+    let options = LoadOptions { dimensions: [("height".to_owned(), 4)].into() };
+    let text = Model::from_bytes(&FileSpec::stem().bytes(), &options).expect_err("no such").to_string();
+    assert!(text.contains("dimension \"height\"") && text.contains("wanted one of []"), "{text}");
 }

@@ -120,6 +120,8 @@ pub(super) struct FileSpec {
     /// Names of a signature's inputs and outputs, with their tensors.
     pub(super) signature: Option<[Vec<(&'static str, u32)>; 2]>,
     pub(super) description: Option<&'static str>,
+    /// The name and buffer of metadata.
+    pub(super) metadata: Option<(&'static str, u32)>,
 }
 
 impl FileSpec {
@@ -136,6 +138,7 @@ impl FileSpec {
             outputs: Vec::new(),
             signature: None,
             description: None,
+            metadata: None,
         };
         file.map(name, shape);
         file
@@ -224,7 +227,14 @@ impl FileSpec {
             let table = fbb.end_table(table);
             fbb.create_vector(&[table])
         });
+        let metadata = self.metadata.map(|(name, buffer)| {
+            let entry = tensor_name(&mut fbb, name, buffer);
+            fbb.create_vector(&[entry])
+        });
         let model = fbb.start_table();
+        if let Some(metadata) = metadata {
+            fbb.push_slot_always(slot(6), metadata);
+        }
         if let Some(description) = description {
             fbb.push_slot_always(slot(3), description);
         }
@@ -257,6 +267,7 @@ impl FileSpec {
     }
 }
 
+/// A name with the number of a tensor or a buffer.
 fn tensor_name(fbb: &mut FlatBufferBuilder<'_>, name: &str, tensor: u32) -> Written {
     let name = fbb.create_string(name);
     let table = fbb.start_table();
@@ -271,6 +282,10 @@ fn operator_code(fbb: &mut FlatBufferBuilder<'_>, op: &OpSpec) -> Written {
     fbb.push_slot(slot(0), op.code.min(127) as i8, 0);
     if let Some(custom) = custom {
         fbb.push_slot_always(slot(1), custom);
+    }
+    // The first version of this one was never released.
+    if op.code == code("BROADCAST_TO") {
+        fbb.push_slot(slot(2), 2i32, 1);
     }
     if !op.old_writer {
         fbb.push_slot(slot(3), op.code, 0);

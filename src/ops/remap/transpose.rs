@@ -1,0 +1,124 @@
+//! `transpose`: rows that are columns of the source, a tile at a time through local memory, so that both sides
+//! are read and written in lines.
+
+use super::RemapOp;
+use super::axes::Part;
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+/// Rows and columns of a tile, a line of which is read or written at once.
+const SIDE: usize = 32;
+
+/// Lines of a tile that are read or written at once.
+const LINES: usize = 8;
+
+/// Fewer rows or columns leave most of a tile empty.
+const LEAST: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Transpose;
+
+/// `y[n, i, j] = x[first + apart * n + i + pitch * j]`.
+#[derive(Debug, Clone, Copy)]
+struct Matrices {
+    batch: usize,
+    apart: usize,
+    rows: usize,
+    columns: usize,
+    pitch: usize,
+}
+
+impl Matrices {
+    fn of(op: &RemapOp) -> Option<Self> {
+        let one = Part { extent: 1, stride: 0, start: 0, step: 1, source: 1 };
+        let (batch, [rows, columns]) = match op.parts[..] {
+            [rows, columns] => (one, [rows, columns]),
+            [batch, rows, columns] => (batch, [rows, columns]),
+            _ => return None,
+        };
+        let forward = |part: &Part| usize::try_from(part.stride).ok().filter(|_| part.is_linear());
+        let (apart, 1, pitch) = (forward(&batch)?, forward(&rows)?, forward(&columns)?) else { return None };
+        let large = rows.extent.min(columns.extent) >= LEAST && pitch >= LEAST;
+        large.then_some(Matrices {
+            batch: batch.extent,
+            apart,
+            rows: rows.extent,
+            columns: columns.extent,
+            pitch,
+        })
+    }
+}
+
+impl Kernel<RemapOp> for Transpose {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("transpose", include_str!("../../../shaders/remap/transpose.wgsl"))
+    }
+
+    fn offers(&self, op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
+        if Matrices::of(op).is_some() { offers(2, [[1, 1, 1]]) } else { Vec::new() }
+    }
+
+    /// Columns, lines of tiles, batch.
+    fn grid(&self, op: &RemapOp, _tile: [u32; 3]) -> [u32; 3] {
+        let Some(Matrices { batch, rows, columns, .. }) = Matrices::of(op) else { return [0; 3] };
+        [extent(columns), extent(rows.div_ceil(SIDE) * LINES), extent(batch)]
+    }
+
+    fn work_groups(&self, _op: &RemapOp, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![[extent(SIDE), extent(LINES), 1]]
+    }
+
+    fn choice_obstacle(&self, op: &RemapOp, choice: &Choice, limits: &Limits) -> Option<String> {
+        let wanted = self.work_groups(op, choice.tile);
+        if !wanted.contains(&choice.work_group) {
+            return Some(format!("work-group {:?}, a tile is moved by {wanted:?}", choice.work_group));
+        }
+        let bytes = extent(SIDE * (SIDE + 1) * DType::F32.bytes());
+        (bytes > limits.local_memory)
+            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    /// Rows are f32 in every precision.
+    fn precision(&self, _op: &RemapOp) -> Precision {
+        Precision::F32
+    }
+
+    fn bindings(&self, _op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
+        let element = Element::Scalar(DType::F32);
+        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+    }
+
+    fn params(&self, op: &RemapOp, _choice: &Choice) -> Params {
+        let Some(Matrices { apart, rows, columns, pitch, .. }) = Matrices::of(op) else { return Vec::new() };
+        vec![
+            ("first", unsigned(op.first)),
+            ("apart", unsigned(apart)),
+            ("rows", unsigned(rows)),
+            ("columns", unsigned(columns)),
+            ("pitch", unsigned(pitch)),
+        ]
+    }
+
+    fn constants(&self, _op: &RemapOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        vec![("SIDE", Value::U32(extent(SIDE))), ("LINES", Value::U32(extent(LINES)))]
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &RemapOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

@@ -1,0 +1,188 @@
+//! Normalisations, softmax and activations that are written out as many nodes run as the op that they are.
+
+use crate::machine::{everywhere, noise};
+use diptych::{
+    Conv2d, Dims, Extras, Function, Graph, HostTensor, Padding, Reduction, Session, SessionOptions, Shape,
+    Term, Value,
+};
+
+fn node(graph: &mut Graph, name: &str, function: Function, terms: &[Term]) -> Value {
+    graph.elementwise(name, function, terms).expect("a function")
+}
+
+/// Mean, variance and `1 / sqrt(variance + 0.01)` of `x` over `axes`.
+fn moments(graph: &mut Graph, x: Value, axes: &[isize]) -> [Value; 2] {
+    let mean = graph.reduce("mean", x, Reduction::Mean, axes, true).expect("a mean");
+    let squares = node(graph, "squares", Function::SquaredDifference, &[x.into(), mean.into()]);
+    let variance = graph.reduce("variance", squares, Reduction::Mean, axes, true).expect("a mean");
+    let sum = node(graph, "sum", Function::Add, &[variance.into(), 0.01.into()]);
+    [mean, node(graph, "root", Function::Rsqrt, &[sum.into()])]
+}
+
+/// Runs `graph` everywhere, compares its only output with `wanted`, and the ops of its steps with `ops`, but
+/// for changes of form.
+fn check(graph: &Graph, inputs: &[(&str, &HostTensor)], wanted: &[f64], ops: &[&str]) {
+    for context in everywhere() {
+        let backend = context.info().backend;
+        let mut session = Session::new(&context, graph, SessionOptions::default()).expect("a session");
+        let steps = session.steps();
+        let found: Vec<&str> = steps.iter().map(|step| step.op).filter(|op| *op != "convert").collect();
+        assert_eq!(found, ops, "{backend}");
+        let outputs = session.run(inputs).expect("a run");
+        let found = outputs[0].to_f32();
+        assert_eq!(found.len(), wanted.len());
+        for (place, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+            let off = (f64::from(*found) - wanted).abs();
+            assert!(off <= 2e-5 * wanted.abs().max(1.0), "{backend}: element {place}: {found} for {wanted}");
+        }
+    }
+}
+
+/// `x`, normalised over groups of elements that `group` tells apart.
+fn normalised(x: &[f32], group: impl Fn(usize) -> usize) -> Vec<f64> {
+    let groups = (0..x.len()).map(&group).max().expect("elements") + 1;
+    let mean_of = |values: &dyn Fn(usize) -> f64| -> Vec<f64> {
+        let mut sums = vec![(0.0, 0usize); groups];
+        for place in 0..x.len() {
+            let sum = &mut sums[group(place)];
+            *sum = (sum.0 + values(place), sum.1 + 1);
+        }
+        sums.into_iter().map(|(sum, count)| sum / count as f64).collect()
+    };
+    let mean = mean_of(&|place| f64::from(x[place]));
+    let centred = |place: usize| f64::from(x[place]) - mean[group(place)];
+    let variance = mean_of(&|place| centred(place).powi(2));
+    (0..x.len()).map(|place| centred(place) / (variance[group(place)] + 0.01).sqrt()).collect()
+}
+
+#[test]
+fn a_layer_normalisation_with_a_constant_scale_is_one_step() {
+    // x * g + (-m) * g, as TensorFlow's converter writes it.
+    let dims = Dims::new(&[1, 7, 12]).expect("small");
+    let (x, scale) = (noise(dims.shape(), 1), noise(Shape::nhwc(1, 1, 1, 12), 2));
+    for with_bias in [false, true] {
+        let mut graph = Graph::new();
+        let input = graph.input("x", dims).expect("an input");
+        let [mean, root] = moments(&mut graph, input, &[2]);
+        let vector = Dims::new(&[1, 1, 12]).expect("small");
+        let gamma = graph.constant("gamma", scale.clone().reshaped(vector).expect("as many"));
+        let factor = node(&mut graph, "factor", Function::Mul, &[root.into(), gamma.into()]);
+        let negative = node(&mut graph, "negative", Function::Neg, &[mean.into()]);
+        let mut shift = node(&mut graph, "shift", Function::Mul, &[negative.into(), factor.into()]);
+        if with_bias {
+            let beta = graph.constant("beta", scale.clone().reshaped(vector).expect("as many"));
+            shift = node(&mut graph, "shifted", Function::Add, &[beta.into(), shift.into()]);
+        }
+        let main = node(&mut graph, "main", Function::Mul, &[input.into(), factor.into()]);
+        let y = node(&mut graph, "y", Function::Add, &[main.into(), shift.into()]);
+        graph.output(y).expect("an output");
+        let factors = scale.to_f32();
+        let wanted = normalised(&x.to_f32(), |place| place / 12);
+        let bias = |place: usize| if with_bias { f64::from(factors[place % 12]) } else { 0.0 };
+        let scaled = wanted.iter().enumerate();
+        let wanted: Vec<f64> =
+            scaled.map(|(place, value)| value * f64::from(factors[place % 12]) + bias(place)).collect();
+        let x = x.clone().reshaped(dims).expect("as many");
+        check(&graph, &[("x", &x)], &wanted, &["normalize"]);
+    }
+}
+
+#[test]
+fn an_instance_normalisation_with_computed_factors_is_two_steps() {
+    // x * g + (beta - m * g), as style transfer has it: the factors are inputs.
+    let shape = Shape::nhwc(1, 5, 6, 9);
+    let vector = Shape::nhwc(1, 1, 1, 9);
+    let (x, gamma, beta) = (noise(shape, 1), noise(vector, 2), noise(vector, 3));
+    let mut graph = Graph::new();
+    let input = graph.input("x", shape).expect("an input");
+    let [scale, bias] = ["gamma", "beta"].map(|name| graph.input(name, vector).expect("an input"));
+    let [mean, root] = moments(&mut graph, input, &[1, 2]);
+    let factor = node(&mut graph, "factor", Function::Mul, &[root.into(), scale.into()]);
+    let main = node(&mut graph, "main", Function::Mul, &[input.into(), factor.into()]);
+    let shift = node(&mut graph, "shift", Function::Mul, &[mean.into(), factor.into()]);
+    let rest = node(&mut graph, "rest", Function::Sub, &[bias.into(), shift.into()]);
+    let y = node(&mut graph, "y", Function::Add, &[main.into(), rest.into()]);
+    graph.output(y).expect("an output");
+    let (g, b) = (gamma.to_f32(), beta.to_f32());
+    let wanted = normalised(&x.to_f32(), |place| place % 9);
+    let scaled = wanted.iter().enumerate();
+    let wanted: Vec<f64> =
+        scaled.map(|(place, value)| value * f64::from(g[place % 9]) + f64::from(b[place % 9])).collect();
+    let inputs = [("x", &x), ("gamma", &gamma), ("beta", &beta)];
+    check(&graph, &inputs, &wanted, &["normalize", "elementwise"]);
+}
+
+#[test]
+fn what_is_read_elsewhere_is_not_taken_apart() {
+    // (x - m) * r, and the mean is wanted too.
+    let shape = Shape::nhwc(1, 4, 5, 8);
+    let x = noise(shape, 4);
+    for wants_mean in [false, true] {
+        let mut graph = Graph::new();
+        let input = graph.input("x", shape).expect("an input");
+        let [mean, root] = moments(&mut graph, input, &[1, 2]);
+        let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+        let y = node(&mut graph, "y", Function::Mul, &[centred.into(), root.into()]);
+        graph.output(y).expect("an output");
+        if wants_mean {
+            graph.output(mean).expect("an output");
+        }
+        let wanted = normalised(&x.to_f32(), |place| place % 8);
+        let unknown = ["reduce", "elementwise", "reduce", "elementwise", "elementwise"];
+        let ops: &[&str] = if wants_mean { &unknown } else { &["normalize"] };
+        check(&graph, &[("x", &x)], &wanted, ops);
+    }
+}
+
+#[test]
+fn a_softmax_is_one_step() {
+    let dims = Dims::new(&[3, 11]).expect("small");
+    let x = noise(dims.shape(), 5).reshaped(dims).expect("as many");
+    let mut graph = Graph::new();
+    let input = graph.input("x", dims).expect("an input");
+    let largest = graph.reduce("largest", input, Reduction::Max, &[1], true).expect("a maximum");
+    let difference = node(&mut graph, "difference", Function::Sub, &[input.into(), largest.into()]);
+    let power = node(&mut graph, "power", Function::Exp, &[difference.into()]);
+    let sum = graph.reduce("sum", power, Reduction::Sum, &[1], true).expect("a sum");
+    let y = node(&mut graph, "y", Function::Div, &[power.into(), sum.into()]);
+    graph.output(y).expect("an output");
+    let values = x.to_f32();
+    let powers: Vec<f64> = values.iter().map(|&value| f64::from(value).exp()).collect();
+    let sums: Vec<f64> = powers.chunks(11).map(|row| row.iter().sum()).collect();
+    let wanted: Vec<f64> = powers.iter().enumerate().map(|(place, power)| power / sums[place / 11]).collect();
+    check(&graph, &[("x", &x)], &wanted, &["softmax"]);
+}
+
+#[test]
+fn a_prelu_behind_a_convolution_is_its_activation() {
+    let shape = Shape::nhwc(1, 6, 7, 3);
+    let (x, weights, slopes) =
+        (noise(shape, 1), noise(Shape::nhwc(5, 3, 3, 3), 2), noise(Shape::nhwc(1, 1, 1, 5), 3));
+    let options = Conv2d { padding: Padding::Same, ..Default::default() };
+    let outputs = |written_out: bool| {
+        let mut graph = Graph::new();
+        let input = graph.input("x", shape).expect("an input");
+        let sum = graph.conv2d("sum", input, weights.clone(), Extras::default(), options).expect("3x3");
+        let mut y = sum;
+        if written_out {
+            let vector = Dims::new(&[5]).expect("small");
+            let slope = graph.constant("slope", slopes.clone().reshaped(vector).expect("as many"));
+            let above = node(&mut graph, "above", Function::Relu, &[sum.into()]);
+            let negative = node(&mut graph, "negative", Function::Neg, &[sum.into()]);
+            let below = node(&mut graph, "below", Function::Relu, &[negative.into()]);
+            let back = node(&mut graph, "back", Function::Neg, &[below.into()]);
+            let scaled = node(&mut graph, "scaled", Function::Mul, &[slope.into(), back.into()]);
+            y = node(&mut graph, "y", Function::Add, &[above.into(), scaled.into()]);
+        }
+        graph.output(y).expect("an output");
+        graph
+    };
+    let cpu = diptych::Context::new(diptych::Backend::Cpu).expect("the CPU");
+    let mut plain = Session::new(&cpu, &outputs(false), SessionOptions::default()).expect("a session");
+    let sums = plain.run(&[("x", &x)]).expect("a run").remove(0);
+    let slopes = slopes.to_f32();
+    let wanted: Vec<f64> = (sums.to_f32().iter().enumerate())
+        .map(|(place, &sum)| f64::from(if sum < 0.0 { sum * slopes[place % 5] } else { sum }))
+        .collect();
+    check(&outputs(true), &[("x", &x)], &wanted, &["conv2d"]);
+}
