@@ -45,6 +45,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/graph/build.rs", &[]),
     ("src/graph/elementwise.rs", &[]),
     ("src/graph/moves.rs", &[]),
+    ("src/graph/reductions.rs", &[]),
     ("src/eager.rs", &[]),
     ("src/product.rs", &["gemm", "convert"]),
     ("src/model/", &[]),
