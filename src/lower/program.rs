@@ -63,6 +63,8 @@ pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) op: &'static str,
     pub(crate) flops: u64,
+    /// Whether it only moves a value, and is no node of the graph.
+    pub(crate) inserted: bool,
     /// Where the choice came from.
     pub(crate) from: String,
     pub(crate) launch: Launch,
@@ -314,12 +316,13 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(())
     }
 
-    /// A step of an op with one input and one output, in buffers.
+    /// A step that moves a value, between buffers.
     pub(super) fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
         let limits = &self.program.limits;
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         let sources = vec![Source::Stored(source), Source::Stored(target)];
-        Ok(Step { name, op: op.name(), flops: 0, from: "rule".to_owned(), launch, sources })
+        let from = "rule".to_owned();
+        Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, launch, sources })
     }
 
     /// The step of `unit`, and before it the conversions of what it reads.
@@ -402,7 +405,8 @@ impl<'n, 'g> Builder<'n, 'g> {
             });
         }
         let (name, flops) = (unit.name.clone(), op.flops());
-        self.program.steps.push(Step { name, op: op.name(), flops, from, launch, sources });
+        let (op, inserted) = (op.name(), false);
+        self.program.steps.push(Step { name, op, flops, inserted, from, launch, sources });
         Ok(())
     }
 
