@@ -4,6 +4,7 @@
 use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::fuse;
+use super::kind::{Kind, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::simplify::simplified;
 use super::stack::stack;
@@ -20,7 +21,6 @@ use crate::ops::convert::ConvertOp;
 use crate::ops::copy::CopyOp;
 use crate::ops::{Launch, Op, OperandInfo, Role};
 use crate::options::SessionOptions;
-use crate::shape::Shape;
 use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
 use std::collections::HashMap;
@@ -70,9 +70,6 @@ pub(crate) struct Step {
     pub(crate) launch: Launch,
     pub(crate) sources: Vec<Source>,
 }
-
-/// What a value is stored as: its form, its extents as a feature map, and its element type.
-pub(super) type Kind = (Form, Shape, DType);
 
 /// A run before anything is allocated or compiled.
 pub(crate) struct Program {
@@ -418,19 +415,5 @@ impl<'n, 'g> Builder<'n, 'g> {
                 Err(Error::Internal(format!("{:?} reads a stacked {}", unit.name, operand.name())))
             }
         }
-    }
-}
-
-/// Whether what is stored as `one` can be read as `other`. Rows are the same elements in the same order, whatever
-/// the extents.
-pub(super) fn same_kind(one: &Kind, other: &Kind) -> bool {
-    if one.0 == Form::Rows { other.0 == Form::Rows } else { one == other }
-}
-
-/// Bytes of a value that is stored as `kind`.
-pub(super) fn stored_bytes((form, shape, dtype): Kind) -> usize {
-    match form {
-        Form::Rows => 4 * shape.elements(),
-        Form::C4 | Form::Image => Layout::C4.elements(&shape) * dtype.bytes(),
     }
 }
