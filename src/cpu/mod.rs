@@ -9,14 +9,12 @@
 //! | `panels` | a constant right operand, packed once, and the micro-kernel that multiplies rows with it |
 //! | `product` | the matrix product of two operands that change from run to run |
 //! | `tail` | bias, activation and residual |
-//! | `exp` | the exponential function |
 //! | `blocks`, `tile` | how work is cut into blocks that fit a core's cache |
 //!
 //! Blocks are run by rayon's current pool; bias, activation and residual are applied before the sums
 //! leave their registers, or while the block is in that cache.
 
 pub(crate) mod blocks;
-pub(crate) mod exp;
 pub(crate) mod panels;
 pub(crate) mod product;
 pub(crate) mod tail;

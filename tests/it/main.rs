@@ -18,6 +18,7 @@ mod machine;
 mod moves;
 mod picks;
 mod public_api;
+mod reductions;
 mod session;
 mod sound;
 mod structure;

@@ -3,8 +3,8 @@
 //! With `v = 2u` (see `ops/tolerance.rs`) and `t` elements: the mean is off by at most
 //! `e_m = gamma(t + 3) mean(abs(x))`, so each `d = x - m` by `e_d = e_m + v (abs(d) + e_m)`; the mean of the
 //! squares by `e_v = mean(2 abs(d) e_d + e_d^2) + gamma(t + 4) (v + that)`. The root's reciprocal lies between
-//! those of both ends, and rounds by 6 ULP, that of a root and a quotient; both products and the sum round once
-//! each. A stored half moves `x`, and with it `d`, by its rounding.
+//! those of both ends, and rounds by 8 ULP: those of a sum, of a root (4.5 in WGSL) and of a quotient (2.5). Both
+//! products and the sum round once each. A stored half moves `x`, and with it `d`, by its rounding.
 
 use super::NormalizeOp;
 use crate::dtype::DType;
@@ -49,7 +49,7 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
         let root = |variance: f64| 1.0 / (variance + epsilon).sqrt();
         let factor = root(variance);
         let [most, least] = [root((variance - of_variance).max(0.0)), root(variance + of_variance)];
-        let of_factor = (most - factor).max(factor - least) + 6.0 * unit * most;
+        let of_factor = (most - factor).max(factor - least) + 8.0 * unit * most;
         for &(at, x) in &all {
             let (scale, bias) =
                 (constant(Operand::Weights, at % channels, 1.0), constant(Operand::Bias, at % channels, 0.0));

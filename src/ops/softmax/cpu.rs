@@ -2,10 +2,10 @@
 
 use super::{OP, SoftmaxOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
-use crate::cpu::exp::exp_of_negative;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::vector::exp;
 use pulp::Arch;
 use rayon::prelude::*;
 
@@ -52,7 +52,7 @@ impl SoftmaxKernel {
     fn line(&self, src: &[f32], dst: &mut [f32]) {
         let (beta, largest) = (self.op.beta.0, fold(src, f32::NEG_INFINITY, larger));
         for (dst, x) in dst.iter_mut().zip(src) {
-            *dst = exp_of_negative(beta * (x - largest));
+            *dst = exp(beta * (x - largest));
         }
         let sum = fold(dst, 0.0, |a, b| a + b);
         if self.op.log {
@@ -77,7 +77,7 @@ impl SoftmaxKernel {
         for (dst, row) in dst.chunks_exact_mut(inner).zip(src.chunks_exact(inner)) {
             let each = dst.iter_mut().zip(row).zip(largest.iter().zip(sums.iter_mut()));
             each.for_each(|((dst, x), (largest, sum))| {
-                *dst = exp_of_negative(beta * (x - largest));
+                *dst = exp(beta * (x - largest));
                 *sum += *dst;
             });
         }
