@@ -160,7 +160,7 @@ fn lstm(time_major: bool) -> FileSpec {
 /// Floats to int8, a convolution, a pooling, a sum, and floats again; `x` has no elements between two integers.
 fn quantised() -> FileSpec {
     let mut file = FileSpec::with_input("x", &[1, 4, 4, 2]);
-    let mut map = |file: &mut FileSpec, name: &str, shape: &[i32], scale: f32, zero: i64| {
+    let map = |file: &mut FileSpec, name: &str, shape: &[i32], scale: f32, zero: i64| {
         let tensor = file.map(name, shape) as usize;
         file.tensors[tensor].element_type = element::INT8;
         file.tensors[tensor].quantised = Some(Scales(vec![scale], vec![zero], 0));
