@@ -4,7 +4,7 @@
 ${constants}
 
 ${interface}
-/*% include "shared/place" %*/
+//% include "shared/place"
 
 //# Where element `i` lies among those of C4.
 fn stored(i: u32) -> u32 {

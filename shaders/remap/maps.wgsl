@@ -5,7 +5,7 @@ ${constants}
 
 ${interface}
 //% if RULE >= 2
-/*% include "shared/coordinate" %*/
+//% include "shared/coordinate"
 
 //% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)

@@ -3,7 +3,7 @@
 ${constants}
 
 ${interface}
-/*% include "shared/place" %*/
+//% include "shared/place"
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn remap_rows(@builtin(global_invocation_id) gid: vec3<u32>) {

@@ -2,7 +2,7 @@
 //# result with AXES axes, `first` + the sum of stride * f(start + step * i_axis). RULE says what f is: 0 all
 //# coordinates are as they are, 1 those outside have no element, and `coordinate` has the others.
 //% if RULE >= 2
-/*% include "shared/coordinate" %*/
+//% include "shared/coordinate"
 
 //% endif
 fn place(i: u32) -> u32 {

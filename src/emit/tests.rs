@@ -10,14 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const WORK_GROUPS: [[u32; 3]; 3] = [[8, 4, 8], [1, 1, 1], [3, 5, 2]];
 
-/// The work-groups that `walk` shows of a kernel: those that it is made for, or else all sorts, as
-/// deep as a split wants.
+/// The work-groups that `walk` shows of a kernel: those that it is made for, or else all sorts.
 fn work_groups(op: &dyn Op, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
-    let deep = |[x, y, z]: [u32; 3]| {
-        if variant == "split" { [x.min(2), y.min(2), tile[2]] } else { [x, y, z] }
-    };
     let made_for = op.work_groups(variant, tile);
-    if made_for.is_empty() { WORK_GROUPS.map(deep).to_vec() } else { made_for.into_iter().take(3).collect() }
+    if made_for.is_empty() { WORK_GROUPS.to_vec() } else { made_for.into_iter().take(3).collect() }
 }
 
 fn limits(dialect: Dialect) -> Limits {

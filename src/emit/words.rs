@@ -24,8 +24,8 @@ mod between;
 use super::{Access, Binding, Dialect, Element, KernelSpec, Operand, Residual, halves, winograd};
 use crate::dtype::{DType, Precision};
 
-/// The parameter of kernels that must not store what an activation makes of the lanes beyond the channels:
-/// the channels of the destination.
+/// The parameter of kernels that must not store what their sum or activation is in the lanes beyond the
+/// channels: the channels of the destination.
 pub(crate) const CHANNELS: &str = "dst_channels";
 
 /// The vocabulary for one spec in one language.

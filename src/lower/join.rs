@@ -6,7 +6,8 @@
 //! do.
 
 use super::choose::Kernel;
-use super::program::{Builder, Kind, Part, same_kind, stored_bytes};
+use super::kind::{Kind, same_kind, stored_bytes};
+use super::program::{Builder, Part};
 use super::unit::{Input, Unit};
 use crate::error::{Error, Result};
 use crate::graph::Value;
@@ -36,16 +37,23 @@ impl Builder<'_, '_> {
     ///
     /// The last come first: a result may be a piece of another one.
     pub(super) fn place_joins(&mut self, kernels: &[Kernel]) -> Result<HashMap<usize, Join>> {
-        let mut joins = HashMap::new();
+        let mut joins: HashMap<usize, Join> = HashMap::new();
         for (index, kernel) in kernels.iter().enumerate().rev() {
-            if let Some(join) = self.place_join(&self.network.units[index], kernel)? {
+            // A concatenation without a kernel writes nothing itself.
+            let writes = |unit: usize| unit != index && !joins.contains_key(&unit);
+            if let Some(join) = self.place_join(&self.network.units[index], kernel, &writes)? {
                 joins.insert(index, join);
             }
         }
         Ok(joins)
     }
 
-    fn place_join(&mut self, unit: &Unit, Kernel { op, choice, .. }: &Kernel) -> Result<Option<Join>> {
+    fn place_join(
+        &mut self,
+        unit: &Unit,
+        Kernel { op, choice, .. }: &Kernel,
+        writes: &dyn Fn(usize) -> bool,
+    ) -> Result<Option<Join>> {
         let (Some(offsets), &[output]) = (op.joins(choice), &unit.outputs[..]) else { return Ok(None) };
         let infos = op.operands();
         let kind_of = |operand| {
@@ -71,7 +79,7 @@ impl Builder<'_, '_> {
             let base = self.network.resolve(*value).of;
             let free = self.can_be_placed(*value, own)? && !placed.contains(&base);
             placed.push(base);
-            let copied = !free || self.writes_what_it_reads(&placed);
+            let copied = !free || self.writes_what_it_reads(&placed, writes);
             if copied {
                 placed.pop();
             }
@@ -118,11 +126,12 @@ impl Builder<'_, '_> {
         Ok(whole && same && computed && free)
     }
 
-    /// Whether the writer of one of `values` reads another one.
-    fn writes_what_it_reads(&self, values: &[Value]) -> bool {
-        let writers =
-            self.network.units.iter().filter(|unit| unit.outputs.iter().any(|own| values.contains(own)));
-        writers.flat_map(|unit| unit.reads()).any(|read| values.contains(&self.network.resolve(read).of))
+    /// Whether the writer of one of `values`, of the units that write, reads another one.
+    fn writes_what_it_reads(&self, values: &[Value], writes: &dyn Fn(usize) -> bool) -> bool {
+        let units = self.network.units.iter().enumerate().filter(|(index, _)| writes(*index));
+        let mut writers = units.filter(|(_, unit)| unit.outputs.iter().any(|own| values.contains(own)));
+        let reads = |unit: &Unit| unit.reads().any(|read| values.contains(&self.network.resolve(read).of));
+        writers.any(|(_, unit)| reads(unit))
     }
 
     /// Makes sure that every piece is in its place.

@@ -24,6 +24,7 @@ mod forms;
 mod fuse;
 mod idioms;
 mod join;
+mod kind;
 mod memory;
 mod program;
 mod simplify;

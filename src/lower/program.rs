@@ -4,6 +4,7 @@
 use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::fuse;
+use super::kind::{Kind, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::simplify::simplified;
 use super::stack::stack;
@@ -20,7 +21,6 @@ use crate::ops::convert::ConvertOp;
 use crate::ops::copy::CopyOp;
 use crate::ops::{Launch, Op, OperandInfo, Role};
 use crate::options::SessionOptions;
-use crate::shape::Shape;
 use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
 use std::collections::HashMap;
@@ -63,14 +63,13 @@ pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) op: &'static str,
     pub(crate) flops: u64,
+    /// Whether it only moves a value, and is no node of the graph.
+    pub(crate) inserted: bool,
     /// Where the choice came from.
     pub(crate) from: String,
     pub(crate) launch: Launch,
     pub(crate) sources: Vec<Source>,
 }
-
-/// What a value is stored as: its form, its extents as a feature map, and its element type.
-pub(super) type Kind = (Form, Shape, DType);
 
 /// A run before anything is allocated or compiled.
 pub(crate) struct Program {
@@ -314,12 +313,13 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(())
     }
 
-    /// A step of an op with one input and one output, in buffers.
+    /// A step that moves a value, between buffers.
     pub(super) fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
         let limits = &self.program.limits;
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         let sources = vec![Source::Stored(source), Source::Stored(target)];
-        Ok(Step { name, op: op.name(), flops: 0, from: "rule".to_owned(), launch, sources })
+        let from = "rule".to_owned();
+        Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, launch, sources })
     }
 
     /// The step of `unit`, and before it the conversions of what it reads.
@@ -402,7 +402,8 @@ impl<'n, 'g> Builder<'n, 'g> {
             });
         }
         let (name, flops) = (unit.name.clone(), op.flops());
-        self.program.steps.push(Step { name, op: op.name(), flops, from, launch, sources });
+        let (op, inserted) = (op.name(), false);
+        self.program.steps.push(Step { name, op, flops, inserted, from, launch, sources });
         Ok(())
     }
 
@@ -414,19 +415,5 @@ impl<'n, 'g> Builder<'n, 'g> {
                 Err(Error::Internal(format!("{:?} reads a stacked {}", unit.name, operand.name())))
             }
         }
-    }
-}
-
-/// Whether what is stored as `one` can be read as `other`. Rows are the same elements in the same order, whatever
-/// the extents.
-pub(super) fn same_kind(one: &Kind, other: &Kind) -> bool {
-    if one.0 == Form::Rows { other.0 == Form::Rows } else { one == other }
-}
-
-/// Bytes of a value that is stored as `kind`.
-pub(super) fn stored_bytes((form, shape, dtype): Kind) -> usize {
-    match form {
-        Form::Rows => 4 * shape.elements(),
-        Form::C4 | Form::Image => Layout::C4.elements(&shape) * dtype.bytes(),
     }
 }

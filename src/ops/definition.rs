@@ -112,10 +112,16 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     fn share() -> u64 {
         1
     }
+
+    /// Whether each output channel is a sum over input channels. The lanes beyond the output's channels are then
+    /// sums with weights of zero, which are NaN where the input is infinite or NaN.
+    fn mixes_channels() -> bool {
+        false
+    }
 }
 
-/// The channels of what `kernel` writes, if it is a feature map and the activation makes something of zeros:
-/// the lanes beyond them must be zero all the same.
+/// The channels of what `kernel` writes, if it is a feature map and the lanes beyond them, which must be zero,
+/// may not be: because the activation makes something of zeros, or the sum is of products with zeros.
 fn channels<O: Definition>(
     op: &O,
     kernel: &dyn Kernel<O>,
@@ -123,7 +129,8 @@ fn channels<O: Definition>(
 ) -> Option<(&'static str, Scalar)> {
     let output = op.operands().into_iter().next_back()?;
     let rows = kernel.form(op, output.operand, choice) == Form::Rows;
-    let kept = rows || op.epilogue().activation.keeps_zero();
+    let sums_are_zero = !O::mixes_channels() || output.map.c.is_multiple_of(4);
+    let kept = rows || (sums_are_zero && op.epilogue().activation.keeps_zero());
     (!kept).then_some((CHANNELS, spec::unsigned(output.map.c)))
 }
 

@@ -231,6 +231,7 @@ impl CpuSession {
     pub(super) fn steps(&self) -> Vec<NodeTime> {
         let step = |step: &Step| NodeTime {
             name: step.name.clone(),
+            inserted: false,
             op: step.op,
             kernel: format!("cpu_{}_f32", step.op),
             work_group: [0; 3],

@@ -124,6 +124,7 @@ impl DeviceSession {
                 .iter()
                 .map(|step| NodeTime {
                     name: step.name.clone(),
+                    inserted: step.inserted,
                     op: step.op,
                     kernel: step.launch.spec.label(),
                     work_group: step.launch.spec.work_group,

@@ -6,8 +6,11 @@ use std::time::Duration;
 /// One step of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeTime {
-    /// The node's name; for a change of layout, that of the value.
+    /// The node's name; for a step that the session inserted, that of the value.
     pub name: String,
+    /// Whether it is no node of the graph: the session inserted it to move a value, such as into another
+    /// layout.
+    pub inserted: bool,
     /// The op.
     pub op: &'static str,
     /// The kernel's label.

@@ -110,8 +110,7 @@ fn made_for(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits)
     choices.filter(|choice| op.fits(choice, limits).is_ok()).collect()
 }
 
-/// The choice with this work-group, or the first that the kernel is made for, or for a kernel that
-/// wants a certain depth, one that deep.
+/// The choice with the first work-group that the kernel is made for, or with this one where it is made for none.
 pub(crate) fn choice(
     op: &dyn Op,
     variant: &'static str,
@@ -122,10 +121,6 @@ pub(crate) fn choice(
     if let Some(&choice) = made_for(op, variant, tile, limits).first() {
         return choice;
     }
-    let [x, y, _] = work_group;
-    let depth = tile[2];
-    let work_group =
-        if variant == "split" { [x, y.min(256 / (x * depth)).max(1), depth] } else { work_group };
     Choice::first(op, variant, tile, work_group)
 }
 

@@ -283,12 +283,12 @@ pub(crate) fn mistakes() -> Vec<(&'static str, Problem, &'static str, Layout, &'
             "arg1[0u * at1]",
         ),
         (
-            "a store beyond the last",
+            "an element stored behind its place",
             of(&[map, &[3, 1, 6]]),
             "rows",
             Layout::Nhwc,
-            "i >= @elements",
-            "i > @elements",
+            "dst[i] =",
+            "dst[i + 1u] =",
         ),
     ]
 }

@@ -29,8 +29,14 @@ use diptych::ops::Choice;
 use diptych::ops::conv2d::Conv2dOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
+use diptych::ops::pointwise::PointwiseOp;
+use diptych::ops::separable::SeparableOp;
+use diptych::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::ops::{Operands, Reference};
-use diptych::{Activation, Backend, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Precision, Shape};
+use diptych::{
+    Activation, Backend, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
+    TransposedConv2d,
+};
 use problem::{Problem, compare, expected, operands};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -181,6 +187,52 @@ fn an_infinity_stays_in_its_group() {
             let value = expected.value();
             let infinite = value.iter().filter(|value| !value.is_finite()).count();
             assert_eq!(3 * infinite, value.len(), "the oracle keeps the groups apart");
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Zero times an infinity is no number; the lanes beyond the channels are zero all the same, in every kernel
+/// that sums over channels.
+#[test]
+fn lanes_beyond_the_channels_are_zero_for_infinite_inputs() {
+    let (input, output, precision) = (Shape::nhwc(1, 6, 5, 5), 6, Precision::F32);
+    let window = |size| Shape::nhwc(output, size, size, input.c);
+    let same = Conv2d { padding: Padding::Same, ..Default::default() };
+    let conv2d = Conv2dOp::new(input, window(3), &same, true, false, precision).expect("a valid op");
+    let plain = Pointwise::default();
+    let pointwise = PointwiseOp::new(input, window(1), &plain, true, false, precision).expect("a valid op");
+    let transposed = TransposedConv2d { stride: [2, 2], ..Default::default() };
+    let transposed = TransposedConv2dOp::new(input, window(2), &transposed, true, false, precision);
+    let first = Depthwise { padding: Padding::Same, ..Default::default() };
+    let first = DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, input.c), &first, true, false, precision);
+    let separable = SeparableOp::new(first.expect("a valid op"), pointwise).expect("a valid op");
+    let problems: [Problem; 4] = [
+        Arc::new(conv2d),
+        Arc::new(pointwise),
+        Arc::new(transposed.expect("a valid op")),
+        Arc::new(separable),
+    ];
+    let mut failures = Vec::new();
+    for device in devices() {
+        let limits = &device.info().limits;
+        for problem in &problems {
+            let mut operands = operands(&**problem);
+            operands.get_mut(&Operand::Src).expect("an input").to_mut().fill(f32::INFINITY);
+            let expected = expected(&**problem, &operands);
+            assert!(expected.value().iter().all(|value| !value.is_finite()), "each sum has an infinite term");
+            let name = problem.name().to_owned();
+            let case = Case { number: 0, name, problem: Arc::clone(problem), breadth: Breadth::Variants };
+            let mut kernels = 0;
+            for choice in case.choices(limits) {
+                if problem.fits(&choice, limits).is_ok() {
+                    kernels += 1;
+                    let outcome = gpu::check(&*device, &**problem, &operands, &expected, &choice, &|_| {});
+                    failures
+                        .extend(outcome.err().map(|failure| format!("{} [{choice}]: {failure}", case.name)));
+                }
+            }
+            assert!(kernels > 0, "{}: no kernel on {}", case.name, device.info());
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));

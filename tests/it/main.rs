@@ -6,6 +6,7 @@ mod chains;
 mod cli_bench;
 mod cli_candidates;
 mod cli_files;
+mod cli_inspect;
 mod cli_run;
 mod cpu_runs;
 mod custom;

@@ -43,6 +43,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What applications name.
     ("src/lib.rs", &[]),
     ("src/graph/build.rs", &[]),
+    ("src/graph/elementwise.rs", &[]),
     ("src/graph/moves.rs", &[]),
     ("src/graph/reductions.rs", &[]),
     ("src/eager.rs", &[]),
@@ -51,7 +52,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What is put between ops: changes of form, and copies of views.
     ("src/lower/", &["convert", "copy"]),
     // What is recognised, and what it becomes.
-    ("src/lower/idioms.rs", &["elementwise", "normalize", "reduce", "softmax"]),
+    ("src/lower/idioms/", &["elementwise", "normalize", "reduce", "softmax"]),
     ("src/lower/chain.rs", &["elementwise"]),
     ("src/tune/op_bench/images.rs", &["convert"]),
 ];
@@ -383,7 +384,7 @@ fn every_kernel_has_one_text_and_every_text_a_kernel() {
         texts.partition(|path| path.parent().is_some_and(|folder| folder.ends_with(PIECES)));
     for piece in &pieces {
         let name = piece.file_stem().expect("a file").to_string_lossy().into_owned();
-        let include = format!("//% include \"{PIECES}/{name}\"");
+        let include = format!("% include \"{PIECES}/{name}\"");
         let same_language = |path: &&PathBuf| path.extension() == piece.extension();
         if !found.iter().chain(&pieces).filter(same_language).any(|path| read(path).contains(&include)) {
             failures.push(format!("{}: no kernel includes it", piece.display()));

@@ -28,9 +28,22 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
         return import.write_constant(op, 0, folded);
     }
     let terms = terms(import, op, &inputs)?;
+    if function == Function::Div && !super::shapes::is_float(import, op) {
+        return integer_quotient(import, op, &terms);
+    }
     activated(import, op, activation(op)?, |import, name| {
         import.graph.elementwise(name, function, &terms).map_err(|error| error.to_string())
     })
+}
+
+/// `DIV` of integers: cut off towards zero.
+fn integer_quotient<'a>(import: &mut Import<'a>, op: &Op<'a>, terms: &[Term]) -> Result<(), Reason> {
+    let name = import.name(op, 0)?;
+    let part = import.part_name(&name, "quotient")?;
+    let quotient =
+        import.graph.elementwise(&part, Function::Div, terms).map_err(|error| error.to_string())?;
+    let value = import.graph.elementwise(&name, Function::Truncate, &[quotient.into()]);
+    import.write(op, 0, value.map_err(|error| error.to_string())?)
 }
 
 /// `LEAKY_RELU`: the slope is an option.

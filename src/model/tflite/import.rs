@@ -1,6 +1,6 @@
 //! A verified file to a graph, operator by operator.
 
-use super::constant::{Constant, Integers};
+use super::constant::Constant;
 use super::convolution::Phases;
 use super::metadata::ModelInfo;
 use super::names;
@@ -9,10 +9,9 @@ use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
 use super::survey;
 use super::tensors::{Budget, Extent, Reason, Tensors, indices};
 use super::{LoadOptions, Loaded};
-use crate::dims::{Dim, Dims};
+use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
-use crate::host::HostTensor;
 use std::collections::{HashMap, HashSet};
 
 /// The most inputs or outputs of a network; adding one to a graph looks at those before it.
@@ -23,7 +22,7 @@ const BATCH: &str = "batch";
 
 /// What a tensor of the file stands for so far.
 #[derive(Clone)]
-enum Slot {
+pub(super) enum Slot {
     /// No operator has written it; it may be a constant of the file.
     Untouched,
     /// A value of the graph.
@@ -43,9 +42,9 @@ pub(super) enum Input {
 
 /// Who reads a tensor.
 #[derive(Clone, Copy, Default)]
-struct Readers {
-    count: usize,
-    last: usize,
+pub(super) struct Readers {
+    pub(super) count: usize,
+    pub(super) last: usize,
 }
 
 /// A graph in the making.
@@ -55,14 +54,14 @@ pub(super) struct Import<'a> {
     pub(super) graph: Graph,
     pub(super) operators: Tables<'a, Operator<'a>>,
     codes: Tables<'a, OperatorCode<'a>>,
-    slots: Vec<Slot>,
-    readers: Vec<Readers>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) readers: Vec<Readers>,
     names: HashSet<String>,
     /// Names of a signature, by tensor.
     signature: HashMap<usize, String>,
     /// Constants that are values of the graph, by tensor.
-    constants: HashMap<usize, Value>,
-    fused: HashSet<usize>,
+    pub(super) constants: HashMap<usize, Value>,
+    pub(super) fused: HashSet<usize>,
     /// Dilated convolutions, by the operator of the convolution.
     pub(super) phases: HashMap<usize, Phases>,
 }
@@ -74,39 +73,6 @@ pub(super) struct Op<'a> {
     pub(super) table: Operator<'a>,
     pub(super) inputs: Vec<i32>,
     pub(super) outputs: Vec<i32>,
-}
-
-impl Op<'_> {
-    /// Whether input `index` is there: optional ones may be left out or be -1.
-    pub(super) fn has(&self, index: usize) -> bool {
-        self.inputs.get(index).is_some_and(|&input| input != -1)
-    }
-
-    /// Refuses another number of inputs or outputs.
-    pub(super) fn check(&self, inputs: &[usize], outputs: usize) -> Result<(), Reason> {
-        if !inputs.contains(&self.inputs.len()) {
-            let wanted = inputs.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
-            return Err(format!("found {} inputs, wanted {wanted}", self.inputs.len()));
-        }
-        if self.outputs.len() != outputs {
-            return Err(format!("found {} outputs, wanted {outputs}", self.outputs.len()));
-        }
-        Ok(())
-    }
-
-    fn input(&self, index: usize) -> Result<i32, Reason> {
-        self.inputs
-            .get(index)
-            .copied()
-            .ok_or_else(|| format!("found {} inputs, wanted at least {}", self.inputs.len(), index + 1))
-    }
-
-    fn output(&self, index: usize) -> Result<i32, Reason> {
-        self.outputs
-            .get(index)
-            .copied()
-            .ok_or_else(|| format!("found {} outputs, wanted at least {}", self.outputs.len(), index + 1))
-    }
 }
 
 /// Reads the first network of a file.
@@ -369,198 +335,9 @@ impl<'a> Import<'a> {
         Ok(name)
     }
 
-    fn set(&mut self, position: usize, slot: Slot) {
+    pub(super) fn set(&mut self, position: usize, slot: Slot) {
         if let Some(place) = self.slots.get_mut(position) {
             *place = slot;
         }
-    }
-}
-
-/// What operators read and write.
-impl<'a> Import<'a> {
-    /// What is at a tensor's position by now.
-    fn resolved(&mut self, position: usize) -> Result<Input, Reason> {
-        let reason = match self.slots.get(position) {
-            Some(Slot::Value(value)) => return Ok(Input::Value(*value)),
-            Some(Slot::Constant(constant)) => return Ok(Input::Constant(constant.clone())),
-            Some(Slot::Fused) => "was fused into the activation after it",
-            _ if self.tensors.data(position)?.is_some() || self.is_empty(position) => {
-                return Ok(Input::Constant(self.tensors.constant(position, &mut self.budget)?));
-            }
-            _ => "is not written by an operator before this one",
-        };
-        Err(format!(
-            "{}: {reason}, wanted an input or an output of an operator",
-            self.tensors.describe(position)
-        ))
-    }
-
-    /// Whether nothing writes a tensor and it has no elements.
-    fn is_empty(&self, position: usize) -> bool {
-        self.tensors.extents(position).is_ok_and(|extents| extents.contains(&0))
-    }
-
-    /// Input `index` of an operator.
-    pub(super) fn input(&mut self, op: &Op<'a>, index: usize) -> Result<Input, Reason> {
-        let position = self.tensors.position(op.input(index)?)?;
-        self.resolved(position)
-    }
-
-    /// Input `index` as a value of the graph; a constant becomes one.
-    pub(super) fn value(&mut self, op: &Op<'a>, index: usize) -> Result<Value, Reason> {
-        let position = self.tensors.position(op.input(index)?)?;
-        if let Some(&value) = self.constants.get(&position) {
-            return Ok(value);
-        }
-        match self.resolved(position)? {
-            Input::Value(value) => Ok(value),
-            Input::Constant(constant) => {
-                let tensor = constant.floats(&mut self.budget)?;
-                let name = self.unique_name(position)?;
-                let value = self.graph.constant(&name, tensor);
-                self.constants.insert(position, value);
-                Ok(value)
-            }
-        }
-    }
-
-    /// Input `index`, which is no constant.
-    pub(super) fn computed(&mut self, op: &Op<'a>, index: usize) -> Result<Value, Reason> {
-        match self.input(op, index)? {
-            Input::Value(value) => Ok(value),
-            Input::Constant(_) => Err(format!(
-                "{}: found a constant, wanted an input or an output of an operator",
-                self.describe(op, index)
-            )),
-        }
-    }
-
-    /// Input `index`, which is a constant.
-    pub(super) fn constant(&mut self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
-        let position = self.tensors.position(op.input(index)?)?;
-        if let Some(Slot::Untouched) = self.slots.get(position) {
-            return self.tensors.constant(position, &mut self.budget);
-        }
-        match self.resolved(position)? {
-            Input::Constant(constant) => Ok(constant),
-            Input::Value(_) => Err(format!(
-                "{}: found a value computed or given at each run, wanted a constant",
-                self.tensors.describe(position)
-            )),
-        }
-    }
-
-    /// Input `index`, which is a constant of floats.
-    pub(super) fn floats(&mut self, op: &Op<'a>, index: usize) -> Result<HostTensor, Reason> {
-        match self.constant(op, index)? {
-            Constant::Floats(tensor) => Ok(tensor),
-            Constant::Integers(_) => {
-                Err(format!("{}: found integers, wanted FLOAT32 or FLOAT16", self.describe_type(op, index)))
-            }
-        }
-    }
-
-    /// Input `index`, which is a constant of integers.
-    pub(super) fn integers(&mut self, op: &Op<'a>, index: usize) -> Result<Integers, Reason> {
-        match self.constant(op, index)? {
-            Constant::Integers(integers) => Ok(integers),
-            Constant::Floats(_) => {
-                Err(format!("{}: found floats, wanted INT32 or INT64", self.describe_type(op, index)))
-            }
-        }
-    }
-
-    /// Input `index` of an operator for a message.
-    pub(super) fn describe(&self, op: &Op<'a>, index: usize) -> String {
-        let position = op.input(index).and_then(|tensor| self.tensors.position(tensor));
-        position.map_or_else(|_| format!("input {index}"), |position| self.tensors.describe(position))
-    }
-
-    fn describe_type(&self, op: &Op<'a>, index: usize) -> String {
-        let position = op.input(index).and_then(|tensor| self.tensors.position(tensor));
-        let kind = position.and_then(|position| self.tensors.tensor(position));
-        let kind = kind.map_or_else(|_| String::new(), |tensor| names::element_type(tensor.element_type()));
-        format!("{}: found {kind}", self.describe(op, index))
-    }
-
-    pub(super) fn dims(&self, value: Value) -> Result<Dims, Reason> {
-        self.graph.dims(value).map_err(|error| error.to_string())
-    }
-
-    /// The name of the node that writes output `index`.
-    pub(super) fn name(&mut self, op: &Op<'a>, index: usize) -> Result<String, Reason> {
-        let position = self.tensors.position(op.output(index)?)?;
-        self.check_unwritten(position)?;
-        self.unique_name(position)
-    }
-
-    /// Notes that output `index` is this value.
-    pub(super) fn write(&mut self, op: &Op<'a>, index: usize, value: Value) -> Result<(), Reason> {
-        let position = self.tensors.position(op.output(index)?)?;
-        self.write_at(position, value)
-    }
-
-    pub(super) fn write_at(&mut self, position: usize, value: Value) -> Result<(), Reason> {
-        self.check_unwritten(position)?;
-        let dims = self.dims(value)?;
-        if let Ok(declared) = self.tensors.extents(position)
-            && !declared.is_empty()
-            && declared != dims.extents()
-        {
-            let tensor = self.tensors.describe(position);
-            tracing::warn!("{tensor}: the file declares {declared:?}, its operators give {dims}");
-        }
-        self.set(position, Slot::Value(value));
-        Ok(())
-    }
-
-    /// Notes that output `index` is known.
-    pub(super) fn write_constant(
-        &mut self,
-        op: &Op<'a>,
-        index: usize,
-        constant: Constant,
-    ) -> Result<(), Reason> {
-        let position = self.tensors.position(op.output(index)?)?;
-        self.check_unwritten(position)?;
-        self.set(position, Slot::Constant(constant));
-        Ok(())
-    }
-
-    /// The operator after the one that writes output 0 of `op`, if it alone reads that.
-    pub(super) fn only_reader(&mut self, op: &Op<'a>) -> Result<Option<Op<'a>>, Reason> {
-        let position = self.tensors.position(op.output(0)?)?;
-        match self.readers.get(position) {
-            Some(&Readers { count: 1, last }) if last < self.operators.len() => self.op(last).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Notes that `op` and what follows are one dilated convolution of `x`.
-    pub(super) fn dilate(&mut self, op: &Op<'a>, x: Value, phases: Phases) -> Result<(), Reason> {
-        let position = self.tensors.position(op.output(0)?)?;
-        self.check_unwritten(position)?;
-        self.set(position, Slot::Value(x));
-        self.fused.insert(phases.joins);
-        self.phases.insert(phases.convolution, phases);
-        Ok(())
-    }
-
-    /// The operator that joins the phases of a dilated convolution.
-    pub(super) fn joined_phases(&mut self, op: &Op<'a>) -> Result<Option<Op<'a>>, Reason> {
-        let Some(&Phases { joins, .. }) = self.phases.get(&op.index) else { return Ok(None) };
-        let position = self.tensors.position(op.output(0)?)?;
-        self.check_unwritten(position)?;
-        self.set(position, Slot::Fused);
-        self.op(joins).map(Some)
-    }
-
-    /// Notes that `after`, which reads output 0 of `op` alone, is computed with it.
-    pub(super) fn fuse(&mut self, op: &Op<'a>, after: &Op<'a>) -> Result<(), Reason> {
-        let position = self.tensors.position(op.output(0)?)?;
-        self.check_unwritten(position)?;
-        self.fused.insert(after.index);
-        self.set(position, Slot::Fused);
-        Ok(())
     }
 }

@@ -3,7 +3,8 @@
 use super::import::{Import, Op};
 use super::tensors::Reason;
 use super::{
-    convolution, deconvolution, elementwise, moves, norms, pooling, products, recurrent, reductions, shapes,
+    convolution, deconvolution, elementwise, joins, moves, norms, pooling, products, recurrent, reductions,
+    shapes, slices,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
@@ -36,6 +37,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("EXPAND_DIMS", shapes::expand_dims),
     ("SHAPE", shapes::shape),
     ("RANK", shapes::rank),
+    ("BROADCAST_ARGS", shapes::broadcast_args),
     ("FILL", shapes::fill),
     ("RANGE", shapes::range),
     ("DEQUANTIZE", shapes::dequantise),
@@ -91,13 +93,13 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("CAST", elementwise::cast),
 
     ("TRANSPOSE", moves::transpose),
-    ("STRIDED_SLICE", moves::strided_slice),
-    ("SLICE", moves::slice),
-    ("SPLIT", moves::split),
-    ("SPLIT_V", moves::split_v),
-    ("UNPACK", moves::unpack),
-    ("PACK", moves::pack),
-    ("CONCATENATION", moves::concatenation),
+    ("STRIDED_SLICE", slices::strided_slice),
+    ("SLICE", slices::slice),
+    ("SPLIT", slices::split),
+    ("SPLIT_V", slices::split_v),
+    ("UNPACK", slices::unpack),
+    ("PACK", joins::pack),
+    ("CONCATENATION", joins::concatenation),
     ("PAD", moves::pad),
     ("PADV2", moves::pad),
     ("MIRROR_PAD", moves::mirror_pad),
@@ -110,6 +112,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("BATCH_TO_SPACE_ND", moves::batch_to_space),
     ("GATHER", moves::gather),
     ("GATHER_ND", moves::gather_nd),
+    ("EMBEDDING_LOOKUP", moves::embedding_lookup),
 
     ("MEAN", |i, op| reductions::reduce(i, op, Reduction::Mean)),
     ("SUM", |i, op| reductions::reduce(i, op, Reduction::Sum)),

@@ -1,6 +1,6 @@
 //! Operators that change dimensions or tell them, and constants made of them.
 
-use super::constant::{Constant, Integers, dims_of, elements_of};
+use super::constant::{Constant, Integers, broadcast, dims_of, elements_of};
 use super::import::{Import, Input, Op};
 use super::names::element;
 use super::tensors::Reason;
@@ -69,6 +69,14 @@ pub(super) fn rank<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     op.check(&[1], 1)?;
     let rank = extents(import, op)?.len() as i64;
     import.write_constant(op, 0, Constant::Integers(Integers::new(Vec::new(), vec![rank])))
+}
+
+/// `BROADCAST_ARGS`: the extents that two lists of extents broadcast to.
+pub(super) fn broadcast_args<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 1)?;
+    let (a, b) = (sizes(&import.integers(op, 0)?.values)?, sizes(&import.integers(op, 1)?.values)?);
+    let extents = broadcast(&a, &b)?.into_iter().map(|extent| extent as i64).collect();
+    import.write_constant(op, 0, Constant::Integers(Integers::vector(extents)))
 }
 
 /// `FILL`: a constant of one value.

@@ -139,4 +139,8 @@ impl Definition for Conv2dOp {
     fn with_precision(&self, precision: Precision) -> Self {
         Conv2dOp(self.0.with_precision(precision))
     }
+
+    fn mixes_channels() -> bool {
+        true
+    }
 }

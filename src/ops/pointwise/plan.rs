@@ -86,4 +86,8 @@ impl Definition for PointwiseOp {
         let bias = parts.iter().any(|(_, bias)| *bias);
         PointwiseOp::new(input, weights, &options, bias, false, precision).ok()
     }
+
+    fn mixes_channels() -> bool {
+        true
+    }
 }

@@ -98,6 +98,17 @@ impl PoolOp {
         Ok(PoolOp { pooling, windows })
     }
 
+    /// Elements of a window.
+    fn taps(&self) -> usize {
+        self.windows.kernel[0] * self.windows.kernel[1]
+    }
+
+    /// Whether the only window of an image is the image.
+    fn is_whole(&self) -> bool {
+        let (x, y) = (self.windows.input, self.windows.output);
+        [y.h, y.w] == [1, 1] && self.inside(0, 0) == (0..x.h) && self.inside(1, 0) == (0..x.w)
+    }
+
     /// The elements inside of window `out` along axis 0 (height) or 1 (width).
     fn inside(&self, axis: usize, out: usize) -> std::ops::Range<usize> {
         let extent = [self.windows.input.h, self.windows.input.w][axis];

@@ -97,6 +97,27 @@ mod tests {
     }
 
     #[test]
+    fn a_window_of_the_whole_map_is_a_reduction() {
+        use crate::ops::operator::{Argument, Arguments, Lowered, Operator};
+        let dims = Shape::nhwc(2, 9, 7, 5).into();
+        let lowered = |options: Pool| {
+            let inputs = [Argument { operand: Operand::Src, dims }];
+            let dimensions = Default::default();
+            let arguments = Arguments { inputs: &inputs, dimensions: &dimensions };
+            match options.lower(arguments, Precision::F32).expect("windows") {
+                Lowered::Op(op) => (op.name(), op.operands().pop().map(|output| output.shape)),
+                other => panic!("{other:?}"),
+            }
+        };
+        let whole = Pool::new(Pooling::Average, [9, 7]);
+        let output = Some(Shape::nhwc(2, 1, 1, 5));
+        assert_eq!(lowered(whole), ("reduce", output));
+        assert_eq!(lowered(Pool { window: [11, 9], padding: Padding::Same, ..whole }), ("reduce", output));
+        assert_eq!(lowered(Pool { window: [8, 7], ..whole }), ("pool", output));
+        assert_eq!(lowered(Pool { activation: Activation::Relu, ..whole }), ("pool", output));
+    }
+
+    #[test]
     fn windows_without_an_element_and_slopes_are_refused() {
         let refused = |options: Pool| {
             PoolOp::new(Shape::nhwc(1, 4, 4, 3), &options, Precision::F32).expect_err("refused").to_string()

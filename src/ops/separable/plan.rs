@@ -106,6 +106,10 @@ impl Definition for SeparableOp {
     fn share() -> u64 {
         2
     }
+
+    fn mixes_channels() -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

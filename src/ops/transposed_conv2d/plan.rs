@@ -73,6 +73,10 @@ impl Definition for TransposedConv2dOp {
     fn with_precision(&self, precision: Precision) -> Self {
         TransposedConv2dOp(self.0.with_precision(precision))
     }
+
+    fn mixes_channels() -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

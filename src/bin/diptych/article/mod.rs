@@ -201,7 +201,7 @@ fn measure(context: &Context, graph: &Graph, record: &Record, arguments: &Argume
     }
 
     let steps = sessions[4].steps();
-    let nodes: Vec<&diptych::NodeTime> = steps.iter().filter(|step| step.op != "convert").collect();
+    let nodes: Vec<&diptych::NodeTime> = steps.iter().filter(|step| !step.inserted).collect();
     let mut figures = Figures {
         api,
         device: device.to_string(),

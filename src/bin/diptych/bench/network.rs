@@ -4,7 +4,7 @@ use super::cpu::noise;
 use super::row::Row;
 use super::subject::{Subject, Target};
 use anyhow::{Result, bail, ensure};
-use diptych::{Backend, Context, Graph, HostTensor, Precision, Session, SessionOptions, Tuning};
+use diptych::{Backend, Context, Graph, HostTensor, NodeTime, Precision, Session, SessionOptions, Tuning};
 use std::time::{Duration, Instant};
 
 /// Runs whose median is a host-to-host sample, at most, and about how long they may take.
@@ -130,7 +130,7 @@ impl<'m> Network<'m> {
         let mut rows = vec![host.clone(), Row { metric: "device".to_owned(), ..host.clone() }];
         rows.extend(steps.iter().enumerate().map(|(index, step)| Row {
             metric: "node".to_owned(),
-            node: Some(format!("{} {}{}", index + 1, step.name, suffix(step.op))),
+            node: Some(format!("{} {}{}", index + 1, step.name, suffix(step))),
             kernel: step.kernel.clone(),
             work_group: step.work_group,
             chosen_by: step.source.clone(),
@@ -142,9 +142,9 @@ impl<'m> Network<'m> {
     }
 }
 
-/// A change of layout has the name of its value.
-fn suffix(op: &str) -> &'static str {
-    if op == "convert" { " (layout)" } else { "" }
+/// A step that moves a value has the value's name.
+fn suffix(step: &NodeTime) -> &'static str {
+    if step.inserted { " (layout)" } else { "" }
 }
 
 impl Subject for Network<'_> {

@@ -7,7 +7,7 @@ use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
-use diptych::tflite::{LoadOptions, Model, TensorInfo};
+use diptych::tflite::{LoadOptions, Model, Port, TensorInfo};
 use diptych::{Backend, Context, Graph, Precision, Session, SessionOptions, Value};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +75,18 @@ struct StepRow {
     kernel: String,
     source: String,
     flops: u64,
+}
+
+/// An input or output, with what the metadata say of it.
+struct PortRow<'i> {
+    what: &'static str,
+    port: &'i Port,
+    info: Option<&'i TensorInfo>,
+}
+
+fn port_rows<'i>(what: &'static str, ports: &'i [Port], infos: &'i [TensorInfo]) -> Vec<PortRow<'i>> {
+    let row = |(index, port)| PortRow { what, port, info: infos.get(index) };
+    ports.iter().enumerate().map(row).collect()
 }
 
 /// Everything that is told of a model.
@@ -193,17 +205,11 @@ impl Inspection {
     }
 
     /// The inputs and outputs, with what the metadata say of them.
-    fn ports(&self) -> Vec<(&'static str, String, String, Option<&TensorInfo>)> {
+    fn ports(&self) -> Vec<PortRow<'_>> {
         let (model, info) = (&self.model, &self.model.info);
-        let of = |what, ports: &[diptych::tflite::Port], infos| {
-            let port = |(index, port): (usize, &diptych::tflite::Port)| {
-                let infos: &[TensorInfo] = infos;
-                (what, port.name.clone(), port.dims.to_string(), infos.get(index))
-            };
-            ports.iter().enumerate().map(port).collect::<Vec<_>>()
-        };
-        [of("input", &model.inputs, &info.inputs[..]), of("output", &model.outputs, &info.outputs[..])]
-            .concat()
+        let mut rows = port_rows("input", &model.inputs, &info.inputs);
+        rows.extend(port_rows("output", &model.outputs, &info.outputs));
+        rows
     }
 
     /// What is told in lines: a word and its meaning.
@@ -214,8 +220,8 @@ impl Inspection {
                 lines.push((what, text.clone()));
             }
         }
-        for (what, name, dims, info) in self.ports() {
-            lines.push((what, format!("{name:?} {dims}{}", described(info))));
+        for PortRow { what, port, info } in self.ports() {
+            lines.push((what, format!("{:?} {}{}", port.name, port.dims, described(info))));
         }
         for (name, extent) in self.model.graph.dimensions() {
             lines.push(("dimension", format!("{name} = {extent}")));
@@ -266,17 +272,16 @@ impl Inspection {
     }
 
     fn json(&self) -> serde_json::Value {
+        let none = TensorInfo::default();
         let ports = |wanted: &str| -> Vec<serde_json::Value> {
-            let ports = self.ports().into_iter().filter(|(what, ..)| *what == wanted);
-            let port = |(_, name, dims, info): (&str, String, String, Option<&TensorInfo>)| {
-                let none = TensorInfo::default();
+            let row = |PortRow { port, info, .. }: PortRow<'_>| {
                 let info = info.unwrap_or(&none);
                 json!({
-                    "name": name, "dims": dims, "description": info.description,
+                    "name": port.name, "dims": port.dims.to_string(), "description": info.description,
                     "normalisation": info.normalisation, "labels": info.labels,
                 })
             };
-            ports.map(port).collect()
+            self.ports().into_iter().filter(|row| row.what == wanted).map(row).collect()
         };
         let nodes: Vec<_> = self
             .nodes

@@ -86,6 +86,7 @@ mod tests {
         let stages = StageTimes { upload: stage(10), network: stage(50), download: stage(5) };
         let node = |name: &str, time| NodeTime {
             name: name.to_owned(),
+            inserted: false,
             op: "copy",
             kernel: "copy_rows_f32".to_owned(),
             work_group: [64, 1, 1],

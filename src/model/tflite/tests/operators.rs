@@ -16,13 +16,13 @@ fn ramp(input: usize, elements: usize) -> Vec<f32> {
 }
 
 /// An input of an operator.
-enum From<'v> {
+enum Given<'v> {
     /// A further input of the network, of this shape.
     Input(&'v [i32]),
     Floats(&'v [i32], &'v [f32]),
     Integers(&'v [i32], &'v [i32]),
 }
-use From::{Floats, Input, Integers};
+use Given::{Floats, Input, Integers};
 
 fn none() -> OptionsSpec {
     OptionsSpec::None
@@ -36,7 +36,7 @@ fn fields(tag: u8, fields: &[(u16, Field)]) -> OptionsSpec {
 fn of(
     name: &str,
     x: &[i32],
-    others: &[From<'_>],
+    others: &[Given<'_>],
     options: OptionsSpec,
     outputs: usize,
     kind: i8,
@@ -49,7 +49,7 @@ fn of(
     finish(file, name, &inputs, options, outputs, kind)
 }
 
-fn add(file: &mut FileSpec, index: usize, from: &From<'_>) -> i32 {
+fn add(file: &mut FileSpec, index: usize, from: &Given<'_>) -> i32 {
     let name = format!("in{index}");
     match from {
         Input(shape) => {
@@ -83,12 +83,12 @@ fn finish(
 }
 
 /// One float output.
-fn float(name: &str, x: &[i32], others: &[From<'_>], options: OptionsSpec) -> FileSpec {
+fn float(name: &str, x: &[i32], others: &[Given<'_>], options: OptionsSpec) -> FileSpec {
     of(name, x, others, options, 1, element::FLOAT32)
 }
 
 /// An operator with its constants before `x`.
-fn behind(name: &str, x: &[i32], before: &[From<'_>], options: OptionsSpec, outputs: usize) -> FileSpec {
+fn behind(name: &str, x: &[i32], before: &[Given<'_>], options: OptionsSpec, outputs: usize) -> FileSpec {
     let mut file = FileSpec::with_input("x", x);
     let mut inputs: Vec<i32> =
         before.iter().enumerate().map(|(index, from)| add(&mut file, index, from)).collect();
@@ -129,6 +129,42 @@ fn shape_arithmetic() -> FileSpec {
     file.op(code("STRIDED_SLICE"), &[shape, three, four, one], &[last], shrink());
     file.op(code("PACK"), &[first, rest, last], &[packed], fields(options::PackOptions::TAG, &[(0, Int(3))]));
     finish(file, "RESHAPE", &[0, packed], none(), 1, element::FLOAT32)
+}
+
+/// A cell of two units over three steps; its states are variables.
+fn lstm(time_major: bool) -> FileSpec {
+    let mut file = FileSpec::with_input("x", if time_major { &[3, 2, 4] } else { &[2, 3, 4] });
+    let mut inputs = vec![0];
+    for (name, shape) in [("inner", &[2, 4][..]), ("recurrent", &[2, 2])] {
+        for gate in 0..4 {
+            let values: Vec<f32> =
+                (0..shape[0] * shape[1]).map(|i| ((i * 5 + gate * 3) % 7) as f32 * 0.25 - 0.75).collect();
+            let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            inputs.push(file.constant_of(name, shape, element::FLOAT32, data));
+        }
+    }
+    inputs.extend([-1; 3]);
+    inputs.extend((0..4).map(|_| file.constant("bias", &[2])).collect::<Vec<_>>());
+    inputs.extend([-1; 2]);
+    for name in ["output", "cell"] {
+        let state = file.map(name, &[2, 2]);
+        file.tensors[state as usize].variable = true;
+        inputs.push(state);
+    }
+    inputs.extend([-1; 4]);
+    let options = [(0, Byte(4)), (1, Float(1.5)), (3, Bool(time_major))];
+    let options = fields(options::SequenceLstmOptions::TAG, &options);
+    finish(file, "UNIDIRECTIONAL_SEQUENCE_LSTM", &inputs, options, 1, element::FLOAT32)
+}
+
+/// A quotient of integers.
+fn quotient() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[2, 3]);
+    let whole = file.map("whole", &[2, 3]);
+    file.tensors[whole as usize].element_type = element::INT32;
+    file.op(code("CAST"), &[0], &[whole], none());
+    let two = file.integers("two", &[], &[2]);
+    finish(file, "DIV", &[whole, two], fields(29, &[]), 1, element::INT32)
 }
 
 /// Elements as integers, and these as vectors.
@@ -402,6 +438,9 @@ pub(super) fn files() -> Vec<(String, FileSpec)> {
         put(name, float("CUMSUM", &map, &[Integers(&[], &[1])], fields(options::CumsumOptions::TAG, &id)));
     }
     put("ONE_HOT", one_hot());
+    put("DIV integers", quotient());
+    put("LSTM", lstm(false));
+    put("LSTM time major", lstm(true));
     for (name, corners, centers) in [("", false, false), (" corners", true, false), (" centers", false, true)]
     {
         let id = |first: u16| vec![(first, Bool(corners)), (first + 1, Bool(centers))];

@@ -75,7 +75,6 @@ pub(super) enum Field {
     Int(i32),
     Float(f32),
     Ints(Vec<i32>),
-    Text(&'static str),
 }
 
 /// The options of a window; strides and dilations are height, width.
@@ -422,7 +421,6 @@ fn options_table(fbb: &mut FlatBufferBuilder<'_>, fields: &[(u16, Field)]) -> Wr
         .iter()
         .map(|(_, field)| match field {
             Field::Ints(values) => Some(fbb.create_vector(values).value()),
-            Field::Text(text) => Some(fbb.create_string(text).value()),
             _ => None,
         })
         .collect();
@@ -433,7 +431,7 @@ fn options_table(fbb: &mut FlatBufferBuilder<'_>, fields: &[(u16, Field)]) -> Wr
             Field::Bool(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Int(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Float(value) => fbb.push_slot_always(slot(*id), *value),
-            Field::Ints(_) | Field::Text(_) => {
+            Field::Ints(_) => {
                 fbb.push_slot_always(slot(*id), WIPOffset::<u8>::new(outside.expect("written")));
             }
         }

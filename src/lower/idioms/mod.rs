@@ -1,0 +1,168 @@
+//! Normalisations and softmax that a converter wrote out as a dozen nodes, as the op that they are.
+//!
+//! With `m = mean(x)`, `v = mean((x - m)^2)` over the same axes and `r = 1 / sqrt(v + epsilon)`:
+//!
+//! | written out, `g = r` or `r * scale` | becomes |
+//! |---|---|
+//! | `(x - m) * r` | a normalisation |
+//! | `x * g - m * g`, `x * g + (bias - m * g)`, `x * g + (-m) * g` | a normalisation, times the scale, plus the bias |
+//!
+//! A scale and a bias that are constants are the normalisation's own; others are multiplied and added by a
+//! function of each element, which may join what follows. `e / sum(e)` with `e = exp(x - max(x))` is a softmax.
+//! Nothing else may read what lies between.
+
+mod normalisation;
+mod softmax;
+
+use super::unit::{Input, Network, Unit};
+use crate::dims::Dims;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::graph::Value;
+use crate::ops::elementwise::{Function, Source};
+use crate::ops::reduce::Reduce;
+use std::any::Any;
+
+/// Replaces what is recognised; units that `alone` names stay as they are.
+pub(super) fn recognise(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+    let mut index = 0;
+    while index < network.units.len() {
+        let finder = Finder { network, alone };
+        let found = match finder.normalisation(index)? {
+            Some(found) => Some(found),
+            None => finder.softmax(index)?,
+        };
+        match found {
+            Some(found) => index = found.replace(network),
+            None => index += 1,
+        }
+    }
+    Ok(())
+}
+
+/// What takes the place of several units: of the last of `old`.
+struct Found {
+    old: Vec<usize>,
+    new: Vec<Unit>,
+}
+
+impl Found {
+    /// Puts the new units in; the place of the first that is no more.
+    fn replace(mut self, network: &mut Network<'_>) -> usize {
+        self.old.sort_unstable();
+        self.old.dedup();
+        let last = self.old.last().copied().unwrap_or(0);
+        let first = self.old.first().copied().unwrap_or(0);
+        let units = std::mem::take(&mut network.units).into_iter().enumerate();
+        let mut new = Some(self.new);
+        for (index, unit) in units {
+            if !self.old.contains(&index) {
+                network.units.push(unit);
+            }
+            if index == last {
+                network.units.extend(new.take().unwrap_or_default());
+            }
+        }
+        first
+    }
+}
+
+/// An argument of a function of each element.
+#[derive(Debug, Clone)]
+enum Term {
+    Given(Input, Dims),
+    Number(f32),
+}
+
+impl Term {
+    fn value(&self) -> Option<Value> {
+        match self {
+            Term::Given(input, _) => input.value(),
+            Term::Number(_) => None,
+        }
+    }
+
+    /// The number, of a constant of one element too.
+    fn number(&self) -> Option<f32> {
+        match self {
+            Term::Number(number) => Some(*number),
+            Term::Given(Input::Constant(tensor, _), dims) if dims.elements() == 1 => {
+                tensor.to_nhwc().first().copied()
+            }
+            Term::Given(..) => None,
+        }
+    }
+}
+
+/// A unit of one function.
+struct Single {
+    index: usize,
+    output: Value,
+    terms: Vec<Term>,
+}
+
+struct Finder<'n, 'g> {
+    network: &'n Network<'g>,
+    alone: &'n dyn Fn(&str) -> bool,
+}
+
+impl Finder<'_, '_> {
+    fn writer(&self, value: Value) -> Option<usize> {
+        self.network.units.iter().position(|unit| unit.outputs.contains(&value))
+    }
+
+    /// Unit `index`, if it is `function` alone.
+    fn single(&self, index: usize, function: Function) -> Option<Single> {
+        let unit = self.network.units.get(index)?;
+        let [step] = unit.operator()?.program()?.steps() else { return None };
+        let &[output] = &unit.outputs[..] else { return None };
+        if step.function != function {
+            return None;
+        }
+        let given = unit.given();
+        let term = |source: &Source| match *source {
+            Source::Number(number) => Some(Term::Number(number.0)),
+            Source::Input(input) => {
+                let found = given.iter().find(|(operand, ..)| *operand == Operand::Arg(input));
+                found.map(|(_, input, dims)| Term::Given(input.clone(), *dims))
+            }
+            Source::Step(_) => None,
+        };
+        let terms = step.arguments.iter().map(term).collect::<Option<Vec<_>>>()?;
+        Some(Single { index, output, terms })
+    }
+
+    /// The unit that writes `value`, if it is `function` alone.
+    fn written(&self, value: Value, function: Function) -> Option<Single> {
+        self.single(self.writer(value)?, function)
+    }
+
+    /// The reduction that unit `index` is, what it reads and what it writes.
+    fn reduction(&self, index: usize) -> Option<(&Reduce, Value, Value)> {
+        let unit = self.network.units.get(index)?;
+        let reduce = (unit.operator()? as &dyn Any).downcast_ref::<Reduce>()?;
+        let (&[output], Input::Value(input)) = (&unit.outputs[..], unit.input(Operand::Src).ok()?) else {
+            return None;
+        };
+        reduce.keep_dims.then_some((reduce, *input, output))
+    }
+
+    /// The units that read `value`, if it stays in the network and is read as it is.
+    fn readers(&self, value: Value) -> Option<Vec<usize>> {
+        let readers: Vec<usize> = self.network.readers(value).collect();
+        let as_it_is = readers.iter().all(|&reader| self.network.units[reader].reads().any(|it| it == value));
+        (as_it_is && !self.network.leaves(value)).then_some(readers)
+    }
+
+    /// Whether what the units of `old` write is read by others of them alone, but for `result`.
+    fn closed(&self, old: &[usize], result: Value) -> bool {
+        old.iter().all(|&index| {
+            let unit = &self.network.units[index];
+            let inside = |value: &Value| {
+                *value == result
+                    || self.readers(*value).is_some_and(|all| all.iter().all(|reader| old.contains(reader)))
+            };
+            !(self.alone)(&unit.name) && unit.outputs.iter().all(inside)
+        })
+    }
+}
