@@ -68,14 +68,15 @@ pub(super) fn relu_0_to_1<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
 /// `SELECT`: as `SELECT_V2`, but a condition of one axis chooses along the first.
 pub(super) fn select<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[3], 1)?;
-    let (Input::Value(condition), Input::Value(x)) = (import.input(op, 0)?, import.input(op, 1)?) else {
-        return of(import, op, Function::Select);
+    let rank_of = |import: &mut Import<'a>, index| match import.input(op, index)? {
+        Input::Value(value) => Ok::<usize, Reason>(import.dims(value)?.rank()),
+        Input::Constant(constant) => Ok(constant.extents().len()),
     };
-    let (own, rank) = (import.dims(condition)?, import.dims(x)?.rank());
-    if own.rank() != 1 || rank < 2 {
+    let (own, rank) = (rank_of(import, 0)?, rank_of(import, 1)?);
+    if own != 1 || rank < 2 {
         return of(import, op, Function::Select);
     }
-    let other = import.value(op, 2)?;
+    let (condition, x, other) = (import.value(op, 0)?, import.value(op, 1)?, import.value(op, 2)?);
     let name = import.name(op, 0)?;
     let part = import.part_name(&name, "condition")?;
     let mut target = vec![Dim::Fixed(1); rank];

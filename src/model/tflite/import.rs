@@ -62,6 +62,8 @@ pub(super) struct Import<'a> {
     /// Constants that are values of the graph, by tensor.
     pub(super) constants: HashMap<usize, Value>,
     pub(super) fused: HashSet<usize>,
+    /// Names of values that are rounded after they are computed, by tensor.
+    pub(super) unrounded: HashMap<usize, String>,
     /// Dilated convolutions, by the operator of the convolution.
     pub(super) phases: HashMap<usize, Phases>,
 }
@@ -123,6 +125,7 @@ fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
         constants: HashMap::new(),
         fused: HashSet::new(),
         phases: HashMap::new(),
+        unrounded: HashMap::new(),
     };
     let inputs = import.ends("inputs", network.inputs())?;
     let outputs = import.ends("outputs", network.outputs())?;
@@ -218,6 +221,13 @@ impl<'a> Import<'a> {
             .graph
             .input_of(&name, &dims)
             .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
+        let value = match self.tensors.steps(position)? {
+            Some(steps) => {
+                let name = self.part_name(&name, "rounded")?;
+                self.rounded(&name, value, steps)?
+            }
+            None => value,
+        };
         self.set(position, Slot::Value(value));
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! TensorFlow Lite files to graphs.
 //!
-//! Inputs and outputs are f32, whatever the file says of them: integers are the floats of their value, and
-//! booleans 0 and 1. Constants are floats, halves, or integers with scales, which become floats here.
+//! Inputs and outputs are f32, whatever the file says of them: integers are the floats of their value, or with
+//! scales the floats that they stand for, to which values are rounded, and booleans are 0 and 1. Constants are
+//! floats, halves, or integers with scales, which become floats here.
 //! Arithmetic on shapes is done while the file is read. Shapes are inferred, not believed, but for those of
 //! inputs. A node has the name of the tensor it writes. What cannot run is told all at once.
 //!

@@ -4,10 +4,36 @@ use super::constant::{Constant, Integers};
 use super::convolution::Phases;
 use super::import::{Import, Input, Op, Readers, Slot};
 use super::names;
-use super::tensors::Reason;
+use super::tensors::{Reason, Steps};
 use crate::dims::Dims;
+use crate::error::Error;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::ops::elementwise::Function;
+
+/// Operators whose outputs are elements of their inputs.
+const MOVES: [&str; 20] = [
+    "RESHAPE",
+    "SQUEEZE",
+    "EXPAND_DIMS",
+    "TRANSPOSE",
+    "STRIDED_SLICE",
+    "SLICE",
+    "SPLIT",
+    "SPLIT_V",
+    "UNPACK",
+    "PACK",
+    "CONCATENATION",
+    "MAX_POOL_2D",
+    "MIRROR_PAD",
+    "PAD",
+    "TILE",
+    "REVERSE_V2",
+    "GATHER",
+    "DEPTH_TO_SPACE",
+    "SPACE_TO_DEPTH",
+    "BATCH_TO_SPACE_ND",
+];
 
 impl Op<'_> {
     /// Whether input `index` is there: optional ones may be left out or be -1.
@@ -156,17 +182,30 @@ impl<'a> Import<'a> {
     pub(super) fn name(&mut self, op: &Op<'a>, index: usize) -> Result<String, Reason> {
         let position = self.tensors.position(op.output(index)?)?;
         self.check_unwritten(position)?;
-        self.unique_name(position)
+        let name = self.unique_name(position)?;
+        match self.tensors.steps(position)? {
+            Some(steps) if !self.keeps_steps(op, steps)? => {}
+            _ => return Ok(name),
+        }
+        let part = self.part_name(&name, "unrounded")?;
+        self.unrounded.insert(position, name);
+        Ok(part)
     }
 
     /// Notes that output `index` is this value.
     pub(super) fn write(&mut self, op: &Op<'a>, index: usize, value: Value) -> Result<(), Reason> {
         let position = self.tensors.position(op.output(index)?)?;
-        self.write_at(position, value)
-    }
-
-    pub(super) fn write_at(&mut self, position: usize, value: Value) -> Result<(), Reason> {
         self.check_unwritten(position)?;
+        let value = match self.tensors.steps(position)? {
+            Some(steps) if !self.keeps_steps(op, steps)? => {
+                let name = match self.unrounded.remove(&position) {
+                    Some(name) => name,
+                    None => self.unique_name(position)?,
+                };
+                self.rounded(&name, value, steps)?
+            }
+            _ => value,
+        };
         let dims = self.dims(value)?;
         if let Ok(declared) = self.tensors.extents(position)
             && !declared.is_empty()
@@ -177,6 +216,39 @@ impl<'a> Import<'a> {
         }
         self.set(position, Slot::Value(value));
         Ok(())
+    }
+
+    /// Whether an operator only moves elements of these steps, or chooses among them.
+    fn keeps_steps(&self, op: &Op<'a>, steps: Steps) -> Result<bool, Reason> {
+        if !MOVES.contains(&op.name.as_str()) {
+            return Ok(false);
+        }
+        for &input in op.inputs.iter().filter(|&&input| input != -1) {
+            let own = self.tensors.position(input).and_then(|position| self.tensors.steps(position));
+            if own?.is_some_and(|own| own != steps) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The nearest of the floats that integers stand for, halves away from zero.
+    pub(super) fn rounded(&mut self, name: &str, value: Value, steps: Steps) -> Result<Value, Reason> {
+        let Steps { scale, range: [low, high] } = steps;
+        let parts =
+            ["steps", "sign", "half", "moved", "whole", "bounded"].map(|part| self.part_name(name, part));
+        let [in_steps, sign, half, moved, whole, bounded] = parts;
+        let graph = &mut self.graph;
+        let explain = |error: Error| error.to_string();
+        let x =
+            graph.elementwise(&in_steps?, Function::Div, &[value.into(), scale.into()]).map_err(explain)?;
+        let sign = graph.elementwise(&sign?, Function::Sign, &[x.into()]).map_err(explain)?;
+        let half = graph.elementwise(&half?, Function::Mul, &[sign.into(), 0.5.into()]).map_err(explain)?;
+        let moved = graph.elementwise(&moved?, Function::Add, &[x.into(), half.into()]).map_err(explain)?;
+        let whole = graph.elementwise(&whole?, Function::Truncate, &[moved.into()]).map_err(explain)?;
+        let terms = [whole.into(), (low as f32).into(), (high as f32).into()];
+        let bounded = graph.elementwise(&bounded?, Function::Clamp, &terms).map_err(explain)?;
+        graph.elementwise(name, Function::Mul, &[bounded.into(), scale.into()]).map_err(explain)
     }
 
     /// Notes that output `index` is known.
@@ -195,6 +267,9 @@ impl<'a> Import<'a> {
     /// The operator after the one that writes output 0 of `op`, if it alone reads that.
     pub(super) fn only_reader(&mut self, op: &Op<'a>) -> Result<Option<Op<'a>>, Reason> {
         let position = self.tensors.position(op.output(0)?)?;
+        if self.tensors.steps(position)?.is_some() {
+            return Ok(None);
+        }
         match self.readers.get(position) {
             Some(&Readers { count: 1, last }) if last < self.operators.len() => self.op(last).map(Some),
             _ => Ok(None),

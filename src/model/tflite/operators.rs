@@ -41,6 +41,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("FILL", shapes::fill),
     ("RANGE", shapes::range),
     ("DEQUANTIZE", shapes::dequantise),
+    ("QUANTIZE", shapes::quantise),
     ("DENSIFY", shapes::dequantise),
 
     ("ADD", |i, op| elementwise::of(i, op, Function::Add)),

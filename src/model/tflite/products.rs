@@ -1,6 +1,6 @@
 //! `FULLY_CONNECTED` and `BATCH_MATMUL` to matrix products.
 
-use super::constant::Constant;
+use super::constant::{Constant, broadcast, broadcast_position};
 use super::convolution::{bias, missing};
 use super::elementwise::activated;
 use super::import::{Import, Input, Op};
@@ -61,32 +61,34 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     })
 }
 
-/// Products of the last two axes; those before them are a batch, which both have or one lacks.
+/// Products of the last two axes; those before them are batches, which broadcast as in numpy.
 pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
     let (transpose_a, transpose_b) =
         op.table.batch_matmul().map_or((false, false), |table| (table.transpose_a(), table.transpose_b()));
-    let a = import.value(op, 0)?;
-    let a_dims = import.dims(a)?;
-    let b = import.input(op, 1)?;
-    let b_extents = match &b {
-        Input::Value(value) => import.dims(*value)?.extents().to_vec(),
-        Input::Constant(constant) => constant.extents(),
-    };
-    let a_extents = a_dims.extents();
+    let name = import.name(op, 0)?;
+    let (mut a, mut b) = (Input::Value(import.value(op, 0)?), import.input(op, 1)?);
+    let (mut a_extents, mut b_extents) = (extents_of(import, &a)?, extents_of(import, &b)?);
     let (&[ref a_batch @ .., rows, columns], &[ref b_batch @ .., b_rows, b_columns]) =
-        (a_extents, &b_extents[..])
+        (&a_extents[..], &b_extents[..])
     else {
         return Err(format!("found {a_extents:?} and {b_extents:?}, wanted matrices"));
     };
     let count = |batch: &[usize]| batch.iter().product::<usize>();
     let trimmed = |batch: &[usize]| -> Vec<usize> { batch.iter().copied().skip_while(|&e| e == 1).collect() };
     if count(b_batch) != 1 && trimmed(a_batch) != trimmed(b_batch) {
-        return Err(format!(
-            "found batches {a_batch:?} and {b_batch:?}, wanted the same or one right matrix"
-        ));
+        let batch = broadcast(a_batch, b_batch)?;
+        let [a_whole, b_whole] =
+            [[rows, columns], [b_rows, b_columns]].map(|matrix| [&batch[..], &matrix].concat());
+        a = spread(import, &name, a, &a_extents, &a_whole)?;
+        b = spread(import, &name, b, &b_extents, &b_whole)?;
+        (a_extents, b_extents) = (a_whole, b_whole);
     }
-    let name = import.name(op, 0)?;
+    let (a_batch, b_batch) = (&a_extents[..a_extents.len() - 2], &b_extents[..b_extents.len() - 2]);
+    let a = match a {
+        Input::Value(a) => a,
+        Input::Constant(_) => return Err("found a constant left matrix".to_owned()),
+    };
     let shared = count(b_batch) == 1;
     // A batch of matrices has height 1; with one right matrix, all rows are one matrix.
     let one: Dim = 1.into();
@@ -114,9 +116,42 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         .graph
         .gemm(&product, left, right, Extras::default(), options)
         .map_err(|error| error.to_string())?;
-    let target = rest_of(&target, import.dims(value)?.extents(), a_extents);
+    let target = rest_of(&target, import.dims(value)?.extents(), &a_extents);
     let value = import.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
     import.write(op, 0, value)
+}
+
+/// The extents of an input.
+fn extents_of(import: &Import<'_>, input: &Input) -> Result<Vec<usize>, Reason> {
+    Ok(match input {
+        Input::Value(value) => import.dims(*value)?.extents().to_vec(),
+        Input::Constant(constant) => constant.extents(),
+    })
+}
+
+/// An input of `extents`, repeated to `target`.
+fn spread(
+    import: &mut Import<'_>,
+    name: &str,
+    input: Input,
+    extents: &[usize],
+    target: &[usize],
+) -> Result<Input, Reason> {
+    if extents == target {
+        return Ok(input);
+    }
+    Ok(match input {
+        Input::Value(value) => {
+            let part = import.part_name(name, "spread")?;
+            let target: Vec<Dim> = target.iter().map(|&extent| extent.into()).collect();
+            let value = import.graph.broadcast_to(&part, value, &target);
+            Input::Value(value.map_err(|error| error.to_string())?)
+        }
+        Input::Constant(constant) => {
+            let source = |index: &[usize]| broadcast_position(extents, index);
+            Input::Constant(constant.moved(target.to_vec(), &mut import.budget, source)?)
+        }
+    })
 }
 
 /// A value in other dimensions, as a part of the node `name`.

@@ -134,9 +134,18 @@ macro_rules! options {
 
         $(impl $name<'_> {
             /// The value of `options_type`.
-            #[cfg(test)]
             pub(super) const TAG: u8 = $tag;
         })*
+
+        // In ascending order, each type once.
+        const _: () = {
+            let tags = [$($name::TAG),*];
+            let mut index = 1;
+            while index < tags.len() {
+                assert!(tags[index - 1] < tags[index]);
+                index += 1;
+            }
+        };
 
         union! {
             /// The options of an operator.

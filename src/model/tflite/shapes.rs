@@ -3,7 +3,7 @@
 use super::constant::{Constant, Integers, broadcast, dims_of, elements_of};
 use super::import::{Import, Input, Op};
 use super::names::element;
-use super::tensors::Reason;
+use super::tensors::{Reason, is_quantised};
 use crate::dims::Dim;
 use crate::host::HostTensor;
 
@@ -149,8 +149,15 @@ pub(super) fn is_float(import: &Import<'_>, op: &Op<'_>) -> bool {
     let tensor = import.tensors.position(output).and_then(|position| import.tensors.tensor(position));
     tensor.is_ok_and(|tensor| {
         let kinds = [element::FLOAT32, element::FLOAT16, element::FLOAT64, element::BFLOAT16];
-        kinds.contains(&tensor.element_type())
+        kinds.contains(&tensor.element_type()) || is_quantised(&tensor)
     })
+}
+
+/// `QUANTIZE`: the nearest of the floats that the output's integers stand for.
+pub(super) fn quantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let value = import.value(op, 0)?;
+    import.write(op, 0, value)
 }
 
 /// The extents of input 0.

@@ -111,8 +111,8 @@ impl<T: Copy> Tree<'_, T> {
                 let (first, last) = range.filter(|&(_, last)| last <= indices.len()).ok_or_else(|| {
                     format!("found no indices of element {element} in level {level} of a sparse tensor")
                 })?;
-                for at in first..last {
-                    index[axis] = usize::try_from(indices[at]).unwrap_or(usize::MAX);
+                for (at, &own) in indices.iter().enumerate().take(last).skip(first) {
+                    index[axis] = usize::try_from(own).unwrap_or(usize::MAX);
                     self.walk(level + 1, at, index, dense, budget)?;
                 }
             }

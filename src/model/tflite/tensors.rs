@@ -53,6 +53,13 @@ pub(super) enum Extent {
     Free(usize),
 }
 
+/// Floats that integers stand for: `scale` times the integers of a range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Steps {
+    pub(super) scale: f32,
+    pub(super) range: [i64; 2],
+}
+
 /// The tensors of a file and the buffers behind them.
 pub(super) struct Tensors<'a> {
     tensors: Tables<'a, Tensor<'a>>,
@@ -105,11 +112,7 @@ impl<'a> Tensors<'a> {
             ));
         }
         match tensor.element_type() {
-            _ if is_quantised(&tensor) => Err(format!(
-                "{}: found quantised {}, wanted FLOAT32: integers stand for floats in constants only",
-                self.describe(position),
-                names::element_type(tensor.element_type())
-            )),
+            _ if is_quantised(&tensor) => self.steps(position).map(|_| ()),
             element::FLOAT32
             | element::FLOAT16
             | element::INT32
@@ -121,6 +124,35 @@ impl<'a> Tensors<'a> {
                 "{}: found {}, wanted FLOAT32",
                 self.describe(position),
                 names::element_type(other)
+            )),
+        }
+    }
+
+    /// The floats that a value's integers stand for, if they do.
+    pub(super) fn steps(&self, position: usize) -> Result<Option<Steps>, Reason> {
+        let tensor = self.tensor(position)?;
+        let Some(quantization) = tensor.quantization().filter(|_| is_quantised(&tensor)) else {
+            return Ok(None);
+        };
+        let scales: Vec<f32> =
+            quantization.scale().into_iter().flat_map(|scales| scales.iter().take(2)).collect();
+        let zero = quantization.zero_point().and_then(|zeros| at(zeros, 0)).unwrap_or(0);
+        let range = match tensor.element_type() {
+            element::INT8 => Some([-128, 127]),
+            element::UINT8 => Some([0, 255]),
+            element::INT16 => Some([-32_768, 32_767]),
+            _ => None,
+        };
+        match (&scales[..], range) {
+            (&[scale], Some([low, high]))
+                if scale.is_finite() && scale > 0.0 && zero.unsigned_abs() < 1 << 20 =>
+            {
+                Ok(Some(Steps { scale, range: [low - zero, high - zero] }))
+            }
+            _ => Err(format!(
+                "{}: found quantised {} of scales {scales:?} and zero {zero}, wanted INT8, UINT8 or INT16 of one scale",
+                self.describe(position),
+                names::element_type(tensor.element_type())
             )),
         }
     }

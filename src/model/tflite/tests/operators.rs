@@ -157,6 +157,33 @@ fn lstm(time_major: bool) -> FileSpec {
     finish(file, "UNIDIRECTIONAL_SEQUENCE_LSTM", &inputs, options, 1, element::FLOAT32)
 }
 
+/// Floats to int8, a convolution, a pooling, a sum, and floats again; `x` has no elements between two integers.
+fn quantised() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[1, 4, 4, 2]);
+    let map = |file: &mut FileSpec, name: &str, shape: &[i32], scale: f32, zero: i64| {
+        let tensor = file.map(name, shape) as usize;
+        file.tensors[tensor].element_type = element::INT8;
+        file.tensors[tensor].quantised = Some(Scales(vec![scale], vec![zero], 0));
+        tensor as i32
+    };
+    let whole = map(&mut file, "whole", &[1, 4, 4, 2], 0.03, 7);
+    let sums = map(&mut file, "sums", &[1, 4, 4, 3], 0.057, -20);
+    let pooled = map(&mut file, "pooled", &[1, 2, 2, 3], 0.057, -20);
+    let twice = map(&mut file, "twice", &[1, 2, 2, 3], 0.083, 3);
+    let values: Vec<u8> = (0..6).map(|index| (index * 37 % 100 - 50) as i8 as u8).collect();
+    let weights = file.constant_of("weights", &[3, 1, 1, 2], element::INT8, values);
+    file.tensors[weights as usize].quantised = Some(Scales(vec![0.013, 0.021, 0.017], vec![0; 3], 0));
+    let bias = file.integers("bias", &[3], &[100, -250, 400]);
+    let scales = [0.013f32, 0.021, 0.017].map(|scale| scale * 0.03).to_vec();
+    file.tensors[bias as usize].quantised = Some(Scales(scales, vec![0; 3], 0));
+    file.op(code("QUANTIZE"), &[0], &[whole], none());
+    file.op(code("CONV_2D"), &[whole, weights, bias], &[sums], OptionsSpec::Conv2d(Window::default()));
+    let half = [(0, Byte(1)), (1, Int(2)), (2, Int(2)), (3, Int(2)), (4, Int(2))];
+    file.op(code("MAX_POOL_2D"), &[sums], &[pooled], fields(options::PoolOptions::TAG, &half));
+    file.op(code("ADD"), &[pooled, pooled], &[twice], fields(options::AddOptions::TAG, &[(0, Byte(1))]));
+    finish(file, "DEQUANTIZE", &[twice], none(), 1, element::FLOAT32)
+}
+
 /// A quotient of integers.
 fn quotient() -> FileSpec {
     let mut file = FileSpec::with_input("x", &[2, 3]);
@@ -307,6 +334,13 @@ pub(super) fn files() -> Vec<(String, FileSpec)> {
         ),
     );
 
+    for (name, a, b) in [
+        ("BATCH_MATMUL left once", &[1, 3, 4][..], &[2, 4, 5][..]),
+        ("BATCH_MATMUL both", &[2, 1, 3, 4], &[1, 3, 4, 2]),
+    ] {
+        let options = fields(options::BatchMatmulOptions::TAG, &[]);
+        put(name, float("BATCH_MATMUL", a, &[Input(b)], options));
+    }
     for (name, axes) in [("SPLIT", 3), ("SPLIT rows", -2)] {
         let parts = fields(35, &[(0, Int(2))]);
         put(name, behind("SPLIT", &map, &[Integers(&[], &[axes])], parts, 2));
@@ -439,6 +473,7 @@ pub(super) fn files() -> Vec<(String, FileSpec)> {
     }
     put("ONE_HOT", one_hot());
     put("DIV integers", quotient());
+    put("quantised", quantised());
     put("LSTM", lstm(false));
     put("LSTM time major", lstm(true));
     for (name, corners, centers) in [("", false, false), (" corners", true, false), (" centers", false, true)]
@@ -510,8 +545,11 @@ pub(super) fn files() -> Vec<(String, FileSpec)> {
     files
 }
 
+/// Extents and elements.
+type Found = (Vec<usize>, Vec<f32>);
+
 /// What the file gives on the CPU: the extents and elements of each output.
-fn outputs(file: &FileSpec) -> Result<Vec<(Vec<usize>, Vec<f32>)>, String> {
+fn outputs(file: &FileSpec) -> Result<Vec<Found>, String> {
     let model =
         Model::from_bytes(&file.bytes(), &LoadOptions::default()).map_err(|error| error.to_string())?;
     let context = Context::new(Backend::Cpu).map_err(|error| error.to_string())?;
@@ -533,7 +571,7 @@ fn outputs(file: &FileSpec) -> Result<Vec<(Vec<usize>, Vec<f32>)>, String> {
 }
 
 /// The first difference, if there is one.
-fn difference(found: &[(Vec<usize>, Vec<f32>)], wanted: &[(&[usize], &[f32])]) -> Option<String> {
+fn difference(found: &[Found], wanted: &[(&[usize], &[f32])]) -> Option<String> {
     if found.len() != wanted.len() {
         return Some(format!("{} outputs, wanted {}", found.len(), wanted.len()));
     }

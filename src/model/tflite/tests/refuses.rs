@@ -80,12 +80,12 @@ const CASES: &[Case] = &[
         &["\"image\"", "no extent of axis 1", "\"image.1\""],
     ),
     (
-        "int8 input",
+        "int8 input of channels",
         |f| {
             f.tensors[0].element_type = 9;
-            f.tensors[0].quantised = Some(Scales(vec![0.5], vec![0], 0))
+            f.tensors[0].quantised = Some(Scales(vec![0.5, 0.25, 1.0], vec![0; 3], 3))
         },
-        &["tensors", "quantised INT8", "FLOAT32", "(1, tensor 0 (\"image\"))"],
+        &["tensors", "quantised INT8 of scales [0.5, 0.25]", "one scale", "(1, tensor 0 (\"image\"))"],
     ),
     ("int32 bias", |f| f.tensors[2].element_type = 2, &["op 0", "\"bias\"", "found INT32", "FLOAT32"]),
     ("unknown type", |f| f.tensors[0].element_type = 99, &["element type 99"]),
