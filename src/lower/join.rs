@@ -6,7 +6,8 @@
 //! do.
 
 use super::choose::Kernel;
-use super::program::{Builder, Kind, Part, same_kind, stored_bytes};
+use super::program::{Builder, Kind, same_kind, stored_bytes};
+use super::step::Part;
 use super::unit::{Input, Unit};
 use crate::error::{Error, Result};
 use crate::graph::Value;
