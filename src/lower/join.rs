@@ -7,7 +7,8 @@
 
 use super::choose::Kernel;
 use super::kind::{Kind, same_kind, stored_bytes};
-use super::program::{Builder, Part};
+use super::program::Builder;
+use super::step::Part;
 use super::unit::{Input, Unit};
 use crate::error::{Error, Result};
 use crate::graph::Value;

@@ -29,13 +29,15 @@ mod memory;
 mod program;
 mod simplify;
 mod stack;
+mod step;
 mod unit;
 
 pub(crate) use choose::{change_times, on_cpu};
 pub(crate) use constants::pack;
 pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
 pub(crate) use memory::{Lifetime, least, plan};
-pub(crate) use program::{Part, Program, Source, Step, Stored};
+pub(crate) use program::Program;
 pub(crate) use simplify::simplified;
 pub(crate) use stack::stack;
+pub(crate) use step::{Part, Source, Step, Stored};
 pub(crate) use unit::{Alias, Input, Network, Unit};

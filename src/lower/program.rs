@@ -8,6 +8,7 @@ use super::kind::{Kind, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::simplify::simplified;
 use super::stack::stack;
+use super::step::{Part, Source, Step, Stored, StoredValue};
 use super::unit::{Input, Network, Unit};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
@@ -19,57 +20,12 @@ use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::convert::ConvertOp;
 use crate::ops::copy::CopyOp;
-use crate::ops::{Launch, Op, OperandInfo, Role};
+use crate::ops::{Op, OperandInfo, Role};
 use crate::options::SessionOptions;
 use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// A stored value: an index into [`Program::stored`].
-pub(crate) type Stored = usize;
-
-/// A buffer or an image for a value.
-#[derive(Debug, Clone)]
-pub(crate) struct StoredValue {
-    pub(crate) bytes: u64,
-    /// Inputs, outputs and constants keep a buffer of their own.
-    pub(crate) pinned: bool,
-    /// Width, height and channels' type, for an image.
-    pub(crate) image: Option<([usize; 2], DType)>,
-    /// The rows of a constant, written when the session is built.
-    pub(crate) constant: Option<HostTensor>,
-}
-
-/// A part of a stored value, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) stored: Stored,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-}
-
-/// What an operand is bound to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Source {
-    Stored(Part),
-    /// A constant, by its place in [`Program::constants`].
-    Constant(usize),
-}
-
-/// One kernel of a run.
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub(crate) name: String,
-    pub(crate) op: &'static str,
-    pub(crate) flops: u64,
-    /// Whether it only moves a value, and is no node of the graph.
-    pub(crate) inserted: bool,
-    /// Where the choice came from.
-    pub(crate) from: String,
-    pub(crate) launch: Launch,
-    pub(crate) sources: Vec<Source>,
-}
 
 /// A run before anything is allocated or compiled.
 pub(crate) struct Program {
