@@ -228,7 +228,6 @@ fn what_is_no_number_stays_none_in_every_kernel() {
 }
 
 /// Mistakes in the kernels: what is computed from which shapes, the kernel, and a change of its text.
-#[expect(clippy::type_complexity, reason = "rows of a table that has a struct elsewhere")]
 pub(crate) fn mistakes() -> Vec<(&'static str, Problem, &'static str, Layout, &'static str, &'static str)> {
     let of = |inputs: &[&[usize]]| problem(differences(inputs.len()), inputs, Precision::F32);
     let exponential = |inputs: &[&[usize]]| {

@@ -183,7 +183,6 @@ impl Finder<'_, '_> {
     }
 
     /// What is added to `x * g` for the mean's part, if it is added: with the bias and the unit that adds it.
-    #[expect(clippy::type_complexity, reason = "three parts of one answer, taken apart at once")]
     fn added(&self, shift: &Single, negated: bool) -> Option<(Option<Value>, Option<Term>, Option<usize>)> {
         let &[reader] = &self.readers(shift.output)?[..] else { return None };
         let bias_of = |single: &Single| {

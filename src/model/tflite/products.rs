@@ -6,8 +6,8 @@ use super::elementwise::activated;
 use super::import::{Import, Input, Op};
 use super::names;
 use super::shapes::{extents_to, rest_of};
-use super::tensors::Reason;
-use crate::dims::Dim;
+use super::tensors::{Budget, Reason};
+use crate::dims::{Dim, Dims};
 use crate::graph::{Extras, Right, Value};
 use crate::host::HostTensor;
 use crate::ops::gemm::Gemm;
@@ -35,8 +35,12 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     }
     let right = match weights {
         Input::Value(value) => Right::Value(value),
-        Input::Constant(constant) => Right::Constant(constant.floats(&mut import.budget)?),
+        Input::Constant(constant) => {
+            let weights = constant.floats(&mut import.budget)?;
+            Right::Constant(transposed(&weights, [out, depth], &mut import.budget)?)
+        }
     };
+    let transpose_b = matches!(right, Right::Value(_));
     let extras = Extras { bias: bias(import, op, 2)?, ..Default::default() };
     let keeps = table.keep_dims() && dims.rank() != 2;
     activated(import, op, rest, |import, name| {
@@ -45,7 +49,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         } else {
             rows_of(import, name, "rows", x, &[Dim::Rest, depth.into()])?
         };
-        let options = Gemm { transpose_b: true, activation, ..Gemm::default() };
+        let options = Gemm { transpose_b, activation, ..Gemm::default() };
         let product = if keeps { import.part_name(name, "product")? } else { name.to_owned() };
         let value =
             import.graph.gemm(&product, flat, right, extras, options).map_err(|error| error.to_string())?;
@@ -59,6 +63,19 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         let target = extents_to(&target, dims.extents());
         import.graph.reshape(name, value, &target).map_err(|error| error.to_string())
     })
+}
+
+/// A constant matrix with its rows as columns, which is what kernels read side by side.
+fn transposed(
+    matrix: &HostTensor,
+    [rows, columns]: [usize; 2],
+    budget: &mut Budget,
+) -> Result<HostTensor, Reason> {
+    budget.spend(4 * rows * columns)?;
+    let elements = matrix.to_nhwc();
+    let values = (0..columns).flat_map(|column| elements.iter().skip(column).step_by(columns).copied());
+    let dims = Dims::new(&[columns, rows]).map_err(|error| error.to_string())?;
+    HostTensor::new(dims, values.collect::<Vec<f32>>()).map_err(|error| error.to_string())
 }
 
 /// Products of the last two axes; those before them are batches, which broadcast as in numpy.
