@@ -12,7 +12,7 @@ fn elements_that_are_moved_back_are_where_they_were() {
     for channels in [8, 5] {
         let (shape, weights) = (Shape::nhwc(2, 6, 4, channels), Shape::nhwc(channels, 1, 1, channels));
         let x = numbers(shape, 3);
-        let one = |index: usize| if index % (channels + 1) == 0 { 1.0 } else { 0.0 };
+        let one = |index: usize| if index.is_multiple_of(channels + 1) { 1.0 } else { 0.0 };
         let values: Vec<f32> = (0..weights.elements()).map(one).collect();
         let identity = HostTensor::new(weights, values).expect("a matrix");
         for precision in [Precision::F32, Precision::F16Storage] {
@@ -100,7 +100,7 @@ fn many_values_are_joined_and_stacked() {
     assert!(graph.split("wrong", x, 1, &[2, 2]).expect_err("of five").to_string().contains("5 together"));
     let source = numbers(dims(&[3, 5]), 1);
     let at = |part: usize, row: usize, column: usize| {
-        let row = if part % 2 == 0 { row } else { 2 - row };
+        let row = if part.is_multiple_of(2) { row } else { 2 - row };
         source.to_f32()[row * 5 + column]
     };
     let rows: Vec<f32> = (0..3 * 45).map(|index| at(index % 45 / 5, index / 45, index % 5)).collect();
