@@ -19,7 +19,8 @@ pub struct ModelInfo {
     pub description: String,
     /// The inputs, in the file's order, as many as the metadata describe.
     pub inputs: Vec<TensorInfo>,
-    /// The outputs, likewise.
+    /// Descriptions of the outputs, in the metadata's order. It need not be that of the network's outputs:
+    /// MediaPipe's files have them by the number of the tensor.
     pub outputs: Vec<TensorInfo>,
 }
 

@@ -208,7 +208,9 @@ impl Inspection {
     fn ports(&self) -> Vec<PortRow<'_>> {
         let (model, info) = (&self.model, &self.model.info);
         let mut rows = port_rows("input", &model.inputs, &info.inputs);
-        rows.extend(port_rows("output", &model.outputs, &info.outputs));
+        // Which of several outputs metadata describe does not follow from their order.
+        let known = if model.outputs.len() == 1 { &info.outputs[..] } else { &[] };
+        rows.extend(port_rows("output", &model.outputs, known));
         rows
     }
 
@@ -222,6 +224,11 @@ impl Inspection {
         }
         for PortRow { what, port, info } in self.ports() {
             lines.push((what, format!("{:?} {}{}", port.name, port.dims, described(info))));
+        }
+        if self.model.outputs.len() > 1 {
+            for info in &self.model.info.outputs {
+                lines.push(("metadata", format!("output {:?}{}", info.name, described(Some(info)))));
+            }
         }
         for (name, extent) in self.model.graph.dimensions() {
             lines.push(("dimension", format!("{name} = {extent}")));
@@ -306,6 +313,10 @@ impl Inspection {
             "description": self.model.info.description,
             "inputs": ports("input"),
             "outputs": ports("output"),
+            "output_metadata": self.model.info.outputs.iter().map(|info| json!({
+                "name": info.name, "description": info.description,
+                "normalisation": info.normalisation, "labels": info.labels,
+            })).collect::<Vec<_>>(),
             "dimensions": self.model.graph.dimensions(),
             "operators": operators,
             "parameters": self.parameters,
