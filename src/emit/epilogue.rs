@@ -77,9 +77,10 @@ impl Activation {
             Activation::PRelu => format!("max({x}, {zero}) + {slope} * min({x}, {zero})"),
             Activation::Sigmoid => format!("{one} / ({one} + exp(-({x})))"),
             // Beyond +-10 tanh rounds to +-1; drivers that compute it from exp(2x) overflow there. A clamp
-            // may make a bound of what is no number.
+            // may make a bound of NaN, and a driver may take `x == x` to be true. NaN is not beyond 10, and stays.
             Activation::Tanh => {
-                format!("select({x}, tanh(clamp({x}, {}, {})), {x} == {x})", splat(-10.0), splat(10.0))
+                let (low, high) = (splat(-10.0), splat(10.0));
+                format!("tanh(select({x}, clamp({x}, {low}, {high}), abs({x}) > {high}))")
             }
             // The factor is 1 from 3 on: the other order overflows where the result does not.
             Activation::HardSwish => {

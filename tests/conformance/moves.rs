@@ -182,8 +182,8 @@ impl Table {
         use Breadth::Groups;
         const F32: Precision = Precision::F32;
         for extents in [&[][..], &[7], &[3, 5], &[2, 3, 4, 5]] {
-            for axis in [0, -1] {
-                let options = OneHot { depth: 6, on: Bits(1.5), off: Bits(-0.5), axis };
+            for (axis, depth) in [(0, 6), (-1, 6), (0, 1), (-1, 13), (0, 67), (-1, 4)] {
+                let options = OneHot { depth, on: Bits(1.5), off: Bits(-0.5), axis };
                 self.moved(extents, &options, F32, Groups);
             }
         }
