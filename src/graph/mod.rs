@@ -230,7 +230,9 @@ impl Graph {
                 let reads: Vec<&str> = reads.map(|wanted| wanted.operand.name()).collect();
                 return Err(Error::shape(op.name(), format!("an input {name}"), format!("only {reads:?}")));
             };
-            if info.dims.shape() != wanted.shape {
+            // A batch of matrices may have rank 3.
+            let same = info.dims.shape() == wanted.shape || info.dims.matrices() == Some(wanted.shape);
+            if !same {
                 let found = format!("{name} {}", info.dims);
                 return Err(Error::shape(op.name(), found, format!("{name} {}", wanted.shape)));
             }

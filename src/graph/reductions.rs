@@ -61,7 +61,7 @@ impl Graph {
             return add(name, x, axes, keep_dims);
         }
         let lines = add(&format!("{name}.lines"), x, &[2], true)?;
-        add(name, lines, &[1], keep_dims)
+        add(name, lines, &[1, 2], keep_dims)
     }
 
     /// Adds a change of a feature map's height and width.

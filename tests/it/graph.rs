@@ -235,3 +235,19 @@ fn windows_are_pooled_between_convolutions() {
         }
     }
 }
+
+#[test]
+fn batches_of_matrices_may_have_rank_three() {
+    let (a, b) = (numbers(dims(&[3, 4, 5]), 1), numbers(dims(&[3, 5, 2]), 2));
+    let mut graph = Graph::new();
+    let left = graph.input("a", a.dims()).expect("an input");
+    let right = graph.input("b", b.dims()).expect("an input");
+    let y =
+        graph.gemm("y", left, Right::Value(right), Extras::default(), Gemm::default()).expect("a product");
+    graph.output(y).expect("an output");
+    let (left, right) = (a.to_f32(), b.to_f32());
+    let products = left.chunks(20).zip(right.chunks(10));
+    let wanted: Vec<f32> = products.flat_map(|(a, b)| product(a, b, [4, 2, 5])).collect();
+    let wanted = HostTensor::new(dims(&[3, 4, 2]), wanted).expect("wanted");
+    check(&graph, &SessionOptions::default(), &[("a", &a), ("b", &b)], &[wanted]);
+}
