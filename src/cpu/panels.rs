@@ -285,19 +285,16 @@ impl Block<'_, '_> {
     fn store_vector<S: Simd>(&mut self, simd: S, row: usize, column: usize, sum: S::f32s) {
         let Finish { bounds, residual, first, stride } = self.finish;
         let columns = self.at + column..self.at + self.columns.min(column + S::F32_LANES);
-        let sum = match residual {
-            None => bounded(simd, sum, bounds),
-            Some(residual) => {
-                let start = row * stride;
-                let values = residual.get(start + columns.start..start + columns.end).unwrap_or_default();
-                let residual = simd.partial_load_f32s(values);
-                if first {
-                    bounded(simd, simd.add_f32s(sum, residual), bounds)
-                } else {
-                    simd.add_f32s(bounded(simd, sum, bounds), residual)
-                }
-            }
+        let residual = residual.map(|residual| {
+            let start = row * stride;
+            let values = residual.get(start + columns.start..start + columns.end).unwrap_or_default();
+            simd.partial_load_f32s(values)
+        });
+        let add = |sum: S::f32s, here: bool| match residual {
+            Some(residual) if here => simd.add_f32s(sum, residual),
+            _ => sum,
         };
+        let sum = add(bounded(simd, add(sum, first), bounds), !first);
         let Some(dst) = self.dst.row(row).get_mut(columns) else { return };
         match S::as_mut_simd_f32s(dst).0.first_mut() {
             Some(whole) => *whole = sum,

@@ -194,7 +194,19 @@ impl Table {
                 }
             }
         }
-        for (extents, k) in [(&[1][..], 1), (&[67], 13), (&[3, 5, 33], 33), (&[11, 2], 1)] {
+        let few: [(&[usize], usize); 10] = [
+            (&[1], 1),
+            (&[67], 13),
+            (&[3, 5, 33], 33),
+            (&[11, 2], 1),
+            (&[2], 2),
+            (&[7, 13], 5),
+            (&[2, 3, 2, 5], 4),
+            (&[1, 127], 1),
+            (&[5, 64], 64),
+            (&[2, 2, 2, 2, 3], 2),
+        ];
+        for (extents, k) in few {
             for indices in [false, true] {
                 self.moved(extents, &TopK { k, indices }, F32, Groups);
             }

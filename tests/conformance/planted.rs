@@ -542,8 +542,8 @@ fn mistakes() -> Vec<Mistake> {
             moved(&Transpose { permutation: vec![1, 0] }, &[33, 40]),
             "transpose",
             [1; 3],
-            "dst_row1 < @rows && dst_column < @columns",
-            "dst_row1 + 1u < @rows && dst_column < @columns",
+            "dst_row0 < @rows && dst_column < @columns",
+            "dst_row0 + 1u < @rows && dst_column < @columns",
         ),
         ("a border not counted", moved(&filled, &[1, 3, 5, 7]), "rows", [1; 3], "@start0 + ", ""),
         (
