@@ -146,15 +146,26 @@ impl Builder<'_, '_> {
                 let told = format!("a map of {:?} that is joined elsewhere", unit.name);
                 return Err(Error::Internal(told));
             }
-            let op = CopyOp::new(kind.1, 0, kind.1)?;
             let name = format!("{} (copy)", self.network.graph.name(value)?);
-            let step = self.single(name, &op, found, part)?;
-            self.program.steps.push(step);
+            // A kernel may not read another piece of the buffer that it writes.
+            let mut from = found;
+            if found.stored == part.stored {
+                from = self.own(stored_bytes(kind), false);
+                self.copy(name.clone(), kind, found, from)?;
+            }
+            self.copy(name, kind, from, part)?;
         }
         let &[output] = &unit.outputs[..] else {
             return Err(Error::Internal(format!("{:?} has several outputs", unit.name)));
         };
         self.places.entry(output).or_default().push((kind, whole));
+        Ok(())
+    }
+
+    /// Adds a step that copies rows.
+    fn copy(&mut self, name: String, kind: Kind, from: Part, to: Part) -> Result<()> {
+        let step = self.single(name, &CopyOp::new(kind.1, 0, kind.1)?, from, to)?;
+        self.program.steps.push(step);
         Ok(())
     }
 }

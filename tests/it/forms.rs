@@ -131,6 +131,34 @@ fn what_cannot_be_joined_in_place_is_copied() {
 }
 
 #[test]
+fn rows_that_lie_in_the_result_already_are_copied_by_way_of_another_buffer() {
+    // A value twice, a part of a value, and a value of a joined one beside it: all of them rows.
+    let dims = Dims::new(&[64, 16, 1, 1, 4]).expect("small");
+    for case in 0..3 {
+        let mut graph = Graph::new();
+        let x = graph.input("x", dims).expect("an input");
+        let a = sine(&mut graph, "a", x);
+        let joined = match case {
+            0 => graph.concat("joined", &[a, a], 0),
+            1 => {
+                let part = graph.slice("part", a, 0, 32..64).expect("a part");
+                graph.concat("joined", &[a, part], 0)
+            }
+            _ => {
+                let b = graph.elementwise("b", Function::Cos, &[x.into()]).expect("a function");
+                let inner = graph.concat("inner", &[a, b], 0).expect("joined");
+                graph.concat("joined", &[inner, a], 0)
+            }
+        };
+        graph.output(joined.expect("joined")).expect("an output");
+        let input = noise(dims.shape(), 7).reshaped(dims).expect("as many");
+        for (backend, found) in steps(&graph, &[("x", &input)]) {
+            assert!(!found.contains(&"concat"), "{backend}, case {case}: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn a_part_may_be_a_joined_value_itself() {
     let shape = Shape::nhwc(1, 8, 8, 8);
     let mut graph = Graph::new();
