@@ -18,7 +18,9 @@ fn gather_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     let index${axis}: f32 = ${load("arg0", "AXES * entry + " ~ axis ~ "u")};
     let inside${axis}: bool = index${axis} >= 0.0 && index${axis} < f32(params.extent${axis});
     inside = inside && inside${axis};
-    at = at * params.extent${axis} + u32(select(0.0, index${axis}, inside${axis}));
+    //# Within the axis whatever a driver makes of NaN.
+    let place${axis}: u32 = min(u32(select(0.0, index${axis}, inside${axis})), params.extent${axis} - 1u);
+    at = at * params.extent${axis} + place${axis};
     //% endfor
     //% set place = "at * params.inner + i % params.inner"
     var value = ${zero4 if LANES == 4 else zero};
