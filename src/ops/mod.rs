@@ -36,6 +36,7 @@ mod definition;
 mod effort;
 mod expected;
 mod kernel;
+mod matrix;
 mod operands;
 mod plan;
 mod problem;

@@ -1,6 +1,6 @@
 //! What `conv2d` is, and its kernels.
 
-use super::{Conv2dOp, OP, cpu, direct, grouped, oracle, shallow, split, tiled, winograd};
+use super::{Conv2dOp, OP, cpu, direct, grouped, matrix, oracle, shallow, split, tiled, winograd};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
@@ -80,6 +80,8 @@ impl Definition for Conv2dOp {
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[
+            &matrix::MATRIX,
+            &matrix::MATRIX_PTX,
             &direct::Direct,
             &tiled::Tiled,
             &split::Split,

@@ -1,6 +1,6 @@
 //! What `pointwise` is, and its kernels.
 
-use super::{OP, Pointwise, PointwiseOp, cpu, direct, micro, oracle, split, tiled};
+use super::{OP, Pointwise, PointwiseOp, cpu, direct, matrix, micro, oracle, split, tiled};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
@@ -20,7 +20,7 @@ impl Definition for PointwiseOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&micro::Micro, &tiled::Tiled, &split::Split, &direct::Direct]
+        &[&matrix::MATRIX, &matrix::MATRIX_PTX, &micro::Micro, &tiled::Tiled, &split::Split, &direct::Direct]
     }
 
     fn problem_key(&self) -> String {
