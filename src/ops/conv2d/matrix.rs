@@ -26,7 +26,9 @@ impl Kernel<Conv2dOp> for Matrix {
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
-        offers(0, self.tiles(&op.0, limits))
+        // A first layer is better off with a kernel that reads the rows that a network is given.
+        let preference = if op.0.input.c <= 4 { 2 } else { 0 };
+        offers(preference, self.tiles(&op.0, limits))
     }
 
     fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
