@@ -25,6 +25,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/reduction"),
+    piece!("shared/store_columns"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),
     piece!("shared/tile_place"),
