@@ -16,9 +16,11 @@
 #[macro_use]
 mod schema;
 mod constant;
+mod control;
 mod convolution;
 mod deconvolution;
 mod elementwise;
+mod frame;
 mod import;
 mod joins;
 mod metadata;

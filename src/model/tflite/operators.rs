@@ -3,8 +3,8 @@
 use super::import::{Import, Op};
 use super::tensors::Reason;
 use super::{
-    convolution, deconvolution, elementwise, joins, moves, norms, pooling, products, recurrent, reductions,
-    shapes, slices,
+    control, convolution, deconvolution, elementwise, joins, moves, norms, pooling, products, recurrent,
+    reductions, shapes, slices,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
@@ -31,6 +31,14 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("BATCH_MATMUL", products::batch_matmul),
 
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", recurrent::sequence_lstm),
+
+    ("WHILE", control::repeat),
+    ("IF", control::branch),
+    ("STABLEHLO_COMPOSITE", control::composite),
+    ("CALL_ONCE", control::call_once),
+    ("VAR_HANDLE", control::var_handle),
+    ("READ_VARIABLE", control::read_variable),
+    ("ASSIGN_VARIABLE", control::assign_variable),
 
     ("RESHAPE", shapes::reshape),
     ("SQUEEZE", shapes::squeeze),

@@ -170,6 +170,18 @@ options! {
         mode: 0 => i8 = 0,
     }
 
+    /// Options of `IF`.
+    branch: 92 => IfOptions {
+        then: 0 => i32 = 0,
+        otherwise: 1 => i32 = 0,
+    }
+
+    /// Options of `WHILE`.
+    while_loop: 93 => WhileOptions {
+        condition: 0 => i32 = 0,
+        body: 1 => i32 = 0,
+    }
+
     /// Options of `DEPTH_TO_SPACE`.
     depth_to_space: 94 => DepthToSpaceOptions {
         block: 0 => i32 = 0,
@@ -187,8 +199,26 @@ options! {
         reverse: 1 => bool = false,
     }
 
+    /// Options of `CALL_ONCE`.
+    call_once: 103 => CallOnceOptions {
+        network: 0 => i32 = 0,
+    }
+
+    /// Options of `VAR_HANDLE`.
+    var_handle: 111 => VarHandleOptions {
+        container: 0 => Offset<&'a str>,
+        name: 1 => Offset<&'a str>,
+    }
+
     /// Options of `GELU`.
     gelu: 116 => GeluOptions {
         approximate: 0 => bool = false,
+    }
+}
+
+impl VarHandleOptions<'_> {
+    /// The name of the variable.
+    pub(super) fn key(&self) -> String {
+        format!("{}/{}", self.container().unwrap_or(""), self.name().unwrap_or(""))
     }
 }

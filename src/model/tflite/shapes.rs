@@ -162,10 +162,7 @@ pub(super) fn quantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), R
 
 /// The extents of input 0.
 pub(super) fn extents<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Vec<usize>, Reason> {
-    Ok(match import.input(op, 0)? {
-        Input::Value(value) => import.dims(value)?.extents().to_vec(),
-        Input::Constant(constant) => constant.extents(),
-    })
+    super::slices::extents_of(import, op, 0)
 }
 
 /// An axis of `rank`, negative ones counting from the end.
