@@ -23,6 +23,9 @@ const MAX_ENDS: usize = 4096;
 /// The name of a leading extent that the file leaves open.
 const BATCH: &str = "batch";
 
+/// Operators that take complex values.
+const COMPLEX: [&str; 6] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", "REAL", "IMAG"];
+
 /// What a tensor of the file stands for so far.
 #[derive(Debug, Clone)]
 pub(super) enum Slot {
@@ -71,6 +74,8 @@ pub(super) struct Import<'a> {
     pub(super) variables: Vec<Variable>,
     /// The names of variables that runs assign, once they are looked for; `None` if that is not known.
     pub(super) assigned: Option<Option<HashSet<String>>>,
+    /// The imaginary parts of complex values, by the real ones.
+    pub(super) imaginary: HashMap<Value, Value>,
     /// Whether what is read runs once, before the first run.
     pub(super) starting: bool,
 }
@@ -145,6 +150,7 @@ fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
         depth: 0,
         variables: Vec::new(),
         assigned: None,
+        imaginary: HashMap::new(),
         starting: false,
     };
     import.name_ends(model)?;
@@ -299,10 +305,28 @@ impl<'a> Import<'a> {
 
     fn operator(&mut self, index: usize) -> Result<(), Reason> {
         let op = self.op(index)?;
+        self.check_complex(&op)?;
         match operators::handler(&op.name) {
             Some(handler) => handler(self, &op),
             None => Err("this operator is not supported".to_owned()),
         }
+    }
+
+    /// Refuses complex inputs of an operator that does not know them.
+    fn check_complex(&self, op: &Op<'a>) -> Result<(), Reason> {
+        if self.imaginary.is_empty() || COMPLEX.contains(&op.name.as_str()) {
+            return Ok(());
+        }
+        for &input in op.inputs.iter().filter(|&&input| input != -1) {
+            let position = self.tensors.position(input)?;
+            if let Some(Slot::Value(value)) = self.slots.get(position)
+                && self.imaginary.contains_key(value)
+            {
+                let place = self.tensors.describe(position);
+                return Err(format!("{place}: found a complex value, wanted a real one"));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn op(&mut self, index: usize) -> Result<Op<'a>, Reason> {

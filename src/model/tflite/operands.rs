@@ -323,13 +323,4 @@ impl<'a> Import<'a> {
         self.set(position, Slot::Fused);
         self.op(joins).map(Some)
     }
-
-    /// Notes that `after`, which reads output 0 of `op` alone, is computed with it.
-    pub(super) fn fuse(&mut self, op: &Op<'a>, after: &Op<'a>) -> Result<(), Reason> {
-        let position = self.tensors.position(op.output(0)?)?;
-        self.check_unwritten(position)?;
-        self.fused.insert(after.index);
-        self.set(position, Slot::Fused);
-        Ok(())
-    }
 }

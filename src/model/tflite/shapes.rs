@@ -197,7 +197,13 @@ fn put<'a>(import: &mut Import<'a>, op: &Op<'a>, target: &[usize], wanted: &[i64
                 *extent = Dim::Rest;
             }
             let name = import.name(op, 0)?;
-            let value = import.graph.reshape(&name, value, &dims_to).map_err(|error| error.to_string())?;
+            let source = value;
+            let value = import.graph.reshape(&name, source, &dims_to).map_err(|error| error.to_string())?;
+            if let Some(&imaginary) = import.imaginary.get(&source) {
+                let part = import.part_name(&name, "imaginary")?;
+                let imaginary = import.graph.reshape(&part, imaginary, &dims_to);
+                import.imaginary.insert(value, imaginary.map_err(|error| error.to_string())?);
+            }
             import.write(op, 0, value)
         }
     }

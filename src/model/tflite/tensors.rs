@@ -130,7 +130,8 @@ impl<'a> Tensors<'a> {
             | element::INT8
             | element::UINT8
             | element::BOOL
-            | element::RESOURCE => Ok(()),
+            | element::RESOURCE
+            | element::COMPLEX64 => Ok(()),
             other => Err(format!(
                 "{}: found {}, wanted FLOAT32",
                 self.describe(position),
