@@ -302,6 +302,7 @@ pub use ops::remap::{
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
+pub use ops::suppress::Suppress;
 pub use ops::top_k::TopK;
 #[doc(inline)]
 pub use ops::transposed_conv2d::TransposedConv2d;

@@ -29,6 +29,7 @@ mod memory;
 mod program;
 mod simplify;
 mod stack;
+mod states;
 mod step;
 mod unit;
 

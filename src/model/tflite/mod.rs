@@ -15,12 +15,18 @@
 
 #[macro_use]
 mod schema;
+mod compose;
 mod constant;
+mod control;
 mod convolution;
 mod deconvolution;
+mod detection;
 mod elementwise;
+mod flexbuffer;
+mod frame;
 mod import;
 mod joins;
+mod landmarks;
 mod metadata;
 mod moves;
 mod names;
@@ -32,9 +38,12 @@ mod pooling;
 mod products;
 mod recurrent;
 mod reductions;
+mod rounding;
+mod scatter;
 mod shapes;
 mod slices;
 mod sparse;
+mod spectra;
 mod survey;
 mod tensors;
 #[cfg(test)]

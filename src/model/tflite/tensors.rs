@@ -34,6 +34,16 @@ impl Budget {
         Budget { left: whole, whole }
     }
 
+    /// Allows more.
+    pub(super) fn grow(&mut self, bytes: usize) {
+        self.left = self.left.saturating_add(bytes as u64);
+    }
+
+    /// What the file's length allows.
+    pub(super) fn whole(&self) -> u64 {
+        self.whole
+    }
+
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Reason> {
         self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
             format!(
@@ -119,7 +129,9 @@ impl<'a> Tensors<'a> {
             | element::INT64
             | element::INT8
             | element::UINT8
-            | element::BOOL => Ok(()),
+            | element::BOOL
+            | element::RESOURCE
+            | element::COMPLEX64 => Ok(()),
             other => Err(format!(
                 "{}: found {}, wanted FLOAT32",
                 self.describe(position),
