@@ -102,7 +102,7 @@ impl Detector {
     pub fn told(&self) -> String {
         let anchors = self.anchors().len();
         let (size, coordinates) = (self.size, self.coordinates());
-        format!("{anchors}x{coordinates} and {anchors}x1 of an input {size}x{size} ({}s)", self.what)
+        format!("{anchors}x{coordinates} and {anchors}x1 of an input {size}x{size} ({})", self.what)
     }
 }
 

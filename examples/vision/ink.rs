@@ -86,7 +86,7 @@ mod tests {
                 .count()
         };
         assert_eq!(lit(0..20), 0);
-        assert!(lit(20..35) > 40 && lit(35..60) > 10, "{} {}", lit(20..35), lit(35..60));
+        assert!(lit(20..35) > 25 && lit(35..60) > 10, "{} {}", lit(20..35), lit(35..60));
         // Outside there is nothing to write on.
         ink.write(&mut canvas, "far", (-500.0, 900.0), 20.0, [0; 3]);
     }

@@ -26,7 +26,7 @@ pub enum Reader {
     /// YuNet's faces.
     Yunet { rows: usize, classes: usize, overlaps: usize, priors: Vec<Anchor> },
     /// Boxes that the file has chosen itself.
-    Processed { size: [usize; 2] },
+    Processed { areas: usize, classes: usize, scores: usize, count: usize, size: [usize; 2] },
     /// A score for each class; of a face those are its genders.
     Scores { count: usize, gender: bool },
     /// A picture; the second input has this many numbers.
@@ -222,9 +222,10 @@ impl Reader {
                 let found = boxes::yunet(&rows, &classes, &overlaps, priors, least(YUNET_LEAST));
                 boxed(boxes::suppress(found, YUNET_SAME), &|at| window.to_picture(at), &YUNET)
             }
-            Reader::Processed { size: [height, width] } => {
-                let count = values(3)?.first().map_or(0, |&count| count.max(0.0) as usize);
-                let found = boxes::processed(&values(0)?, &values(1)?, &values(2)?, count, least(LEAST));
+            Reader::Processed { areas, classes, scores, count, size: [height, width] } => {
+                let count = values(*count)?.first().map_or(0, |&count| count.max(0.0) as usize);
+                let (areas, classes, scores) = (values(*areas)?, values(*classes)?, values(*scores)?);
+                let found = boxes::processed(&areas, &classes, &scores, count, least(LEAST));
                 let to = |[x, y]: [f32; 2]| window.to_picture([x * *width as f32, y * *height as f32]);
                 boxed(found, &to, &[])
             }
@@ -299,12 +300,19 @@ fn yunet(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
     (outputs.len() == 3).then_some(Reader::Yunet { rows, classes, overlaps, priors })
 }
 
+/// The operator's order is boxes, classes, scores, count; files of TensorFlow 2 have scores, boxes, count, classes.
 fn processed(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
-    let [areas, classes, scores, count] = outputs else { return None };
-    let of = |port: &Port| port.dims.extents().to_vec();
-    let boxes = elements(classes);
-    let fits = of(areas) == [1, boxes, 4] && elements(scores) == boxes && elements(count) == 1;
-    fits.then_some(Reader::Processed { size })
+    let extents = |index: usize| outputs[index].dims.extents();
+    let order = match outputs.len() {
+        4 if extents(0).len() == 3 => [0, 1, 2, 3],
+        4 if extents(1).len() == 3 => [1, 3, 0, 2],
+        _ => return None,
+    };
+    let [areas, classes, scores, count] = order;
+    let boxes = elements(&outputs[classes]);
+    let counted = elements(&outputs[scores]) == boxes && elements(&outputs[count]) == 1;
+    let fits = counted && *extents(areas) == [1, boxes, 4];
+    fits.then_some(Reader::Processed { areas, classes, scores, count, size })
 }
 
 fn scores(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
