@@ -238,7 +238,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     }
     let text = if arguments.json { serde_json::to_string_pretty(&report.json())? } else { report.outputs() };
     if arguments.profile {
-        eprintln!("{}", session.profile(&feeds)?);
+        eprintln!("{}", report::profile(&session.profile(&feeds)?));
     }
     if let Some(file) = &arguments.trace {
         let (_, stages) = session.run_in_stages(&feeds)?;
