@@ -92,6 +92,10 @@ fn a_device_picks_by_preference_and_by_measured_times() {
         assert!(preferred.contains(&format!("{grade} at place 1 of 2")), "{name}: {preferred}");
         assert_eq!(preferred.contains("image2d"), images, "{name}: {preferred}");
 
+        // How times on record decide does not depend on the API; with images there is more to decide.
+        if !images {
+            continue;
+        }
         let record = folder.path().join(&name);
         let tuned = Command::new(env!("CARGO_BIN_EXE_diptych"))
             .args(["tune", MODEL, "--search", "table", "--layouts", "c4,image2d", "--backend", &name, "--db"])
@@ -102,6 +106,6 @@ fn a_device_picks_by_preference_and_by_measured_times() {
         let record = record.to_str().expect("text");
         let measured = told_by(&["--pick", "measured", "--db", record]);
         assert!(measured.contains("measured: "), "{name}: {measured}");
-        assert_eq!(measured.contains("changes of layout not counted"), images, "{name}: {measured}");
+        assert!(measured.contains("changes of layout not counted"), "{name}: {measured}");
     }
 }
