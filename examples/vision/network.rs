@@ -3,7 +3,7 @@
 use crate::fit::{self, Part, Wanted, Window};
 use crate::found::Found;
 use crate::options::{Options, Task};
-use crate::reader::{Look, Reader, picture_size};
+use crate::reader::{Look, Reader, picture_input, picture_size};
 use crate::{progress, style};
 use anyhow::{Context as _, Result, ensure};
 use diptych::tflite::{LoadOptions, Model, TensorInfo};
@@ -84,10 +84,11 @@ impl Work {
     /// Finds out how a model is used for a task. The style's numbers are added later.
     pub fn of(options: &Options, model: &Model) -> Result<Self> {
         let reader = Reader::find(options.task, model)?;
-        let input = model.inputs.first().context("no input")?;
-        let size = picture_size(input).context("no picture")?;
+        let picture = picture_input(model).context("no input is a picture")?;
+        let input = &model.inputs[picture];
+        let size = picture_size(input).context("no input is a picture")?;
         let (mut wanted, mut normalised_by) = reader.wanted(size);
-        if let Some(found) = normalisation(model.info.inputs.first()) {
+        if let Some(found) = normalisation(model.info.inputs.get(picture)) {
             (wanted.normalise, normalised_by) = (found, "the model's metadata");
         }
         if let Some((low, high)) = options.range {
@@ -125,7 +126,11 @@ impl Work {
     /// What the network is given of a picture.
     pub fn inputs(&self, picture: &RgbImage) -> Result<Inputs> {
         let [height, width] = self.wanted.size;
-        let (_, window) = self.window(picture);
+        let (part, window) = self.window(picture);
+        let (w, h) = picture.dimensions();
+        let inside =
+            part.x < w.into() && part.y < h.into() && part.x + part.width > 0.0 && part.y + part.height > 0.0;
+        ensure!(inside, "--crop: nothing of the picture ({w}x{h}) is in that part");
         let values = fit::input(picture, &window, &self.wanted)?;
         let tensor = HostTensor::new(diptych::Shape::nhwc(1, height, width, 3), values)?;
         let mut inputs = vec![(self.picture.clone(), tensor)];
@@ -150,7 +155,8 @@ impl Network {
         let start = Instant::now();
         let context = Context::new(options.backend)?;
         if let Reader::Style { numbers, .. } = work.reader {
-            let port = model.inputs.get(1).context("no input for the style")?;
+            let port = model.inputs.iter().find(|port| port.name != work.picture);
+            let port = port.context("no input for the style")?;
             let numbers = style::numbers(options, &context, numbers)?;
             work.style = Some((port.name.clone(), HostTensor::new(port.dims, numbers)?));
         }

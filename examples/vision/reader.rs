@@ -29,7 +29,7 @@ pub enum Reader {
     Processed { areas: usize, classes: usize, scores: usize, count: usize, size: [usize; 2] },
     /// A score for each class; of a face those are its genders.
     Scores { count: usize, gender: bool },
-    /// A picture; the second input has this many numbers.
+    /// A picture; the other input has this many numbers.
     Style { size: [usize; 2], numbers: usize },
 }
 
@@ -63,6 +63,11 @@ pub fn picture_size(port: &Port) -> Option<[usize; 2]> {
     }
 }
 
+/// The input that is a picture, the first of several.
+pub fn picture_input(model: &Model) -> Option<usize> {
+    model.inputs.iter().position(|input| picture_size(input).is_some())
+}
+
 impl Reader {
     /// How the outputs of a model are read for a task.
     ///
@@ -79,8 +84,8 @@ impl Reader {
                 "not a model for --task {task}: found inputs {inputs} and outputs {outputs}, wanted {wanted}"
             )
         };
-        let picture = model.inputs.first().and_then(picture_size);
-        let Some(size) = picture else { bail!(refuse("a first input 1xHxWx3, a picture")) };
+        let picture = picture_input(model).and_then(|index| picture_size(&model.inputs[index]));
+        let Some(size) = picture else { bail!(refuse("an input 1xHxWx3, a picture")) };
         let one = (model.inputs.len() == 1).then_some(&model.outputs[..]);
         let (found, wanted) = match task {
             Task::Segment => {
@@ -105,7 +110,7 @@ impl Reader {
                 "one output of a score for each class".to_owned(),
             ),
             Task::Style => {
-                (styled(model), "a second input of numbers (the style) and one output 1xHxWx3".to_owned())
+                (styled(model), "another input of numbers (the style) and one output 1xHxWx3".to_owned())
             }
         };
         found.with_context(|| refuse(&wanted))
@@ -324,7 +329,8 @@ fn scores(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
 }
 
 fn styled(model: &Model) -> Option<Reader> {
-    let ([_, style], [output]) = (&model.inputs[..], &model.outputs[..]) else { return None };
+    let ([first, second], [output]) = (&model.inputs[..], &model.outputs[..]) else { return None };
+    let style = if picture_input(model) == Some(0) { second } else { first };
     let numbers = elements(style);
     let fits = core(style) == [numbers];
     picture_size(output).filter(|_| fits).map(|size| Reader::Style { size, numbers })
@@ -353,6 +359,40 @@ fn best(scores: &[f32], top: usize) -> Vec<Scored> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ports(dims: &[&[usize]]) -> Vec<Port> {
+        let port =
+            |dims: &&[usize]| Port { name: "port".to_owned(), dims: diptych::Dims::new(dims).expect("few") };
+        dims.iter().map(port).collect()
+    }
+
+    #[test]
+    fn outputs_are_told_apart_by_their_shapes_in_any_order() {
+        let face = ports(&[&[1, 896, 1], &[1, 896, 16]]);
+        let found = anchored(&face, [128, 128], Some("face"));
+        assert!(matches!(found, Some(Reader::Anchored { rows: 1, logits: 0, .. })), "{found:?}");
+        assert_eq!(anchored(&face, [192, 192], None), None);
+        assert_eq!(anchored(&face, [128, 128], Some("person")), None);
+        let found = yunet(&ports(&[&[1, 1076, 14], &[1076, 1], &[1076, 2]]), [120, 160]);
+        assert!(matches!(found, Some(Reader::Yunet { rows: 0, classes: 2, overlaps: 1, .. })), "{found:?}");
+        let found = joints(&ports(&[&[1, 1], &[1, 63], &[1, 1], &[1, 63]]));
+        assert_eq!(found, Some(Reader::Hand { joints: 1, score: 0, side: Some(2) }));
+        let wanted = |[areas, classes, scores, count]: [usize; 4]| {
+            Some(Reader::Processed { areas, classes, scores, count, size: [300, 300] })
+        };
+        let found = processed(&ports(&[&[1, 10, 4], &[1, 10], &[1, 10], &[1]]), [300, 300]);
+        assert_eq!(found, wanted([0, 1, 2, 3]));
+        let found = processed(&ports(&[&[1, 25], &[1, 25, 4], &[1], &[1, 25]]), [300, 300]);
+        assert_eq!(found, wanted([1, 3, 0, 2]));
+        assert_eq!(processed(&ports(&[&[1, 10, 4], &[1, 9], &[1, 10], &[1]]), [300, 300]), None);
+        assert_eq!(
+            scores(&ports(&[&[1, 1, 1, 1001]]), [224, 224]),
+            Some(Reader::Scores { count: 1001, gender: false })
+        );
+        assert_eq!(scores(&ports(&[&[1, 2, 1001]]), [224, 224]), None);
+        assert_eq!(segmented(&ports(&[&[1, 144, 256, 1]])), Some(Reader::Mask { size: [144, 256] }));
+        assert_eq!(segmented(&ports(&[&[1, 1, 1, 1001]])), None);
+    }
 
     #[test]
     fn scores_that_are_no_probabilities_become_some() {

@@ -215,6 +215,31 @@ fn a_style_changes_the_picture_and_follows_from_its_seed() {
 }
 
 #[test]
+fn a_pictures_style_is_read_by_a_network_of_as_many_numbers() {
+    let Some(mut options) = options("--task style", "style_transfer_f16_384") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let style = folder.path().join("style.png");
+    figures::hand().expect("a drawing").save(&style).expect("written");
+    options.style = Some(style);
+    let refused = |options: &Options| format!("{:#}", Network::new(options).expect_err("no style"));
+    options.style_model = Some("no/such.tflite".into());
+    assert!(refused(&options).contains("no/such.tflite is not there"), "{}", refused(&options));
+    // It scores 1000 classes, which are no style.
+    options.style_model = Some(options.models().join("mobilenet_v1_0.25_224_keras_f32.tflite"));
+    assert!(refused(&options).contains("found 1000 numbers, wanted 100"), "{}", refused(&options));
+}
+
+#[test]
+fn a_part_beside_the_picture_is_refused() {
+    let Some(options) = options("--task faces --crop 500,0,20,20", "face_detection_short_range") else {
+        return;
+    };
+    let network = Network::new(&options).expect("a network");
+    let error = network.work.inputs(&figures::person().expect("a drawing")).expect_err("beside");
+    assert!(error.to_string().contains("--crop") && error.to_string().contains("480x480"), "{error}");
+}
+
+#[test]
 fn a_film_has_the_results_of_its_frames_in_their_order() {
     let Some(mut options) = options("--task faces --json", "face_detection_short_range") else { return };
     let folder = tempfile::tempdir().expect("a folder");
