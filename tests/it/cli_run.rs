@@ -52,6 +52,18 @@ fn the_cpu_picks_by_rule_or_preference_and_refuses_the_rest() {
     }
 }
 
+#[test]
+fn an_extent_that_is_not_open_is_refused() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let input = grey(folder.path());
+    let output = run(&input, "cpu", &["--dimension", "image.1=320"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && errors.contains("image.1"), "{errors}");
+    let output = run(&input, "cpu", &["--dimension", "batch"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("NAME=EXTENT"), "{errors}");
+}
+
 /// The APIs of this machine, and whether feature maps can be images there.
 fn devices() -> Vec<(String, bool)> {
     let output = Command::new(env!("CARGO_BIN_EXE_diptych")).args(["devices", "--json"]).output();

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     pub(crate) model: PathBuf,
 
     /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
-    #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
 
     /// What would compute.
@@ -47,14 +47,6 @@ pub(crate) struct Arguments {
     /// Write a page with the graph drawn; it needs no other file.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-}
-
-fn dimension(text: &str) -> Result<(String, usize), String> {
-    let parsed =
-        text.rsplit_once('=').and_then(|(name, extent)| Some((name.to_owned(), extent.parse().ok()?)));
-    parsed
-        .filter(|(name, extent)| !name.is_empty() && *extent > 0)
-        .ok_or_else(|| "wanted NAME=EXTENT".to_owned())
 }
 
 /// A node of the graph.
@@ -352,15 +344,6 @@ fn described(info: Option<&TensorInfo>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dimensions_are_names_and_extents() {
-        assert_eq!(dimension("image.1=320"), Ok(("image.1".to_owned(), 320)));
-        assert_eq!(dimension("a=b=2"), Ok(("a=b".to_owned(), 2)));
-        for wrong in ["batch", "=3", "batch=0", "batch=x"] {
-            assert!(dimension(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn numbers_are_short() {
