@@ -1,5 +1,6 @@
 //! How work is cut into blocks, and the scratch memory of a worker.
 
+use super::aligned::{SKIPPED, first_aligned};
 use super::tile;
 use gemm::Parallelism;
 use std::cell::RefCell;
@@ -77,10 +78,11 @@ thread_local! {
 pub(crate) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
     // Taken out, not borrowed, so that a nested call on the same thread gets a fresh one.
     let mut scratch = SCRATCH.with(RefCell::take);
-    if scratch.len() < len {
-        scratch.resize(len, 0.0);
+    if scratch.len() < len + SKIPPED {
+        scratch.resize(len + SKIPPED, 0.0);
     }
-    let result = work(scratch.get_mut(..len).unwrap_or_default());
+    let first = first_aligned(&scratch);
+    let result = work(scratch.get_mut(first..first + len).unwrap_or_default());
     SCRATCH.with(|slot| slot.replace(scratch));
     result
 }

@@ -3,6 +3,7 @@
 use super::offload::{Running, offload};
 use super::profile::{MemoryUse, NodeTime, Profile};
 use crate::cpu::CpuKernel;
+use crate::cpu::aligned::Aligned;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
@@ -58,7 +59,7 @@ struct CpuNetwork {
 }
 
 /// The planned buffers of one run.
-type Buffers = Vec<Vec<f32>>;
+type Buffers = Vec<Aligned>;
 
 /// Sets of buffers that are kept for later runs.
 const MAX_IDLE_SETS: usize = 4;
@@ -278,19 +279,19 @@ impl CpuNetwork {
     /// Buffers that no other run uses.
     fn buffers(&self) -> Buffers {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| vec![0.0; elements]).collect())
+        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| Aligned::zeros(elements)).collect())
     }
 
     fn read<'a>(
         &'a self,
         Place { holder, first, elements }: Place,
         inputs: &'a [Cow<'_, [f32]>],
-        buffers: &'a [Vec<f32>],
+        buffers: &'a [Aligned],
     ) -> Result<&'a [f32]> {
         let all = match holder {
             Holder::Input(input) => inputs.get(input).map(|values| &**values),
             Holder::Constant(constant) => self.constants.get(constant).map(|values| &**values),
-            Holder::Buffer(buffer) => buffers.get(buffer).map(Vec::as_slice),
+            Holder::Buffer(buffer) => buffers.get(buffer).map(|values| &**values),
         };
         let found = all.and_then(|all| all.get(first..first + elements));
         found.ok_or_else(|| Error::Internal(format!("{elements} elements from {first} of {holder:?}")))
@@ -300,7 +301,7 @@ impl CpuNetwork {
 impl Step {
     fn run(&self, network: &CpuNetwork, inputs: &[Cow<'_, [f32]>], buffers: &mut Buffers) -> Result<()> {
         // The plan never lets a step write a buffer that it reads.
-        let mut targets: Vec<Vec<f32>> =
+        let mut targets: Vec<Aligned> =
             self.outputs.iter().map(|(_, buffer, _)| std::mem::take(&mut buffers[*buffer])).collect();
         let result = self.run_into(network, inputs, buffers, &mut targets);
         for ((_, buffer, _), target) in self.outputs.iter().zip(targets) {
@@ -313,8 +314,8 @@ impl Step {
         &self,
         network: &CpuNetwork,
         inputs: &[Cow<'_, [f32]>],
-        buffers: &[Vec<f32>],
-        targets: &mut [Vec<f32>],
+        buffers: &[Aligned],
+        targets: &mut [Aligned],
     ) -> Result<()> {
         let read = |(operand, place): &(Operand, Place)| {
             network.read(*place, inputs, buffers).map(|values| (*operand, values))

@@ -4,7 +4,7 @@
 use super::{OP, TransposedConv2dOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
-use crate::cpu::tail::Tail;
+use crate::cpu::tail::{After, Tail};
 use crate::cpu::tile::Tile;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
@@ -57,7 +57,7 @@ impl Transposed {
                 taps: &[0],
                 values: x.c,
             };
-            let finish = Finish { bounds: None, residual: None, first: false, stride: columns };
+            let finish = Finish { after: After::Nothing, residual: None, first: false, stride: columns };
             let mut tile = Tile::Rows { data: scratch, columns };
             panels.multiply(rows, 0..columns, &mut tile, 0, finish);
             for (pixel, products) in scratch.chunks_exact(columns).enumerate() {
