@@ -2,6 +2,7 @@
 
 use super::aligned::{SKIPPED, first_aligned};
 use super::tile;
+use super::workers::workers;
 use gemm::Parallelism;
 use std::cell::RefCell;
 
@@ -28,7 +29,7 @@ pub(crate) struct Cut {
 pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cut {
     /// Rows per worker below which a lone product is better cut along its columns.
     const FEW_ROWS: usize = 16;
-    let workers = rayon::current_num_threads().max(1);
+    let workers = workers();
     if products < workers && rows < workers * FEW_ROWS {
         return Cut { rows, parallelism: Parallelism::Rayon(0) };
     }
@@ -42,10 +43,10 @@ pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cu
 /// tiles.
 pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
     /// Multiply-adds below which handing a tile to another worker does not pay.
-    const MIN_WORK: usize = 2 << 20;
+    const MIN_WORK: usize = 1 << 19;
     /// Fewest rows that reading all the panels pays for.
     const MIN_ROWS: usize = 32;
-    let workers = rayon::current_num_threads().max(1);
+    let workers = workers();
     let most = if workers == 1 { 1 } else { workers * BLOCKS_PER_WORKER };
     let tiles = (rows * depth * columns / MIN_WORK).clamp(1, most);
     // Each block of rows reads all panels, each part of the columns all rows: where both are cut, the
@@ -63,8 +64,8 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
 /// Rows of a block of which each costs `row_work` operations and is independent of the others.
 pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
     /// Operations below which handing a block to another worker does not pay.
-    const MIN_WORK: usize = 32 * 1024;
-    let workers = rayon::current_num_threads().max(1);
+    const MIN_WORK: usize = 128 * 1024;
+    let workers = workers();
     let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
     share.max(MIN_WORK / row_work.max(1)).clamp(1, rows.max(1))
 }

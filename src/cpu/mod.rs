@@ -12,6 +12,7 @@
 //! | `tail` | bias, activation and residual |
 //! | `aligned` | values that begin where a cache line does |
 //! | `blocks`, `tile` | how work is cut into blocks that fit a core's cache |
+//! | `workers` | how many work on a run, and that they do not sleep meanwhile |
 //!
 //! Blocks are run by rayon's current pool; bias, activation and residual are applied before the sums
 //! leave their registers, or while the block is in that cache.
@@ -23,6 +24,7 @@ pub(crate) mod product;
 pub(crate) mod products;
 pub(crate) mod tail;
 pub(crate) mod tile;
+pub(crate) mod workers;
 
 use crate::emit::Operand;
 use crate::error::{Error, Result};

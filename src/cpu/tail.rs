@@ -59,6 +59,13 @@ impl Tail {
         })
     }
 
+    /// `tail`, each column of which comes `times` times after the others.
+    pub(crate) fn repeated(op: &'static str, epilogue: &Epilogue, tail: &Tail, times: usize) -> Result<Self> {
+        let (bias, slope) = (tail.bias.repeat(times), tail.slope.repeat(times));
+        let slopes = epilogue.activation == Activation::PRelu;
+        Tail::new(op, epilogue, bias.len(), epilogue.bias.then_some(&bias), slopes.then_some(&slope))
+    }
+
     /// As [`Tail::new`], the constants being those of `constants`.
     pub(crate) fn of(
         op: &'static str,

@@ -2,8 +2,8 @@
 
 use super::offload::{Running, offload};
 use super::profile::{MemoryUse, NodeTime, Profile};
-use crate::cpu::CpuKernel;
 use crate::cpu::aligned::Aligned;
+use crate::cpu::{CpuKernel, workers};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
@@ -50,6 +50,7 @@ struct CpuNetwork {
     steps: Vec<Step>,
     outputs: Vec<Place>,
     constants: Vec<Arc<[f32]>>,
+    flops: u64,
     /// Elements of each buffer of a run.
     lengths: Vec<usize>,
     /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
@@ -60,6 +61,9 @@ struct CpuNetwork {
 
 /// The planned buffers of one run.
 type Buffers = Vec<Aligned>;
+
+/// Operations of a run below which it takes longer to wake another thread than to compute.
+const MIN_FLOPS: u64 = 16_000_000;
 
 /// Sets of buffers that are kept for later runs.
 const MAX_IDLE_SETS: usize = 4;
@@ -164,6 +168,7 @@ impl CpuSession {
         });
         let constants = constants.sum();
         Ok(CpuSession(Arc::new(CpuNetwork {
+            flops: steps.iter().map(|step| step.flops).sum(),
             steps,
             outputs,
             constants: places.constants,
@@ -250,7 +255,7 @@ impl CpuSession {
 
 impl CpuNetwork {
     /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
-    /// nobody but the other workers. Nothing is locked meanwhile: a worker that waits for parts of its
+    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a worker that waits for parts of its
     /// own may take up another run. `look` is given the outputs.
     fn run<T>(
         &self,
@@ -259,14 +264,16 @@ impl CpuNetwork {
         look: impl FnOnce(&[&[f32]]) -> T,
     ) -> Result<T> {
         let mut buffers = self.buffers();
-        let ran = rayon::scope(|_| {
+        let steps = || {
             for step in &self.steps {
                 let start = Instant::now();
                 step.run(self, inputs, &mut buffers).map_err(|error| error.at_node(&step.name))?;
                 clock(start.elapsed());
             }
             Ok(())
-        });
+        };
+        let few = self.flops < MIN_FLOPS || rayon::current_num_threads() == 1;
+        let ran = if few { workers::alone(steps) } else { workers::together(steps) };
         let outputs = |()| self.outputs.iter().map(|place| self.read(*place, inputs, &buffers)).collect();
         let result = ran.and_then(outputs).map(|outputs: Vec<&[f32]>| look(&outputs));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
