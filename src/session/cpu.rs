@@ -267,6 +267,7 @@ impl CpuSession {
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {
         let step = |step: &Step| NodeTime {
+            precision: crate::dtype::Precision::F32,
             name: step.name.clone(),
             inserted: false,
             op: step.op,

@@ -365,6 +365,12 @@ impl Table {
             self.conv2d_row(input, [oc, 3, 3], options, true, F32, Tiles);
             self.conv2d_row(input, [oc, 3, 3], options, false, Precision::F16Storage, Groups);
         }
+        for (input, oc, stride) in [([2, 11, 9, 70], 90, [1, 1]), ([1, 12, 17, 32], 72, [2, 3])] {
+            // Terms and results enough for the matrix kernels' layers and tiles.
+            let options =
+                Conv2d { stride, padding: Padding::Same, activation: Activation::Relu, ..Default::default() };
+            self.conv2d_row(input, [oc, 3, 3], options, true, Precision::F16Storage, Tiles);
+        }
         let halves = [Precision::F16Storage, Precision::F16];
         for precision in halves {
             let grouped = Conv2d { groups: 2, stride: [2, 1], ..same };
@@ -493,6 +499,11 @@ impl Table {
         for precision in [Precision::F16Storage, Precision::F16] {
             self.pointwise_row([1, 7, 6, 5], 11, Activation::None, true, precision, Tiles);
         }
+        // More pixels, channels and steps than the largest tiles of the matrix kernels have at once, and fewer.
+        self.pointwise_row([2, 13, 11, 300], 150, Activation::Relu6, true, halves, Tiles);
+        self.pointwise_row([1, 9, 9, 256], 64, Activation::None, false, halves, Groups);
+        self.pointwise_row([3, 1, 1, 17], 8, Activation::Sigmoid, false, halves, Variants);
+        self.pointwise_row([1, 16, 3, 37], 41, Activation::PRelu, false, halves, Variants);
     }
 
     fn separable_row(

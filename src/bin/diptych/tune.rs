@@ -102,6 +102,8 @@ impl LayoutName {
 pub(crate) enum PrecisionName {
     /// f32 storage and arithmetic.
     F32,
+    /// For each node f16 storage where a calibration or the op's own bound allows it, else f32.
+    Auto,
     /// f32 storage; matrix units may round matrices to ten bits of mantissa.
     Tf32,
     /// f32 storage; matrix units may multiply matrices as sums of two halves.
@@ -116,6 +118,7 @@ impl PrecisionName {
     pub(crate) fn precision(self) -> Precision {
         match self {
             PrecisionName::F32 => Precision::F32,
+            PrecisionName::Auto => Precision::Auto,
             PrecisionName::Tf32 => Precision::Tf32,
             PrecisionName::Splitf16 => Precision::SplitF16,
             PrecisionName::F16s => Precision::F16Storage,

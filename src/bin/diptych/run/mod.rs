@@ -1,5 +1,6 @@
 //! `diptych run`: a model on tensors from files, on a picture, or on random numbers.
 
+mod calibrate;
 mod inputs;
 mod report;
 mod trace;
@@ -71,6 +72,9 @@ pub(crate) struct Arguments {
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
+
+    #[command(flatten)]
+    pub(crate) calibrating: calibrate::Arguments,
 
     /// Run this often and report the times [default: 1; 30 if all inputs are random].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -203,13 +207,18 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
         None => Tuning::Default,
     };
-    let options = SessionOptions {
+    let mut options = SessionOptions {
         tuning,
         pick: arguments.pick.clone(),
         fuse: arguments.fuse.fusing(),
         precision: arguments.precision.precision(),
         ..Default::default()
     };
+    let (model, given) = ((&context, &graph), (&ports[..], &tensors[..]));
+    options.calibration = arguments.calibrating.calibration(model, &options, given, arguments.range)?;
+    if arguments.calibrating.calibrate.is_some() {
+        trace.lap("calibrate");
+    }
     let mut session = Session::new(&context, &graph, options)?;
     trace.lap("build the session");
     let random = sources.iter().all(Option::is_none);
