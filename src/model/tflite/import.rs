@@ -2,13 +2,12 @@
 
 use super::constant::Constant;
 use super::convolution::Phases;
-use super::metadata::ModelInfo;
 use super::names;
 use super::operators;
 use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
 use super::survey;
 use super::tensors::{Budget, Extent, Reason, Tensors, indices};
-use super::{LoadOptions, Loaded};
+use super::{LoadOptions, Loaded, ModelInfo};
 use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};

@@ -7,8 +7,8 @@ use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
-use diptych::tflite::{LoadOptions, Model, Port, TensorInfo};
 use diptych::{Backend, Context, Graph, Precision, Session, SessionOptions, Value};
+use diptych::{LoadOptions, Model, ModelPort as Port, TensorInfo};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -103,7 +103,8 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let options = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let options =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
     let model = Model::load(&arguments.model, &options)?;
     let context = Context::new(arguments.backend)?;
     let options = SessionOptions { precision: arguments.precision.precision(), ..Default::default() };

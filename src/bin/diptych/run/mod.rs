@@ -11,7 +11,8 @@ use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
 use diptych::{
-    Backend, Context, Fusing, HostTensor, Layout, Picking, Session, SessionOptions, Tuning, tflite,
+    Backend, Context, Fusing, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions,
+    Tuning,
 };
 use inputs::{Input, Pixels};
 use report::Report;
@@ -181,7 +182,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     let mut trace = Trace::new();
-    let mut graph = tflite::load(&arguments.model)?;
+    let mut graph = Model::load(&arguments.model, &LoadOptions::default())?.graph;
     if let Some(batch) = arguments.batch {
         graph = graph.with_batch(batch as usize)?;
     }
