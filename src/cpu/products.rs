@@ -182,7 +182,9 @@ mod tests {
         fn with_simd<S: Simd>(self, simd: S) {
             let Each(products, sums) = self;
             products.each(simd, simd.splat_f32s(1.0), |_, _, sum| {
-                sums.extend_from_slice(bytemuck::bytes_of(&sum).chunks_exact(4).map(f32_of).collect::<Vec<_>>().as_slice());
+                sums.extend_from_slice(
+                    bytemuck::bytes_of(&sum).chunks_exact(4).map(f32_of).collect::<Vec<_>>().as_slice(),
+                );
             });
         }
     }

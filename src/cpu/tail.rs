@@ -225,7 +225,7 @@ impl WithSimd for Apply<'_> {
     /// the instruction set it was dispatched to.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-                match self.tail.activation {
+        match self.tail.activation {
             Activation::None => self.rows(Activation::None),
             Activation::Relu => self.rows(Activation::Relu),
             Activation::Relu6 => self.rows(Activation::Relu6),
@@ -263,7 +263,8 @@ impl Apply<'_> {
                 }
             } else {
                 for column in 0..len {
-                    row[column] = activation.apply(row[column] + bias[column], slope[column]) + residual[column];
+                    row[column] =
+                        activation.apply(row[column] + bias[column], slope[column]) + residual[column];
                 }
             }
         }

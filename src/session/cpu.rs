@@ -287,8 +287,8 @@ impl CpuSession {
 
 impl CpuNetwork {
     /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
-    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a worker that waits for parts of its
-    /// own may take up another run. `look` is given the outputs.
+    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a
+    /// worker that waits for parts of its own may take up another run. `look` is given the outputs.
     fn run<T>(
         &self,
         inputs: &[Cow<'_, [f32]>],
@@ -326,7 +326,7 @@ impl CpuNetwork {
     }
 
     /// Notes what the states are in the next run.
-    fn keep(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Vec<f32>], held: &[Arc<[f32]>]) -> Result<()> {
+    fn keep(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Aligned], held: &[Arc<[f32]>]) -> Result<()> {
         if held.is_empty() {
             return Ok(());
         }

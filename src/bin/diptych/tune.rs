@@ -10,7 +10,7 @@ use comfy_table::presets;
 use diptych::tune::Search;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
-use diptych::{Backend, Context, Layout, Precision, Report, Tuner, TunerProgress, tflite};
+use diptych::{Backend, Context, Layout, LoadOptions, Model, Precision, Report, Tuner, TunerProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -305,7 +305,7 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         let names: Vec<&str> = diptych::ops::all().iter().map(|entry| entry.name).collect();
         bail!("--shape goes with an op ({}), not with the model {}", names.join(", "), what.display());
     }
-    let graph = tflite::load(what)?;
+    let graph = Model::load(what, &LoadOptions::default())?.graph;
     match arguments.nodes.as_slice() {
         [] => tuner.begin(&graph)?,
         names => tuner.begin_nodes(&graph, names)?,

@@ -92,11 +92,8 @@ impl Channelwise {
         let first = columns.iter().position(whole).unwrap_or(0);
         let inner = first..first + columns.iter().skip(first).take_while(|taps| whole(taps)).count();
         let (arch, lanes) = lanes_for((conv.stride[1] > 1).then_some(c));
-        let (period, pixels) = if conv.input.c == c {
-            period(c, lanes, conv.stride[1], inner.len() * c)
-        } else {
-            (c, 1)
-        };
+        let (period, pixels) =
+            if conv.input.c == c { period(c, lanes, conv.stride[1], inner.len() * c) } else { (c, 1) };
         // What each channel has, `pixels` times, then zeros.
         let repeated = |values: &[f32]| {
             let mut all = values.repeat(pixels);

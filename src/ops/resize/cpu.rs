@@ -39,12 +39,12 @@ impl ResizeKernel {
         if source.part == 0.0 {
             return self.mix_columns(line(source.first), dst);
         }
-            let (a, b) = (line(source.first), line(source.second));
-            if a.len() == mixed.len() && b.len() == mixed.len() {
-                for index in 0..mixed.len() {
-                    mixed[index] = a[index] * (1.0 - source.part) + b[index] * source.part;
-                }
+        let (a, b) = (line(source.first), line(source.second));
+        if a.len() == mixed.len() && b.len() == mixed.len() {
+            for index in 0..mixed.len() {
+                mixed[index] = a[index] * (1.0 - source.part) + b[index] * source.part;
             }
+        }
         self.mix_columns(mixed, dst);
     }
 

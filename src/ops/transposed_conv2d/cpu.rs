@@ -83,16 +83,7 @@ impl Transposed {
     /// A row of input pixels, whose first value is `first`.
     fn pixels<'a>(&self, src: &'a [f32], first: usize) -> Rows<'a> {
         let x = self.op.0.input;
-        Rows {
-            src,
-            first,
-            lines: 1,
-            line_stride: 0,
-            per_line: x.w,
-            row_stride: x.c,
-            taps: &[0],
-            values: x.c,
-        }
+        Rows { src, first, lines: 1, line_stride: 0, per_line: x.w, row_stride: x.c, taps: &[0], values: x.c }
     }
 
     /// Adds the products of each pixel to the outputs that they belong to.

@@ -7,8 +7,10 @@ use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
-use diptych::tflite::{LoadOptions, Model, Port, TensorInfo};
-use diptych::{Backend, Calibration, Context, Graph, Precision, Session, SessionOptions, Value};
+use diptych::{
+    Backend, Calibration, Context, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session,
+    SessionOptions, TensorInfo, Value,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -100,7 +102,8 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let options = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let options =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
     let model = Model::load(&arguments.model, &options)?;
     let context = Context::new(arguments.backend)?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;

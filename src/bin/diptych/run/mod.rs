@@ -11,8 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
-use diptych::tflite::{LoadOptions, Model};
-use diptych::{Backend, Context, Fusing, HostTensor, Layout, Picking, Session, SessionOptions, Tuning};
+use diptych::{
+    Backend, Context, Fusing, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions,
+    Tuning,
+};
 use inputs::{Input, Pixels};
 use report::Report;
 use std::io::Write;
@@ -188,7 +190,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     let mut trace = Trace::new();
-    let dimensions = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let dimensions =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
     let mut graph = Model::load(&arguments.model, &dimensions)?.graph;
     if let Some(batch) = arguments.batch {
         graph = graph.with_batch(batch as usize)?;
