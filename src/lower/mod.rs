@@ -31,6 +31,7 @@ mod precision;
 mod program;
 mod simplify;
 mod stack;
+mod states;
 mod step;
 mod unit;
 

@@ -15,7 +15,7 @@ use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -39,6 +39,8 @@ pub(crate) struct Program {
     /// Where the graph's inputs and outputs are stored, in its order.
     pub(crate) inputs: Vec<Part>,
     pub(crate) outputs: Vec<Part>,
+    /// Where the graph's states are stored, and what they are at first.
+    pub(crate) states: Vec<(Part, HostTensor)>,
 }
 
 /// The units of `graph` before pairs of them are made one.
@@ -75,6 +77,7 @@ impl Program {
         for &input in graph.inputs() {
             builder.store(input, builder.rows(input)?, None);
         }
+        builder.store_states()?;
         let mut joins = builder.place_joins(&kernels)?;
         for (index, (unit, kernel)) in network.units.iter().zip(kernels).enumerate() {
             let built = match joins.remove(&index) {
@@ -128,6 +131,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             constants: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            states: Vec::new(),
         };
         Builder { network, precision, program, places: HashMap::new(), targets: HashMap::new() }
     }
@@ -139,6 +143,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         };
         self.program.inputs = ports(&mut self, graph.inputs())?;
         self.program.outputs = ports(&mut self, graph.outputs())?;
+        self.update_states()?;
         Ok(self.program)
     }
 
@@ -161,7 +166,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         self.program.whole(self.program.stored.len() - 1)
     }
 
-    fn store(&mut self, value: Value, kind: Kind, constant: Option<&HostTensor>) -> Part {
+    pub(super) fn store(&mut self, value: Value, kind: Kind, constant: Option<&HostTensor>) -> Part {
         let (form, shape, dtype) = kind;
         if let Some(&(wanted, part)) = self.targets.get(&value)
             && same_kind(&wanted, &kind)
@@ -171,7 +176,8 @@ impl<'n, 'g> Builder<'n, 'g> {
             return part;
         }
         let graph = self.network.graph;
-        let port = graph.inputs().contains(&value) || self.network.leaves(value);
+        let state = graph.states().iter().any(|state| state.value == value);
+        let port = state || graph.inputs().contains(&value) || self.network.leaves(value);
         // What is the same at each run is written once, in any form.
         let same = self.network.constant(value).is_some();
         let pinned = form == Form::Image || same || (form == Form::Rows && port);
@@ -220,9 +226,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(target)
     }
 
-    /// Whether a unit reads `value`.
+    /// Whether a unit reads `value`, or a state becomes it.
     fn is_read(&self, value: Value) -> bool {
-        self.network.units.iter().any(|unit| unit.reads().any(|read| read == value))
+        let next = |state: &State| state.next == Some(value);
+        self.network.graph.states().iter().any(next)
+            || self.network.units.iter().any(|unit| unit.reads().any(|read| read == value))
     }
 
     /// The value of which `value` is a view of all elements with the same extents, or `value` itself.

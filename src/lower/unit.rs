@@ -333,9 +333,11 @@ impl<'a> Network<'a> {
         self.units.iter().enumerate().filter(move |(_, unit)| reads(unit)).map(|(index, _)| index)
     }
 
-    /// Whether `value`, or something that shows elements of it, is an output of the graph.
+    /// Whether `value`, or something that shows elements of it, is an output of the graph or a state's next
+    /// value.
     pub(crate) fn leaves(&self, value: Value) -> bool {
-        self.graph.outputs().iter().any(|&output| self.resolve(output).of == value)
+        let next = self.graph.states().iter().filter_map(|state| state.next);
+        self.graph.outputs().iter().copied().chain(next).any(|output| self.resolve(output).of == value)
     }
 
     /// The dimensions of `value`.

@@ -27,6 +27,7 @@ pub mod remap;
 pub mod resize;
 pub mod separable;
 pub mod softmax;
+pub mod suppress;
 pub mod top_k;
 pub mod transposed_conv2d;
 pub mod view;

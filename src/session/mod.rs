@@ -161,6 +161,21 @@ impl Session {
         self.wrap(outputs)
     }
 
+    /// Gives the graph's states ([`Graph::state`]) what they are in the first run. Where the network has none,
+    /// nothing happens. Runs that were started before it and are not over may still read what the states were.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn reset(&mut self) -> Result<()> {
+        match &mut self.runner {
+            Runner::Device(session) => session.reset(),
+            Runner::Cpu(session) => {
+                session.reset();
+                Ok(())
+            }
+        }
+    }
+
     /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on
     /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do.
     ///

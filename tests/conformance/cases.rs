@@ -662,6 +662,8 @@ impl Table {
             [1, 3, 3, 1030],
             [1, 1030, 3, 2],
             [1, 2, 1030, 3],
+            [1, 1, 63, 288],
+            [2, 12, 1, 130],
             [1, 64, 64, 32],
             [1, 67, 132, 40],
             [2, 130, 68, 100],
@@ -672,7 +674,7 @@ impl Table {
             self.gemm_row(extents, plain, false, false, F32, Tiles);
         }
         for (transpose_a, transpose_b) in [(false, true), (true, false), (true, true)] {
-            for extents in [[1, 7, 9, 5], [2, 13, 6, 11], [1, 8, 16, 4]] {
+            for extents in [[1, 7, 9, 5], [2, 13, 6, 11], [1, 8, 16, 4], [2, 3, 10, 300]] {
                 let options = Gemm { transpose_a, transpose_b, ..plain };
                 self.gemm_row(extents, options, false, false, F32, Tiles);
                 let (row_a, row_b) = (extents[1].max(extents[3]), extents[2].max(extents[3]));

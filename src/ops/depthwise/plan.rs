@@ -118,7 +118,7 @@ impl Definition for DepthwiseOp {
     }
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::kernel(self, constants)?))
+        cpu::kernel(self, constants)
     }
 
     fn halves(&self) -> bool {

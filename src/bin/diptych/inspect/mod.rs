@@ -7,8 +7,10 @@ use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
-use diptych::tflite::{LoadOptions, Model, Port, TensorInfo};
-use diptych::{Backend, Calibration, Context, Graph, Precision, Session, SessionOptions, Value};
+use diptych::{
+    Backend, Calibration, Context, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session,
+    SessionOptions, TensorInfo, Value,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -20,7 +22,7 @@ pub(crate) struct Arguments {
     pub(crate) model: PathBuf,
 
     /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
-    #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
 
     /// What would compute.
@@ -51,14 +53,6 @@ pub(crate) struct Arguments {
     /// Write a page with the graph drawn; it needs no other file.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-}
-
-fn dimension(text: &str) -> Result<(String, usize), String> {
-    let parsed =
-        text.rsplit_once('=').and_then(|(name, extent)| Some((name.to_owned(), extent.parse().ok()?)));
-    parsed
-        .filter(|(name, extent)| !name.is_empty() && *extent > 0)
-        .ok_or_else(|| "wanted NAME=EXTENT".to_owned())
 }
 
 /// A node of the graph.
@@ -108,7 +102,8 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let options = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let options =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
     let model = Model::load(&arguments.model, &options)?;
     let context = Context::new(arguments.backend)?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
@@ -361,15 +356,6 @@ fn described(info: Option<&TensorInfo>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dimensions_are_names_and_extents() {
-        assert_eq!(dimension("image.1=320"), Ok(("image.1".to_owned(), 320)));
-        assert_eq!(dimension("a=b=2"), Ok(("a=b".to_owned(), 2)));
-        for wrong in ["batch", "=3", "batch=0", "batch=x"] {
-            assert!(dimension(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn numbers_are_short() {
