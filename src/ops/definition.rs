@@ -11,7 +11,7 @@ use super::spec;
 use super::stored::{channels, least};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Epilogue, KernelSpec, Least, Operand, Scalar};
+use crate::emit::{Epilogue, KernelSpec, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;

@@ -5,7 +5,7 @@ use super::kernel::Kernel;
 use super::plan::{Choice, Op};
 use super::spec;
 use crate::emit::words::CHANNELS;
-use crate::emit::{Binding, Least, Operand, Scalar};
+use crate::emit::{Binding, Least, Scalar};
 use crate::layout::{Form, Layout};
 
 /// The channels of what `kernel` writes, if it is a feature map and the lanes beyond them, which must be zero,
