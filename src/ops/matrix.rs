@@ -215,8 +215,6 @@ impl Matrix {
             u64::from(2 * pixels + columns) * sixteens
         };
         let staged = u64::from(pixels + columns) * sixteens;
-        // Sums are finished one after the other, each behind a load of what is added: in a loop, or unrolled.
-        let finishes = if self.cooperative { columns * pixels / layers } else { columns * pixels / 8 };
         let covers = u64::from(staging.rows + 4 * staging.columns4);
         Some(Effort {
             groups: effort::groups(self.grid(problem, choice.tile), choice.work_group),
@@ -225,7 +223,7 @@ impl Matrix {
                 + 4 * sums
                 + if self.cooperative { fragments / 2 + 2 * LOADS } else { 2 * fragments },
             local_bytes: staging.bytes(),
-            steps: steps + finishes.max(1),
+            steps,
             ahead: true,
             barriers: if self.cooperative { 2 } else { 0 },
             multiplies: 64 * u64::from(sums) * sixteens / SPEED,
@@ -304,59 +302,42 @@ pub(super) fn pack_lanes(rows: &[f32], total4: u32, slices: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Family;
-    use crate::ops::Op;
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::Shape;
-    use crate::tune::work_group::{WorkGroup, untuned};
 
-    /// The kernel and tile of an untuned 1x1 convolution on an H200.
-    fn chosen(unit: MatrixUnit, n: usize, side: usize, [c, oc]: [usize; 2]) -> (&'static str, [u32; 3]) {
-        let base = match unit {
-            MatrixUnit::Cooperative { .. } => Limits::webgpu(),
-            MatrixUnit::Ptx { .. } => Limits::opencl(),
-        };
-        let limits = Limits {
-            family: Family::Nvidia,
-            matrix_unit: Some(unit),
-            native_half: true,
-            local_memory: 49152,
-            compute_units: Some(132),
-            ..base
-        };
-        let (input, weights) = (Shape::nhwc(n, side, side, c), Shape::nhwc(oc, 1, 1, c));
-        let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, false, Precision::F16Storage);
-        let op: &dyn Op = &op.expect("an op");
-        let choice = untuned(op, WorkGroup::Table, &limits).expect("a choice");
-        println!("{side} {c} {oc} x{n}: {choice}");
-        (choice.variant, choice.tile)
-    }
+    const MATRIX: Matrix = Matrix::cooperative("");
+    const MATRIX_PTX: Matrix = Matrix::ptx("");
 
     #[test]
-    fn small_maps_have_small_tiles() {
-        let cooperative = MatrixUnit::Cooperative { subgroup: 32 };
-        let ptx = MatrixUnit::Ptx { capability: 90, warp_groups: true };
-        for unit in [cooperative, ptx] {
-            for (n, side, channels) in [
-                (1, 129, [32, 64]),
-                (1, 65, [64, 128]),
-                (1, 65, [128, 128]),
-                (1, 33, [256, 256]),
-                (1, 17, [512, 512]),
-                (1, 9, [1024, 1024]),
-                (1, 128, [16, 16]),
-                (1, 128, [16, 72]),
-                (1, 64, [24, 24]),
-                (8, 65, [128, 128]),
-                (8, 17, [512, 512]),
-                (8, 9, [1024, 1024]),
-            ] {
-                let (variant, tile) = chosen(unit, n, side, channels);
-                let matrix = variant.starts_with("matrix");
-                assert!(matrix || n == 1, "{variant}");
-                // Measured: no tile of more than two rows of matrices is best for one image.
-                assert!(!matrix || n > 1 || tile[1] <= 2, "{side} {channels:?}: {variant} {tile:?}");
+    fn no_tile_lies_mostly_beyond_the_channels() {
+        let units = [
+            (MATRIX, Limits::webgpu(), MatrixUnit::Cooperative { subgroup: 32 }),
+            (MATRIX_PTX, Limits::opencl(), MatrixUnit::Ptx { capability: 80, warp_groups: false }),
+        ];
+        for (kernel, base, unit) in units {
+            let limits = Limits { matrix_unit: Some(unit), native_half: true, local_memory: 49152, ..base };
+            for (c, oc) in [(16, 16), (24, 72), (512, 512)] {
+                let (input, weights) = (Shape::nhwc(1, 17, 17, c), Shape::nhwc(oc, 1, 1, c));
+                let halves = Precision::F16Storage;
+                let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, false, halves);
+                let problem = *op.expect("an op").convolution();
+                let tiles = kernel.tiles(&problem, &limits);
+                assert!(!tiles.is_empty(), "{c} {oc}");
+                for tile in tiles {
+                    let covers = kernel.columns() * tile[0];
+                    assert!(covers < 2 * extent(oc) || covers == 32, "{c} {oc}: {tile:?}");
+                    assert!(!kernel.work_groups(&problem, tile).is_empty());
+                }
             }
+            let f32 = PointwiseOp::new(
+                Shape::nhwc(1, 4, 4, 64),
+                Shape::nhwc(64, 1, 1, 64),
+                &Pointwise::default(),
+                true,
+                false,
+                Precision::F32,
+            );
+            assert!(kernel.tiles(f32.expect("an op").convolution(), &limits).is_empty());
         }
     }
 
