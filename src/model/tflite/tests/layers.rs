@@ -111,8 +111,8 @@ fn recurrent(put: &mut dyn FnMut(&str, FileSpec)) {
     let mut parts = cell(Cell::default());
     parts.extend([Variable(&[2, 4]), Variable(&[2, 4])]);
     let options = fields(options::LstmOptions::TAG, &[(0, Byte(4))]);
-    put("LSTM", layer("LSTM", &[2, 3], &parts, options, &[&[2, 4]]));
-    let parts = [Weights(&[2, 4]), Weights(&[16, 7]), Weights(&[16]), Weights(&[2, 4])];
+    put("LSTM of one step", layer("LSTM", &[2, 3], &parts, options, &[&[2, 4]]));
+    let parts = [Variable(&[2, 4]), Weights(&[16, 7]), Weights(&[16]), Variable(&[2, 4])];
     let options = fields(options::LstmOptions::TAG, &[(0, Byte(4)), (3, Byte(1))]);
     put("LSTM basic", layer("LSTM", &[2, 3], &parts, options, &[&[2, 4], &[2, 4], &[2, 7], &[2, 16]]));
     let both = || {
@@ -149,7 +149,8 @@ fn detection(regular: bool, each: i64) -> FileSpec {
     let mut file = FileSpec::with_input("boxes", &[1, 6, 4]);
     let scores = file.map("scores", &[1, 6, 3]);
     file.inputs.push(scores);
-    let anchors: Vec<f32> = (0..24).map(|at| [0.3, 0.4, 0.25, 0.5][at % 4] + (at / 8) as f32 * 0.125).collect();
+    let anchors: Vec<f32> =
+        (0..24).map(|at| [0.3, 0.4, 0.25, 0.5][at % 4] + (at / 8) as f32 * 0.125).collect();
     let data = anchors.iter().flat_map(|value| value.to_le_bytes()).collect();
     let anchors = file.constant_of("anchors", &[6, 4], element::FLOAT32, data);
     let count = 4 * each as i32;
@@ -226,7 +227,7 @@ fn scatters(put: &mut dyn FnMut(&str, FileSpec)) {
     file.op(code("SPARSE_TO_DENSE"), &[indices, shape, 0, other], &[y], fields(50, &[]));
     file.outputs = vec![y];
     put("SPARSE_TO_DENSE", file);
-    put("SEGMENT_SUM", float("SEGMENT_SUM", &[4, 3], &[Integers(&[4], &[0, 0, 2, 2])], none()));
+    put("SEGMENT_SUM", float("SEGMENT_SUM", &[4, 3], &[Integers(&[4], &[0, 0, 1, 1])], none()));
     for name in ["SUM", "PROD", "MAX", "MIN"] {
         let name = format!("UNSORTED_SEGMENT_{name}");
         let others = [Integers(&[4], &[2, 0, 0, 2]), Integers(&[], &[3])];
@@ -283,7 +284,8 @@ fn repeated() -> FileSpec {
     let whole = file.integers("whole", &[2], &[-1, -1]);
     let list = file.constant_of("list", &[5, 3], element::FLOAT32, vec![0; 60]);
     let buffer = |tensor: i32, file: &FileSpec| file.tensors[tensor as usize].buffer;
-    let [one, many, begin, rest, last, whole] = [one, many, begin, rest, last, whole].map(|t| buffer(t, &file));
+    let [one, many, begin, rest, last, whole] =
+        [one, many, begin, rest, last, whole].map(|t| buffer(t, &file));
     let outputs: Vec<i32> = [("pass", &[][..]), ("y", &[1, 3]), ("all", &[5, 3]), ("given", &[1, 3])]
         .iter()
         .map(|(name, shape)| file.map(name, shape))
@@ -399,7 +401,6 @@ fn files() -> Vec<(String, FileSpec)> {
     scatters(&mut put);
     put("spectrum of lines", spectrum(&[3, 1, 8], &[1, 8], &[3, 1, 5]));
     put("spectrum", spectrum(&[4, 8], &[4, 8], &[4, 5]));
-    put("WHILE", repeated());
     put("IF", branches(0.0));
     put("IF not", branches(100.0));
     put("variable", variable());
@@ -431,11 +432,20 @@ fn variables_and_layers_of_one_step_are_kept_from_run_to_run() {
     assert_eq!(found[0], [[1.0, 2.0, 3.0], [1.5, 2.5, 3.5]]);
     assert_eq!(found[2], [[2.0, 3.0, 4.0], [2.5, 3.5, 4.5]]);
     let files = files();
-    for (name, keeps) in [("RNN", true), ("SVDF", true), ("LSTM", true), ("sequence RNN", false)] {
+    for (name, keeps) in [("RNN", true), ("SVDF", true), ("LSTM of one step", true), ("sequence RNN", false)]
+    {
         let (_, file) = files.iter().find(|(own, _)| own == name).expect("a file");
         let found = runs(file, 2);
         assert_eq!(found[0] != found[1], keeps, "{name}");
     }
+}
+
+#[test]
+fn a_loop_of_a_known_number_of_passes_is_unrolled() {
+    let found = runs(&repeated(), 1);
+    let times = |factor: f32| vec![0.5 * factor; 3];
+    assert_eq!(found[0][0], times(65.0));
+    assert_eq!(found[0][1], [1.0, 2.0, 5.0, 16.0, 65.0].map(times).concat());
 }
 
 #[test]
@@ -444,8 +454,9 @@ fn loops_without_a_known_end_and_calls_of_nothing_are_refused() {
         Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect_err("refused").to_string()
     };
     let mut endless = repeated();
-    endless.called[0].ops = vec![call("LESS", &[4, 4], &[5], none())];
-    endless.called[0].ops[0].code = code("LESS_EQUAL");
+    endless.called[0].ops = vec![call("LESS_EQUAL", &[4, 4], &[5], none())];
+    endless.called[1].ops.clear();
+    endless.called[1].outputs = vec![0, 1, 2, 3];
     assert!(refused(endless).contains("passes"));
     let mut unknown = repeated();
     unknown.called[0].tensors[5].shape = vec![1, 3];

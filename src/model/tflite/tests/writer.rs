@@ -275,7 +275,6 @@ impl FileSpec {
         fbb.finish(model, Some(self.identifier));
         fbb.finished_data().to_vec()
     }
-
 }
 
 impl NetworkSpec {
