@@ -407,6 +407,20 @@ impl Graph {
         })
     }
 
+    /// Gives a value another name, and the node that writes it first.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn rename(&mut self, value: Value, name: &str) -> Result<()> {
+        let origin = self.info(value)?.origin.clone();
+        self.values[value.index].name = name.to_owned();
+        if let Origin::Node(node) = origin
+            && let Some(node) = self.nodes.get_mut(node)
+            && node.outputs.first() == Some(&value)
+        {
+            node.name = name.to_owned();
+        }
+        Ok(())
+    }
+
     /// The inputs, in the order they were added.
     pub fn inputs(&self) -> &[Value] {
         &self.inputs

@@ -6,6 +6,7 @@ use super::constants::Constant;
 use super::fuse;
 use super::kind::{Kind, same_kind, stored_bytes};
 use super::memory::Lifetime;
+use super::precision;
 use super::simplify::simplified;
 use super::stack::stack;
 use super::step::{Part, Source, Step, Stored, StoredValue};
@@ -42,6 +43,14 @@ pub(crate) struct Program {
     pub(crate) states: Vec<(Part, HostTensor)>,
 }
 
+/// The units of `graph` before pairs of them are made one.
+pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
+    let alone = |name: &str| options.choices.contains_key(name) || options.precisions.contains_key(name);
+    let mut network = simplified(graph, &alone)?;
+    stack(&mut network, &alone)?;
+    Ok(network)
+}
+
 impl Program {
     /// The whole of `graph` on a device; `changes` measures changes of layout, where they are asked for.
     pub(crate) fn of(
@@ -51,11 +60,18 @@ impl Program {
         changes: &ChangeTimes<'_>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
+        let mut network = network(graph, options)?;
+        let base;
+        let asked = options;
+        let options = if asked.precision == Precision::Auto {
+            base = SessionOptions { precision: Precision::F32, ..asked.clone() };
+            &base
+        } else {
+            asked
+        };
         let choosing = Choosing { options, device: &device, limits: &info.limits };
-        let alone = |name: &str| options.choices.contains_key(name);
-        let mut network = simplified(graph, &alone)?;
-        stack(&mut network, &alone)?;
         fuse::on_device(&mut network, &choosing)?;
+        precision::assign(&mut network, asked, &info.limits)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);
         for &input in graph.inputs() {
@@ -263,7 +279,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         (to, target): (Kind, Part),
     ) -> Result<()> {
         let maps = if from.0 == Form::Rows { to } else { from };
-        let precision = if maps.2 == self.precision.storage() { self.precision } else { Precision::F32 };
+        let precision = match maps.2 {
+            dtype if dtype == self.precision.storage() => self.precision,
+            DType::F16 => Precision::F16Storage,
+            DType::F32 => Precision::F32,
+        };
         let (from, to) = (from.0.layout(), to.0.layout());
         let op = ConvertOp::new(maps.1, from, to, precision)?;
         let name = format!("{} ({from} to {to})", self.network.graph.name(value)?);
@@ -311,10 +331,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         let shapes = shapes.collect::<Result<Vec<_>>>()?;
         let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
         let map = Self::kind(&*kernel.op, &info, Form::C4);
+        let precision = kernel.op.precision();
         let whole = self.own(stored_bytes(map), false);
         let rows = self.own(4 * info.shape.elements(), true);
         self.launch(unit, kernel, &mut |_, operand| (operand == info.operand).then_some(whole))?;
-        let op = ConvertOp::parts(info.shape, &channels, self.precision)?;
+        let op = ConvertOp::parts(info.shape, &channels, precision)?;
         let step = self.single(format!("{} (rows)", unit.name), &op, whole, rows)?;
         self.program.steps.push(step);
         let mut offset = 0;

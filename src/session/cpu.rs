@@ -2,7 +2,8 @@
 
 use super::offload::{Running, offload};
 use super::profile::{MemoryUse, NodeTime, Profile};
-use crate::cpu::CpuKernel;
+use crate::cpu::aligned::Aligned;
+use crate::cpu::{CpuKernel, workers};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
@@ -51,6 +52,7 @@ struct CpuNetwork {
     outputs: Vec<Place>,
     states: States,
     constants: Vec<Arc<[f32]>>,
+    flops: u64,
     /// Elements of each buffer of a run.
     lengths: Vec<usize>,
     /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
@@ -69,7 +71,10 @@ struct States {
 }
 
 /// The planned buffers of one run.
-type Buffers = Vec<Vec<f32>>;
+type Buffers = Vec<Aligned>;
+
+/// Operations of a run below which it takes longer to wake another thread than to compute.
+const MIN_FLOPS: u64 = 16_000_000;
 
 /// Sets of buffers that are kept for later runs.
 const MAX_IDLE_SETS: usize = 4;
@@ -181,6 +186,7 @@ impl CpuSession {
         });
         let constants = constants.sum();
         Ok(CpuSession(Arc::new(CpuNetwork {
+            flops: steps.iter().map(|step| step.flops).sum(),
             steps,
             outputs,
             states,
@@ -261,6 +267,7 @@ impl CpuSession {
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {
         let step = |step: &Step| NodeTime {
+            precision: crate::dtype::Precision::F32,
             name: step.name.clone(),
             inserted: false,
             op: step.op,
@@ -280,8 +287,8 @@ impl CpuSession {
 
 impl CpuNetwork {
     /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
-    /// nobody but the other workers. Nothing is locked meanwhile: a worker that waits for parts of its
-    /// own may take up another run. `look` is given the outputs.
+    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a
+    /// worker that waits for parts of its own may take up another run. `look` is given the outputs.
     fn run<T>(
         &self,
         inputs: &[Cow<'_, [f32]>],
@@ -298,14 +305,16 @@ impl CpuNetwork {
             with_states = given.chain(held.iter().map(|state| &**state)).map(Cow::Borrowed).collect();
             &with_states
         };
-        let ran = rayon::scope(|_| {
+        let steps = || {
             for step in &self.steps {
                 let start = Instant::now();
                 step.run(self, inputs, &mut buffers).map_err(|error| error.at_node(&step.name))?;
                 clock(start.elapsed());
             }
             Ok(())
-        });
+        };
+        let few = self.flops < MIN_FLOPS || rayon::current_num_threads() == 1;
+        let ran = if few { workers::alone(steps) } else { workers::together(steps) };
         let outputs = |()| self.outputs.iter().map(|place| self.read(*place, inputs, &buffers)).collect();
         let result = ran.and_then(outputs).map(|outputs: Vec<&[f32]>| look(&outputs));
         let result = result.and_then(|result| self.keep(inputs, &buffers, &held).map(|()| result));
@@ -317,7 +326,7 @@ impl CpuNetwork {
     }
 
     /// Notes what the states are in the next run.
-    fn keep(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Vec<f32>], held: &[Arc<[f32]>]) -> Result<()> {
+    fn keep(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Aligned], held: &[Arc<[f32]>]) -> Result<()> {
         if held.is_empty() {
             return Ok(());
         }
@@ -333,19 +342,19 @@ impl CpuNetwork {
     /// Buffers that no other run uses.
     fn buffers(&self) -> Buffers {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| vec![0.0; elements]).collect())
+        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| Aligned::zeros(elements)).collect())
     }
 
     fn read<'a>(
         &'a self,
         Place { holder, first, elements }: Place,
         inputs: &'a [Cow<'_, [f32]>],
-        buffers: &'a [Vec<f32>],
+        buffers: &'a [Aligned],
     ) -> Result<&'a [f32]> {
         let all = match holder {
             Holder::Input(input) => inputs.get(input).map(|values| &**values),
             Holder::Constant(constant) => self.constants.get(constant).map(|values| &**values),
-            Holder::Buffer(buffer) => buffers.get(buffer).map(Vec::as_slice),
+            Holder::Buffer(buffer) => buffers.get(buffer).map(|values| &**values),
         };
         let found = all.and_then(|all| all.get(first..first + elements));
         found.ok_or_else(|| Error::Internal(format!("{elements} elements from {first} of {holder:?}")))
@@ -355,7 +364,7 @@ impl CpuNetwork {
 impl Step {
     fn run(&self, network: &CpuNetwork, inputs: &[Cow<'_, [f32]>], buffers: &mut Buffers) -> Result<()> {
         // The plan never lets a step write a buffer that it reads.
-        let mut targets: Vec<Vec<f32>> =
+        let mut targets: Vec<Aligned> =
             self.outputs.iter().map(|(_, buffer, _)| std::mem::take(&mut buffers[*buffer])).collect();
         let result = self.run_into(network, inputs, buffers, &mut targets);
         for ((_, buffer, _), target) in self.outputs.iter().zip(targets) {
@@ -368,8 +377,8 @@ impl Step {
         &self,
         network: &CpuNetwork,
         inputs: &[Cow<'_, [f32]>],
-        buffers: &[Vec<f32>],
-        targets: &mut [Vec<f32>],
+        buffers: &[Aligned],
+        targets: &mut [Aligned],
     ) -> Result<()> {
         let read = |(operand, place): &(Operand, Place)| {
             network.read(*place, inputs, buffers).map(|values| (*operand, values))

@@ -132,6 +132,7 @@ impl DeviceSession {
                     inserted: step.inserted,
                     op: step.op,
                     kernel: step.launch.spec.label(),
+                    precision: step.launch.spec.precision,
                     work_group: step.launch.spec.work_group,
                     source: step.from.clone(),
                     time: Duration::ZERO,

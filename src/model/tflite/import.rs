@@ -3,13 +3,12 @@
 use super::constant::Constant;
 use super::control::Variable;
 use super::frame::{Frame, Joined};
-use super::metadata::ModelInfo;
 use super::names;
 use super::operators;
 use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
 use super::survey;
 use super::tensors::{Budget, Extent, Reason, indices};
-use super::{LoadOptions, Loaded};
+use super::{LoadOptions, Loaded, ModelInfo};
 use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
