@@ -2,7 +2,7 @@
 
 mod html;
 
-use crate::table::table;
+use crate::table::{node_name, table};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -11,7 +11,7 @@ use diptych::tflite::{LoadOptions, Model, Port, TensorInfo};
 use diptych::{Backend, Context, Graph, Precision, Session, SessionOptions, Value};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -255,15 +255,21 @@ impl Inspection {
         }
         text.push_str(&format!("\n{operators}\n"));
         if all {
+            let terminal = std::io::stdout().is_terminal();
             let mut nodes = table(presets::UTF8_HORIZONTAL_ONLY);
             nodes.set_header(["node", "operator", "output", "operations"]);
             for node in &self.nodes {
-                nodes.add_row([&node.name, node.op, &node.output, &short(node.flops as f64)]);
+                nodes.add_row([
+                    &node_name(&node.name, terminal),
+                    node.op,
+                    &node.output,
+                    &short(node.flops as f64),
+                ]);
             }
             let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
             steps.set_header(["step", "kernel", "chosen by"]);
             for step in &self.steps {
-                steps.add_row([&step.name, &step.kernel, &step.source]);
+                steps.add_row([&node_name(&step.name, terminal), &step.kernel, &step.source]);
             }
             text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
         }
