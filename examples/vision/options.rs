@@ -138,6 +138,8 @@ impl fmt::Display for Task {
 pub enum Numbers {
     /// f32 storage and arithmetic
     F32,
+    /// f16 storage for each node whose result it does not harm beyond a bound, f32 for the others
+    Auto,
     /// f16 storage, f32 arithmetic
     F16s,
     /// f16 storage and arithmetic
@@ -148,6 +150,7 @@ impl Numbers {
     pub fn precision(self) -> Precision {
         match self {
             Numbers::F32 => Precision::F32,
+            Numbers::Auto => Precision::Auto,
             Numbers::F16s => Precision::F16Storage,
             Numbers::F16 => Precision::F16,
         }

@@ -13,18 +13,25 @@ macro_rules! piece {
     ($name:literal) => {
         ($name, include_str!(concat!("../../shaders/", $name, ".wgsl")))
     };
+    ($name:literal, opencl) => {
+        ($name, include_str!(concat!("../../cl/", $name, ".cl")))
+    };
 }
 
-/// Pieces that kernels in WGSL include.
+/// Pieces that kernels include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/coordinate"),
     piece!("shared/functions"),
     piece!("shared/group_sum"),
+    piece!("shared/matrix"),
+    piece!("shared/matrix_ptx", opencl),
+    piece!("shared/matrix_ptx_words", opencl),
     piece!("shared/multiply"),
     piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/reduction"),
+    piece!("shared/store_columns"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),
     piece!("shared/tile_place"),

@@ -464,6 +464,14 @@ fn mistakes() -> Vec<Mistake> {
             "+ 0u * SPLITS",
         ),
         (
+            "a term of another slice",
+            gemm([3, 7, 64], scaled),
+            "split",
+            [1, 4, 8],
+            "term += SPLITS",
+            "term += SPLITS + 1u",
+        ),
+        (
             "a split of few rows not added",
             gemm([2, 8, 64], scaled),
             "thin",

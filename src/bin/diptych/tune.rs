@@ -10,7 +10,7 @@ use comfy_table::presets;
 use diptych::tune::Search;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
-use diptych::{Backend, Context, Layout, Precision, Report, Tuner, TunerProgress, tflite};
+use diptych::{Backend, Context, Layout, LoadOptions, Model, Precision, Report, Tuner, TunerProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -102,6 +102,8 @@ impl LayoutName {
 pub(crate) enum PrecisionName {
     /// f32 storage and arithmetic.
     F32,
+    /// For each node f16 storage where a calibration or the op's own bound allows it, else f32.
+    Auto,
     /// f32 storage; matrix units may round matrices to ten bits of mantissa.
     Tf32,
     /// f32 storage; matrix units may multiply matrices as sums of two halves.
@@ -116,6 +118,7 @@ impl PrecisionName {
     pub(crate) fn precision(self) -> Precision {
         match self {
             PrecisionName::F32 => Precision::F32,
+            PrecisionName::Auto => Precision::Auto,
             PrecisionName::Tf32 => Precision::Tf32,
             PrecisionName::Splitf16 => Precision::SplitF16,
             PrecisionName::F16s => Precision::F16Storage,
@@ -302,7 +305,7 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         let names: Vec<&str> = diptych::ops::all().iter().map(|entry| entry.name).collect();
         bail!("--shape goes with an op ({}), not with the model {}", names.join(", "), what.display());
     }
-    let graph = tflite::load(what)?;
+    let graph = Model::load(what, &LoadOptions::default())?.graph;
     match arguments.nodes.as_slice() {
         [] => tuner.begin(&graph)?,
         names => tuner.begin_nodes(&graph, names)?,

@@ -7,8 +7,10 @@ use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
-use diptych::tflite::{LoadOptions, Model, Port, TensorInfo};
-use diptych::{Backend, Context, Graph, Precision, Session, SessionOptions, Value};
+use diptych::{
+    Backend, Calibration, Context, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session,
+    SessionOptions, TensorInfo, Value,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
@@ -35,6 +37,10 @@ pub(crate) struct Arguments {
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
+
+    /// What `diptych run --calibrate --calibration FILE` found, for `--precision auto`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
 
     /// List every node, and the kernel of each step.
     #[arg(long)]
@@ -65,6 +71,7 @@ struct StepRow {
     name: String,
     op: &'static str,
     kernel: String,
+    precision: Precision,
     source: String,
     flops: u64,
 }
@@ -95,16 +102,20 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let options = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let options =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
     let model = Model::load(&arguments.model, &options)?;
     let context = Context::new(arguments.backend)?;
-    let options = SessionOptions { precision: arguments.precision.precision(), ..Default::default() };
+    let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
+    let precision = arguments.precision.precision();
+    let options = SessionOptions { precision, calibration, ..Default::default() };
     let session = Session::new(&context, &model.graph, options)?;
     let (parameters, parameter_bytes) = parameters(&model.graph)?;
     let steps = session.steps().into_iter().map(|step| StepRow {
         name: step.name,
         op: step.op,
         kernel: step.kernel,
+        precision: step.precision,
         source: step.source,
         flops: step.flops,
     });
@@ -267,9 +278,10 @@ impl Inspection {
                 ]);
             }
             let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
-            steps.set_header(["step", "kernel", "chosen by"]);
+            steps.set_header(["step", "kernel", "precision", "chosen by"]);
             for step in &self.steps {
-                steps.add_row([&node_name(&step.name, terminal), &step.kernel, &step.source]);
+                let (name, precision) = (node_name(&step.name, terminal), step.precision.to_string());
+                steps.add_row([&name, &step.kernel, &precision, &step.source]);
             }
             text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
         }
@@ -299,6 +311,7 @@ impl Inspection {
             .map(|step| {
                 json!({
                     "name": step.name, "op": step.op, "kernel": step.kernel,
+                    "precision": step.precision.to_string(),
                     "source": step.source, "flops": step.flops,
                 })
             })

@@ -1,5 +1,6 @@
 //! `diptych run`: a model on tensors from files, on a picture, or on random numbers.
 
+mod calibrate;
 mod inputs;
 mod report;
 mod trace;
@@ -10,8 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
-use diptych::tflite::{LoadOptions, Model};
-use diptych::{Backend, Context, Fusing, HostTensor, Layout, Picking, Session, SessionOptions, Tuning};
+use diptych::{
+    Backend, Context, Fusing, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions,
+    Tuning,
+};
 use inputs::{Input, Pixels};
 use report::Report;
 use std::io::Write;
@@ -71,6 +74,9 @@ pub(crate) struct Arguments {
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
+
+    #[command(flatten)]
+    pub(crate) calibrating: calibrate::Arguments,
 
     /// Run this often and report the times [default: 1; 30 if all inputs are random].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -184,7 +190,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     let mut trace = Trace::new();
-    let dimensions = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let dimensions =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
     let mut graph = Model::load(&arguments.model, &dimensions)?.graph;
     if let Some(batch) = arguments.batch {
         graph = graph.with_batch(batch as usize)?;
@@ -203,13 +210,18 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
         None => Tuning::Default,
     };
-    let options = SessionOptions {
+    let mut options = SessionOptions {
         tuning,
         pick: arguments.pick.clone(),
         fuse: arguments.fuse.fusing(),
         precision: arguments.precision.precision(),
         ..Default::default()
     };
+    let (model, given) = ((&context, &graph), (&ports[..], &tensors[..]));
+    options.calibration = arguments.calibrating.calibration(model, &options, given, arguments.range)?;
+    if arguments.calibrating.calibrate.is_some() {
+        trace.lap("calibrate");
+    }
     let mut session = Session::new(&context, &graph, options)?;
     trace.lap("build the session");
     let random = sources.iter().all(Option::is_none);

@@ -184,6 +184,7 @@ mod tests {
     #[test]
     fn a_profile_has_each_step_with_its_share() {
         let node = |name: &str, time| NodeTime {
+            precision: diptych::Precision::F32,
             name: name.to_owned(),
             inserted: false,
             op: "copy",
