@@ -26,6 +26,10 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
 
+    /// An extent that the model's file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
+    pub dimension: Vec<(String, usize)>,
+
     /// The picture: jpg, png, bmp or gif; without it, a drawn person, or for hands a drawn hand
     #[arg(long, value_name = "FILE")]
     pub image: Option<PathBuf>,
@@ -184,6 +188,14 @@ fn part(text: &str) -> Result<Part, String> {
     }
 }
 
+fn dimension(text: &str) -> Result<(String, usize), String> {
+    let (name, extent) = text.rsplit_once('=').ok_or("wanted NAME=EXTENT")?;
+    match extent.parse() {
+        Ok(extent) if extent > 0 && !name.is_empty() => Ok((name.to_owned(), extent)),
+        _ => Err("wanted NAME=EXTENT, a whole number above 0".to_owned()),
+    }
+}
+
 fn range(text: &str) -> Result<(f32, f32), String> {
     match numbers(text) {
         Some([low, high]) if low < high => Ok((low as f32, high as f32)),
@@ -224,6 +236,8 @@ mod tests {
             ("vision --task faces --crop 1,2,3,0", "X,Y,W,H"),
             ("vision --task faces --range 1,0", "LOW,HIGH"),
             ("vision --task faces --min-score 2", "from 0 to 1"),
+            ("vision --task faces --dimension image.1", "NAME=EXTENT"),
+            ("vision --task faces --dimension image.1=0", "above 0"),
             ("vision --task faces --video a --image b", "cannot be used with"),
             ("vision --task faces --fps 12", "--video"),
         ] {
