@@ -2,7 +2,7 @@
 
 mod html;
 
-use crate::table::table;
+use crate::table::{node_name, table};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -13,7 +13,7 @@ use diptych::{
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -266,15 +266,22 @@ impl Inspection {
         }
         text.push_str(&format!("\n{operators}\n"));
         if all {
+            let terminal = std::io::stdout().is_terminal();
             let mut nodes = table(presets::UTF8_HORIZONTAL_ONLY);
             nodes.set_header(["node", "operator", "output", "operations"]);
             for node in &self.nodes {
-                nodes.add_row([&node.name, node.op, &node.output, &short(node.flops as f64)]);
+                nodes.add_row([
+                    &node_name(&node.name, terminal),
+                    node.op,
+                    &node.output,
+                    &short(node.flops as f64),
+                ]);
             }
             let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
             steps.set_header(["step", "kernel", "precision", "chosen by"]);
             for step in &self.steps {
-                steps.add_row([&step.name, &step.kernel, &step.precision.to_string(), &step.source]);
+                let (name, precision) = (node_name(&step.name, terminal), step.precision.to_string());
+                steps.add_row([&name, &step.kernel, &precision, &step.source]);
             }
             text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
         }
