@@ -1,5 +1,10 @@
 //! Bias, activation and residual, applied to a block of rows while it is in cache.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::check_len;
 use super::panels::{Finish, Panels};
 use super::tile::Tile;
@@ -225,7 +230,7 @@ impl WithSimd for Apply<'_> {
     /// the instruction set it was dispatched to.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-                match self.tail.activation {
+        match self.tail.activation {
             Activation::None => self.rows(Activation::None),
             Activation::Relu => self.rows(Activation::Relu),
             Activation::Relu6 => self.rows(Activation::Relu6),
@@ -263,7 +268,8 @@ impl Apply<'_> {
                 }
             } else {
                 for column in 0..len {
-                    row[column] = activation.apply(row[column] + bias[column], slope[column]) + residual[column];
+                    row[column] =
+                        activation.apply(row[column] + bias[column], slope[column]) + residual[column];
                 }
             }
         }

@@ -1,5 +1,10 @@
 //! The resize on the CPU: each output row is the mean of two input rows, then of neighbours within it.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::{OP, ResizeMode, ResizeOp, Source};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::{CpuKernel, check_len, input, output};
@@ -39,12 +44,12 @@ impl ResizeKernel {
         if source.part == 0.0 {
             return self.mix_columns(line(source.first), dst);
         }
-            let (a, b) = (line(source.first), line(source.second));
-            if a.len() == mixed.len() && b.len() == mixed.len() {
-                for index in 0..mixed.len() {
-                    mixed[index] = a[index] * (1.0 - source.part) + b[index] * source.part;
-                }
+        let (a, b) = (line(source.first), line(source.second));
+        if a.len() == mixed.len() && b.len() == mixed.len() {
+            for index in 0..mixed.len() {
+                mixed[index] = a[index] * (1.0 - source.part) + b[index] * source.part;
             }
+        }
         self.mix_columns(mixed, dst);
     }
 

@@ -1,6 +1,11 @@
 //! The transposed convolution on the CPU: each output row is a sum of input rows, each times the weights of one
 //! row of taps, whose results are moved to where they belong and added.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::{OP, TransposedConv2dOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
@@ -83,16 +88,7 @@ impl Transposed {
     /// A row of input pixels, whose first value is `first`.
     fn pixels<'a>(&self, src: &'a [f32], first: usize) -> Rows<'a> {
         let x = self.op.0.input;
-        Rows {
-            src,
-            first,
-            lines: 1,
-            line_stride: 0,
-            per_line: x.w,
-            row_stride: x.c,
-            taps: &[0],
-            values: x.c,
-        }
+        Rows { src, first, lines: 1, line_stride: 0, per_line: x.w, row_stride: x.c, taps: &[0], values: x.c }
     }
 
     /// Adds the products of each pixel to the outputs that they belong to.
