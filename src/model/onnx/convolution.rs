@@ -144,8 +144,18 @@ impl Filter {
 
 /// `Conv` in one to three dimensions.
 pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let mut filter = filter(i, op, 0)?;
     let own = i.extents_of(op, 0)?;
-    let filter = filter(i, op, 0)?;
+    let (windows, groups) = checked(op, &own, &filter)?;
+    let target = follow(i, op, &mut filter, groups)?;
+    let (x, kind) = i.map_input(op, 0)?;
+    let value = convolved(i, x, &own, filter, windows, groups)?;
+    let mapped = Mapped { value, order: channels_last(own.len()), kind };
+    i.set_name(target, Slot::Value(mapped))
+}
+
+/// The windows and groups of a convolution of an input of extents `own`.
+fn checked(op: &Op<'_>, own: &[usize], filter: &Filter) -> Result<(Windows, usize), Reason> {
     let rank = own.len();
     if filter.extents.len() != rank || !(3..=5).contains(&rank) {
         return Err(format!("found weights {:?} for an input of {own:?}", filter.extents));
@@ -154,13 +164,55 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if !filter.extents[0].is_multiple_of(groups) {
         return Err(format!("found {} output channels in {groups} groups", filter.extents[0]));
     }
-    let windows = Windows::read(op, &own[2..], &filter.extents[2..])?;
-    let mut filter = filter;
-    let target = follow(i, op, &mut filter, groups)?;
-    let (x, kind) = i.map_input(op, 0)?;
+    Ok((Windows::read(op, own.get(2..).unwrap_or(&[]), filter.extents.get(2..).unwrap_or(&[]))?, groups))
+}
+
+/// The sums of a convolution whose input and weights are worked out by the caller.
+pub(super) fn sums<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Slot,
+    weights: &HostTensor,
+    bias: Option<Vec<f32>>,
+) -> Result<Slot, Reason> {
+    let own = i.slot_extents(&x)?;
+    let extents = weights.dims().extents().to_vec();
+    let filter = Filter { weights: weights.to_nhwc().into_owned(), extents, bias, outputs: 0 };
+    let (windows, groups) = checked(op, &own, &filter)?;
+    let mapped = i.mapped_slot(x, None)?;
+    let order = channels_last(own.len());
+    let x = i.in_order(&mapped, &order)?;
     let value = convolved(i, x, &own, filter, windows, groups)?;
-    let mapped = Mapped { value, order: channels_last(rank), kind };
-    i.set_name(target, Slot::Value(mapped))
+    Ok(Slot::Value(Mapped { value, order, kind: mapped.kind }))
+}
+
+/// `FusedConv` of com.microsoft: a convolution, a summand, and a function.
+pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let weights = i.tensor(op, 1)?;
+    let bias = if op.has(2) { Some(i.list(op, 2)?) } else { None };
+    let x = i.slot(op, 0)?;
+    let mut slot = sums(i, op, x, &weights, bias)?;
+    if op.has(3) {
+        let summand = i.slot(op, 3)?;
+        slot = i.apply("sum", Function::Add, &[slot.into(), summand.into()])?;
+    }
+    let numbers = op.floats("activation_params").unwrap_or(&[]);
+    let number = |index: usize, default: f32| numbers.get(index).copied().unwrap_or(default);
+    let slot = match op.text("activation", "")? {
+        "" => slot,
+        "Relu" => i.apply("", Function::Relu, &[slot.into()])?,
+        "Sigmoid" => i.apply("", Function::Sigmoid, &[slot.into()])?,
+        "Tanh" => i.apply("", Function::Tanh, &[slot.into()])?,
+        "LeakyRelu" => i.apply("", Function::LeakyRelu, &[slot.into(), number(0, 0.01).into()])?,
+        "Clip" => i.apply("", Function::Clamp, &[slot.into(), number(0, f32::MIN).into(), number(1, f32::MAX).into()])?,
+        "HardSigmoid" => {
+            let scaled = i.apply("scaled", Function::Mul, &[slot.into(), number(0, 0.2).into()])?;
+            let moved = i.apply("moved", Function::Add, &[scaled.into(), number(1, 0.5).into()])?;
+            i.apply("", Function::Clamp, &[moved.into(), 0.0.into(), 1.0.into()])?
+        }
+        other => return Err(format!("found the activation {other:?}")),
+    };
+    i.set(op, 0, slot)
 }
 
 fn groups(op: &Op<'_>) -> Result<usize, Reason> {

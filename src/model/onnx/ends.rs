@@ -112,11 +112,25 @@ impl<'a> Import<'a> {
             code => Kind::of(code)?,
         };
         let extents = input.extents.as_ref().ok_or("found no shape")?;
+        // What has no elements is known; but some files have 0 for a batch that is open.
+        let none = |(axis, extent): (usize, &Extent<'_>)| *extent == Extent::Fixed(0) && (axis > 0 || extents.len() == 1);
+        if extents.iter().enumerate().any(none) {
+            let fixed: Vec<usize> = extents
+                .iter()
+                .map(|extent| match extent {
+                    Extent::Fixed(fixed) => *fixed,
+                    Extent::Free(_) => 1,
+                })
+                .collect();
+            let empty = Constant::Integers(Integers::new(fixed, Vec::new()));
+            return self.insert(input.name, Slot::Constant(empty, kind));
+        }
         let mut dims = Vec::with_capacity(extents.len());
         for (axis, extent) in extents.iter().enumerate() {
             let own = format!("{}.{axis}", input.name);
             let given = options.dimensions.get(&own).copied();
             let free = match extent {
+                Extent::Fixed(0) => "",
                 Extent::Fixed(fixed) if given.is_none_or(|given| given == *fixed) => {
                     wanted.insert(own);
                     dims.push(Dim::Fixed(*fixed));
@@ -191,8 +205,8 @@ impl<'a> Import<'a> {
             };
             value = match is_constant {
                 true => {
-                    let terms = [value.into()];
-                    self.graph.elementwise(&free, crate::ops::elementwise::Function::Truncate, &terms)
+                    let terms = [value.into(), 1.0.into()];
+                    self.graph.elementwise(&free, crate::ops::elementwise::Function::Mul, &terms)
                 }
                 false => self.graph.reshape(&free, value, &target),
             }

@@ -170,7 +170,8 @@ pub(super) fn cut(
                 return Ok(Slot::Value(mapped));
             }
             if ranges.iter().any(|range| range.1 == 0) {
-                return Err("found a range of no elements of a value, wanted some".to_owned());
+                let extents = ranges.iter().map(|range| range.1).collect();
+                return Ok(Slot::Constant(Constant::Integers(Integers::new(extents, Vec::new())), mapped.kind));
             }
             let of = |&(first, count, step): &(usize, usize, i64)| {
                 let (first, step) = (first as isize, step as isize);
@@ -413,17 +414,7 @@ fn one_of<'a>(i: &mut Import<'a>, op: &Op<'a>, mapped: Mapped, place: usize, ind
     i.write(op, 0, Mapped { value, order: without(&mapped.order, &[place]), kind: mapped.kind })
 }
 
-/// `GatherND` without shared axes.
-pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.int("batch_dims", 0) != 0 {
-        return Err(format!("found {} shared axes, wanted none", op.int("batch_dims", 0)));
-    }
-    let ((x, kind), (indices, _)) = (i.value(op, 0)?, i.value(op, 1)?);
-    let value = i.add("", |graph, name| graph.gather_nd(name, x, indices))?;
-    i.write_plain(op, 0, value, kind)
-}
-
-/// `ReverseSequence` and others of lists that are constant are not here; this turns axes around.
+/// A value backwards along an axis.
 pub(super) fn reversed(i: &mut Import<'_>, part: &str, x: Value, place: usize) -> Result<Value, Reason> {
     i.add(part, |graph, name| graph.reverse(name, x, &[place as isize]))
 }
