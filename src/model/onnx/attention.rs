@@ -128,7 +128,9 @@ fn may_mask_rows(bias: &Slot) -> bool {
 /// What a mask adds: of booleans nothing where it is true, of numbers themselves.
 fn bias_of(i: &mut Import<'_>, mask: Slot) -> Result<Slot, Reason> {
     match mask.kind() {
-        Kind::Bool => i.apply("mask", Function::Select, &[mask.into(), 0.0.into(), MASKED.into()]).map(|slot| slot.of_kind(Kind::F32)),
+        Kind::Bool => i
+            .apply("mask", Function::Select, &[mask.into(), 0.0.into(), MASKED.into()])
+            .map(|slot| slot.of_kind(Kind::F32)),
         _ => i.apply("mask", Function::Maximum, &[mask.into(), MASKED.into()]),
     }
 }
@@ -316,7 +318,11 @@ fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: 
         bias = with_bias(i, bias, slot)?;
     }
     if op.flag("unidirectional", false) {
-        let allowed = i.apply("allowed", Function::LessEqual, &[counted(keys, 1, 2).into(), counted(rows, 0, 2).into()])?;
+        let allowed = i.apply(
+            "allowed",
+            Function::LessEqual,
+            &[counted(keys, 1, 2).into(), counted(rows, 0, 2).into()],
+        )?;
         let own = bias_of(i, allowed)?;
         bias = with_bias(i, bias, own)?;
     }
@@ -347,7 +353,8 @@ pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let own = i.slot_extents(&x)?;
     let (batch, rows, heads, wide) = (own[0], own[1], own[2], own[3]);
-    let turned = usize::try_from(op.int("rotary_embedding_dim", 0)).ok().filter(|&turned| turned > 0).unwrap_or(wide);
+    let turned =
+        usize::try_from(op.int("rotary_embedding_dim", 0)).ok().filter(|&turned| turned > 0).unwrap_or(wide);
     let half = turned / 2;
     let angle = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
         let table = i.slot(op, index)?;
@@ -365,20 +372,24 @@ pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let (cosine, sine) = (angle(i, cosines)?, angle(i, sines)?);
     let interleaved = op.flag("interleaved", false);
-    let range = |first: usize, count: usize, step: i64| [(0, batch, 1), (0, rows, 1), (0, heads, 1), (first, count, step)];
+    let range = |first: usize, count: usize, step: i64| {
+        [(0, batch, 1), (0, rows, 1), (0, heads, 1), (first, count, step)]
+    };
     let (a, b) = match interleaved {
         true => (range(0, half, 2), range(1, half, 2)),
         false => (range(0, half, 1), range(half, half, 1)),
     };
     let (a, b) = (cut(i, "a", x.clone(), &a)?, cut(i, "b", x.clone(), &b)?);
     let mut term = |function, parts: [(&Slot, &Slot); 2]| -> Result<Slot, Reason> {
-        let [one, two] = parts.map(|(angle, x)| i.apply("turned", Function::Mul, &[angle.clone().into(), x.clone().into()]));
+        let [one, two] = parts
+            .map(|(angle, x)| i.apply("turned", Function::Mul, &[angle.clone().into(), x.clone().into()]));
         i.apply("sum", function, &[one?.into(), two?.into()])
     };
     let real = term(Function::Sub, [(&cosine, &a), (&sine, &b)])?;
     let imaginary = term(Function::Add, [(&sine, &a), (&cosine, &b)])?;
     let mut result = if interleaved {
-        let pair = [real, imaginary].map(|slot| i.slot_reshaped("pair", slot, &[batch, rows, heads, half, 1]));
+        let pair =
+            [real, imaginary].map(|slot| i.slot_reshaped("pair", slot, &[batch, rows, heads, half, 1]));
         let [real, imaginary] = pair;
         let both = i.slots_joined("pairs", vec![real?, imaginary?], 4)?;
         i.slot_reshaped("features", both, &[batch, rows, heads, turned])?

@@ -62,12 +62,16 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let wanted: Vec<u32> = match output {
         Some(output) => {
             let own = output.replace(' ', "");
-            let rank = own.replace("...", "").chars().count() + if own.contains("...") { open.len() } else { 0 };
+            let rank =
+                own.replace("...", "").chars().count() + if own.contains("...") { open.len() } else { 0 };
             letters(&own, rank)?
         }
         None => {
-            let mut once: Vec<u32> =
-                counts.iter().filter(|(letter, count)| **count == 1 && **letter < 0x0011_0000).map(|(letter, _)| *letter).collect();
+            let mut once: Vec<u32> = counts
+                .iter()
+                .filter(|(letter, count)| **count == 1 && **letter < 0x0011_0000)
+                .map(|(letter, _)| *letter)
+                .collect();
             once.sort_unstable();
             open.into_iter().chain(once).collect()
         }
@@ -77,7 +81,9 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut rest: Vec<Factor> = rest.collect();
     while !rest.is_empty() {
         let next = rest.remove(0);
-        let keep = |letter: &u32| wanted.contains(letter) || rest.iter().any(|factor| factor.letters.contains(letter));
+        let keep = |letter: &u32| {
+            wanted.contains(letter) || rest.iter().any(|factor| factor.letters.contains(letter))
+        };
         result = multiplied(i, result, next, &keep)?;
     }
     result = summed(i, result, &|letter| wanted.contains(letter))?;
@@ -95,7 +101,10 @@ fn without_diagonal(i: &mut Import<'_>, factor: Factor) -> Result<Factor, Reason
     while let Some((first, second)) = twice(&letters) {
         let own = i.slot_extents(&slot)?;
         if own[first] != own[second] {
-            return Err(format!("found axes of {} and {} elements under one letter", own[first], own[second]));
+            return Err(format!(
+                "found axes of {} and {} elements under one letter",
+                own[first], own[second]
+            ));
         }
         let mut order: Vec<usize> = (0..own.len()).filter(|&axis| axis != first && axis != second).collect();
         let outer: Vec<usize> = order.iter().map(|&axis| own[axis]).collect();
@@ -129,7 +138,12 @@ fn summed(i: &mut Import<'_>, factor: Factor, keep: &dyn Fn(&u32) -> bool) -> Re
 }
 
 /// The product of two factors, summed over what is in both and not kept.
-fn multiplied(i: &mut Import<'_>, a: Factor, b: Factor, keep: &dyn Fn(&u32) -> bool) -> Result<Factor, Reason> {
+fn multiplied(
+    i: &mut Import<'_>,
+    a: Factor,
+    b: Factor,
+    keep: &dyn Fn(&u32) -> bool,
+) -> Result<Factor, Reason> {
     let (of_a, of_b) = (a.letters.clone(), b.letters.clone());
     let a = summed(i, a, &|letter| keep(letter) || of_b.contains(letter))?;
     let b = summed(i, b, &|letter| keep(letter) || of_a.contains(letter))?;
@@ -138,7 +152,8 @@ fn multiplied(i: &mut Import<'_>, a: Factor, b: Factor, keep: &dyn Fn(&u32) -> b
         letters.iter().position(|other| *other == letter).map(|axis| own[axis])
     };
     // An axis of one element beside one of several is as good as none.
-    let real = |letter: &u32| match (extent(&a.letters, &own_a, *letter), extent(&b.letters, &own_b, *letter)) {
+    let real = |letter: &u32| match (extent(&a.letters, &own_a, *letter), extent(&b.letters, &own_b, *letter))
+    {
         (Some(x), Some(y)) => x == y,
         _ => false,
     };

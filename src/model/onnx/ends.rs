@@ -113,7 +113,9 @@ impl<'a> Import<'a> {
         };
         let extents = input.extents.as_ref().ok_or("found no shape")?;
         // What has no elements is known; but some files have 0 for a batch that is open.
-        let none = |(axis, extent): (usize, &Extent<'_>)| *extent == Extent::Fixed(0) && (axis > 0 || extents.len() == 1);
+        let none = |(axis, extent): (usize, &Extent<'_>)| {
+            *extent == Extent::Fixed(0) && (axis > 0 || extents.len() == 1)
+        };
         if extents.iter().enumerate().any(none) {
             let fixed: Vec<usize> = extents
                 .iter()

@@ -110,6 +110,7 @@ pub(super) fn import(
     let mut info = ModelInfo::default();
     info.name = network.name.to_owned();
     info.description = model.description.to_owned();
+    info.transposes = import.transposes;
     Ok(Loaded { graph: import.graph, info })
 }
 

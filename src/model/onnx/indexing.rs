@@ -99,7 +99,9 @@ fn elements_at(
 pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, wanted) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let shared = usize::try_from(op.int("batch_dims", 0)).unwrap_or(usize::MAX);
-    let Some((&count, outer)) = wanted.split_last() else { return Err("found no rows of indices".to_owned()) };
+    let Some((&count, outer)) = wanted.split_last() else {
+        return Err("found no rows of indices".to_owned());
+    };
     if shared > outer.len() || shared.saturating_add(count) > own.len() || own[..shared] != outer[..shared] {
         return Err(format!("found rows of {wanted:?} for {own:?} with {shared} shared axes"));
     }
@@ -164,7 +166,11 @@ pub(super) fn scatter_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let list = i.integers(op, 1)?;
     let mut places = Vec::with_capacity(list.len() / count);
     for row in list.chunks(count) {
-        let at = row.iter().zip(&own).map(|(&index, &extent)| axis(index, extent)).collect::<Result<Vec<_>, _>>()?;
+        let at = row
+            .iter()
+            .zip(&own)
+            .map(|(&index, &extent)| axis(index, extent))
+            .collect::<Result<Vec<_>, _>>()?;
         places.push(position(&own[..count], &at));
     }
     let inner = own[count..].iter().product();
@@ -207,7 +213,11 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
     let updates = i.slot_reshaped("updates", updates, &flat(places.len()))?;
     for layer in layers {
         let both = i.slots_joined("both", vec![result.clone(), updates.clone()], 0)?;
-        let list = layer.iter().enumerate().map(|(row, update)| update.map_or(row, |update| rows + update) as i64).collect();
+        let list = layer
+            .iter()
+            .enumerate()
+            .map(|(row, update)| update.map_or(row, |update| rows + update) as i64)
+            .collect();
         let taken = i.rows_at("taken", both, inner, Slot::integers(vec![rows], list))?;
         result = match function {
             None => taken,
@@ -227,7 +237,8 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
 /// `Compress`: the elements along an axis, or of all, where a condition that is known is true.
 pub(super) fn compress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let kept = i.integers(op, 1)?;
-    let kept: Vec<i64> = kept.iter().enumerate().filter(|(_, keep)| **keep != 0).map(|(at, _)| at as i64).collect();
+    let kept: Vec<i64> =
+        kept.iter().enumerate().filter(|(_, keep)| **keep != 0).map(|(at, _)| at as i64).collect();
     let own = i.extents_of(op, 0)?;
     let x = i.slot(op, 0)?;
     let (x, place) = match op.has_attribute("axis") {
@@ -283,7 +294,8 @@ pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done
     let mut x = i.slot(op, 0)?;
     if of_scores {
         let mapped = i.mapped_slot(x, None)?;
-        let options = crate::ops::softmax::Softmax { axis: mapped.place(1) as isize, log: true, ..Default::default() };
+        let options =
+            crate::ops::softmax::Softmax { axis: mapped.place(1) as isize, log: true, ..Default::default() };
         let value = i.add("log", |graph, name| graph.softmax(name, mapped.value, options))?;
         x = Slot::Value(Mapped { value, ..mapped });
         i.set(op, 1, x.clone())?;
@@ -293,12 +305,18 @@ pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done
     let target = i.slot(op, 1)?;
     let target = i.slot_reshaped("target", target, &wanted)?;
     let known = match op.has_attribute("ignore_index") {
-        true => Some(i.apply("known", Function::NotEqual, &[target.clone().into(), (op.int("ignore_index", 0) as f32).into()])?),
+        true => Some(i.apply(
+            "known",
+            Function::NotEqual,
+            &[target.clone().into(), (op.int("ignore_index", 0) as f32).into()],
+        )?),
         false => None,
     };
     // What is left out must still be an index.
     let index = match &known {
-        Some(known) => i.apply("index", Function::Select, &[known.clone().into(), target.clone().into(), 0.0.into()])?,
+        Some(known) => {
+            i.apply("index", Function::Select, &[known.clone().into(), target.clone().into(), 0.0.into()])?
+        }
         None => target,
     };
     let taken = elements_at(i, "taken", x, index.clone(), &own, &wanted, 1)?;
@@ -317,7 +335,9 @@ pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done
         losses = i.apply("weighted", Function::Mul, &[losses.into(), weights.clone().into()])?;
     }
     let all: Vec<usize> = (0..own.len()).collect();
-    let sum = |i: &mut Import<'a>, part: &str, slot| super::reductions::reduced(i, part, slot, crate::ops::reduce::Reduction::Sum, &all, false);
+    let sum = |i: &mut Import<'a>, part: &str, slot| {
+        super::reductions::reduced(i, part, slot, crate::ops::reduce::Reduction::Sum, &all, false)
+    };
     let slot = match op.text("reduction", "mean")? {
         "none" => {
             let mut extents = own.clone();

@@ -16,12 +16,16 @@
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 
 mod attention;
+mod bits;
 mod control;
 mod convolution;
 mod einsum;
 mod elementwise;
 mod ends;
+mod filter;
 mod functions;
+mod gathers;
+mod grids;
 mod import;
 mod indexing;
 mod kind;
@@ -39,8 +43,12 @@ mod resize;
 mod schema;
 mod shapes;
 mod slots;
+mod spectra;
 mod survey;
 mod tensors;
+#[cfg(test)]
+mod tests;
+mod transposed;
 mod wire;
 
 pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};

@@ -4,8 +4,8 @@ use super::import::{Import, Op};
 use super::recurrent::Cell;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, einsum, indexing, control, convolution, elementwise, functions, moves, norms, pooling, products, quantised, recurrent,
-    reductions, resize, shapes,
+    attention, bits, control, convolution, einsum, elementwise, functions, gathers, grids, indexing, moves,
+    norms, pooling, products, quantised, recurrent, reductions, resize, shapes, spectra, transposed,
 };
 use crate::model::budget::Reason;
 use crate::ops::elementwise::Function;
@@ -30,7 +30,7 @@ pub(super) fn handler(domain: &str, name: &str) -> Option<Handler> {
 #[rustfmt::skip]
 const STANDARD: &[(&str, Handler)] = &[
     ("Conv", convolution::conv),
-    ("ConvTranspose", convolution::transposed),
+    ("ConvTranspose", transposed::transposed),
     ("MaxPool", pooling::max),
     ("AveragePool", pooling::average),
     ("LpPool", pooling::lp),
@@ -42,6 +42,18 @@ const STANDARD: &[(&str, Handler)] = &[
     ("ConvInteger", quantised::conv_integer),
     ("QLinearConv", quantised::conv),
     ("Einsum", einsum::einsum),
+    ("DFT", spectra::transform),
+    ("STFT", spectra::short_time),
+    ("HannWindow", |i, op| spectra::window(i, op, [0.5, 0.5, 0.0])),
+    ("HammingWindow", |i, op| spectra::window(i, op, [25.0 / 46.0, 21.0 / 46.0, 0.0])),
+    ("BlackmanWindow", |i, op| spectra::window(i, op, [0.42, 0.5, 0.08])),
+    ("GridSample", grids::sample),
+    ("AffineGrid", grids::affine),
+    ("BitShift", bits::shift),
+    ("BitwiseAnd", |i, op| bits::pairs(i, op, |a, b| a & b)),
+    ("BitwiseOr", |i, op| bits::pairs(i, op, |a, b| a | b)),
+    ("BitwiseXor", |i, op| bits::pairs(i, op, |a, b| a ^ b)),
+    ("BitwiseNot", bits::not),
     ("Attention", attention::attention),
     ("RotaryEmbedding", attention::rotary),
     ("LSTM", |i, op| recurrent::sequence(i, op, Cell::Lstm)),
@@ -73,7 +85,7 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Split", moves::split),
     ("Pad", moves::pad),
     ("Tile", moves::tile),
-    ("Gather", moves::gather),
+    ("Gather", gathers::gather),
     ("GatherND", indexing::gather_nd),
     ("GatherElements", indexing::gather_elements),
     ("ScatterElements", indexing::scatter_elements),

@@ -78,6 +78,9 @@ fn folded(
     keep: bool,
 ) -> Option<Result<Constant, Reason>> {
     let Constant::Integers(integers) = constant else { return None };
+    if integers.values.is_empty() {
+        return Some(of_nothing(&integers.dims, reduction, along, keep));
+    }
     if along.len() != integers.dims.len() || integers.values.is_empty() {
         return None;
     }
@@ -91,6 +94,24 @@ fn folded(
     };
     let extents = if keep { vec![1; along.len()] } else { Vec::new() };
     Some(super::tensors::integers(&extents, vec![value]))
+}
+
+/// What a reduction of no elements gives.
+fn of_nothing(own: &[usize], reduction: Reduction, along: &[usize], keep: bool) -> Result<Constant, Reason> {
+    let number = match reduction {
+        Reduction::Sum | Reduction::Any => 0.0,
+        Reduction::Product | Reduction::All => 1.0,
+        Reduction::Max => f32::NEG_INFINITY,
+        Reduction::Min => f32::INFINITY,
+        Reduction::Mean => f32::NAN,
+    };
+    let extent = |(axis, &extent): (usize, &usize)| match along.contains(&axis) {
+        true => keep.then_some(1),
+        false => Some(extent),
+    };
+    let extents: Vec<usize> = own.iter().enumerate().filter_map(extent).collect();
+    let count = crate::model::constant::elements_of(&extents)?;
+    super::tensors::floats(&extents, vec![number; count])
 }
 
 /// `ReduceLogSumExp`: the largest is taken off before and added after.

@@ -39,7 +39,12 @@ impl Import<'_> {
     }
 
     /// A slot in other dimensions.
-    pub(super) fn slot_reshaped(&mut self, part: &str, slot: Slot, extents: &[usize]) -> Result<Slot, Reason> {
+    pub(super) fn slot_reshaped(
+        &mut self,
+        part: &str,
+        slot: Slot,
+        extents: &[usize],
+    ) -> Result<Slot, Reason> {
         Ok(match slot {
             Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(extents)?, kind),
             Slot::Value(mapped) => {
@@ -53,7 +58,9 @@ impl Import<'_> {
     /// A slot with its axes in another order: axis `i` of the result is axis `permutation[i]`.
     pub(super) fn slot_transposed(&mut self, slot: Slot, permutation: &[usize]) -> Result<Slot, Reason> {
         Ok(match slot {
-            Slot::Constant(constant, kind) => Slot::Constant(self.constant_in_order(&constant, permutation)?, kind),
+            Slot::Constant(constant, kind) => {
+                Slot::Constant(self.constant_in_order(&constant, permutation)?, kind)
+            }
             Slot::Value(mapped) => {
                 let place = |axis: &usize| permutation.iter().position(|own| own == axis);
                 let order = mapped.order.iter().filter_map(place).collect();
