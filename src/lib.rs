@@ -229,6 +229,7 @@ pub mod pick;
 #[doc(hidden)]
 pub mod tune;
 
+mod calibration;
 mod context;
 mod cpu;
 mod dims;
@@ -250,6 +251,7 @@ mod shape;
 mod tuner;
 mod vector;
 
+pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
 #[doc(inline)]
 pub use device::{DeviceInfo, Memory, PciAddress};
@@ -306,6 +308,7 @@ pub use ops::remap::{
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
+pub use ops::suppress::Suppress;
 pub use ops::top_k::TopK;
 #[doc(inline)]
 pub use ops::transposed_conv2d::TransposedConv2d;

@@ -1,5 +1,5 @@
-//! Functions of f32 without branches and calls, so that a loop over them is compiled to vectors. Each is off
-//! by a few ULP.
+//! Functions of f32 without branches and calls, closures and iterators included, so that a loop over them is
+//! compiled to vectors. Each is off by a few ULP.
 
 use std::f32::consts::LOG2_E;
 
@@ -14,10 +14,11 @@ fn parts(x: f32) -> (i32, f32) {
     let shifted = x * LOG2_E + SHIFT;
     let n = shifted - SHIFT;
     let r = (x - n * LN_2[0]) - n * LN_2[1];
-    let mut q = 1.0 / 5040.0;
-    for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5] {
-        q = q * r + factor;
-    }
+    let q = (1.0 / 5040.0) * r + 1.0 / 720.0;
+    let q = q * r + 1.0 / 120.0;
+    let q = q * r + 1.0 / 24.0;
+    let q = q * r + 1.0 / 6.0;
+    let q = q * r + 0.5;
     ((shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32), q * r * r + r)
 }
 
@@ -25,7 +26,12 @@ fn parts(x: f32) -> (i32, f32) {
 #[inline(always)]
 fn powers(n: i32) -> [f32; 2] {
     let half = n >> 1;
-    [half, n.wrapping_sub(half)].map(|n| f32::from_bits((n.wrapping_add(127) as u32) << 23))
+    [power(half), power(n.wrapping_sub(half))]
+}
+
+#[inline(always)]
+fn power(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
 #[inline(always)]

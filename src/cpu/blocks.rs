@@ -1,6 +1,8 @@
 //! How work is cut into blocks, and the scratch memory of a worker.
 
+use super::aligned::{SKIPPED, first_aligned};
 use super::tile;
+use super::workers::workers;
 use gemm::Parallelism;
 use std::cell::RefCell;
 
@@ -27,7 +29,7 @@ pub(crate) struct Cut {
 pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cut {
     /// Rows per worker below which a lone product is better cut along its columns.
     const FEW_ROWS: usize = 16;
-    let workers = rayon::current_num_threads().max(1);
+    let workers = workers();
     if products < workers && rows < workers * FEW_ROWS {
         return Cut { rows, parallelism: Parallelism::Rayon(0) };
     }
@@ -41,10 +43,10 @@ pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cu
 /// tiles.
 pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
     /// Multiply-adds below which handing a tile to another worker does not pay.
-    const MIN_WORK: usize = 2 << 20;
+    const MIN_WORK: usize = 1 << 19;
     /// Fewest rows that reading all the panels pays for.
     const MIN_ROWS: usize = 32;
-    let workers = rayon::current_num_threads().max(1);
+    let workers = workers();
     let most = if workers == 1 { 1 } else { workers * BLOCKS_PER_WORKER };
     let tiles = (rows * depth * columns / MIN_WORK).clamp(1, most);
     // Each block of rows reads all panels, each part of the columns all rows: where both are cut, the
@@ -62,8 +64,8 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
 /// Rows of a block of which each costs `row_work` operations and is independent of the others.
 pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
     /// Operations below which handing a block to another worker does not pay.
-    const MIN_WORK: usize = 32 * 1024;
-    let workers = rayon::current_num_threads().max(1);
+    const MIN_WORK: usize = 128 * 1024;
+    let workers = workers();
     let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
     share.max(MIN_WORK / row_work.max(1)).clamp(1, rows.max(1))
 }
@@ -77,10 +79,11 @@ thread_local! {
 pub(crate) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
     // Taken out, not borrowed, so that a nested call on the same thread gets a fresh one.
     let mut scratch = SCRATCH.with(RefCell::take);
-    if scratch.len() < len {
-        scratch.resize(len, 0.0);
+    if scratch.len() < len + SKIPPED {
+        scratch.resize(len + SKIPPED, 0.0);
     }
-    let result = work(scratch.get_mut(..len).unwrap_or_default());
+    let first = first_aligned(&scratch);
+    let result = work(scratch.get_mut(first..first + len).unwrap_or_default());
     SCRATCH.with(|slot| slot.replace(scratch));
     result
 }

@@ -7,18 +7,24 @@
 //! | module | what |
 //! |---|---|
 //! | `panels` | a constant right operand, packed once, and the micro-kernel that multiplies rows with it |
+//! | `products` | sums of products of vectors at regular distances |
 //! | `product` | the matrix product of two operands that change from run to run |
 //! | `tail` | bias, activation and residual |
+//! | `aligned` | values that begin where a cache line does |
 //! | `blocks`, `tile` | how work is cut into blocks that fit a core's cache |
+//! | `workers` | how many work on a run, and that they do not sleep meanwhile |
 //!
 //! Blocks are run by rayon's current pool; bias, activation and residual are applied before the sums
 //! leave their registers, or while the block is in that cache.
 
+pub(crate) mod aligned;
 pub(crate) mod blocks;
 pub(crate) mod panels;
 pub(crate) mod product;
+pub(crate) mod products;
 pub(crate) mod tail;
 pub(crate) mod tile;
+pub(crate) mod workers;
 
 use crate::emit::Operand;
 use crate::error::{Error, Result};

@@ -8,7 +8,8 @@
 //! High-Performance Matrix Multiplication*, 2008; Dukhan, *The Indirect Convolution Algorithm*,
 //! 2019).
 
-use super::tail::bounded;
+use super::aligned::Aligned;
+use super::tail::After;
 use super::tile::Tile;
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
@@ -17,16 +18,21 @@ use std::ops::Range;
 const VECTORS: usize = 2;
 
 /// Most rows whose sums are held in registers: of machines with 32 vector registers, and of others.
-const HEIGHTS: [usize; 2] = [12, 6];
+const HEIGHTS: [usize; 2] = [MAX_HEIGHT, 6];
+
+/// The highest micro-kernel.
+const MAX_HEIGHT: usize = 12;
 
 /// A matrix of `depth x columns`, packed.
 #[derive(Debug, Clone)]
 pub(crate) struct Panels {
     depth: usize,
     /// Panel after panel; the columns beyond the last are zeros.
-    values: Vec<f32>,
+    values: Aligned,
     /// What the sums begin with, as long as the panels are wide.
     bias: Vec<f32>,
+    /// The activation's slopes, as many, if it has any.
+    slopes: Vec<f32>,
     /// Columns of a panel. The last has half as many where that is enough.
     width: usize,
     height: usize,
@@ -50,11 +56,11 @@ pub(crate) struct Rows<'a> {
 /// What becomes of sums before they are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Finish<'a> {
-    pub(crate) bounds: Option<[f32; 2]>,
+    pub(crate) after: After,
     /// Added last, or first of all; laid out as the whole rows of the destination, `stride` apart, from the
     /// tile's first row on.
     pub(crate) residual: Option<&'a [f32]>,
-    /// Whether the residual is added before the bounds are applied.
+    /// Whether the residual is added before the activation.
     pub(crate) first: bool,
     pub(crate) stride: usize,
 }
@@ -63,11 +69,11 @@ impl Panels {
     /// Packs `weights`, which is `columns x depth`; its length is checked by the caller. Sums begin
     /// with `bias`, if there is one.
     pub(crate) fn new(depth: usize, columns: usize, weights: &[f32], bias: Option<&[f32]>) -> Self {
-        let arch = Arch::new();
-        let (lanes, registers) = arch.dispatch(Machine);
+        let (arch, lanes) = lanes_for(Some(columns));
+        let (_, registers) = arch.dispatch(Machine);
         let width = VECTORS * lanes;
         let padded = columns.next_multiple_of(lanes);
-        let mut values = vec![0.0; depth * padded];
+        let mut values = Aligned::zeros(depth * padded);
         for (panel, weights) in values.chunks_mut(depth * width).zip(weights.chunks(depth * width)) {
             let width = panel.len() / depth;
             for (column, weights) in weights.chunks_exact(depth).enumerate() {
@@ -79,7 +85,14 @@ impl Panels {
         let mut bias = bias.map(<[f32]>::to_vec).unwrap_or_default();
         bias.resize(padded, 0.0);
         let height = HEIGHTS[usize::from(registers < 32)];
-        Panels { depth, values, bias, width, height, arch }
+        Panels { depth, values, bias, slopes: Vec::new(), width, height, arch }
+    }
+
+    /// The slopes of the columns, for [`After::Slopes`].
+    pub(crate) fn with_slopes(mut self, slopes: &[f32]) -> Self {
+        self.slopes = slopes.to_vec();
+        self.slopes.resize(self.bias.len(), 0.0);
+        self
     }
 
     /// Columns of a panel: what a cut between columns should be a multiple of.
@@ -111,6 +124,7 @@ impl Panels {
                     .get(column * self.depth..(column + padded) * self.depth)
                     .unwrap_or_default(),
                 bias: self.bias.get(column..column + padded).unwrap_or_default(),
+                slopes: self.slopes.get(column..column + padded).unwrap_or_default(),
                 dst,
                 columns: padded.min(columns.end - column),
                 at: at + column - columns.start,
@@ -123,7 +137,9 @@ impl Panels {
     /// Cuts each line into blocks of nearly the same height.
     fn panel(&self, mut block: Block<'_, '_>, vectors: usize) {
         let per_line = block.rows.per_line;
-        let blocks = per_line.div_ceil(self.height);
+        // With one vector a row, twice as many rows fit.
+        let height = if vectors == 1 { MAX_HEIGHT } else { self.height };
+        let blocks = per_line.div_ceil(height);
         let (low, higher) = (per_line / blocks.max(1), per_line % blocks.max(1));
         for line in 0..block.rows.lines {
             block.line = line;
@@ -153,6 +169,21 @@ impl Panels {
     }
 }
 
+/// The instruction set for rows of `columns` values, or of any number of them, and its lanes: where the widest
+/// vectors would leave a fifth of their lanes idle that the next narrower ones use, these.
+pub(crate) fn lanes_for(columns: Option<usize>) -> (Arch, usize) {
+    let widest = Arch::new();
+    let (lanes, _) = widest.dispatch(Machine);
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    if let (Some(columns), Arch::V4(_), Some(v3)) = (columns, widest, pulp::x86::V3::try_new()) {
+        let (narrower, (fewer, _)) = (Arch::V3(v3), Arch::V3(v3).dispatch(Machine));
+        if 5 * columns.next_multiple_of(fewer) <= 4 * columns.next_multiple_of(lanes) {
+            return (narrower, fewer);
+        }
+    }
+    (widest, lanes)
+}
+
 /// The lanes of a vector and the number of registers.
 struct Machine;
 
@@ -174,6 +205,7 @@ struct Block<'a, 'd> {
     blocks: usize,
     panel: &'a [f32],
     bias: &'a [f32],
+    slopes: &'a [f32],
     dst: &'a mut Tile<'d>,
     /// Columns of the panel that there are.
     columns: usize,
@@ -185,120 +217,109 @@ struct Block<'a, 'd> {
 /// The micro-kernel: `M` rows, `V` vectors of columns.
 struct Kernel<'b, 'a, 'd, const M: usize, const V: usize>(&'b mut Block<'a, 'd>);
 
-impl<const M: usize, const V: usize> WithSimd for Kernel<'_, '_, '_, M, V> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let block = self.0;
-        let rows = block.rows;
-        let panel = S::as_simd_f32s(block.panel).0.as_chunks::<V>().0;
-        let Some(bias) = S::as_simd_f32s(block.bias).0.first_chunk::<V>() else { return };
-        for index in 0..block.blocks {
-            let row = block.row + index * M;
-            let first = rows.first + block.line * rows.line_stride + row * rows.row_stride;
-            let mut sums = per_row([bias[0], bias[V - 1]]);
-            for (tap, panel) in rows.taps.iter().zip(panel.chunks_exact(rows.values)) {
-                let src = rows.src.get(first + tap..).unwrap_or_default();
-                add_products::<S, M, V>(simd, src, rows.row_stride, panel, &mut sums);
-            }
-            block.store::<S, M, V>(simd, block.line * rows.per_line + row, &sums);
-        }
-    }
-}
-
-/// One of something for each row that a block may have.
-type PerRow<T> = [T; 12];
-
-/// The same for each row.
-#[inline(always)]
-fn per_row<T: Copy>(one: T) -> PerRow<T> {
-    [one, one, one, one, one, one, one, one, one, one, one, one]
-}
-
-/// Its body for each row of `0..$rows`, with the row a constant `$row`.
+/// The micro-kernel of each height, with the names of its rows' values and sums.
 ///
-/// An array of sums lies in registers only if no index into it is left when the compiler looks, and
-/// whether it has unrolled a loop by then depends on the profile: here, and in [`per_row`], there are
-/// no loops to unroll.
-macro_rules! for_each_row {
-    ($rows:ident, $row:ident, $body:block) => {
-        for_each_row!($rows, $row, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
-    };
-    ($rows:ident, $row:ident, $body:block, $($index:literal)*) => {
-        $(if $index < $rows {
-            const $row: usize = $index;
-            $body
-        })*
-    };
+/// Each sum is a variable of its own: whether an array lies in registers depends on what the compiler has
+/// inlined when it looks, and so on the profile and the number of crates.
+macro_rules! kernels {
+    ($($height:literal: $($row:literal $values:ident $sum:ident $other:ident),*;)*) => {$(
+        impl<const V: usize> WithSimd for Kernel<'_, '_, '_, $height, V> {
+            type Output = ();
+
+            #[inline(always)]
+            fn with_simd<S: Simd>(self, simd: S) {
+                let block = self.0;
+                let Rows { src, row_stride, taps, values: run, .. } = block.rows;
+                let panel = S::as_simd_f32s(block.panel).0.as_chunks::<V>().0;
+                let Some(bias) = S::as_simd_f32s(block.bias).0.first_chunk::<V>() else { return };
+                for index in 0..block.blocks {
+                    let row = block.row + index * $height;
+                    let first = block.rows.first + block.line * block.rows.line_stride + row * row_stride;
+                    $(let (mut $sum, mut $other) = (bias[0], bias[V - 1]);)*
+                    for (tap, panel) in taps.iter().zip(panel.chunks_exact(run)) {
+                        let src = src.get(first + tap..).unwrap_or_default();
+                        // Slices of exactly the panel's length: one check for each, none in the loop.
+                        $(
+                            let values = src.get($row * row_stride..).unwrap_or_default();
+                            let Some($values) = values.get(..panel.len()) else { return };
+                        )*
+                        for (k, columns) in panel.iter().enumerate() {
+                            $(
+                                let value = simd.splat_f32s($values[k]);
+                                $sum = simd.mul_add_e_f32s(value, columns[0], $sum);
+                                if V == 2 {
+                                    $other = simd.mul_add_e_f32s(value, columns[V - 1], $other);
+                                }
+                            )*
+                        }
+                    }
+                    let row = block.line * block.rows.per_line + row;
+                    $(block.store::<S, V>(simd, row + $row, [$sum, $other]);)*
+                }
+            }
+        }
+    )*};
 }
 
-/// `sums[m][v] += src[m * stride + k] * panel[k][v]` over all `k` of `panel`.
-#[inline(always)]
-fn add_products<S: Simd, const M: usize, const V: usize>(
-    simd: S,
-    src: &[f32],
-    stride: usize,
-    panel: &[[S::f32s; V]],
-    sums: &mut PerRow<[S::f32s; VECTORS]>,
-) {
-    // Slices of exactly the panel's length: one check for each, none in the loop.
-    let mut rows: PerRow<&[f32]> = per_row(&[]);
-    for_each_row!(M, ROW, {
-        let Some(values) = src.get(ROW * stride..) else { return };
-        let Some(values) = values.get(..panel.len()) else { return };
-        rows[ROW] = values;
-    });
-    let mut k = 0;
-    while k < panel.len() {
-        let columns = &panel[k];
-        for_each_row!(M, ROW, {
-            let value = simd.splat_f32s(rows[ROW][k]);
-            sums[ROW][0] = simd.mul_add_e_f32s(value, columns[0], sums[ROW][0]);
-            if V == 2 {
-                sums[ROW][1] = simd.mul_add_e_f32s(value, columns[V - 1], sums[ROW][1]);
-            }
-        });
-        k += 1;
-    }
+kernels! {
+    1: 0 x0 a0 b0;
+    2: 0 x0 a0 b0, 1 x1 a1 b1;
+    3: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2;
+    4: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3;
+    5: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4;
+    6: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5;
+    7: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6;
+    8: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7;
+    9: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
+        8 x8 a8 b8;
+    10: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
+        8 x8 a8 b8, 9 x9 a9 b9;
+    11: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
+        8 x8 a8 b8, 9 x9 a9 b9, 10 x10 a10 b10;
+    12: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
+        8 x8 a8 b8, 9 x9 a9 b9, 10 x10 a10 b10, 11 x11 a11 b11;
 }
 
 impl Block<'_, '_> {
-    /// Finishes and stores the sums of the tile's rows from `row` on.
+    /// Finishes and stores the sums of one row.
     #[inline(always)]
-    fn store<S: Simd, const M: usize, const V: usize>(
-        &mut self,
-        simd: S,
-        row: usize,
-        sums: &PerRow<[S::f32s; VECTORS]>,
-    ) {
-        for_each_row!(M, ROW, {
-            self.store_vector(simd, row + ROW, 0, sums[ROW][0]);
-            if V == 2 {
-                self.store_vector(simd, row + ROW, S::F32_LANES, sums[ROW][1]);
+    fn store<S: Simd, const V: usize>(&mut self, simd: S, row: usize, sums: [S::f32s; 2]) {
+        let Finish { after, residual, first, stride } = self.finish;
+        let Some(dst) = self.dst.row(row).get_mut(self.at..self.at + self.columns) else { return };
+        let (whole, rest) = S::as_mut_simd_f32s(dst);
+        if let (None, Some(whole), true) = (residual, whole.first_chunk_mut::<V>(), self.slopes.is_empty()) {
+            let none = simd.splat_f32s(0.0);
+            whole[0] = after.apply(simd, sums[0], none);
+            whole[V - 1] = after.apply(simd, sums[V - 1], none);
+            return;
+        }
+        let slopes = S::as_simd_f32s(self.slopes).0;
+        let start = row * stride + self.at;
+        for vector in 0..V {
+            let slope = match slopes.get(vector) {
+                Some(slope) => *slope,
+                None => simd.splat_f32s(0.0),
+            };
+            let sum = match residual {
+                None => after.apply(simd, sums[vector], slope),
+                Some(values) => {
+                    let values = values.get(start..start + self.columns).unwrap_or_default();
+                    let (all, rest) = S::as_simd_f32s(values);
+                    let residual = match all.get(vector) {
+                        Some(whole) => *whole,
+                        None => simd.partial_load_f32s(rest),
+                    };
+                    if first {
+                        after.apply(simd, simd.add_f32s(sums[vector], residual), slope)
+                    } else {
+                        simd.add_f32s(after.apply(simd, sums[vector], slope), residual)
+                    }
+                }
+            };
+            match whole.get_mut(vector) {
+                Some(whole) => *whole = sum,
+                None => simd.partial_store_f32s(rest, sum),
             }
-        });
-    }
-
-    /// Finishes and stores one row's sums of the panel's columns from `column` on.
-    #[inline(always)]
-    fn store_vector<S: Simd>(&mut self, simd: S, row: usize, column: usize, sum: S::f32s) {
-        let Finish { bounds, residual, first, stride } = self.finish;
-        let columns = self.at + column..self.at + self.columns.min(column + S::F32_LANES);
-        let residual = residual.map(|residual| {
-            let start = row * stride;
-            let values = residual.get(start + columns.start..start + columns.end).unwrap_or_default();
-            simd.partial_load_f32s(values)
-        });
-        let add = |sum: S::f32s, here: bool| match residual {
-            Some(residual) if here => simd.add_f32s(sum, residual),
-            _ => sum,
-        };
-        let sum = add(bounded(simd, add(sum, first), bounds), !first);
-        let Some(dst) = self.dst.row(row).get_mut(columns) else { return };
-        match S::as_mut_simd_f32s(dst).0.first_mut() {
-            Some(whole) => *whole = sum,
-            None => simd.partial_store_f32s(dst, sum),
         }
     }
 }
@@ -336,8 +357,8 @@ mod tests {
                 let residual = numbers(count * columns);
                 let both = [false, true].map(|first| {
                     let mut dst = vec![f32::NAN; count * columns];
-                    let bounds = Some([-20.0, 30.0]);
-                    let finish = Finish { bounds, residual: Some(&residual), first, stride: columns };
+                    let after = After::Bounds([-20.0, 30.0]);
+                    let finish = Finish { after, residual: Some(&residual), first, stride: columns };
                     let mut tile = Tile::Rows { data: &mut dst, columns };
                     panels.multiply(rows, 0..columns, &mut tile, 0, finish);
                     dst

@@ -1,7 +1,7 @@
 //! Bias, activation and residual, applied to a block of rows while it is in cache.
 
 use super::check_len;
-use super::panels::Finish;
+use super::panels::{Finish, Panels};
 use super::tile::Tile;
 use crate::emit::{Activation, Epilogue, Operand, Residual};
 use crate::error::{Error, Result};
@@ -59,6 +59,13 @@ impl Tail {
         })
     }
 
+    /// `tail`, each column of which comes `times` times after the others.
+    pub(crate) fn repeated(op: &'static str, epilogue: &Epilogue, tail: &Tail, times: usize) -> Result<Self> {
+        let (bias, slope) = (tail.bias.repeat(times), tail.slope.repeat(times));
+        let slopes = epilogue.activation == Activation::PRelu;
+        Tail::new(op, epilogue, bias.len(), epilogue.bias.then_some(&bias), slopes.then_some(&slope))
+    }
+
     /// As [`Tail::new`], the constants being those of `constants`.
     pub(crate) fn of(
         op: &'static str,
@@ -83,26 +90,42 @@ impl Tail {
         }
     }
 
-    /// The bias, and the bounds that the activation comes down to, for a kernel that finishes its
-    /// sums in registers; none where the activation is more than bounds.
-    pub(crate) fn bounds(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
-        let bounds = match self.activation {
-            Activation::None => None,
-            Activation::Relu => Some([0.0, f32::INFINITY]),
-            Activation::Relu6 => Some([0.0, 6.0]),
-            _ => return None,
+    /// The bias, and what the activation does to a sum in registers; none where that is more than a few
+    /// instructions.
+    pub(crate) fn in_registers(&self) -> Option<(&[f32], After)> {
+        let after = match self.activation {
+            Activation::None => After::Nothing,
+            Activation::Relu => After::Bounds([0.0, f32::INFINITY]),
+            Activation::Relu6 => After::Bounds([0.0, 6.0]),
+            Activation::LeakyRelu(slope) => After::Slope(slope.0),
+            Activation::PRelu => After::Slopes,
+            Activation::HardSwish => After::HardSwish,
+            Activation::Sigmoid | Activation::Tanh => return None,
         };
-        Some((&self.bias, bounds))
+        Some((&self.bias, after))
+    }
+
+    /// The slope of each column; zeros where the activation has none.
+    pub(crate) fn slopes(&self) -> &[f32] {
+        &self.slope
+    }
+
+    /// `depth x columns` weights, from column `first` on those of the whole, as panels whose sums begin with the
+    /// bias where they are finished in registers.
+    pub(crate) fn panels(&self, depth: usize, first: usize, columns: usize, weights: &[f32]) -> Panels {
+        let part = |values: &'_ [f32]| values.get(first..first + columns).unwrap_or_default().to_vec();
+        match self.in_registers() {
+            None => Panels::new(depth, columns, weights, None),
+            Some((bias, after)) => {
+                let panels = Panels::new(depth, columns, weights, Some(&part(bias)));
+                if after == After::Slopes { panels.with_slopes(&part(&self.slope)) } else { panels }
+            }
+        }
     }
 
     /// Whether a residual is added before the activation.
-    fn adds_first(&self) -> bool {
+    pub(crate) fn adds_first(&self) -> bool {
         self.residual == Residual::BeforeActivation
-    }
-
-    /// Whether there is a residual.
-    pub(crate) fn has_residual(&self) -> bool {
-        self.residual.is_some()
     }
 
     /// Finishes the rows of `block`, `stride` apart; only the first columns of each are touched.
@@ -118,9 +141,9 @@ impl Tail {
     /// `stride` apart.
     pub(crate) fn finish<'a>(&self, residual: Option<&'a [f32]>, stride: usize) -> Finish<'a> {
         let first = self.adds_first();
-        match self.bounds() {
-            Some((_, bounds)) => Finish { bounds, residual, first, stride },
-            None => Finish { bounds: None, residual: None, first, stride },
+        match self.in_registers() {
+            Some((_, after)) => Finish { after, residual, first, stride },
+            None => Finish { after: After::Nothing, residual: None, first, stride },
         }
     }
 
@@ -132,7 +155,7 @@ impl Tail {
         residual: Option<&[f32]>,
         stride: usize,
     ) {
-        if self.bounds().is_some() {
+        if self.in_registers().is_some() {
             return;
         }
         for row in 0..tile.rows() {
@@ -143,13 +166,47 @@ impl Tail {
     }
 }
 
-/// `sum` within `bounds`, if there are any. What a NaN becomes, the instruction set says.
-#[inline(always)]
-pub(crate) fn bounded<S: Simd>(simd: S, sum: S::f32s, bounds: Option<[f32; 2]>) -> S::f32s {
-    match bounds {
-        Some([low, high]) => simd.min_f32s(simd.max_f32s(sum, simd.splat_f32s(low)), simd.splat_f32s(high)),
-        None => sum,
+/// What is done to a sum before it leaves its register. What a NaN becomes, the instruction set says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum After {
+    /// Nothing.
+    Nothing,
+    /// No less than the first, no more than the second.
+    Bounds([f32; 2]),
+    /// `max(x, 0) + slope * min(x, 0)`.
+    Slope(f32),
+    /// The same, each column with its own slope.
+    Slopes,
+    /// `x * min(max(x + 3, 0), 6) / 6`.
+    HardSwish,
+}
+
+impl After {
+    /// `slope` has the columns' slopes, where there are any.
+    #[inline(always)]
+    pub(crate) fn apply<S: Simd>(self, simd: S, sum: S::f32s, slope: S::f32s) -> S::f32s {
+        match self {
+            After::Nothing => sum,
+            After::Bounds(bounds) => within(simd, sum, bounds),
+            After::Slope(slope) => sloped(simd, sum, simd.splat_f32s(slope)),
+            After::Slopes => sloped(simd, sum, slope),
+            After::HardSwish => {
+                let gate = within(simd, simd.add_f32s(sum, simd.splat_f32s(3.0)), [0.0, 6.0]);
+                simd.mul_f32s(sum, simd.mul_f32s(gate, simd.splat_f32s(1.0 / 6.0)))
+            }
+        }
     }
+}
+
+#[inline(always)]
+fn within<S: Simd>(simd: S, x: S::f32s, [low, high]: [f32; 2]) -> S::f32s {
+    simd.min_f32s(simd.max_f32s(x, simd.splat_f32s(low)), simd.splat_f32s(high))
+}
+
+#[inline(always)]
+fn sloped<S: Simd>(simd: S, x: S::f32s, slope: S::f32s) -> S::f32s {
+    let zero = simd.splat_f32s(0.0);
+    simd.mul_add_e_f32s(slope, simd.min_f32s(x, zero), simd.max_f32s(x, zero))
 }
 
 struct Apply<'a> {
@@ -168,48 +225,46 @@ impl WithSimd for Apply<'_> {
     /// the instruction set it was dispatched to.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let slope = |slope| move |x: f32, _: f32| Activation::LeakyRelu(slope).apply(x, 0.0);
         match self.tail.activation {
-            Activation::None => self.rows(|x, _| x),
-            Activation::Relu => self.rows(|x, _| Activation::Relu.apply(x, 0.0)),
-            Activation::Relu6 => self.rows(|x, _| Activation::Relu6.apply(x, 0.0)),
-            Activation::LeakyRelu(value) => self.rows(slope(value)),
-            Activation::PRelu => self.rows(|x, slope| Activation::PRelu.apply(x, slope)),
-            Activation::Sigmoid => self.rows(|x, _| Activation::Sigmoid.apply(x, 0.0)),
-            Activation::Tanh => self.rows(|x, _| Activation::Tanh.apply(x, 0.0)),
-            Activation::HardSwish => self.rows(|x, _| Activation::HardSwish.apply(x, 0.0)),
+            Activation::None => self.rows(Activation::None),
+            Activation::Relu => self.rows(Activation::Relu),
+            Activation::Relu6 => self.rows(Activation::Relu6),
+            Activation::LeakyRelu(slope) => self.rows(Activation::LeakyRelu(slope)),
+            Activation::PRelu => self.rows(Activation::PRelu),
+            Activation::Sigmoid => self.rows(Activation::Sigmoid),
+            Activation::Tanh => self.rows(Activation::Tanh),
+            Activation::HardSwish => self.rows(Activation::HardSwish),
         }
     }
 }
 
 impl Apply<'_> {
     #[inline(always)]
-    fn rows(self, activation: impl Fn(f32, f32) -> f32) {
+    fn rows(self, activation: Activation) {
         let Apply { tail, block, stride, column, residual } = self;
         let bias = tail.bias.get(column..).unwrap_or_default();
         let slope = tail.slope.get(column..).unwrap_or_default();
-        match residual {
-            None => {
-                for row in block.chunks_mut(stride) {
-                    for ((y, &bias), &slope) in row.iter_mut().zip(bias).zip(slope) {
-                        *y = activation(*y + bias, slope);
-                    }
+        // Indices, not iterators: whether those are inlined depends on the profile.
+        for (index, row) in block.chunks_mut(stride).enumerate() {
+            let len = row.len().min(bias.len()).min(slope.len());
+            let (row, bias, slope) = (&mut row[..len], &bias[..len], &slope[..len]);
+            let Some(residual) = residual else {
+                for column in 0..len {
+                    row[column] = activation.apply(row[column] + bias[column], slope[column]);
                 }
-            }
-            Some(residual) if tail.adds_first() => {
-                for (row, residual) in block.chunks_mut(stride).zip(residual.chunks(stride)) {
-                    let constants = bias.iter().zip(slope);
-                    for ((y, (&bias, &slope)), &residual) in row.iter_mut().zip(constants).zip(residual) {
-                        *y = activation(*y + bias + residual, slope);
-                    }
+                continue;
+            };
+            let start = index * stride;
+            let Some(residual) = residual.get(start..start + len) else { return };
+            if tail.adds_first() {
+                for column in 0..len {
+                    let sum = row[column] + bias[column] + residual[column];
+                    row[column] = activation.apply(sum, slope[column]);
                 }
-            }
-            Some(residual) => {
-                for (row, residual) in block.chunks_mut(stride).zip(residual.chunks(stride)) {
-                    let constants = bias.iter().zip(slope);
-                    for ((y, (&bias, &slope)), &residual) in row.iter_mut().zip(constants).zip(residual) {
-                        *y = activation(*y + bias, slope) + residual;
-                    }
+            } else {
+                for column in 0..len {
+                    row[column] =
+                        activation.apply(row[column] + bias[column], slope[column]) + residual[column];
                 }
             }
         }

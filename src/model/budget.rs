@@ -28,6 +28,18 @@ impl Budget {
         self.whole = self.whole.saturating_add(bytes);
     }
 
+    /// Allows more.
+    #[cfg(feature = "tflite")]
+    pub(in crate::model) fn grow(&mut self, bytes: usize) {
+        self.left = self.left.saturating_add(bytes as u64);
+    }
+
+    /// What the file's length allows.
+    #[cfg(feature = "tflite")]
+    pub(in crate::model) fn whole(&self) -> u64 {
+        self.whole
+    }
+
     pub(in crate::model) fn spend(&mut self, bytes: usize) -> Result<(), Reason> {
         self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
             format!(

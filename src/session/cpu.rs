@@ -2,11 +2,12 @@
 
 use super::offload::{Running, offload};
 use super::profile::{MemoryUse, NodeTime, Profile};
-use crate::cpu::CpuKernel;
+use crate::cpu::aligned::Aligned;
+use crate::cpu::{CpuKernel, workers};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, State, Value};
 use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
 use crate::ops::Role;
 use crate::options::SessionOptions;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 /// What holds the elements of a value during a run.
 #[derive(Debug, Clone, Copy)]
 enum Holder {
+    /// An input; behind the inputs, a state.
     Input(usize),
     Constant(usize),
     Buffer(usize),
@@ -48,7 +50,9 @@ struct Step {
 struct CpuNetwork {
     steps: Vec<Step>,
     outputs: Vec<Place>,
+    states: States,
     constants: Vec<Arc<[f32]>>,
+    flops: u64,
     /// Elements of each buffer of a run.
     lengths: Vec<usize>,
     /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
@@ -57,8 +61,20 @@ struct CpuNetwork {
     memory: MemoryUse,
 }
 
+/// What runs leave to the next ones.
+#[derive(Debug)]
+struct States {
+    initial: Vec<Arc<[f32]>>,
+    held: Mutex<Vec<Arc<[f32]>>>,
+    /// What each becomes, where it does.
+    next: Vec<Option<Place>>,
+}
+
 /// The planned buffers of one run.
-type Buffers = Vec<Vec<f32>>;
+type Buffers = Vec<Aligned>;
+
+/// Operations of a run below which it takes longer to wake another thread than to compute.
+const MIN_FLOPS: u64 = 16_000_000;
 
 /// Sets of buffers that are kept for later runs.
 const MAX_IDLE_SETS: usize = 4;
@@ -103,7 +119,9 @@ impl Places<'_> {
             return Ok(Place { holder, first: 0, elements });
         }
         let Alias { of, offset } = self.network.resolve(value);
-        let input = self.network.graph.inputs().iter().position(|&input| input == of);
+        let graph = self.network.graph;
+        let states = graph.states().iter().map(|state| state.value);
+        let input = graph.inputs().iter().copied().chain(states).position(|input| input == of);
         let holder = match (input, self.buffers.get(&of)) {
             (Some(input), _) => Holder::Input(input),
             (None, Some(&buffer)) => Holder::Buffer(buffer),
@@ -156,6 +174,11 @@ impl CpuSession {
             steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
         }
         let outputs = graph.outputs().iter().map(|&value| places.of(value)).collect::<Result<Vec<_>>>()?;
+        let of_state = |state: &State| state.next.map(|next| places.of(next)).transpose();
+        let next = graph.states().iter().map(of_state).collect::<Result<Vec<_>>>()?;
+        let initial: Vec<Arc<[f32]>> =
+            graph.states().iter().map(|state| state.initial.shared_nhwc()).collect();
+        let states = States { held: Mutex::new(initial.clone()), initial, next };
         let inputs = network.units.iter().flat_map(|unit| &unit.inputs);
         let constants = inputs.map(|(_, input)| match input {
             Input::Constant(tensor, _) => 4 * tensor.dims().elements() as u64,
@@ -163,8 +186,10 @@ impl CpuSession {
         });
         let constants = constants.sum();
         Ok(CpuSession(Arc::new(CpuNetwork {
+            flops: steps.iter().map(|step| step.flops).sum(),
             steps,
             outputs,
+            states,
             constants: places.constants,
             lengths: planned.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
             idle: Mutex::default(),
@@ -195,7 +220,7 @@ impl CpuSession {
     }
 
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
-        if rayon::current_thread_index().is_some() {
+        if self.runs_at_once() {
             return self.run(inputs);
         }
         offload(self.work(inputs))?.await
@@ -204,10 +229,22 @@ impl CpuSession {
     /// A run on a thread of its own. On a worker of rayon's it is over when this returns: the thread
     /// would need the pool whose workers wait for it.
     pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Vec<f32>>>> {
-        if rayon::current_thread_index().is_some() {
+        if self.runs_at_once() {
             return Ok(Running::Done(self.run(inputs)));
         }
         Running::new(self.work(inputs))
+    }
+
+    /// Whether a run is over when it was started: on a worker of rayon's, and where it leaves something to the
+    /// next one.
+    fn runs_at_once(&self) -> bool {
+        rayon::current_thread_index().is_some() || !self.0.states.initial.is_empty()
+    }
+
+    /// Gives the states what they are in the first run.
+    pub(super) fn reset(&self) {
+        let states = &self.0.states;
+        states.held.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&states.initial);
     }
 
     /// A run that owns what it needs.
@@ -230,6 +267,7 @@ impl CpuSession {
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {
         let step = |step: &Step| NodeTime {
+            precision: crate::dtype::Precision::F32,
             name: step.name.clone(),
             inserted: false,
             op: step.op,
@@ -249,8 +287,8 @@ impl CpuSession {
 
 impl CpuNetwork {
     /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
-    /// nobody but the other workers. Nothing is locked meanwhile: a worker that waits for parts of its
-    /// own may take up another run. `look` is given the outputs.
+    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a
+    /// worker that waits for parts of its own may take up another run. `look` is given the outputs.
     fn run<T>(
         &self,
         inputs: &[Cow<'_, [f32]>],
@@ -258,16 +296,28 @@ impl CpuNetwork {
         look: impl FnOnce(&[&[f32]]) -> T,
     ) -> Result<T> {
         let mut buffers = self.buffers();
-        let ran = rayon::scope(|_| {
+        let held = self.states.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let with_states: Vec<Cow<'_, [f32]>>;
+        let inputs = if held.is_empty() {
+            inputs
+        } else {
+            let given = inputs.iter().map(|input| &**input);
+            with_states = given.chain(held.iter().map(|state| &**state)).map(Cow::Borrowed).collect();
+            &with_states
+        };
+        let steps = || {
             for step in &self.steps {
                 let start = Instant::now();
                 step.run(self, inputs, &mut buffers).map_err(|error| error.at_node(&step.name))?;
                 clock(start.elapsed());
             }
             Ok(())
-        });
+        };
+        let few = self.flops < MIN_FLOPS || rayon::current_num_threads() == 1;
+        let ran = if few { workers::alone(steps) } else { workers::together(steps) };
         let outputs = |()| self.outputs.iter().map(|place| self.read(*place, inputs, &buffers)).collect();
         let result = ran.and_then(outputs).map(|outputs: Vec<&[f32]>| look(&outputs));
+        let result = result.and_then(|result| self.keep(inputs, &buffers, &held).map(|()| result));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE_SETS {
             idle.push(buffers);
@@ -275,22 +325,36 @@ impl CpuNetwork {
         result
     }
 
+    /// Notes what the states are in the next run.
+    fn keep(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Aligned], held: &[Arc<[f32]>]) -> Result<()> {
+        if held.is_empty() {
+            return Ok(());
+        }
+        let next = held.iter().zip(&self.states.next).map(|(held, next)| match next {
+            Some(place) => self.read(*place, inputs, buffers).map(Arc::from),
+            None => Ok(Arc::clone(held)),
+        });
+        let next = next.collect::<Result<Vec<_>>>()?;
+        *self.states.held.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
     /// Buffers that no other run uses.
     fn buffers(&self) -> Buffers {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| vec![0.0; elements]).collect())
+        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| Aligned::zeros(elements)).collect())
     }
 
     fn read<'a>(
         &'a self,
         Place { holder, first, elements }: Place,
         inputs: &'a [Cow<'_, [f32]>],
-        buffers: &'a [Vec<f32>],
+        buffers: &'a [Aligned],
     ) -> Result<&'a [f32]> {
         let all = match holder {
             Holder::Input(input) => inputs.get(input).map(|values| &**values),
             Holder::Constant(constant) => self.constants.get(constant).map(|values| &**values),
-            Holder::Buffer(buffer) => buffers.get(buffer).map(Vec::as_slice),
+            Holder::Buffer(buffer) => buffers.get(buffer).map(|values| &**values),
         };
         let found = all.and_then(|all| all.get(first..first + elements));
         found.ok_or_else(|| Error::Internal(format!("{elements} elements from {first} of {holder:?}")))
@@ -300,7 +364,7 @@ impl CpuNetwork {
 impl Step {
     fn run(&self, network: &CpuNetwork, inputs: &[Cow<'_, [f32]>], buffers: &mut Buffers) -> Result<()> {
         // The plan never lets a step write a buffer that it reads.
-        let mut targets: Vec<Vec<f32>> =
+        let mut targets: Vec<Aligned> =
             self.outputs.iter().map(|(_, buffer, _)| std::mem::take(&mut buffers[*buffer])).collect();
         let result = self.run_into(network, inputs, buffers, &mut targets);
         for ((_, buffer, _), target) in self.outputs.iter().zip(targets) {
@@ -313,8 +377,8 @@ impl Step {
         &self,
         network: &CpuNetwork,
         inputs: &[Cow<'_, [f32]>],
-        buffers: &[Vec<f32>],
-        targets: &mut [Vec<f32>],
+        buffers: &[Aligned],
+        targets: &mut [Aligned],
     ) -> Result<()> {
         let read = |(operand, place): &(Operand, Place)| {
             network.read(*place, inputs, buffers).map(|values| (*operand, values))

@@ -1,6 +1,6 @@
 //! Tables on a terminal: cells are wrapped where a table would be wider.
 
-use comfy_table::{ContentArrangement, Table, TableStyle};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
 
 /// An empty table in this style, no wider than the terminal; as wide as its cells where the output
 /// goes elsewhere.
@@ -8,6 +8,15 @@ pub(crate) fn table(style: TableStyle) -> Table {
     let mut table = Table::new();
     table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic);
     table
+}
+
+/// Columns of numbers: their ends stand below each other.
+pub(crate) fn numbers(table: &mut Table, columns: &[usize]) {
+    for &index in columns {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,11 +15,17 @@
 
 #[macro_use]
 mod schema;
+mod compose;
+mod control;
 mod convolution;
 mod deconvolution;
+mod detection;
 mod elementwise;
+mod flexbuffer;
+mod frame;
 mod import;
 mod joins;
+mod landmarks;
 mod metadata;
 mod moves;
 mod names;
@@ -31,9 +37,12 @@ mod pooling;
 mod products;
 mod recurrent;
 mod reductions;
+mod rounding;
+mod scatter;
 mod shapes;
 mod slices;
 mod sparse;
+mod spectra;
 mod survey;
 mod tensors;
 #[cfg(test)]

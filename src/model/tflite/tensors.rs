@@ -89,7 +89,9 @@ impl<'a> Tensors<'a> {
             | element::INT64
             | element::INT8
             | element::UINT8
-            | element::BOOL => Ok(()),
+            | element::BOOL
+            | element::RESOURCE
+            | element::COMPLEX64 => Ok(()),
             other => Err(format!(
                 "{}: found {}, wanted FLOAT32",
                 self.describe(position),

@@ -29,13 +29,13 @@ pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn 
         let rows = output.n * output.h * output.w;
         return Ok(Box::new(RowProduct::new(OP, rows, conv.input.c, output.c, weights, tail)?));
     }
-    if conv.group_inputs() == 1 {
+    if conv.group_inputs() == 1 && conv.groups > 1 {
         // `oc kh kw` to `kh kw oc`.
         let mut transposed = vec![0.0; weights.len()];
         transpose(weights, depth, &mut transposed);
-        return Ok(Box::new(Channelwise::new(OP, conv, transposed, tail)));
+        return Ok(Box::new(Channelwise::new(OP, conv, &transposed, tail)));
     }
-    Ok(Box::new(Windows::new(conv, weights, tail)))
+    Ok(Box::new(Windows::new(OP, conv, weights, tail)))
 }
 
 /// The general convolution.
@@ -44,7 +44,8 @@ pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn 
 /// hang over; then neighbouring windows of a line are a fixed step apart, and their values, tap after
 /// tap, at fixed distances from a window's first.
 #[derive(Debug, Clone)]
-struct Windows {
+pub(crate) struct Windows {
+    op: &'static str,
     conv: Convolution,
     /// Rows and columns that the windows span, zeros included.
     span: [usize; 2],
@@ -59,13 +60,14 @@ struct Windows {
 
 impl CpuKernel for Windows {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
-        let (src, residual) = (input(OP, inputs, Operand::Src)?, given(inputs, Operand::Residual));
-        self.convolve(src, residual, output(OP, outputs, Operand::Dst)?)
+        let (src, residual) = (input(self.op, inputs, Operand::Src)?, given(inputs, Operand::Residual));
+        self.convolve(src, residual, output(self.op, outputs, Operand::Dst)?)
     }
 }
 
 impl Windows {
-    fn new(conv: Convolution, weights: &[f32], tail: Tail) -> Self {
+    /// `weights` is `oc kh kw c/groups`, its length checked.
+    pub(crate) fn new(op: &'static str, conv: Convolution, weights: &[f32], tail: Tail) -> Self {
         let Convolution { input, output, kernel, stride, dilation, before, groups, .. } = conv;
         let (inputs, outputs) = (conv.group_inputs(), conv.group_outputs());
         let span = |axis: usize, outputs: usize| {
@@ -80,20 +82,19 @@ impl Windows {
         let tap = |a, b| a * dilation[0] * row_values + b * dilation[1] * input.c;
         let taps = (0..kernel[0]).flat_map(|a| (0..runs).map(move |b| tap(a, b))).collect();
         let depth = kernel[0] * kernel[1] * inputs;
-        let bias = tail.bounds().map(|(bias, _)| bias);
-        let panels = weights.chunks_exact(depth * outputs).enumerate().map(|(group, weights)| {
-            let bias = bias.and_then(|bias| bias.get(group * outputs..(group + 1) * outputs));
-            Panels::new(depth, outputs, weights, bias)
-        });
+        let panels = weights
+            .chunks_exact(depth * outputs)
+            .enumerate()
+            .map(|(group, weights)| tail.panels(depth, group * outputs, outputs, weights));
         let panels = panels.collect();
         let values = if together { kernel[1] * inputs } else { inputs };
-        Windows { conv, span, padded, taps, values, panels, tail }
+        Windows { op, conv, span, padded, taps, values, panels, tail }
     }
 
     fn convolve(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
         let Convolution { input, output, .. } = self.conv;
-        check_len(OP, "src", src.len(), input.elements())?;
-        check_len(OP, "dst", dst.len(), output.elements())?;
+        check_len(self.op, "src", src.len(), input.elements())?;
+        check_len(self.op, "dst", dst.len(), output.elements())?;
         self.tail.check_residual(residual, output.elements())?;
 
         let (input, output) = (input.elements() / input.n, output.elements() / output.n);

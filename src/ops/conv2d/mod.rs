@@ -10,10 +10,11 @@
 //! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`. Groups do not touch: an
 //! infinity or NaN in one is not seen in another.
 
-mod cpu;
+pub(super) mod cpu;
 mod direct;
 mod examples;
 mod grouped;
+mod matrix;
 mod operator;
 mod oracle;
 mod plan;

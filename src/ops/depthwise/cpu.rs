@@ -1,23 +1,38 @@
 //! The depthwise convolution on the CPU: vectors of channels, several pixels at a time.
+//!
+//! Where the window moves by one pixel, neighbouring outputs read neighbouring inputs whatever the number of
+//! channels is: a row is then one run of values, of which a vector may hold channels of several pixels, and the
+//! weights are repeated until their pattern ends where a vector does. Pixels whose windows hang over are summed
+//! one by one.
 
 use super::{DepthwiseOp, OP};
+use crate::cpu::aligned::Aligned;
 use crate::cpu::blocks::independent_rows;
-use crate::cpu::tail::{Tail, bounded};
+use crate::cpu::panels::lanes_for;
+use crate::cpu::products::{Products, load, store};
+use crate::cpu::tail::{After, Tail};
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::ops::conv2d::cpu::Windows;
 use crate::ops::convolution::Convolution;
 use crate::ops::operands::{Operands, need};
+use crate::ops::pointwise::cpu::transpose;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Takes the weights (`1 kh kw c*M`).
-pub(super) fn kernel(op: &DepthwiseOp, constants: &Operands<'_>) -> Result<Channelwise> {
+pub(super) fn kernel(op: &DepthwiseOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
     let (conv, weights) = (op.0, need(OP, constants, Operand::Weights)?);
     check_len(OP, "weights", weights.len(), conv.kernel[0] * conv.kernel[1] * conv.output.c)?;
     let tail = Tail::of(OP, &conv.epilogue, conv.output.c, constants)?;
-    Ok(Channelwise::new(OP, conv, weights.to_vec(), tail))
+    if conv.groups == 1 {
+        let mut transposed = vec![0.0; weights.len()];
+        transpose(weights, conv.output.c, &mut transposed);
+        return Ok(Box::new(Windows::new(OP, conv, &transposed, tail)));
+    }
+    Ok(Box::new(Channelwise::new(OP, conv, weights, tail)))
 }
 
 /// A convolution of one input channel per group.
@@ -25,14 +40,23 @@ pub(super) fn kernel(op: &DepthwiseOp, constants: &Operands<'_>) -> Result<Chann
 pub(crate) struct Channelwise {
     op: &'static str,
     conv: Convolution,
-    /// `kh kw oc`.
-    weights: Vec<f32>,
+    /// Tap after tap `period` values.
+    weights: Aligned,
+    /// As long as `period`; the bias where sums are finished in registers.
+    begin: Vec<f32>,
+    slopes: Vec<f32>,
+    /// Values after which weights come again, a multiple of a vector's lanes, and their pixels. With one pixel the
+    /// last vector may have fewer channels than lanes.
+    period: usize,
+    pixels: usize,
+    /// The taps inside the input, for each output row and column.
+    rows: Vec<Range<usize>>,
+    columns: Vec<Range<usize>>,
+    /// Output columns all of whose taps are inside.
+    inner: Range<usize>,
     tail: Tail,
     arch: Arch,
 }
-
-/// Pixels whose sums are held in registers together, so that a weight is loaded once for all.
-const PIXELS: usize = 4;
 
 impl CpuKernel for Channelwise {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
@@ -41,10 +65,46 @@ impl CpuKernel for Channelwise {
     }
 }
 
+/// The taps of axis 0 or 1 that lie inside the input for output `out`: they are consecutive.
+fn inside(conv: &Convolution, axis: usize, out: usize) -> Range<usize> {
+    let taps = 0..conv.kernel[axis];
+    let first = taps.clone().find(|&tap| conv.source(axis, out, tap).is_some());
+    let last = taps.rev().find(|&tap| conv.source(axis, out, tap).is_some());
+    match (first, last) {
+        (Some(first), Some(last)) => first..last + 1,
+        _ => 0..0,
+    }
+}
+
+/// The values and pixels after which weights of `c` channels come again in a run of `run` values.
+fn period(c: usize, lanes: usize, stride: usize, run: usize) -> (usize, usize) {
+    let pixels = (1..=lanes).find(|pixels| (pixels * c).is_multiple_of(lanes)).unwrap_or(1);
+    if stride == 1 && pixels * c <= run { (pixels * c, pixels) } else { (c.next_multiple_of(lanes), 1) }
+}
+
 impl Channelwise {
     /// `weights` is `kh kw oc`, its length checked.
-    pub(crate) fn new(op: &'static str, conv: Convolution, weights: Vec<f32>, tail: Tail) -> Self {
-        Channelwise { op, conv, weights, tail, arch: Arch::new() }
+    pub(crate) fn new(op: &'static str, conv: Convolution, weights: &[f32], tail: Tail) -> Self {
+        let c = conv.output.c;
+        let rows = (0..conv.output.h).map(|out| inside(&conv, 0, out)).collect();
+        let columns: Vec<Range<usize>> = (0..conv.output.w).map(|out| inside(&conv, 1, out)).collect();
+        let whole = |taps: &Range<usize>| taps.len() == conv.kernel[1];
+        let first = columns.iter().position(whole).unwrap_or(0);
+        let inner = first..first + columns.iter().skip(first).take_while(|taps| whole(taps)).count();
+        let (arch, lanes) = lanes_for((conv.stride[1] > 1).then_some(c));
+        let (period, pixels) =
+            if conv.input.c == c { period(c, lanes, conv.stride[1], inner.len() * c) } else { (c, 1) };
+        // What each channel has, `pixels` times, then zeros.
+        let repeated = |values: &[f32]| {
+            let mut all = values.repeat(pixels);
+            all.resize(period, 0.0);
+            all
+        };
+        let begin = repeated(tail.in_registers().map(|(bias, _)| bias).unwrap_or_default());
+        let slopes = repeated(tail.slopes());
+        let weights: Vec<f32> = weights.chunks_exact(c).flat_map(repeated).collect();
+        let weights = Aligned::from(&weights[..]);
+        Channelwise { op, conv, weights, begin, slopes, period, pixels, rows, columns, inner, tail, arch }
     }
 
     fn convolve(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
@@ -55,9 +115,10 @@ impl Channelwise {
 
         let row_values = output.w * output.c;
         let block = independent_rows(output.n * output.h, row_values * kernel[0] * kernel[1]);
-        dst.par_chunks_mut(block * row_values)
-            .enumerate()
-            .for_each(|(index, dst)| self.rows(index * block, src, residual, dst));
+        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
+            let residual = residual.and_then(|all| all.get(index * block * row_values..));
+            self.rows(index * block, src, residual, dst);
+        });
         Ok(())
     }
 
@@ -66,243 +127,185 @@ impl Channelwise {
         check_len(self.op, "src", src.len(), self.conv.input.elements())
     }
 
-    /// Output rows from row `first` of all images on, as many as `dst` holds.
+    /// Output rows from row `first` of all images on, as many as `dst` holds; `residual` begins with the first.
     pub(crate) fn rows(&self, first: usize, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) {
-        let output = self.conv.output;
-        let row_values = output.w * output.c;
-        for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
-            let row = first + row;
-            self.arch.dispatch(Row { of: self, src, n: row / output.h, i: row % output.h, dst });
-            if self.finish().is_none() {
-                let residual = residual.and_then(|residual| residual.get(row * row_values..));
-                self.tail.apply(dst, output.c, residual);
-            }
-        }
-    }
-
-    /// What the tail does to a sum, where sums are finished before they leave their registers.
-    fn finish(&self) -> Option<(&[f32], Option<[f32; 2]>)> {
-        self.tail.bounds().filter(|_| !self.tail.has_residual() && self.conv.output.c == self.conv.input.c)
-    }
-
-    /// The taps of axis 0 or 1 that lie inside the input for output `out`: they are consecutive.
-    fn inside(&self, axis: usize, out: usize) -> Range<usize> {
-        let taps = 0..self.conv.kernel[axis];
-        let first = taps.clone().find(|&tap| self.conv.source(axis, out, tap).is_some());
-        let last = taps.rev().find(|&tap| self.conv.source(axis, out, tap).is_some());
-        match (first, last) {
-            (Some(first), Some(last)) => first..last + 1,
-            _ => 0..0,
-        }
+        self.arch.dispatch(Block { of: self, first, src, residual, dst });
     }
 }
 
-/// The sums of output row `i` of image `n`.
-struct Row<'a> {
+/// Some output rows.
+struct Block<'a> {
     of: &'a Channelwise,
+    /// The first of them, of all images.
+    first: usize,
     src: &'a [f32],
-    n: usize,
-    i: usize,
+    residual: Option<&'a [f32]>,
     dst: &'a mut [f32],
 }
 
-impl WithSimd for Row<'_> {
+impl WithSimd for Block<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let of = self.of;
-        let Convolution { input, output, kernel, .. } = of.conv;
-        let rows = of.inside(0, self.i);
-        let input_row = input.w * input.c;
-        let mut j = 0;
-        while j < output.w {
-            let columns = of.inside(1, j);
-            // The taps inside differ only at the borders; in between, pixels go together.
-            let together = columns.len() == kernel[1]
-                && j + PIXELS <= output.w
-                && of.inside(1, j + PIXELS - 1).len() == kernel[1];
-            let pixels = if together { PIXELS } else { 1 };
-            let Some(dst) = self.dst.get_mut(j * output.c..(j + pixels) * output.c) else { return };
-            let window = Window { of, src: self.src, n: self.n, i: self.i, j, rows: rows.clone(), columns };
-            if output.c != input.c {
-                dst.fill(0.0);
-                for (pixel, dst) in dst.chunks_exact_mut(output.c).enumerate() {
-                    window.multiplied(input_row, pixel, dst);
-                }
-            } else if together && window.is_triple::<S>() {
-                match of.conv.stride[1] {
-                    1 => window.triple::<S, PIXELS, 1, { PIXELS + 2 }>(simd, dst),
-                    _ => window.triple::<S, PIXELS, 2, { 2 * PIXELS + 1 }>(simd, dst),
-                }
-            } else if together {
-                window.channels::<S, PIXELS>(simd, input_row, dst);
+        let Block { of, first, src, residual, dst } = self;
+        let Convolution { input, output, stride, dilation, before, .. } = of.conv;
+        let row_values = output.w * output.c;
+        let in_registers = of.tail.in_registers().filter(|_| output.c == input.c);
+        let count = dst.len() / row_values;
+        let mut done = 0;
+        while done < count {
+            let (n, i) = ((first + done) / output.h, (first + done) % output.h);
+            let Some(taps) = of.rows.get(i) else { return };
+            // Rows with the same taps inside go together.
+            let same = of.rows[i..].iter().take(count - done).take_while(|other| *other == taps);
+            let rows = same.count();
+            let values = done * row_values..(done + rows) * row_values;
+            let residual = residual.and_then(|all| all.get(values.clone()));
+            let Some(dst) = dst.get_mut(values) else { return };
+            let lines = Lines {
+                of,
+                src,
+                top: (n * input.h + i * stride[0] + taps.start * dilation[0]).saturating_sub(before[0]),
+                rows,
+                taps: taps.clone(),
+                residual: in_registers.and(residual),
+                after: in_registers.map_or(After::Nothing, |(_, after)| after),
+            };
+            if output.c == input.c {
+                lines.sums(simd, dst);
             } else {
-                window.channels::<S, 1>(simd, input_row, dst);
+                lines.multiplied(dst);
             }
-            j += pixels;
+            if in_registers.is_none() {
+                of.tail.apply(dst, output.c, residual);
+            }
+            done += rows;
         }
     }
 }
 
-/// One or more neighbouring windows of a row and the taps that lie inside.
-struct Window<'a> {
+/// Output rows with the same taps inside.
+struct Lines<'a> {
     of: &'a Channelwise,
     src: &'a [f32],
-    n: usize,
-    i: usize,
+    /// The input row, of all images, that the first tap inside reads for the first of them.
+    top: usize,
+    rows: usize,
+    /// The rows of taps inside.
+    taps: Range<usize>,
+    residual: Option<&'a [f32]>,
+    after: After,
+}
+
+/// Vectors with the same taps inside: `rows` rows of `count` groups of `pixels` pixels, from pixel `j` on. With
+/// one group, its rows are what lies side by side.
+struct Part {
     j: usize,
-    rows: Range<usize>,
+    count: usize,
+    pixels: usize,
     columns: Range<usize>,
 }
 
-impl Window<'_> {
-    /// Index of the first channel that tap `(a, b)` of the window `pixel` places on reads.
+impl Lines<'_> {
+    /// Sums of as many output as input channels.
     #[inline(always)]
-    fn start(&self, input_row: usize, a: usize, b: usize, pixel: usize) -> usize {
-        let Convolution { input, stride, dilation, before, .. } = self.of.conv;
-        let row = self.n * input.h + self.i * stride[0] + a * dilation[0] - before[0];
-        let column = (self.j + pixel) * stride[1] + b * dilation[1] - before[1];
-        row * input_row + column * input.c
-    }
-
-    /// `P` pixels with as many output as input channels.
-    #[inline(always)]
-    fn channels<S: Simd, const P: usize>(&self, simd: S, input_row: usize, dst: &mut [f32]) {
-        let channels = self.of.conv.output.c;
-        let whole = channels - channels % S::F32_LANES;
-        for c in (0..whole).step_by(S::F32_LANES) {
-            self.lanes::<S, P, true>(simd, input_row, dst, c, S::F32_LANES);
-        }
-        if whole < channels {
-            self.lanes::<S, P, false>(simd, input_row, dst, whole, channels - whole);
-        }
-    }
-
-    /// Channels `c..c + lanes` of `P` pixels: a whole vector, or the start of one.
-    #[inline(always)]
-    fn lanes<S: Simd, const P: usize, const WHOLE: bool>(
-        &self,
-        simd: S,
-        input_row: usize,
-        dst: &mut [f32],
-        c: usize,
-        lanes: usize,
-    ) {
-        let channels = self.of.conv.output.c;
-        let step = self.of.conv.stride[1] * channels;
-        let finish = self.of.finish();
-        let bias = finish.map(|(bias, _)| load::<S, WHOLE>(simd, bias, c, lanes));
-        let mut sums = [bias.unwrap_or(simd.splat_f32s(0.0)); P];
-        for a in self.rows.clone() {
-            for b in self.columns.clone() {
-                let tap = (a * self.of.conv.kernel[1] + b) * channels + c;
-                let weight = load::<S, WHOLE>(simd, &self.of.weights, tap, lanes);
-                let start = self.start(input_row, a, b, 0) + c;
-                for (pixel, sum) in sums.iter_mut().enumerate() {
-                    let value = load::<S, WHOLE>(simd, self.src, start + pixel * step, lanes);
-                    *sum = simd.mul_add_e_f32s(value, weight, *sum);
+    fn sums<S: Simd>(&self, simd: S, dst: &mut [f32]) {
+        let Channelwise { conv, ref inner, ref columns, period, pixels, .. } = *self.of;
+        let c = conv.output.c;
+        for (j, taps) in columns.iter().enumerate() {
+            if !inner.contains(&j) {
+                let part = Part { j, count: 1, pixels: 1, columns: taps.clone() };
+                for channel in (0..c).step_by(S::F32_LANES) {
+                    self.vectors(simd, &part, channel, dst);
                 }
             }
         }
-        for (pixel, sum) in sums.into_iter().enumerate() {
-            let start = pixel * channels + c;
-            let dst = dst.get_mut(start..start + lanes).unwrap_or_default();
-            let sum = bounded(simd, sum, finish.and_then(|(_, bounds)| bounds));
-            if !WHOLE {
-                simd.partial_store_f32s(dst, sum);
-            } else if let Some(dst) = S::as_mut_simd_f32s(dst).0.first_mut() {
-                *dst = sum;
+        let (count, rest) = (inner.len() / pixels, inner.len() % pixels);
+        let whole = Part { j: inner.start, count, pixels, columns: 0..conv.kernel[1] };
+        let rest = Part { j: inner.end - rest, count: 1, pixels: rest, columns: 0..conv.kernel[1] };
+        for part in [whole, rest] {
+            for place in (0..period.min(part.pixels * c)).step_by(S::F32_LANES) {
+                self.vectors(simd, &part, place, dst);
             }
         }
     }
 
-    /// Whether [`Window::triple`] serves it: rows of three neighbouring taps, whole vectors of
-    /// channels.
+    /// The vectors at `place` of each group.
     #[inline(always)]
-    fn is_triple<S: Simd>(&self) -> bool {
-        let Convolution { input, kernel, stride, dilation, .. } = self.of.conv;
-        kernel[1] == 3 && dilation[1] == 1 && stride[1] <= 2 && input.c.is_multiple_of(S::F32_LANES)
-    }
-
-    /// `P` pixels, `STRIDE` apart, of a window three taps wide: the `COLUMNS` input pixels that
-    /// they read between them are loaded once for all. All taps of a row are inside.
-    #[inline(always)]
-    fn triple<S: Simd, const P: usize, const STRIDE: usize, const COLUMNS: usize>(
-        &self,
-        simd: S,
-        dst: &mut [f32],
-    ) {
-        let Convolution { input, stride, dilation, before, .. } = self.of.conv;
-        let vectors = input.c / S::F32_LANES;
-        let (src, weights) = (S::as_simd_f32s(self.src).0, S::as_simd_f32s(&self.of.weights).0);
-        let dst = S::as_mut_simd_f32s(dst).0;
-        let finish = self.of.finish();
-        let bias = finish.map(|(bias, _)| S::as_simd_f32s(bias).0).unwrap_or_default();
-        let bounds = finish.and_then(|(_, bounds)| bounds);
-        let top = self.n * input.h + self.i * stride[0];
-        let left = self.j * STRIDE - before[1];
-        let reach = (COLUMNS - 1) * vectors + 1;
-        for c in 0..vectors {
-            let mut sums = [bias.get(c).copied().unwrap_or(simd.splat_f32s(0.0)); P];
-            for a in self.rows.clone() {
-                let first = ((top + a * dilation[0] - before[0]) * input.w + left) * vectors + c;
-                let taps = weights.get(3 * a * vectors + c..).unwrap_or_default();
-                // One check for each row; the indices below are constants times a stride within it.
-                let (Some(row), Some(&[w0, ..]), Some(w1), Some(w2)) = (
-                    src.get(first..first + reach),
-                    taps.first_chunk::<1>(),
-                    taps.get(vectors),
-                    taps.get(2 * vectors),
-                ) else {
-                    return;
+    fn vectors<S: Simd>(&self, simd: S, part: &Part, place: usize, dst: &mut [f32]) {
+        let of = self.of;
+        let Convolution { input, output, kernel, stride, dilation, before, .. } = of.conv;
+        let (c, input_row) = (input.c, input.w * input.c);
+        let column = (part.j * stride[1] + part.columns.start * dilation[1]).saturating_sub(before[1]);
+        let row = [stride[0] * input_row, output.w * c];
+        let group = [part.pixels * stride[1] * c, part.pixels * c];
+        let one = part.count == 1;
+        let [outer, inner] = if one { [[0, 0], row] } else { [row, group] };
+        let products = Products {
+            src: self.src,
+            weights: &of.weights,
+            rows: if one { 1 } else { self.rows },
+            count: if one { self.rows } else { part.count },
+            first: self.top * input_row + column * c + place,
+            row: outer[0],
+            step: inner[0],
+            place: (self.taps.start * kernel[1] + part.columns.start) * of.period + place,
+            lines: self.taps.len(),
+            line: [dilation[0] * input_row, kernel[1] * of.period],
+            columns: part.columns.len(),
+            column: [dilation[1] * c, of.period],
+        };
+        let lanes = S::F32_LANES.min(part.pixels * c - place);
+        let slope = load(simd, &of.slopes, place);
+        products.each(
+            simd,
+            load(simd, &of.begin, place),
+            #[inline(always)]
+            |row, index, sum| {
+                let start = part.j * c + place + row * outer[1] + index * inner[1];
+                let sum = match self.residual {
+                    None => self.after.apply(simd, sum, slope),
+                    Some(residual) => {
+                        let residual = load(simd, residual, start);
+                        if of.tail.adds_first() {
+                            self.after.apply(simd, simd.add_f32s(sum, residual), slope)
+                        } else {
+                            simd.add_f32s(self.after.apply(simd, sum, slope), residual)
+                        }
+                    }
                 };
-                let mut x = [simd.splat_f32s(0.0); COLUMNS];
-                for (column, x) in x.iter_mut().enumerate() {
-                    *x = row[column * vectors];
-                }
-                for (p, sum) in sums.iter_mut().enumerate() {
-                    *sum = simd.mul_add_e_f32s(x[p * STRIDE], w0, *sum);
-                    *sum = simd.mul_add_e_f32s(x[p * STRIDE + 1], *w1, *sum);
-                    *sum = simd.mul_add_e_f32s(x[p * STRIDE + 2], *w2, *sum);
-                }
-            }
-            for (p, sum) in sums.into_iter().enumerate() {
-                if let Some(dst) = dst.get_mut(p * vectors + c) {
-                    *dst = bounded(simd, sum, bounds);
-                }
-            }
-        }
+                store(simd, dst, start, lanes, sum);
+            },
+        );
     }
 
-    /// One pixel with several output channels per input channel; `dst` holds zeros.
+    /// Sums of several output channels per input channel.
     #[inline(always)]
-    fn multiplied(&self, input_row: usize, pixel: usize, dst: &mut [f32]) {
-        let Convolution { input, output, kernel, .. } = self.of.conv;
+    fn multiplied(&self, dst: &mut [f32]) {
+        let Channelwise { conv, ref columns, ref weights, .. } = *self.of;
+        let Convolution { input, output, stride, dilation, before, kernel, .. } = conv;
         let multiplier = output.c / input.c;
-        for a in self.rows.clone() {
-            for b in self.columns.clone() {
-                let start = self.start(input_row, a, b, pixel);
-                let values = self.src.get(start..start + input.c).unwrap_or_default();
-                let tap = (a * kernel[1] + b) * output.c;
-                let weights = self.of.weights.get(tap..tap + output.c).unwrap_or_default();
-                let outputs = dst.chunks_exact_mut(multiplier).zip(weights.chunks_exact(multiplier));
-                for (value, (dst, weights)) in values.iter().zip(outputs) {
-                    for (sum, weight) in dst.iter_mut().zip(weights) {
-                        *sum += value * weight;
+        dst.fill(0.0);
+        for (row, dst) in dst.chunks_exact_mut(output.w * output.c).enumerate() {
+            for ((j, taps), dst) in columns.iter().enumerate().zip(dst.chunks_exact_mut(output.c)) {
+                for a in self.taps.clone() {
+                    for b in taps.clone() {
+                        let row = self.top + row * stride[0] + (a - self.taps.start) * dilation[0];
+                        let column = (j * stride[1] + b * dilation[1]).saturating_sub(before[1]);
+                        let start = (row * input.w + column) * input.c;
+                        let values = self.src.get(start..start + input.c).unwrap_or_default();
+                        let tap = (a * kernel[1] + b) * output.c;
+                        let weights = weights.get(tap..tap + output.c).unwrap_or_default();
+                        let outputs = dst.chunks_exact_mut(multiplier).zip(weights.chunks_exact(multiplier));
+                        for (value, (dst, weights)) in values.iter().zip(outputs) {
+                            for (sum, weight) in dst.iter_mut().zip(weights) {
+                                *sum += value * weight;
+                            }
+                        }
                     }
                 }
             }
         }
-    }
-}
-
-/// `lanes` values from `start` on, a `WHOLE` vector or the start of one; zeros beyond.
-#[inline(always)]
-fn load<S: Simd, const WHOLE: bool>(simd: S, slice: &[f32], start: usize, lanes: usize) -> S::f32s {
-    let values = slice.get(start..start + lanes).unwrap_or_default();
-    match S::as_simd_f32s(values).0.first() {
-        Some(vector) if WHOLE => *vector,
-        _ => simd.partial_load_f32s(values),
     }
 }

@@ -4,6 +4,7 @@
 use super::program::{Program, Source};
 use super::{ElementwiseOp, MAX_INPUTS, OP};
 use crate::cpu::blocks::with_scratch;
+use crate::cpu::workers::workers;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -85,7 +86,7 @@ impl Blocks {
         /// Elements times steps below which handing a part to another worker does not pay.
         const MIN_WORK: usize = 32 * 1024;
         let elements = self.op.output.elements();
-        let share = elements.div_ceil(rayon::current_num_threads().max(1) * PARTS);
+        let share = elements.div_ceil(workers() * PARTS);
         share.max(MIN_WORK / self.op.program.steps().len()).next_multiple_of(self.block)
     }
 

@@ -9,10 +9,10 @@ use std::f32::consts::FRAC_1_SQRT_2;
 pub(super) fn gelu_f32(x: f32) -> f32 {
     let z = x.abs() * FRAC_1_SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * z);
-    let mut p = 1.061_405_4;
-    for factor in [-1.453_152_1, 1.421_413_8, -0.284_496_72, 0.254_829_6] {
-        p = p * t + factor;
-    }
+    let p = 1.061_405_4 * t - 1.453_152_1;
+    let p = p * t + 1.421_413_8;
+    let p = p * t - 0.284_496_72;
+    let p = p * t + 0.254_829_6;
     let above = p * t * exp(-z * z);
     0.5 * x * if x > 0.0 { 2.0 - above } else { above }
 }

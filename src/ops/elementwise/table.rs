@@ -98,21 +98,14 @@ macro_rules! functions {
             }
         }
     };
-    (@each $out:ident, $cpu:expr, $a:ident) => {
-        for (y, &$a) in $out.iter_mut().zip($a) {
-            *y = $cpu;
+    // Indices, not iterators: whether those are inlined depends on the profile.
+    (@each $out:ident, $cpu:expr, $($arg:ident),+) => {{
+        $(let Some($arg) = $arg.get(..$out.len()) else { return };)+
+        for index in 0..$out.len() {
+            $(let $arg = $arg[index];)+
+            $out[index] = $cpu;
         }
-    };
-    (@each $out:ident, $cpu:expr, $a:ident, $b:ident) => {
-        for ((y, &$a), &$b) in $out.iter_mut().zip($a).zip($b) {
-            *y = $cpu;
-        }
-    };
-    (@each $out:ident, $cpu:expr, $a:ident, $b:ident, $c:ident) => {
-        for (((y, &$a), &$b), &$c) in $out.iter_mut().zip($a).zip($b).zip($c) {
-            *y = $cpu;
-        }
-    };
+    }};
 }
 
 /// Without a point at which it turns.

@@ -47,7 +47,7 @@ impl RowProduct {
         tail: Tail,
     ) -> Result<Self> {
         check_len(op, "weights", weights.len(), depth * columns)?;
-        let panels = Panels::new(depth, columns, weights, tail.bounds().map(|(bias, _)| bias));
+        let panels = tail.panels(depth, 0, columns, weights);
         Ok(RowProduct { op, rows, depth, columns, panels, tail })
     }
 

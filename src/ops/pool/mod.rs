@@ -110,6 +110,7 @@ impl PoolOp {
     }
 
     /// The elements inside of window `out` along axis 0 (height) or 1 (width).
+    #[inline(always)]
     fn inside(&self, axis: usize, out: usize) -> std::ops::Range<usize> {
         let extent = [self.windows.input.h, self.windows.input.w][axis];
         let (first, before) = (out * self.windows.stride[axis], self.windows.before[axis]);

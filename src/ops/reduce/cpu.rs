@@ -2,6 +2,7 @@
 
 use super::{Axis, Merged, OP, ReduceOp, Reduction, place};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::workers;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -196,7 +197,7 @@ impl ReduceKernel {
     /// Rows of `columns` outputs, of each of which the elements lie below each other.
     fn columns<J: Join>(&self, src: &[f32], dst: &mut [f32], columns: usize) {
         let (rows, count) = (dst.len() / columns, self.merged.count());
-        let workers = rayon::current_num_threads().max(1);
+        let workers = workers();
         if rows >= workers || count * columns < 2 * MIN_WORK || workers == 1 {
             let block = independent_rows(rows, count * columns);
             dst.par_chunks_mut(block * columns).enumerate().for_each(|(index, dst)| {

@@ -5,6 +5,7 @@ use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// A resize, to run on the CPU as often as wanted.
@@ -13,16 +14,18 @@ pub(super) struct ResizeKernel {
     op: ResizeOp,
     rows: Vec<Source>,
     columns: Vec<Source>,
+    arch: Arch,
 }
 
 impl ResizeKernel {
     pub(super) fn new(op: &ResizeOp) -> Self {
         let axis = |axis, extent| (0..extent).map(|out| op.source(axis, out)).collect();
-        ResizeKernel { op: *op, rows: axis(0, op.output.h), columns: axis(1, op.output.w) }
+        ResizeKernel { op: *op, rows: axis(0, op.output.h), columns: axis(1, op.output.w), arch: Arch::new() }
     }
 
     /// Output row `row` of all images.
-    fn row(&self, row: usize, src: &[f32], dst: &mut [f32]) {
+    #[inline(always)]
+    fn row(&self, row: usize, src: &[f32], dst: &mut [f32], mixed: &mut [f32]) {
         let (x, y) = (self.op.input, self.op.output);
         let values = x.w * x.c;
         let Some(&source) = self.rows.get(row % y.h) else { return };
@@ -36,11 +39,13 @@ impl ResizeKernel {
         if source.part == 0.0 {
             return self.mix_columns(line(source.first), dst);
         }
-        with_scratch(values, |mixed| {
-            let each = mixed.iter_mut().zip(line(source.first)).zip(line(source.second));
-            each.for_each(|((mixed, a), b)| *mixed = a * (1.0 - source.part) + b * source.part);
-            self.mix_columns(mixed, dst);
-        });
+        let (a, b) = (line(source.first), line(source.second));
+        if a.len() == mixed.len() && b.len() == mixed.len() {
+            for index in 0..mixed.len() {
+                mixed[index] = a[index] * (1.0 - source.part) + b[index] * source.part;
+            }
+        }
+        self.mix_columns(mixed, dst);
     }
 
     /// The nearest pixels of one row.
@@ -54,6 +59,7 @@ impl ResizeKernel {
     }
 
     /// Means of neighbours in one row.
+    #[inline(always)]
     fn mix_columns(&self, line: &[f32], dst: &mut [f32]) {
         let c = self.op.input.c;
         if c == 1 {
@@ -67,8 +73,12 @@ impl ResizeKernel {
         for (dst, source) in dst.chunks_exact_mut(c).zip(&self.columns) {
             let pixel = |at: usize| line.get(at * c..(at + 1) * c).unwrap_or_default();
             let (part, rest) = (source.part, 1.0 - source.part);
-            let each = dst.iter_mut().zip(pixel(source.first)).zip(pixel(source.second));
-            each.for_each(|((dst, a), b)| *dst = a * rest + b * part);
+            let (a, b) = (pixel(source.first), pixel(source.second));
+            if a.len() == dst.len() && b.len() == dst.len() {
+                for index in 0..dst.len() {
+                    dst[index] = a[index] * rest + b[index] * part;
+                }
+            }
         }
     }
 }
@@ -82,9 +92,16 @@ impl CpuKernel for ResizeKernel {
         let row_values = y.w * y.c;
         let block = independent_rows(y.n * y.h, 4 * row_values);
         dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
-            for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
-                self.row(index * block + row, src, dst);
-            }
+            with_scratch(self.op.input.w * self.op.input.c, |mixed| {
+                self.arch.dispatch(
+                    #[inline(always)]
+                    || {
+                        for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
+                            self.row(index * block + row, src, dst, mixed);
+                        }
+                    },
+                );
+            });
         });
         Ok(())
     }

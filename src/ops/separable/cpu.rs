@@ -28,7 +28,7 @@ impl SeparableKernel {
         check_len(OP, "window", window.len(), first.kernel[0] * first.kernel[1] * first.output.c)?;
         let bias = get(constants, Operand::WindowBias);
         let tail = Tail::new(OP, &first.epilogue, first.output.c, bias, None)?;
-        let window = Channelwise::new(OP, first, window.to_vec(), tail);
+        let window = Channelwise::new(OP, first, window, tail);
         let tail = Tail::of(OP, &second.epilogue, second.output.c, constants)?;
         let rows = second.output.n * second.output.h * second.output.w;
         let weights = need(OP, constants, Operand::Weights)?;

@@ -22,19 +22,44 @@ pub(super) struct SoftmaxKernel {
     arch: Arch,
 }
 
-/// `f` of all of `values`, `begin` being one of which it makes nothing.
+/// The largest of `values`.
 #[inline(always)]
-fn fold(values: &[f32], begin: f32, f: impl Fn(f32, f32) -> f32) -> f32 {
-    if values.len() < LANES {
-        return values.iter().fold(begin, |a, &b| f(a, b));
-    }
-    let mut lanes = [begin; LANES];
+fn largest_of(values: &[f32]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane = f(*lane, x));
+        for lane in 0..LANES {
+            lanes[lane] = larger(lanes[lane], chunk[lane]);
+        }
     }
-    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = f(*lane, x));
-    lanes.iter().fold(begin, |a, &b| f(a, b))
+    for lane in 0..rest.len() {
+        lanes[lane] = larger(lanes[lane], rest[lane]);
+    }
+    let mut largest = f32::NEG_INFINITY;
+    for lane in lanes {
+        largest = larger(largest, lane);
+    }
+    largest
+}
+
+/// The sum of `values`.
+#[inline(always)]
+fn sum_of(values: &[f32]) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            lanes[lane] += chunk[lane];
+        }
+    }
+    for lane in 0..rest.len() {
+        lanes[lane] += rest[lane];
+    }
+    let mut sum = 0.0;
+    for lane in lanes {
+        sum += lane;
+    }
+    sum
 }
 
 #[inline(always)]
@@ -50,17 +75,22 @@ impl SoftmaxKernel {
     /// One line of neighbours.
     #[inline(always)]
     fn line(&self, src: &[f32], dst: &mut [f32]) {
-        let (beta, largest) = (self.op.beta.0, fold(src, f32::NEG_INFINITY, larger));
-        for (dst, x) in dst.iter_mut().zip(src) {
-            *dst = exp(beta * (x - largest));
+        let Some(src) = src.get(..dst.len()) else { return };
+        let (beta, largest) = (self.op.beta.0, largest_of(src));
+        for index in 0..dst.len() {
+            dst[index] = exp(beta * (src[index] - largest));
         }
-        let sum = fold(dst, 0.0, |a, b| a + b);
+        let sum = sum_of(dst);
         if self.op.log {
             let log = sum.ln();
-            dst.iter_mut().zip(src).for_each(|(dst, x)| *dst = beta * (x - largest) - log);
+            for index in 0..dst.len() {
+                dst[index] = beta * (src[index] - largest) - log;
+            }
         } else {
             let share = 1.0 / sum;
-            dst.iter_mut().for_each(|dst| *dst *= share);
+            for index in 0..dst.len() {
+                dst[index] *= share;
+            }
         }
     }
 
@@ -68,29 +98,38 @@ impl SoftmaxKernel {
     #[inline(always)]
     fn columns(&self, src: &[f32], dst: &mut [f32], inner: usize, scratch: &mut [f32]) {
         let beta = self.op.beta.0;
-        let (largest, sums) = scratch.split_at_mut(inner);
+        let Some((largest, sums)) = scratch.split_at_mut_checked(inner) else { return };
+        let Some(sums) = sums.get_mut(..inner) else { return };
         largest.fill(f32::NEG_INFINITY);
         sums.fill(0.0);
         for row in src.chunks_exact(inner) {
-            largest.iter_mut().zip(row).for_each(|(a, &b)| *a = larger(*a, b));
+            for index in 0..inner {
+                largest[index] = larger(largest[index], row[index]);
+            }
         }
         for (dst, row) in dst.chunks_exact_mut(inner).zip(src.chunks_exact(inner)) {
-            let each = dst.iter_mut().zip(row).zip(largest.iter().zip(sums.iter_mut()));
-            each.for_each(|((dst, x), (largest, sum))| {
-                *dst = exp(beta * (x - largest));
-                *sum += *dst;
-            });
+            for index in 0..inner {
+                dst[index] = exp(beta * (row[index] - largest[index]));
+                sums[index] += dst[index];
+            }
         }
         if self.op.log {
-            sums.iter_mut().for_each(|sum| *sum = sum.ln());
+            for index in 0..inner {
+                sums[index] = sums[index].ln();
+            }
             for (dst, row) in dst.chunks_exact_mut(inner).zip(src.chunks_exact(inner)) {
-                let each = dst.iter_mut().zip(row).zip(largest.iter().zip(sums.iter()));
-                each.for_each(|((dst, x), (largest, log))| *dst = beta * (x - largest) - log);
+                for index in 0..inner {
+                    dst[index] = beta * (row[index] - largest[index]) - sums[index];
+                }
             }
         } else {
-            sums.iter_mut().for_each(|sum| *sum = 1.0 / *sum);
+            for index in 0..inner {
+                sums[index] = 1.0 / sums[index];
+            }
             for dst in dst.chunks_exact_mut(inner) {
-                dst.iter_mut().zip(sums.iter()).for_each(|(dst, share)| *dst *= share);
+                for index in 0..inner {
+                    dst[index] *= sums[index];
+                }
             }
         }
     }

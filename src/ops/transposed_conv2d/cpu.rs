@@ -4,12 +4,13 @@
 use super::{OP, TransposedConv2dOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
-use crate::cpu::tail::Tail;
+use crate::cpu::tail::{After, Tail};
 use crate::cpu::tile::Tile;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operands::{Operands, need};
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// A transposed convolution, to run on the CPU as often as wanted.
@@ -18,7 +19,10 @@ pub(super) struct Transposed {
     op: TransposedConv2dOp,
     /// For each row of taps a matrix whose columns are tap after tap the output channels.
     panels: Vec<Panels>,
+    /// Whether each output pixel has one tap of one input pixel, in order: then the products are the output.
+    apart: bool,
     tail: Tail,
+    arch: Arch,
 }
 
 impl Transposed {
@@ -28,47 +32,77 @@ impl Transposed {
         let weights = need(OP, constants, Operand::Weights)?;
         check_len(OP, "weights", weights.len(), outputs * kh * kw * depth)?;
         let tail = Tail::of(OP, &op.0.epilogue, outputs, constants)?;
+        let (x, y) = (op.0.input, op.0.output);
+        let apart = op.0.kernel == op.0.stride
+            && op.0.before == [0, 0]
+            && (y.h, y.w) == (x.h * kh, x.w * kw)
+            && !op.0.epilogue.residual.is_some()
+            && tail.in_registers().is_some();
+        let all = Tail::repeated(OP, &op.0.epilogue, &tail, kw)?;
         let panels = (0..kh).map(|a| {
             let columns = (0..kw).flat_map(|b| (0..outputs).map(move |o| (o * kh + a) * kw + b));
             let rows: Vec<f32> = columns
                 .flat_map(|tap| weights.get(tap * depth..(tap + 1) * depth).unwrap_or_default())
                 .copied()
                 .collect();
-            Panels::new(depth, kw * outputs, &rows, None)
+            if apart {
+                all.panels(depth, 0, kw * outputs, &rows)
+            } else {
+                Panels::new(depth, kw * outputs, &rows, None)
+            }
         });
-        Ok(Transposed { op: *op, panels: panels.collect(), tail })
+        let panels = panels.collect();
+        Ok(Transposed { op: *op, panels, apart, tail, arch: Arch::new() })
     }
 
     /// Output row `row` of all images.
     fn row(&self, row: usize, src: &[f32], dst: &mut [f32], scratch: &mut [f32]) {
         let (x, y, kw) = (self.op.0.input, self.op.0.output, self.op.0.kernel[1]);
-        let (stride, before) = (self.op.0.stride[1], self.op.0.before[1]);
         let columns = kw * y.c;
+        if self.apart {
+            let Some(panels) = self.panels.get(row % y.h % self.panels.len()) else { return };
+            let first = (row / y.h * x.h + row % y.h / self.panels.len()) * x.w * x.c;
+            let mut tile = Tile::Rows { data: dst, columns };
+            let finish = self.tail.finish(None, columns);
+            return panels.multiply(self.pixels(src, first), 0..columns, &mut tile, 0, finish);
+        }
         dst.fill(0.0);
         for (tap, panels) in self.panels.iter().enumerate() {
             let Some(source) = self.op.source(0, row % y.h, tap) else { continue };
-            let rows = Rows {
-                src,
-                first: (row / y.h * x.h + source) * x.w * x.c,
-                lines: 1,
-                line_stride: 0,
-                per_line: x.w,
-                row_stride: x.c,
-                taps: &[0],
-                values: x.c,
-            };
-            let finish = Finish { bounds: None, residual: None, first: false, stride: columns };
+            let rows = self.pixels(src, (row / y.h * x.h + source) * x.w * x.c);
+            let finish = Finish { after: After::Nothing, residual: None, first: false, stride: columns };
             let mut tile = Tile::Rows { data: scratch, columns };
             panels.multiply(rows, 0..columns, &mut tile, 0, finish);
-            for (pixel, products) in scratch.chunks_exact(columns).enumerate() {
-                // Neighbouring taps are neighbours in the output too.
-                let first = pixel * stride;
-                let skipped = before.saturating_sub(first).min(kw);
-                let place = (first + skipped).saturating_sub(before).min(y.w);
-                let taken = (kw - skipped).min(y.w - place);
-                let products = products.get(skipped * y.c..(skipped + taken) * y.c).unwrap_or_default();
-                let sums = dst.get_mut(place * y.c..(place + taken) * y.c).unwrap_or_default();
-                sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+            self.arch.dispatch(
+                #[inline(always)]
+                || self.add(scratch, dst),
+            );
+        }
+    }
+
+    /// A row of input pixels, whose first value is `first`.
+    fn pixels<'a>(&self, src: &'a [f32], first: usize) -> Rows<'a> {
+        let x = self.op.0.input;
+        Rows { src, first, lines: 1, line_stride: 0, per_line: x.w, row_stride: x.c, taps: &[0], values: x.c }
+    }
+
+    /// Adds the products of each pixel to the outputs that they belong to.
+    #[inline(always)]
+    fn add(&self, scratch: &[f32], dst: &mut [f32]) {
+        let (y, kw) = (self.op.0.output, self.op.0.kernel[1]);
+        let (stride, before) = (self.op.0.stride[1], self.op.0.before[1]);
+        for (pixel, products) in scratch.chunks_exact(kw * y.c).enumerate() {
+            // Neighbouring taps are neighbours in the output too.
+            let first = pixel * stride;
+            let skipped = before.saturating_sub(first).min(kw);
+            let place = (first + skipped).saturating_sub(before).min(y.w);
+            let taken = (kw - skipped).min(y.w - place);
+            let products = products.get(skipped * y.c..(skipped + taken) * y.c).unwrap_or_default();
+            let sums = dst.get_mut(place * y.c..(place + taken) * y.c).unwrap_or_default();
+            if sums.len() == products.len() {
+                for index in 0..sums.len() {
+                    sums[index] += products[index];
+                }
             }
         }
     }
@@ -91,7 +125,9 @@ impl CpuKernel for Transposed {
                     let row = index * block + offset;
                     self.row(row, src, dst, scratch);
                     let residual = residual.and_then(|all| all.get(row * row_values..(row + 1) * row_values));
-                    self.tail.apply(dst, y.c, residual);
+                    if !self.apart {
+                        self.tail.apply(dst, y.c, residual);
+                    }
                 }
             });
         });

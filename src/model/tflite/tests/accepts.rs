@@ -251,8 +251,10 @@ fn open_extents_are_given_by_name() {
     file.tensors[0].shape = vec![1, 1, 1, 3];
     file.tensors[0].signature = Some(vec![-1, -1, -1, 3]);
     let dimensions = [("batch", 2), ("image.1", 8), ("image.2", 12)];
-    let options =
-        LoadOptions { dimensions: dimensions.map(|(name, extent)| (name.to_owned(), extent)).into() };
+    let options = LoadOptions {
+        dimensions: dimensions.map(|(name, extent)| (name.to_owned(), extent)).into(),
+        ..Default::default()
+    };
     let model = Model::from_bytes(&file.bytes(), &options).expect("every extent is given");
     assert_eq!(model.outputs[0].dims, Shape::nhwc(2, 4, 6, 4).into());
     let five = model.graph.with_dimensions(&[("batch", 5)]).expect("another batch");

@@ -333,7 +333,7 @@ fn operators_say_what_they_cannot_take() {
 #[test]
 fn dimensions_that_are_not_open_are_not_taken() {
     use super::super::{LoadOptions, Model};
-    let options = LoadOptions { dimensions: [("height".to_owned(), 4)].into() };
+    let options = LoadOptions { dimensions: [("height".to_owned(), 4)].into(), ..Default::default() };
     let text = Model::from_bytes(&FileSpec::stem().bytes(), &options).expect_err("no such").to_string();
     assert!(text.contains("dimension \"height\"") && text.contains("wanted one of []"), "{text}");
 }
