@@ -89,7 +89,7 @@ fn check(context: &Context, folder: &Path, name: &str, known: &[&str]) -> Result
         let off = found.iter().zip(&wanted).map(|(&found, &wanted)| (f64::from(found) - wanted).abs());
         // A NaN must not pass for a small difference.
         let worst = off.fold(0.0, |worst, off| if off <= worst { worst } else { off });
-        errors.push(if worst <= LEAST { 0.0 } else { worst / largest });
+        errors.push(worst / largest.max(LEAST / TOLERANCE));
     }
     let told: Vec<String> = errors.iter().map(|error| format!("{error:.1e}")).collect();
     println!(

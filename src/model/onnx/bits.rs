@@ -28,16 +28,22 @@ pub(super) fn pairs<'a>(i: &mut Import<'a>, op: &Op<'a>, function: fn(i64, i64) 
     i.set(op, 0, Slot::integers(extents, values).of_kind(kind))
 }
 
-/// `BitShift` of unsigned integers.
+/// `BitShift`: by as many places as there are, or more, nothing is left but the sign.
 pub(super) fn shift<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    match op.text("direction", "")? {
-        "LEFT" => {
-            pairs(i, op, |a, b| u32::try_from(b).map_or(0, |b| (a as u64).checked_shl(b).unwrap_or(0) as i64))
-        }
-        "RIGHT" => {
-            pairs(i, op, |a, b| u32::try_from(b).map_or(0, |b| (a as u64).checked_shr(b).unwrap_or(0) as i64))
-        }
-        other => Err(format!("found direction {other:?}, wanted LEFT or RIGHT")),
+    fn left(a: i64, b: i64) -> i64 {
+        u32::try_from(b).ok().and_then(|b| a.checked_shl(b)).unwrap_or(0)
+    }
+    fn right(a: i64, b: i64) -> i64 {
+        u32::try_from(b).ok().and_then(|b| a.checked_shr(b)).unwrap_or(a.signum().min(0))
+    }
+    fn right_of_unsigned(a: i64, b: i64) -> i64 {
+        u32::try_from(b).ok().and_then(|b| (a as u64).checked_shr(b)).unwrap_or(0) as i64
+    }
+    match (op.text("direction", "")?, i.kind_of(op, 0)?) {
+        ("LEFT", _) => pairs(i, op, left),
+        ("RIGHT", Kind::U64) => pairs(i, op, right_of_unsigned),
+        ("RIGHT", _) => pairs(i, op, right),
+        (other, _) => Err(format!("found direction {other:?}, wanted LEFT or RIGHT")),
     }
 }
 

@@ -17,6 +17,14 @@ const MAX_ENDS: usize = 4096;
 /// Whole numbers up to this one are floats too.
 const MOST_EXACT: i64 = 1 << 24;
 
+/// One number for an input that has one element, whatever its rank.
+fn as_declared(input: &Described<'_>, tensor: &HostTensor) -> HostTensor {
+    let ones =
+        input.extents.as_ref().filter(|extents| extents.iter().all(|extent| *extent == Extent::Fixed(1)));
+    let dims = ones.and_then(|ones| crate::model::constant::dims_of(&vec![1; ones.len()]).ok());
+    dims.and_then(|dims| tensor.clone().reshaped(dims).ok()).unwrap_or_else(|| tensor.clone())
+}
+
 impl<'a> Import<'a> {
     pub(super) fn inputs(&mut self, network: &'a Network<'a>, options: &LoadOptions) -> Result<(), Reason> {
         for (what, count) in [("inputs", network.inputs.len()), ("outputs", network.outputs.len())] {
@@ -33,6 +41,7 @@ impl<'a> Import<'a> {
             given.retain(|name| *name != input.name);
             let explain = |message| format!("input {:?}: {message}", input.name);
             if let Some(tensor) = options.values.get(input.name) {
+                let tensor = &as_declared(input, tensor);
                 self.check_shape(input, tensor).map_err(explain)?;
                 let constant = self.given(input, tensor).map_err(explain)?;
                 self.insert(input.name, constant)?;
