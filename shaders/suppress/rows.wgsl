@@ -16,10 +16,10 @@ fn overlap_of(own: vec4<f32>, other: vec4<f32>) -> f32 {
     let side: vec2<f32> = high - low;
     let own_area: f32 = own_side.x * own_side.y;
     let area: f32 = side.x * side.y;
-    let common_side: vec2<f32> = max(min(own_high, high) - max(own_low, low), vec2<f32>(0.0, 0.0));
-    let common: f32 = common_side.x * common_side.y;
+    let joint_side: vec2<f32> = max(min(own_high, high) - max(own_low, low), vec2<f32>(0.0, 0.0));
+    let joint: f32 = joint_side.x * joint_side.y;
     let flat: bool = own_area <= 0.0 || area <= 0.0;
-    return select(common / select(own_area + area - common, 1.0f, flat), 0.0f, flat);
+    return select(joint / select(own_area + area - joint, 1.0f, flat), 0.0f, flat);
 }
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)

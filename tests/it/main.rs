@@ -22,6 +22,7 @@ mod public_api;
 mod reductions;
 mod session;
 mod sound;
+mod states;
 mod structure;
 mod tune;
 mod tuning_faults;

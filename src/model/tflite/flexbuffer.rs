@@ -148,42 +148,68 @@ impl Map {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    /// What a writer makes of `{height: 16, scale: 1.5, width: -2}`: keys, their places, the values, the types.
-    const BYTES: &[u8] = &[
-        b'h', 0, b's', 0, b'w', 0, 3, 7, 6, 5, 0, 0, // keys behind their number; two bytes to align
-        4, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, // places and width of the keys, the number of values
-        16, 0, 0, 0, 0, 0, 0xc0, 0x3f, 0xfe, 0xff, 0xff, 0xff, // the values
-        0b110, 0b1110, 0b110, // their types
-        15, 0b10_0110, 1, // the root
-    ];
-
-    #[test]
-    fn names_are_read() {
-        let mut bytes = BYTES.to_vec();
-        // The keys begin at byte 7, and their place is told at byte 12.
-        bytes[12] = 5;
-        let map = Map::read(&bytes).expect("a map");
-        assert_eq!(map.integer("h"), Some(16));
-        assert_eq!(map.number("s"), Some(1.5));
-        assert_eq!(map.integer("w"), Some(-2));
-        assert_eq!(map.integer("x"), None);
+    /// A map of numbers, whole ones or not, in the order of their names: four bytes for each place and value.
+    pub(in super::super) fn map(entries: &[(&str, f32, bool)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut names = Vec::new();
+        for (name, ..) in entries {
+            names.push(bytes.len());
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(0);
+        }
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        let count = entries.len() as u32;
+        bytes.extend(count.to_le_bytes());
+        let keys = bytes.len();
+        for name in names {
+            let back = (bytes.len() - name) as u32;
+            bytes.extend(back.to_le_bytes());
+        }
+        let back = (bytes.len() - keys) as u32;
+        for number in [back, 4, count] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let values = bytes.len();
+        for (_, value, whole) in entries {
+            bytes.extend(if *whole { (*value as i32).to_le_bytes() } else { value.to_le_bytes() });
+        }
+        bytes.extend(entries.iter().map(|(.., whole)| if *whole { 1 << 2 | 2 } else { 3 << 2 | 2 }));
+        let back = (bytes.len() - values) as u8;
+        bytes.extend([back, 9 << 2 | 2, 1]);
+        bytes
     }
 
     #[test]
-    fn what_is_damaged_is_refused() {
-        for end in 0..BYTES.len() {
-            drop(Map::read(&BYTES[..end]));
+    fn names_are_read() {
+        let bytes = map(&[("height", 16.0, true), ("scale", 1.5, false), ("width", -2.0, true)]);
+        let map = Map::read(&bytes).expect("a map");
+        assert_eq!(map.integer("height"), Some(16));
+        assert_eq!(map.number("scale"), Some(1.5));
+        assert_eq!(map.integer("width"), Some(-2));
+        assert_eq!(map.integer("depth"), None);
+        // As MediaPipe's files have it: widths of one byte.
+        let narrow = b"output_height\0output_width\0\x02\x1c\x0f\x02\x01\x02\x10\x10\x04\x04\x04$\x01";
+        let map = Map::read(narrow).expect("a map");
+        assert_eq!((map.integer("output_height"), map.integer("output_width")), (Some(16), Some(16)));
+    }
+
+    #[test]
+    fn what_is_damaged_is_refused_or_read_otherwise() {
+        let bytes = map(&[("height", 16.0, true), ("scale", 1.5, false)]);
+        for end in 0..bytes.len() {
+            drop(Map::read(&bytes[..end]));
         }
-        for at in 0..BYTES.len() {
-            for value in [0, 1, 127, 255] {
-                let mut bytes = BYTES.to_vec();
+        for at in 0..bytes.len() {
+            for value in [0, 1, 4, 127, 255] {
+                let mut bytes = bytes.clone();
                 bytes[at] = value;
                 drop(Map::read(&bytes));
             }
         }
         assert!(Map::read(&[]).is_err());
+        assert!(Map::read(&bytes[1..bytes.len() - 1]).is_err());
     }
 }

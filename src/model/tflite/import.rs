@@ -290,7 +290,8 @@ impl<'a> Import<'a> {
         let named = self.graph.name(value).unwrap_or("").to_owned();
         let other = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
         let renamed = self.renamed.contains(&position);
-        if (other || renamed) && named != self.tensors.name(position) {
+        let twice = self.graph.outputs().contains(&value);
+        if twice || (other || renamed) && named != self.tensors.name(position) {
             let name = self.unique_name(position)?;
             let dims = self.dims(value)?;
             let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| Dim::Fixed(extent)).collect();

@@ -6,6 +6,11 @@
 //! Arithmetic on shapes is done while the file is read. Shapes are inferred, not believed, but for those of
 //! inputs. A node has the name of the tensor it writes. What cannot run is told all at once.
 //!
+//! Networks that others call are put in the place of the call: the passes of a loop, whose number must be known, the
+//! branch of a condition, or both where it is computed, and decompositions. Variables are states of the graph
+//! ([`Graph::state`]), and so is what a recurrent layer of one step remembers; one of several steps begins each
+//! run with zeros.
+//!
 //! `operators.rs` lists the operators, each with the function that adds it to the graph.
 //!
 //! The file may be hostile: it is verified before it is read, lengths are checked before memory is

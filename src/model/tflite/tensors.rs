@@ -221,7 +221,8 @@ impl<'a> Tensors<'a> {
 /// Whether the integers of a tensor stand for floats.
 pub(super) fn is_quantised(tensor: &Tensor<'_>) -> bool {
     let scales = tensor.quantization().and_then(|quantization| quantization.scale());
-    let integers = [element::INT8, element::UINT8, element::INT16, element::INT32, element::INT4];
+    let integers =
+        [element::INT8, element::UINT8, element::INT16, element::INT32, element::INT64, element::INT4];
     integers.contains(&tensor.element_type()) && scales.is_some_and(|scales| !scales.is_empty())
 }
 

@@ -73,6 +73,8 @@ impl Cell {
         let mut peepholes = [None; 3];
         for (index, peephole) in peepholes.iter_mut().enumerate() {
             if let Some(weights) = vector(import, op, first + 8 + index)? {
+                let row = crate::model::tflite::constant::dims_of(&[weights.dims().elements()])?;
+                let weights = weights.reshaped(row).map_err(|error| error.to_string())?;
                 *peephole = Some(constant(import, op, "peephole", weights)?);
             }
         }
