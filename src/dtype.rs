@@ -97,6 +97,9 @@ pub enum Precision {
     /// f32 storage and arithmetic.
     #[default]
     F32,
+    /// For sessions: f16 storage for each node where a calibration allows it or the op's own bound does, on
+    /// devices that have halves; f32 elsewhere. A single op computes in f32.
+    Auto,
     /// f32 storage; matrix units may round the operands to ten bits of mantissa.
     Tf32,
     /// f32 storage; matrix units may multiply each operand as the sum of two halves.
@@ -108,14 +111,14 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Every precision.
+    /// Every precision that a kernel is made for.
     pub const ALL: [Precision; 5] =
         [Precision::F32, Precision::Tf32, Precision::SplitF16, Precision::F16Storage, Precision::F16];
 
     /// What feature maps and packed weights are stored as.
     pub const fn storage(self) -> DType {
         match self {
-            Precision::F32 | Precision::Tf32 | Precision::SplitF16 => DType::F32,
+            Precision::F32 | Precision::Auto | Precision::Tf32 | Precision::SplitF16 => DType::F32,
             Precision::F16Storage | Precision::F16 => DType::F16,
         }
     }
@@ -124,8 +127,8 @@ impl Precision {
     #[doc(hidden)]
     pub const fn accumulator(self) -> DType {
         match self {
-            Precision::F32 | Precision::Tf32 | Precision::SplitF16 | Precision::F16Storage => DType::F32,
             Precision::F16 => DType::F16,
+            _ => DType::F32,
         }
     }
 
@@ -134,7 +137,7 @@ impl Precision {
     #[doc(hidden)]
     pub const fn without_matrix_units(self) -> Self {
         match self {
-            Precision::Tf32 | Precision::SplitF16 => Precision::F32,
+            Precision::Auto | Precision::Tf32 | Precision::SplitF16 => Precision::F32,
             Precision::F32 | Precision::F16Storage | Precision::F16 => self,
         }
     }
@@ -145,7 +148,7 @@ impl Precision {
     pub(crate) const fn with_f32_sums(self) -> Self {
         match self {
             Precision::F16Storage | Precision::F16 => Precision::F16Storage,
-            Precision::F32 | Precision::Tf32 | Precision::SplitF16 => Precision::F32,
+            Precision::F32 | Precision::Auto | Precision::Tf32 | Precision::SplitF16 => Precision::F32,
         }
     }
 
@@ -154,7 +157,7 @@ impl Precision {
     #[must_use]
     pub(crate) const fn of_rows(self) -> Self {
         match self {
-            Precision::F16Storage | Precision::F16 => Precision::F32,
+            Precision::F16Storage | Precision::F16 | Precision::Auto => Precision::F32,
             Precision::F32 | Precision::Tf32 | Precision::SplitF16 => self,
         }
     }
@@ -164,6 +167,7 @@ impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Precision::F32 => "f32",
+            Precision::Auto => "auto",
             Precision::Tf32 => "tf32",
             Precision::SplitF16 => "splitf16",
             Precision::F16Storage => "f16s",

@@ -229,6 +229,7 @@ pub mod pick;
 #[doc(hidden)]
 pub mod tune;
 
+mod calibration;
 mod context;
 mod cpu;
 mod dims;
@@ -241,7 +242,7 @@ mod host;
 mod layout;
 mod limits;
 mod lower;
-#[cfg(feature = "tflite")]
+#[cfg(any(feature = "tflite", feature = "onnx"))]
 mod model;
 mod options;
 mod product;
@@ -250,6 +251,7 @@ mod shape;
 mod tuner;
 mod vector;
 
+pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
 #[doc(inline)]
 pub use device::{DeviceInfo, Memory, PciAddress};
@@ -266,8 +268,12 @@ pub use host::HostTensor;
 pub use layout::Form;
 pub use layout::Layout;
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
+#[cfg(feature = "onnx")]
+pub use model::onnx;
 #[cfg(feature = "tflite")]
 pub use model::tflite;
+#[cfg(any(feature = "tflite", feature = "onnx"))]
+pub use model::{LoadOptions, Model, ModelInfo, Port as ModelPort, TensorInfo};
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]
@@ -302,6 +308,7 @@ pub use ops::remap::{
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
+pub use ops::suppress::Suppress;
 pub use ops::top_k::TopK;
 #[doc(inline)]
 pub use ops::transposed_conv2d::TransposedConv2d;

@@ -1,5 +1,6 @@
 //! How a session runs its network: options as plain data, read by the passes, the tuner and sessions.
 
+use crate::calibration::Calibration;
 use crate::dtype::Precision;
 use crate::ops::Choice;
 use crate::pick::Place;
@@ -71,6 +72,11 @@ pub struct SessionOptions {
     pub pick: Picking,
     /// Whether a depthwise convolution and the 1x1 convolution behind it run as one kernel.
     pub fuse: Fusing,
+    /// The precision of some nodes, by name, instead of what the session's gives them: [`Precision::F32`],
+    /// [`Precision::F16Storage`] or [`Precision::F16`]. What lies between nodes of different storage is converted.
+    pub precisions: BTreeMap<String, Precision>,
+    /// What [`Precision::Auto`] goes by; without it, by what the ops can bound.
+    pub calibration: Option<Calibration>,
     /// Kernels chosen by hand, by node name; the others are picked.
     pub choices: BTreeMap<String, Choice>,
     /// Extents of the graph's named dimensions ([`crate::Graph::dimension`]) that are to differ from

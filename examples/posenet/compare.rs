@@ -1,11 +1,11 @@
 //! The same picture on two backends, side by side, and where their heatmaps differ.
 
-use crate::draw;
 use crate::heads::Heads;
 use crate::model::{self, Network};
 use crate::options::Options;
 use crate::picture::Picture;
-use crate::report::{milliseconds, table};
+use crate::tables::{milliseconds, table};
+use crate::{canvas, draw};
 use anyhow::{Result, ensure};
 use diptych::Backend;
 use image::{GenericImage, Rgb, RgbImage};
@@ -45,7 +45,7 @@ pub fn compare(options: &Options, picture: &Picture, pair: &mut [(Backend, Netwo
         sheet.copy_from(panel, index as u32 * (width + GAP), 0)?;
     }
     let output = options.output();
-    draw::write(&sheet, &output)?;
+    canvas::write(&sheet, &output)?;
     let moved = left_poses
         .iter()
         .zip(right_poses)

@@ -1,15 +1,12 @@
 //! The skeletons on the picture, anti-aliased, at the picture's own resolution: a colour for each part,
 //! a gradient along each limb, and fainter where the network is unsure.
 
+use crate::canvas::{self, faded, paint};
 use crate::decode::{Keypoint, Pose};
 use crate::skeleton::{LIMBS, PARTS, Side, limb_side};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use image::RgbImage;
-use std::path::Path;
-use tiny_skia::{
-    Color, FillRule, GradientStop, IntSize, LineCap, LinearGradient, Paint, PathBuilder, Pixmap, Point,
-    Shader, SpreadMode, Stroke, Transform,
-};
+use tiny_skia::{Color, GradientStop, LinearGradient, Paint, Pixmap, Point, Shader, SpreadMode, Transform};
 
 /// Limbs are this share of the picture's size (the root of its area) thick.
 const LIMB_OF_PICTURE: f32 = 1.0 / 110.0;
@@ -23,24 +20,12 @@ const THINNEST: f32 = 1.5;
 /// The photograph with the poses on it. Coordinates are the photograph's pixels; parts that score
 /// below `min_score`, and limbs that end in one, are left out.
 pub fn draw(photograph: &RgbImage, poses: &[Pose], min_score: f32) -> Result<RgbImage> {
-    let (width, height) = photograph.dimensions();
-    let size = IntSize::from_wh(width, height).context("the picture has no pixels")?;
-    let rgba = photograph.pixels().flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();
-    let mut canvas = Pixmap::from_vec(rgba, size).context("the picture is too large to draw on")?;
+    let mut canvas = canvas::open(photograph)?;
     // The surest person last, on top.
     for pose in poses.iter().rev() {
         person(&mut canvas, pose, min_score);
     }
-    // The canvas is opaque, so its colours are not scaled by an alpha.
-    let rgb = canvas.pixels().iter().flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()]).collect();
-    RgbImage::from_raw(width, height, rgb).context("the canvas does not fit the picture")
-}
-
-/// Writes a picture as PNG, whatever the file is called.
-pub fn write(picture: &RgbImage, path: &Path) -> Result<()> {
-    picture
-        .save_with_format(path, image::ImageFormat::Png)
-        .with_context(|| format!("cannot write {}", path.display()))
+    canvas::picture(&canvas)
 }
 
 fn person(canvas: &mut Pixmap, pose: &Pose, min_score: f32) {
@@ -139,38 +124,17 @@ fn outline(opacity: f32) -> Color {
     faded(20, 20, 28, 0.65 * opacity)
 }
 
-fn faded(r: u8, g: u8, b: u8, opacity: f32) -> Color {
-    Color::from_rgba8(r, g, b, (opacity * 255.0).round() as u8)
-}
-
-fn paint(colour: Color) -> Paint<'static> {
-    let mut paint = Paint { anti_alias: true, ..Default::default() };
-    paint.set_color(colour);
-    paint
-}
-
 /// The canvas counts from the corner of the first pixel, keypoints from its centre.
 fn canvas_position(keypoint: &Keypoint) -> (f32, f32) {
     (keypoint.x + 0.5, keypoint.y + 0.5)
 }
 
 fn line(canvas: &mut Pixmap, a: &Keypoint, b: &Keypoint, width: f32, paint: Paint<'_>) {
-    let (a, b) = (canvas_position(a), canvas_position(b));
-    let mut path = PathBuilder::new();
-    path.move_to(a.0, a.1);
-    path.line_to(b.0, b.1);
-    // Without a path there is nothing to draw: both ends in one point, under the disc.
-    if let Some(path) = path.finish() {
-        let stroke = Stroke { width, line_cap: LineCap::Round, ..Default::default() };
-        canvas.stroke_path(&path, &paint, &stroke, Transform::identity(), None);
-    }
+    canvas::line(canvas, &[canvas_position(a), canvas_position(b)], width, &paint);
 }
 
 fn disc(canvas: &mut Pixmap, at: &Keypoint, radius: f32, colour: Color) {
-    let (x, y) = canvas_position(at);
-    if let Some(path) = PathBuilder::from_circle(x, y, radius) {
-        canvas.fill_path(&path, &paint(colour), FillRule::Winding, Transform::identity(), None);
-    }
+    canvas::disc(canvas, canvas_position(at), radius, colour);
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `options.rs` | the command line |
 //! | `model.rs` | a network as a PoseNet; the bundled one |
-//! | `picture.rs` | picture to network input |
+//! | `input.rs` | picture to network input |
 //! | `heads.rs` | which output is which |
 //! | `decode.rs`, `multi.rs` | outputs to one pose, or to several |
 //! | `skeleton.rs` | names of the parts, and how they hang together |
@@ -18,7 +18,8 @@
 //! | `film.rs` | many pictures to an animation |
 //! | `compare.rs` | two backends side by side |
 //! | `evaluate.rs` | the share of parts found in pictures whose truth is known |
-//! | `report.rs`, `progress.rs` | what is told afterwards, and meanwhile |
+//! | `report.rs` | what is told afterwards |
+//! | `../shared/` | pictures, frames, drawing, progress and tables, for several examples |
 //! | `data/`, `train/` | the bundled network and picture; how both were made |
 
 mod compare;
@@ -27,26 +28,38 @@ mod draw;
 mod evaluate;
 mod film;
 mod heads;
+mod input;
 mod model;
 mod multi;
 mod options;
-mod picture;
-mod progress;
 mod report;
 mod skeleton;
 mod tuning;
 
-use anyhow::{Context as _, Result, bail, ensure};
+#[path = "../shared/canvas.rs"]
+mod canvas;
+#[path = "../shared/frames.rs"]
+mod frames;
+#[path = "../shared/picture.rs"]
+mod picture;
+#[path = "../shared/progress.rs"]
+mod progress;
+#[path = "../shared/tables.rs"]
+mod tables;
+#[path = "../shared/tell.rs"]
+mod tell;
+
+use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 use diptych::HostTensor;
 use model::{Model, Network};
 use options::Options;
 use picture::Picture;
-use report::{Latency, NodeRow, Report};
-use std::io::Write as _;
+use report::{NodeRow, Report};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use tables::Latency;
 
 /// The picture that is looked at where none is named, made by `train/figures.py`.
 const PEOPLE: &[u8] = include_bytes!("data/people.png");
@@ -59,36 +72,26 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("posenet: {}", sentence(&error));
+            eprintln!("posenet: {}", tell::sentence(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// An error and its causes, leaving out causes that were told already.
-fn sentence(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text += if text.is_empty() { "" } else { ": " };
-            text += &cause;
-        }
-    }
-    text
-}
-
 fn run(options: &Options) -> Result<()> {
     let start = Instant::now();
-    check_output(options)?;
+    let compared = options.compare.len();
+    ensure!(matches!(compared, 0 | 2), "--compare: found {compared} backends, wanted two, such as wgpu,cpu");
+    tell::check_output(&options.output(), &[&options.image, &options.model, &options.video])?;
     let (name, graph) = model::graph(options)?;
     let model = Model::of(&graph).with_context(|| format!("{}", name.display()))?;
     if let Some(folder) = &options.evaluate {
         let mut network = Network::new(options, options.backend, &model, &graph)?;
-        return told(&evaluate::evaluate(options, folder, &name, &mut network)?);
+        return tell::told(&evaluate::evaluate(options, folder, &name, &mut network)?);
     }
     if let Some(frames) = &options.video {
         let mut network = Network::new(options, options.backend, &model, &graph)?;
-        return told(&film::film(options, frames, &name, &mut network)?);
+        return tell::told(&film::film(options, frames, &name, &mut network)?);
     }
     let (image, picture) = match &options.image {
         Some(path) => (path.clone(), Picture::open(path)?),
@@ -99,7 +102,7 @@ fn run(options: &Options) -> Result<()> {
         for backend in [left, right] {
             pair.push((backend, Network::new(options, backend, &model, &graph)?));
         }
-        return told(&compare::compare(options, &picture, &mut pair)?);
+        return tell::told(&compare::compare(options, &picture, &mut pair)?);
     }
     let mut network = Network::new(options, options.backend, &model, &graph)?;
     one(options, (&name, &image), &picture, &mut network, start)
@@ -120,7 +123,7 @@ fn one(
     let several = options.several();
     let poses = model::poses(&heads, &network.model, picture, several)?;
     let output = options.output();
-    draw::write(&draw::draw(&picture.pixels, &poses, options.min_score)?, &output)?;
+    canvas::write(&draw::draw(&picture.pixels, &poses, options.min_score)?, &output)?;
     let latency = latency(network, &input, options)?;
     let profile = if options.profile { Some(profile(network, &input)?) } else { None };
     let report = Report {
@@ -137,35 +140,7 @@ fn one(
         profile: profile.as_deref(),
         output: &output,
     };
-    told(&if options.json { format!("{:#}\n", report.json()) } else { report.text() })
-}
-
-fn told(text: &str) -> Result<()> {
-    std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")
-}
-
-/// Looks before the long work whether the drawing has a place, and not that of what it is made from.
-fn check_output(options: &Options) -> Result<()> {
-    ensure!(
-        options.compare.is_empty() || options.compare.len() == 2,
-        "--compare: found {} backends, wanted two, such as wgpu,cpu",
-        options.compare.len()
-    );
-    let output = options.output();
-    if let Some(folder) = output.parent()
-        && !folder.as_os_str().is_empty()
-    {
-        ensure!(folder.is_dir(), "--output: there is no folder {}", folder.display());
-    }
-    let Ok(output) = output.canonicalize() else {
-        return Ok(()); // It does not exist yet.
-    };
-    for source in [&options.image, &options.model, &options.video].into_iter().flatten() {
-        if source.canonicalize().is_ok_and(|source| source == output) {
-            bail!("--output would overwrite {}", source.display());
-        }
-    }
-    Ok(())
+    tell::told(&if options.json { format!("{:#}\n", report.json()) } else { report.text() })
 }
 
 /// The times of the runs after the first: as many as asked for, else a few.
@@ -191,7 +166,7 @@ fn profile(network: &mut Network, input: &HostTensor) -> Result<Vec<NodeRow>> {
         op: node.op.to_owned(),
         kernel: node.kernel.clone(),
         work_group: node.work_group,
-        ms: report::milliseconds(node.time),
+        ms: tables::milliseconds(node.time),
     });
     Ok(rows.collect())
 }

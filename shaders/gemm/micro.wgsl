@@ -22,6 +22,7 @@ fn gemm_micro(@builtin(global_invocation_id) gid: vec3<u32>) {
     var sum${r}_${c}: ${acc4} = ${zero4};
     //% endfor
     //% endfor
+    let batch: u32 = gid.z;
     for (var term: u32 = 0u; term < params.k; term++) {
         let a_term: u32 = params.a_step * term;
         let b_term: u32 = params.b_step * term;
@@ -35,30 +36,5 @@ fn gemm_micro(@builtin(global_invocation_id) gid: vec3<u32>) {
         //% endfor
         //% endfor
     }
-    //% for r in range(tile[1])
-    if (row + ${r}u < params.m) {
-        let c${r}: u32 = params.c_batch * gid.z + params.c_row * (row + ${r}u) + column;
-        //% for c in range(tile[0])
-        sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};
-        //% for lane in ["x", "y", "z", "w"]
-        //% if BETA
-        if (column + ${4 * c + loop.index0}u < params.n) {
-            sum${r}_${c}.${lane} += ${param("beta")} * ${load("mat_c", "c" ~ r ~ " + " ~ (4 * c + loop.index0) ~ "u")};
-        }
-        //% endif
-        //% endfor
-        //% for line in epilogue("sum" ~ r ~ "_" ~ c, "column / 4u + " ~ c ~ "u", "0u")
-        ${line}
-        //% endfor
-        //% for lane in ["x", "y", "z", "w"]
-        if (column + ${4 * c + loop.index0}u < params.n) {
-            //% if residual
-            sum${r}_${c}.${lane} += ${load("residual", "c" ~ r ~ " + " ~ (4 * c + loop.index0) ~ "u")};
-            //% endif
-            ${store("mat_c", "c" ~ r ~ " + " ~ (4 * c + loop.index0) ~ "u", "sum" ~ r ~ "_" ~ c ~ "." ~ lane)}
-        }
-        //% endfor
-        //% endfor
-    }
-    //% endfor
+    //% include "shared/store_columns"
 }

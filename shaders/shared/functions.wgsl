@@ -32,6 +32,17 @@ fn gelu(x: ${floats}) -> ${floats} {
 }
 
 //% endif
+//% if "erf" in calls
+//# Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: off by at most 1.5e-7.
+fn erf(x: ${floats}) -> ${floats} {
+    let z: ${floats} = abs(x);
+    let t: ${floats} = 1.0f / (1.0f + 0.3275911f * z);
+    let high: ${floats} = (1.061405429f * t - 1.453152027f) * t + 1.421413741f;
+    let above: ${floats} = ((high * t - 0.284496736f) * t + 0.254829592f) * t * exp(-z * z);
+    return select(1.0f - above, above - 1.0f, x < ${floats}(0.0f));
+}
+
+//% endif
 //% if "gelu_tanh" in calls
 fn gelu_tanh(x: ${floats}) -> ${floats} {
     let z: ${floats} = 0.7978845608f * (x + 0.044715f * x * x * x);

@@ -7,24 +7,31 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Kwargs;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 macro_rules! piece {
     ($name:literal) => {
         ($name, include_str!(concat!("../../shaders/", $name, ".wgsl")))
     };
+    ($name:literal, opencl) => {
+        ($name, include_str!(concat!("../../cl/", $name, ".cl")))
+    };
 }
 
-/// Pieces that kernels in WGSL include.
+/// Pieces that kernels include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/coordinate"),
     piece!("shared/functions"),
     piece!("shared/group_sum"),
+    piece!("shared/matrix"),
+    piece!("shared/matrix_ptx", opencl),
+    piece!("shared/matrix_ptx_words", opencl),
     piece!("shared/multiply"),
     piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/reduction"),
+    piece!("shared/store_columns"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),
     piece!("shared/tile_place"),
@@ -120,19 +127,40 @@ pub(crate) fn render_written(spec: &KernelSpec, dialect: Dialect) -> Result<Kern
     }
 }
 
-fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<KernelSource> {
+/// An environment that knows the shared pieces and the kernels that were rendered before: to read a template
+/// takes longer than to render it.
+static READ: Mutex<Option<Environment<'static>>> = Mutex::new(None);
+
+/// An environment with the template of `name`, which is `text`.
+fn environment(name: &str, text: &'static str) -> Result<Environment<'static>, minijinja::Error> {
+    // Templates are added whole: one that a panic interrupted is not there.
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let env = match &mut *read {
+        Some(env) => env,
+        none => {
+            let mut env = Environment::new();
+            env.set_syntax(syntax()?);
+            env.set_undefined_behavior(UndefinedBehavior::Strict);
+            env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+            for (name, text) in SHARED {
+                env.add_template(name, text)?;
+            }
+            none.insert(env)
+        }
+    };
+    if env.get_template(name).map_or(true, |known| known.source() != text) {
+        env.add_template_owned(name.to_owned(), text)?;
+    }
+    Ok(env.clone())
+}
+
+fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> Result<KernelSource> {
     let (folder, ending) = dialect.folder_and_ending();
     let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
     let fail = |message: String| Error::Template { template: name.clone(), message };
     let words = Arc::new(Words::new(spec, dialect));
-    let mut env = Environment::new();
-    env.set_syntax(syntax().map_err(|error| fail(error.to_string()))?);
-    env.set_undefined_behavior(UndefinedBehavior::Strict);
-    env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    let mut env = environment(&name, text).map_err(|error| fail(format!("{error:#}")))?;
     teach(&mut env, &words);
-    for (name, text) in SHARED {
-        env.add_template(name, text).map_err(|error| fail(format!("{error:#}")))?;
-    }
 
     let constants: BTreeMap<&str, minijinja::Value> =
         spec.constants.iter().map(|&(name, value)| (name, plain(value))).collect();
@@ -145,10 +173,9 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<Ke
         Dialect::OpenClC => words.arguments().map_err(fail)?,
     };
     let body = env
-        .render_named_str(
-            &name,
-            text,
-            context! {
+        .get_template(&name)
+        .and_then(|template| {
+            template.render(context! {
                 interface => declarations,
                 arguments => arguments,
                 constants => words.constants(text),
@@ -163,8 +190,8 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &str) -> Result<Ke
                 statements => spec.body.statements.clone(),
                 calls => spec.body.calls.clone(),
                 ..minijinja::Value::from(constants)
-            },
-        )
+            })
+        })
         .map_err(|error| fail(format!("{error:#}")))?;
     Ok(KernelSource {
         label: spec.label(),

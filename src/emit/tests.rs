@@ -10,10 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const WORK_GROUPS: [[u32; 3]; 3] = [[8, 4, 8], [1, 1, 1], [3, 5, 2]];
 
-/// The work-groups that `walk` shows of a kernel: those that it is made for, or else all sorts.
-fn work_groups(op: &dyn Op, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
+/// The work-groups that `walk` shows of a kernel, at most `most`: those that it is made for, or else all
+/// sorts.
+fn work_groups(op: &dyn Op, variant: &'static str, tile: [u32; 3], most: usize) -> Vec<[u32; 3]> {
     let made_for = op.work_groups(variant, tile);
-    if made_for.is_empty() { WORK_GROUPS.to_vec() } else { made_for.into_iter().take(3).collect() }
+    let groups = if made_for.is_empty() { WORK_GROUPS.to_vec() } else { made_for };
+    groups.into_iter().take(most).collect()
 }
 
 fn limits(dialect: Dialect) -> Limits {
@@ -35,17 +37,30 @@ fn limits(dialect: Dialect) -> Limits {
     limits
 }
 
-/// Every example problem, variant and tile in `dialect` that is made for `precision`.
-fn walk(dialect: Dialect, precision: Precision, mut visit: impl FnMut(&OpEntry, &dyn Op, Choice)) {
+/// Every example problem, variant and tile in `dialect` that is made for `precision`, the first tile of each
+/// variant in several work-groups.
+fn walk(dialect: Dialect, precision: Precision, visit: impl FnMut(&OpEntry, &dyn Op, Choice)) {
+    walk_with(1, dialect, precision, visit);
+}
+
+/// The same, with at most `groups` work-groups of each tile but the first.
+fn walk_with(
+    groups: usize,
+    dialect: Dialect,
+    precision: Precision,
+    mut visit: impl FnMut(&OpEntry, &dyn Op, Choice),
+) {
     let limits = limits(dialect);
     for entry in ops::all() {
         let examples = (entry.examples)(precision).expect("examples are valid").into_iter();
         for example in examples.filter(|example| example.precision() == precision) {
+            let mut shown = BTreeSet::new();
             for (variant, tile) in example.space(&limits) {
                 let described = entry.variants().into_iter().find(|described| described.name == variant);
                 assert!(described.is_some(), "{} {variant} is not in the registry", entry.name);
                 if described.is_some_and(|described| described.speaks(dialect)) {
-                    for work_group in work_groups(&*example, variant, tile) {
+                    let most = if shown.insert(variant) { WORK_GROUPS.len() } else { groups };
+                    for work_group in work_groups(&*example, variant, tile, most) {
                         let choice = Choice::new(variant, tile, work_group);
                         for &layout in example.layouts(variant) {
                             let choice = choice.with_layout(layout);
@@ -103,7 +118,7 @@ fn every_kernel_renders_in_every_precision() {
         for precision in Precision::ALL {
             let mut kernels = 0;
             let mut seen = BTreeSet::new();
-            walk(dialect, precision, |_, op, choice| {
+            walk(dialect, precision, |entry, op, choice| {
                 let launch = op.plan(&choice, &limits(dialect)).expect("a plan");
                 let written = launch.spec.render_written(dialect).expect("a text");
                 assert!(!written.text.contains("${") && !written.text.contains("//%"), "{}", written.text);
@@ -111,6 +126,7 @@ fn every_kernel_renders_in_every_precision() {
                 // What is printed depends little on the work-group, and takes naga's time.
                 if dialect == Dialect::OpenClC
                     && seen.insert((
+                        entry.name,
                         choice.variant,
                         choice.tile,
                         launch.spec.epilogue.label(),
@@ -148,7 +164,7 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     for dialect in Dialect::ALL {
         for precision in [Precision::F32, Precision::F16Storage, Precision::Tf32, Precision::SplitF16] {
-            walk(dialect, precision, |entry, op, choice| {
+            walk_with(WORK_GROUPS.len(), dialect, precision, |entry, op, choice| {
                 let launch = op.plan(&choice, &limits(dialect)).expect("a plan");
                 let written = launch.spec.render_written(dialect).expect("a text");
                 let images = if choice.layout == Layout::Image2d { "_image2d" } else { "" };

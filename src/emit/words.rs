@@ -253,7 +253,14 @@ impl Words {
         let mut lines = steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value));
         if self.spec.interface.params.iter().any(|param| param.name == CHANNELS) {
             let zero = self.constant4(0.0);
-            let lanes = format!("4u * ({slice}) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(params.{CHANNELS})");
+            let lanes = match self.dialect {
+                Dialect::Wgsl => {
+                    format!("4u * ({slice}) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(params.{CHANNELS})")
+                }
+                Dialect::OpenClC => {
+                    format!("4u * ({slice}) + (uint4)(0u, 1u, 2u, 3u) < (uint4)({CHANNELS})")
+                }
+            };
             lines.push(format!("{x} = select({zero}, {x}, {lanes});"));
         }
         Ok(lines)

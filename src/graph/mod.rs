@@ -4,10 +4,12 @@ mod build;
 mod elementwise;
 mod moves;
 mod reductions;
+mod state;
 mod value;
 
 pub use build::{Extras, Right};
 pub use elementwise::Term;
+pub(crate) use state::State;
 pub use value::{Node, TensorType, Value};
 pub(crate) use value::{Origin, ValueInfo};
 
@@ -61,6 +63,7 @@ pub struct Graph {
     nodes: Vec<Node>,
     inputs: Vec<Value>,
     outputs: Vec<Value>,
+    states: Vec<State>,
     dimensions: BTreeMap<String, usize>,
 }
 
@@ -76,6 +79,7 @@ impl Default for Graph {
             nodes: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            states: Vec::new(),
             dimensions: BTreeMap::new(),
         }
     }
@@ -338,8 +342,9 @@ impl Graph {
     /// The same graph with other inputs or dimensions, every shape checked again.
     fn again(&self, dimensions: BTreeMap<String, usize>, input: &Redeclare<'_>) -> Result<Graph> {
         let mut graph = Graph { number: self.number, dimensions, ..Graph::default() };
-        for info in &self.values {
+        for (index, info) in self.values.iter().enumerate() {
             match &info.origin {
+                Origin::State => graph.state_again(self, Value { graph: self.number, index }),
                 Origin::Input(declared) => {
                     graph.input_of(&info.name, &input(&info.name, info.dims, declared)?)?;
                 }
@@ -355,6 +360,7 @@ impl Graph {
             }
         }
         graph.outputs.clone_from(&self.outputs);
+        graph.updates_again(self)?;
         Ok(graph)
     }
 
@@ -397,8 +403,22 @@ impl Graph {
     pub fn tensor(&self, value: Value) -> Result<Option<&HostTensor>> {
         Ok(match &self.info(value)?.origin {
             Origin::Constant(tensor) => Some(tensor),
-            Origin::Input(_) | Origin::Node(_) => None,
+            Origin::Input(_) | Origin::State | Origin::Node(_) => None,
         })
+    }
+
+    /// Gives a value another name, and the node that writes it first.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn rename(&mut self, value: Value, name: &str) -> Result<()> {
+        let origin = self.info(value)?.origin.clone();
+        self.values[value.index].name = name.to_owned();
+        if let Origin::Node(node) = origin
+            && let Some(node) = self.nodes.get_mut(node)
+            && node.outputs.first() == Some(&value)
+        {
+            node.name = name.to_owned();
+        }
+        Ok(())
     }
 
     /// The inputs, in the order they were added.

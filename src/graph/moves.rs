@@ -13,6 +13,7 @@ use crate::ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,
 };
+use crate::ops::suppress::Suppress;
 use crate::ops::top_k::TopK;
 use std::sync::Arc;
 
@@ -324,6 +325,16 @@ impl Graph {
         let values = self.moved(name, x, TopK { k, indices: false })?;
         let indices = self.moved(&format!("{name}.indices"), x, TopK { k, indices: true })?;
         Ok([values, indices])
+    }
+
+    /// For each row of `scores` (`r n`) the boxes with the largest scores, without those of `boxes` (`r n 4`, or
+    /// `1 n 4` for all rows) that overlap one of them: places and scores, as [`Suppress`] says.
+    ///
+    /// # Errors
+    /// If the shapes do not fit, or the options are none.
+    pub fn suppress(&mut self, name: &str, boxes: Value, scores: Value, options: Suppress) -> Result<Value> {
+        let inputs = vec![(Operand::Arg(0), boxes), (Operand::Arg(1), scores)];
+        self.with_extras(name, Arc::new(options), inputs, Extras::default())
     }
 
     /// Joins as many values as one node can.

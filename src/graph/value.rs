@@ -29,6 +29,8 @@ pub(crate) enum Origin {
     Input(Vec<Dim>),
     /// The graph.
     Constant(HostTensor),
+    /// The run before, or before the first one the graph.
+    State,
     /// A node, by its index.
     Node(usize),
 }

@@ -2,7 +2,7 @@
 //! the record, or by rule.
 
 use super::forms;
-use super::unit::{Network, Unit};
+use super::unit::{Assigned, Network, Unit};
 use crate::device::{Device, Dispatch, Memory, Resource, compile_planned};
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
@@ -90,6 +90,8 @@ impl Choosing<'_> {
             }
         };
         let from = unit.why.as_ref().map_or(from.clone(), |why| format!("{from}; fused: {why}"));
+        let told = |own: &Assigned| format!("{from}; {}: {}", own.precision.storage(), own.why);
+        let from = unit.precision.as_ref().map_or(from.clone(), told);
         Ok(Kernel { op, choice, from })
     }
 

@@ -44,7 +44,8 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     let mut times = sides.times.clone();
     times.extend([[Some(Duration::ZERO), None], [None, Some(Duration::ZERO)]]);
     let mut values: HashMap<Value, Readers> = HashMap::new();
-    for &input in network.graph.inputs() {
+    let states = network.graph.states();
+    for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
         values.entry(input).or_default().producer = Some(fixed[1]);
     }
     for (index, (unit, op)) in network.units.iter().zip(&ops).enumerate() {
@@ -62,7 +63,8 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
             values.entry(value).or_default().producer = Some(writer);
         }
     }
-    for &output in network.graph.outputs() {
+    let next = states.iter().filter_map(|state| state.next);
+    for output in network.graph.outputs().iter().copied().chain(next) {
         values.entry(network.resolve(output).of).or_default().consumers.push(fixed[1]);
     }
     let mut edges = Vec::with_capacity(values.len());

@@ -9,6 +9,7 @@
 //! | `idioms` | normalisations and softmax that were written out become one unit |
 //! | `stack` | units that read one input and only leave the network become one |
 //! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
+//! | `precision` | which units store f16, where the session or the caller asks for several precisions |
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `program` | forms of values and the conversions between them: the steps of a run |
@@ -26,9 +27,11 @@ mod idioms;
 mod join;
 mod kind;
 mod memory;
+mod precision;
 mod program;
 mod simplify;
 mod stack;
+mod states;
 mod step;
 mod unit;
 
@@ -36,6 +39,7 @@ pub(crate) use choose::{change_times, on_cpu};
 pub(crate) use constants::pack;
 pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
 pub(crate) use memory::{Lifetime, least, plan};
+pub(crate) use precision::{Observed, has_halves, observed};
 pub(crate) use program::Program;
 pub(crate) use simplify::simplified;
 pub(crate) use stack::stack;

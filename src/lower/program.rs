@@ -6,6 +6,7 @@ use super::constants::Constant;
 use super::fuse;
 use super::kind::{Kind, same_kind, stored_bytes};
 use super::memory::Lifetime;
+use super::precision;
 use super::simplify::simplified;
 use super::stack::stack;
 use super::step::{Part, Source, Step, Stored, StoredValue};
@@ -14,7 +15,7 @@ use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -38,6 +39,16 @@ pub(crate) struct Program {
     /// Where the graph's inputs and outputs are stored, in its order.
     pub(crate) inputs: Vec<Part>,
     pub(crate) outputs: Vec<Part>,
+    /// Where the graph's states are stored, and what they are at first.
+    pub(crate) states: Vec<(Part, HostTensor)>,
+}
+
+/// The units of `graph` before pairs of them are made one.
+pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
+    let alone = |name: &str| options.choices.contains_key(name) || options.precisions.contains_key(name);
+    let mut network = simplified(graph, &alone)?;
+    stack(&mut network, &alone)?;
+    Ok(network)
 }
 
 impl Program {
@@ -49,16 +60,24 @@ impl Program {
         changes: &ChangeTimes<'_>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
+        let mut network = network(graph, options)?;
+        let base;
+        let asked = options;
+        let options = if asked.precision == Precision::Auto {
+            base = SessionOptions { precision: Precision::F32, ..asked.clone() };
+            &base
+        } else {
+            asked
+        };
         let choosing = Choosing { options, device: &device, limits: &info.limits };
-        let alone = |name: &str| options.choices.contains_key(name);
-        let mut network = simplified(graph, &alone)?;
-        stack(&mut network, &alone)?;
         fuse::on_device(&mut network, &choosing)?;
+        precision::assign(&mut network, asked, &info.limits)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);
         for &input in graph.inputs() {
             builder.store(input, builder.rows(input)?, None);
         }
+        builder.store_states()?;
         let mut joins = builder.place_joins(&kernels)?;
         for (index, (unit, kernel)) in network.units.iter().zip(kernels).enumerate() {
             let built = match joins.remove(&index) {
@@ -112,6 +131,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             constants: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            states: Vec::new(),
         };
         Builder { network, precision, program, places: HashMap::new(), targets: HashMap::new() }
     }
@@ -123,6 +143,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         };
         self.program.inputs = ports(&mut self, graph.inputs())?;
         self.program.outputs = ports(&mut self, graph.outputs())?;
+        self.update_states()?;
         Ok(self.program)
     }
 
@@ -145,7 +166,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         self.program.whole(self.program.stored.len() - 1)
     }
 
-    fn store(&mut self, value: Value, kind: Kind, constant: Option<&HostTensor>) -> Part {
+    pub(super) fn store(&mut self, value: Value, kind: Kind, constant: Option<&HostTensor>) -> Part {
         let (form, shape, dtype) = kind;
         if let Some(&(wanted, part)) = self.targets.get(&value)
             && same_kind(&wanted, &kind)
@@ -155,7 +176,8 @@ impl<'n, 'g> Builder<'n, 'g> {
             return part;
         }
         let graph = self.network.graph;
-        let port = graph.inputs().contains(&value) || self.network.leaves(value);
+        let state = graph.states().iter().any(|state| state.value == value);
+        let port = state || graph.inputs().contains(&value) || self.network.leaves(value);
         // What is the same at each run is written once, in any form.
         let same = self.network.constant(value).is_some();
         let pinned = form == Form::Image || same || (form == Form::Rows && port);
@@ -204,9 +226,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(target)
     }
 
-    /// Whether a unit reads `value`.
+    /// Whether a unit reads `value`, or a state becomes it.
     fn is_read(&self, value: Value) -> bool {
-        self.network.units.iter().any(|unit| unit.reads().any(|read| read == value))
+        let next = |state: &State| state.next == Some(value);
+        self.network.graph.states().iter().any(next)
+            || self.network.units.iter().any(|unit| unit.reads().any(|read| read == value))
     }
 
     /// The value of which `value` is a view of all elements with the same extents, or `value` itself.
@@ -255,7 +279,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         (to, target): (Kind, Part),
     ) -> Result<()> {
         let maps = if from.0 == Form::Rows { to } else { from };
-        let precision = if maps.2 == self.precision.storage() { self.precision } else { Precision::F32 };
+        let precision = match maps.2 {
+            dtype if dtype == self.precision.storage() => self.precision,
+            DType::F16 => Precision::F16Storage,
+            DType::F32 => Precision::F32,
+        };
         let (from, to) = (from.0.layout(), to.0.layout());
         let op = ConvertOp::new(maps.1, from, to, precision)?;
         let name = format!("{} ({from} to {to})", self.network.graph.name(value)?);
@@ -303,10 +331,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         let shapes = shapes.collect::<Result<Vec<_>>>()?;
         let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
         let map = Self::kind(&*kernel.op, &info, Form::C4);
+        let precision = kernel.op.precision();
         let whole = self.own(stored_bytes(map), false);
         let rows = self.own(4 * info.shape.elements(), true);
         self.launch(unit, kernel, &mut |_, operand| (operand == info.operand).then_some(whole))?;
-        let op = ConvertOp::parts(info.shape, &channels, self.precision)?;
+        let op = ConvertOp::parts(info.shape, &channels, precision)?;
         let step = self.single(format!("{} (rows)", unit.name), &op, whole, rows)?;
         self.program.steps.push(step);
         let mut offset = 0;

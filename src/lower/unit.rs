@@ -54,6 +54,16 @@ pub(crate) struct Unit {
     pub(crate) outputs: Vec<Value>,
     /// Why it is fused, if it is.
     pub(crate) why: Option<String>,
+    /// What it computes in, if that is not what is asked for.
+    pub(crate) precision: Option<Assigned>,
+}
+
+/// The precision of a unit of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Assigned {
+    pub(crate) precision: Precision,
+    /// Why.
+    pub(crate) why: String,
 }
 
 impl Unit {
@@ -66,6 +76,7 @@ impl Unit {
             outputs: parts.iter().flat_map(|part| part.outputs.iter().copied()).collect(),
             compute: Compute::Stack(parts),
             why: None,
+            precision: None,
         }
     }
 
@@ -77,6 +88,7 @@ impl Unit {
             outputs: second.outputs.clone(),
             compute: Compute::Pair { units: Box::new([first, second]), fuse },
             why: None,
+            precision: None,
         }
     }
 
@@ -110,6 +122,7 @@ impl Unit {
             inputs: inputs.into_iter().map(|(operand, input, _)| (operand, input)).collect(),
             outputs,
             why: None,
+            precision: None,
         }
     }
 
@@ -136,6 +149,7 @@ impl Unit {
 
     /// Its op with its concrete shapes.
     pub(crate) fn op(&self, graph: &Graph, precision: Precision) -> Result<Arc<dyn Op>> {
+        let precision = self.precision.as_ref().map_or(precision, |own| own.precision);
         let broken = || Error::Internal(format!("{:?} cannot be one in {precision}", self.name));
         match &self.compute {
             Compute::Node { operator, arguments } => match graph.lower(&**operator, arguments, precision)? {
@@ -250,6 +264,7 @@ impl<'a> Network<'a> {
                     inputs,
                     outputs: node.outputs().to_vec(),
                     why: None,
+                    precision: None,
                 });
                 Ok(())
             }
@@ -318,9 +333,11 @@ impl<'a> Network<'a> {
         self.units.iter().enumerate().filter(move |(_, unit)| reads(unit)).map(|(index, _)| index)
     }
 
-    /// Whether `value`, or something that shows elements of it, is an output of the graph.
+    /// Whether `value`, or something that shows elements of it, is an output of the graph or a state's next
+    /// value.
     pub(crate) fn leaves(&self, value: Value) -> bool {
-        self.graph.outputs().iter().any(|&output| self.resolve(output).of == value)
+        let next = self.graph.states().iter().filter_map(|state| state.next);
+        self.graph.outputs().iter().copied().chain(next).any(|output| self.resolve(output).of == value)
     }
 
     /// The dimensions of `value`.

@@ -1,3 +1,166 @@
 //! Model files to graphs.
 
+mod budget;
+mod constant;
+mod fold;
+#[cfg(feature = "onnx")]
+pub mod onnx;
+#[cfg(feature = "tflite")]
 pub mod tflite;
+
+use crate::dims::Dims;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Value};
+use crate::host::HostTensor;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The largest file that is read.
+const MAX_FILE_BYTES: u64 = 1 << 33;
+
+/// What a file leaves open.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadOptions {
+    /// Extents by name. Of a TensorFlow Lite file, `batch` is the outermost extent of inputs, where the file leaves
+    /// it open; it is 1 if it is not given, and a dimension of the graph ([`Graph::dimensions`]). An ONNX file has
+    /// names of its own for extents that it leaves open; an outermost one is 1 if it is not given. Another open
+    /// extent is named after the input and the axis, as in `image.1`.
+    pub dimensions: BTreeMap<String, usize>,
+    /// Inputs that are known while the file is read, by name: they become constants, and are no inputs of the
+    /// graph. An ONNX file that computes shapes or branches from an input wants it here.
+    pub values: BTreeMap<String, HostTensor>,
+}
+
+/// An input or an output of a [`Model`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name in the graph: that of the file's signature, or else of the tensor.
+    pub name: String,
+    /// Its dimensions.
+    pub dims: Dims,
+}
+
+/// A network with what its file says of it.
+///
+/// ```
+/// use diptych::tflite::{LoadOptions, Model};
+///
+/// let model = Model::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+/// for port in &model.inputs {
+///     println!("{} {}", port.name, port.dims);
+/// }
+/// assert_eq!(model.outputs.len(), model.graph.outputs().len());
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Model {
+    /// The network.
+    pub graph: Graph,
+    /// The inputs, in the order of the file.
+    pub inputs: Vec<Port>,
+    /// The outputs, in the order of the file.
+    pub outputs: Vec<Port>,
+    /// The description, labels and normalisation, as far as the file has them.
+    pub info: ModelInfo,
+}
+
+/// What a model's file says of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// The model's name; empty where the file has none.
+    pub name: String,
+    /// What it is and does; empty where the file does not say so.
+    pub description: String,
+    /// The inputs, in the file's order, as many as the metadata describe.
+    pub inputs: Vec<TensorInfo>,
+    /// Descriptions of the outputs, in the metadata's order. It need not be that of the network's outputs:
+    /// MediaPipe's files have them by the number of the tensor.
+    pub outputs: Vec<TensorInfo>,
+}
+
+/// What the metadata say of an input or an output.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TensorInfo {
+    /// A name for people; empty where the file has none.
+    pub name: String,
+    /// What it holds; empty where the file does not say so.
+    pub description: String,
+    /// The means and standard deviations that normalise it, one for all channels or one for each:
+    /// `(x - mean) / deviation`. Empty where the file has none.
+    pub normalisation: Vec<(f32, f32)>,
+    /// The meaning of each index along the last axis, a line of the label file each.
+    pub labels: Vec<String>,
+}
+
+/// What is made of a file.
+struct Loaded {
+    graph: Graph,
+    info: ModelInfo,
+}
+
+impl Model {
+    /// Reads a TensorFlow Lite or an ONNX file; its contents say which it is. Weights that an ONNX file has in other
+    /// files are read from its folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be read or is no regular file, and those of [`Model::from_bytes`], which name
+    /// the file.
+    pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let bytes = crate::file::read(path, MAX_FILE_BYTES)
+            .map_err(|source| Error::Io { path: name.clone(), source })?;
+        let onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
+        Model::of(parse(&name, &bytes, path.parent(), onnx, options)?)
+    }
+
+    /// Reads a TensorFlow Lite or an ONNX file that is in memory already.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if the bytes are not a valid file, or need something that is not supported; it names every
+    /// operator that is not, or the one whose options or shapes are not. Also if an extent is open and not given, or
+    /// given and not open.
+    pub fn from_bytes(bytes: &[u8], options: &LoadOptions) -> Result<Self> {
+        Model::of(parse("model", bytes, None, false, options)?)
+    }
+
+    fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
+        let port =
+            |&value: &Value| Ok(Port { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
+        let inputs = graph.inputs().iter().map(port).collect::<Result<_>>()?;
+        let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
+        Ok(Model { graph, inputs, outputs, info })
+    }
+}
+
+/// Whether the bytes are more likely an ONNX file, which has no identifier: its first field is a version number.
+fn is_onnx(bytes: &[u8]) -> bool {
+    bytes.get(4..8) != Some(b"TFL3") && bytes.first() == Some(&0x08)
+}
+
+fn parse(
+    file: &str,
+    bytes: &[u8],
+    folder: Option<&Path>,
+    named_onnx: bool,
+    options: &LoadOptions,
+) -> Result<Loaded> {
+    if named_onnx || is_onnx(bytes) {
+        #[cfg(feature = "onnx")]
+        return onnx::parse(file, bytes, folder, options);
+        #[cfg(not(feature = "onnx"))]
+        let _ = folder;
+    }
+    #[cfg(feature = "tflite")]
+    return tflite::parse(file, bytes, options);
+    #[cfg(not(feature = "tflite"))]
+    Err(Error::Model {
+        file: file.to_owned(),
+        op: None,
+        message: "found a file of another kind, wanted one of those that this build of the crate reads"
+            .to_owned(),
+    })
+}

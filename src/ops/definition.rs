@@ -2,6 +2,7 @@
 //! asked of a kernel, is written here once.
 
 use super::effort::Effort;
+use super::halves::Magnitudes;
 use super::kernel::{Kernel, Offer, Ordinary};
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, Op, Sealed, check_work_group};
@@ -86,6 +87,14 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
 
     fn network_precision(wanted: Precision) -> Precision {
         wanted
+    }
+
+    fn halves(&self) -> bool {
+        false
+    }
+
+    fn reach(&self, _inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        f64::INFINITY
     }
 
     fn stack(&self, _parts: &[&dyn Op]) -> Option<Self> {
@@ -258,6 +267,14 @@ impl<O: Definition> Op for O {
 
     fn network_precision(&self, wanted: Precision) -> Precision {
         O::network_precision(wanted)
+    }
+
+    fn halves(&self) -> bool {
+        Definition::halves(self)
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        Definition::reach(self, inputs, constants)
     }
 
     fn stack(&self, parts: &[&dyn Op]) -> Option<Arc<dyn Op>> {

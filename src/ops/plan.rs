@@ -1,6 +1,7 @@
 //! What every op offers to sessions, tests, benches and the tuner.
 
 use super::effort::Effort;
+use super::halves::Magnitudes;
 use super::kernel::Ordinary;
 use super::operands::{OperandInfo, Operands};
 use super::reference::Reference;
@@ -157,6 +158,17 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// The precision that it has in a network that asks for `wanted`.
     fn network_precision(&self, wanted: Precision) -> Precision {
         wanted
+    }
+
+    /// Whether its values may be stored in halves as far as rounding goes: it has kernels for them, and does not
+    /// magnify what rounding changes as an exponential, a quotient or an index does.
+    fn halves(&self) -> bool {
+        false
+    }
+
+    /// The largest magnitude that its results can have, given those of its inputs and its constants.
+    fn reach(&self, _inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        f64::INFINITY
     }
 
     /// The op that computes the results of `parts`, of which `self` is the first, at once: they are ops

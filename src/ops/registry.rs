@@ -21,6 +21,7 @@ use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::separable::{self, SeparableOp};
 use super::softmax::{self, SoftmaxOp};
+use super::suppress::{self, SuppressOp};
 use super::top_k::{self, TopKOp};
 use super::transposed_conv2d::{self, TransposedConv2dOp};
 use crate::dtype::Precision;
@@ -160,6 +161,7 @@ static ALL: &[OpEntry] = &[
         ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
     },
     OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
+    OpEntry::of::<SuppressOp>(suppress::examples, suppress::NUMBERS),
     OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
     OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
 ];

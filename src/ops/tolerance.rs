@@ -103,7 +103,7 @@ impl Sum {
         let half = 2.0 * DType::F16.unit_roundoff();
         // What the rounding of operands does to a product, and how often a matrix unit cuts a sum off.
         let (rounded, blocks) = match precision {
-            Precision::F32 | Precision::F16 => (gamma(2, store), 0),
+            Precision::F32 | Precision::Auto | Precision::F16 => (gamma(2, store), 0),
             Precision::F16Storage => (gamma(2, store), terms.div_ceil(8)),
             Precision::Tf32 => (gamma(2, half), terms.div_ceil(4)),
             Precision::SplitF16 => {

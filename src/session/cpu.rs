@@ -7,7 +7,7 @@ use crate::cpu::{CpuKernel, workers};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, State, Value};
 use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
 use crate::ops::Role;
 use crate::options::SessionOptions;
@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 /// What holds the elements of a value during a run.
 #[derive(Debug, Clone, Copy)]
 enum Holder {
+    /// An input; behind the inputs, a state.
     Input(usize),
     Constant(usize),
     Buffer(usize),
@@ -49,6 +50,7 @@ struct Step {
 struct CpuNetwork {
     steps: Vec<Step>,
     outputs: Vec<Place>,
+    states: States,
     constants: Vec<Arc<[f32]>>,
     flops: u64,
     /// Elements of each buffer of a run.
@@ -57,6 +59,15 @@ struct CpuNetwork {
     /// worker that waits for a part of one run may begin the next on the same stack.
     idle: Mutex<Vec<Buffers>>,
     memory: MemoryUse,
+}
+
+/// What runs leave to the next ones.
+#[derive(Debug)]
+struct States {
+    initial: Vec<Arc<[f32]>>,
+    held: Mutex<Vec<Arc<[f32]>>>,
+    /// What each becomes, where it does.
+    next: Vec<Option<Place>>,
 }
 
 /// The planned buffers of one run.
@@ -108,7 +119,9 @@ impl Places<'_> {
             return Ok(Place { holder, first: 0, elements });
         }
         let Alias { of, offset } = self.network.resolve(value);
-        let input = self.network.graph.inputs().iter().position(|&input| input == of);
+        let graph = self.network.graph;
+        let states = graph.states().iter().map(|state| state.value);
+        let input = graph.inputs().iter().copied().chain(states).position(|input| input == of);
         let holder = match (input, self.buffers.get(&of)) {
             (Some(input), _) => Holder::Input(input),
             (None, Some(&buffer)) => Holder::Buffer(buffer),
@@ -161,6 +174,11 @@ impl CpuSession {
             steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
         }
         let outputs = graph.outputs().iter().map(|&value| places.of(value)).collect::<Result<Vec<_>>>()?;
+        let of_state = |state: &State| state.next.map(|next| places.of(next)).transpose();
+        let next = graph.states().iter().map(of_state).collect::<Result<Vec<_>>>()?;
+        let initial: Vec<Arc<[f32]>> =
+            graph.states().iter().map(|state| state.initial.shared_nhwc()).collect();
+        let states = States { held: Mutex::new(initial.clone()), initial, next };
         let inputs = network.units.iter().flat_map(|unit| &unit.inputs);
         let constants = inputs.map(|(_, input)| match input {
             Input::Constant(tensor, _) => 4 * tensor.dims().elements() as u64,
@@ -171,6 +189,7 @@ impl CpuSession {
             flops: steps.iter().map(|step| step.flops).sum(),
             steps,
             outputs,
+            states,
             constants: places.constants,
             lengths: planned.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
             idle: Mutex::default(),
@@ -201,7 +220,7 @@ impl CpuSession {
     }
 
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
-        if rayon::current_thread_index().is_some() {
+        if self.runs_at_once() {
             return self.run(inputs);
         }
         offload(self.work(inputs))?.await
@@ -210,10 +229,22 @@ impl CpuSession {
     /// A run on a thread of its own. On a worker of rayon's it is over when this returns: the thread
     /// would need the pool whose workers wait for it.
     pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Vec<f32>>>> {
-        if rayon::current_thread_index().is_some() {
+        if self.runs_at_once() {
             return Ok(Running::Done(self.run(inputs)));
         }
         Running::new(self.work(inputs))
+    }
+
+    /// Whether a run is over when it was started: on a worker of rayon's, and where it leaves something to the
+    /// next one.
+    fn runs_at_once(&self) -> bool {
+        rayon::current_thread_index().is_some() || !self.0.states.initial.is_empty()
+    }
+
+    /// Gives the states what they are in the first run.
+    pub(super) fn reset(&self) {
+        let states = &self.0.states;
+        states.held.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&states.initial);
     }
 
     /// A run that owns what it needs.
@@ -236,6 +267,7 @@ impl CpuSession {
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {
         let step = |step: &Step| NodeTime {
+            precision: crate::dtype::Precision::F32,
             name: step.name.clone(),
             inserted: false,
             op: step.op,
@@ -255,8 +287,8 @@ impl CpuSession {
 
 impl CpuNetwork {
     /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
-    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a worker that waits for parts of its
-    /// own may take up another run. `look` is given the outputs.
+    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a
+    /// worker that waits for parts of its own may take up another run. `look` is given the outputs.
     fn run<T>(
         &self,
         inputs: &[Cow<'_, [f32]>],
@@ -264,6 +296,15 @@ impl CpuNetwork {
         look: impl FnOnce(&[&[f32]]) -> T,
     ) -> Result<T> {
         let mut buffers = self.buffers();
+        let held = self.states.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let with_states: Vec<Cow<'_, [f32]>>;
+        let inputs = if held.is_empty() {
+            inputs
+        } else {
+            let given = inputs.iter().map(|input| &**input);
+            with_states = given.chain(held.iter().map(|state| &**state)).map(Cow::Borrowed).collect();
+            &with_states
+        };
         let steps = || {
             for step in &self.steps {
                 let start = Instant::now();
@@ -276,11 +317,26 @@ impl CpuNetwork {
         let ran = if few { workers::alone(steps) } else { workers::together(steps) };
         let outputs = |()| self.outputs.iter().map(|place| self.read(*place, inputs, &buffers)).collect();
         let result = ran.and_then(outputs).map(|outputs: Vec<&[f32]>| look(&outputs));
+        let result = result.and_then(|result| self.keep(inputs, &buffers, &held).map(|()| result));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE_SETS {
             idle.push(buffers);
         }
         result
+    }
+
+    /// Notes what the states are in the next run.
+    fn keep(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Aligned], held: &[Arc<[f32]>]) -> Result<()> {
+        if held.is_empty() {
+            return Ok(());
+        }
+        let next = held.iter().zip(&self.states.next).map(|(held, next)| match next {
+            Some(place) => self.read(*place, inputs, buffers).map(Arc::from),
+            None => Ok(Arc::clone(held)),
+        });
+        let next = next.collect::<Result<Vec<_>>>()?;
+        *self.states.held.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
     }
 
     /// Buffers that no other run uses.

@@ -7,6 +7,7 @@ use crate::context::Engine;
 use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::host::HostTensor;
 use crate::lower::{Part, Program, change_times};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
@@ -82,6 +83,8 @@ pub(super) struct DeviceSession {
     engine: Engine,
     recording: Recording,
     inputs: Vec<Slice>,
+    /// The states, and what they are at first.
+    states: Vec<(Slice, HostTensor)>,
     outputs: Vec<Output>,
     /// The buffers that the outputs lie in: what a run reads.
     reads: Vec<Slice>,
@@ -114,8 +117,10 @@ impl DeviceSession {
             };
             outputs.push(Output { slice: slice(part)?, read, offset: part.offset as usize });
         }
-        Ok(DeviceSession {
+        let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
+        let session = DeviceSession {
             recording,
+            states: program.states.iter().map(state).collect::<Result<_>>()?,
             inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
             outputs,
             reads,
@@ -127,6 +132,7 @@ impl DeviceSession {
                     inserted: step.inserted,
                     op: step.op,
                     kernel: step.launch.spec.label(),
+                    precision: step.launch.spec.precision,
                     work_group: step.launch.spec.work_group,
                     source: step.from.clone(),
                     time: Duration::ZERO,
@@ -135,7 +141,17 @@ impl DeviceSession {
                 .collect(),
             memory: resources.memory,
             engine,
-        })
+        };
+        session.reset()?;
+        Ok(session)
+    }
+
+    /// Gives the states what they are in the first run.
+    pub(super) fn reset(&self) -> Result<()> {
+        let device = self.engine.device()?;
+        self.states
+            .iter()
+            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.to_nhwc())))
     }
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {

@@ -1,6 +1,7 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
+mod calibrate;
 mod cpu;
 mod device;
 mod into;
@@ -79,9 +80,9 @@ impl Session {
         if graph.outputs().is_empty() {
             return Err(Error::input("graph", "no outputs", "at least one"));
         }
-        for name in options.choices.keys() {
+        for name in options.choices.keys().chain(options.precisions.keys()) {
             if !graph.nodes().iter().any(|node| node.name() == name) {
-                return Err(Error::input("choice", format!("node {name:?}"), "a node of the graph"));
+                return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
             }
         }
         let fixed: Vec<(&str, usize)> =
@@ -158,6 +159,21 @@ impl Session {
             Runner::Cpu(session) => shared(session.run(&inputs)?),
         };
         self.wrap(outputs)
+    }
+
+    /// Gives the graph's states ([`Graph::state`]) what they are in the first run. Where the network has none,
+    /// nothing happens. Runs that were started before it and are not over may still read what the states were.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn reset(&mut self) -> Result<()> {
+        match &mut self.runner {
+            Runner::Device(session) => session.reset(),
+            Runner::Cpu(session) => {
+                session.reset();
+                Ok(())
+            }
+        }
     }
 
     /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on

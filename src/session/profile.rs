@@ -1,5 +1,6 @@
 //! Where a run's time goes, node by node.
 
+use crate::dtype::Precision;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub struct NodeTime {
     pub op: &'static str,
     /// The kernel's label.
     pub kernel: String,
+    /// What it computes in, and stores feature maps as.
+    pub precision: Precision,
     /// Invocations per work-group; zeros on the CPU, which has none.
     pub work_group: [u32; 3],
     /// Where the kernel and work-group came from: by hand, by rule, or which row of the record.

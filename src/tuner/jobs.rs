@@ -1,12 +1,13 @@
 //! Which problems a network has, and what time each gets.
 
 use super::Tuner;
+use crate::dtype::Precision;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{fusible, simplified, stack};
+use crate::lower::{fusible, has_halves, simplified, stack};
 use crate::ops::{Choice, Op};
 use crate::options::Fusing;
 use crate::tune::db::{self, NEAR, SharedDatabase, Source};
@@ -79,9 +80,11 @@ impl Tuner {
         let (stacks, nodes): (Vec<_>, Vec<_>) =
             network.units.iter().partition(|unit| !unit.parts().is_empty());
         for unit in stacks.into_iter().chain(nodes) {
-            let op = unit.op(graph, self.precision)?;
-            if op.untunable().is_none() {
-                self.line_up(&unit.name, op);
+            for precision in self.precisions() {
+                let op = unit.op(graph, precision)?;
+                if op.untunable().is_none() {
+                    self.line_up(&unit.name, op);
+                }
             }
         }
         if self.fuse == Fusing::Never {
@@ -112,9 +115,22 @@ impl Tuner {
                 let all: Vec<&str> = network.units.iter().map(|unit| unit.name.as_str()).collect();
                 return Err(Error::input("node", format!("{name:?}"), format!("one of {all:?}")));
             };
-            self.line_up(&unit.name, unit.op(graph, self.precision)?);
+            for precision in self.precisions() {
+                self.line_up(&unit.name, unit.op(graph, precision)?);
+            }
         }
         Ok(())
+    }
+
+    /// The precisions in which nodes may run: with [`Precision::Auto`] those that it chooses from.
+    fn precisions(&self) -> Vec<Precision> {
+        match self.precision {
+            Precision::Auto if has_halves(&self.device.info().limits) => {
+                vec![Precision::F32, Precision::F16Storage]
+            }
+            Precision::Auto => vec![Precision::F32],
+            precision => vec![precision],
+        }
     }
 
     /// Lines up one problem, under a name for the report.
@@ -137,7 +153,10 @@ impl Tuner {
     fn line_up_in(&mut self, layout: Layout, name: &str, op: &Arc<dyn Op>) {
         let key = ProblemKey::in_layout(&**op, layout);
         if let Some(job) = self.jobs.iter_mut().find(|job| job.key == key) {
-            job.nodes.push(name.to_owned());
+            // What computes in rows is the same problem in every precision.
+            if job.nodes.iter().all(|own| own != name) {
+                job.nodes.push(name.to_owned());
+            }
             return;
         }
         let exact = self.lookup(&self.database, &**op, layout).is_some_and(|(_, exact)| exact);

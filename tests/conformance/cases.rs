@@ -365,6 +365,12 @@ impl Table {
             self.conv2d_row(input, [oc, 3, 3], options, true, F32, Tiles);
             self.conv2d_row(input, [oc, 3, 3], options, false, Precision::F16Storage, Groups);
         }
+        for (input, oc, stride) in [([2, 11, 9, 70], 90, [1, 1]), ([1, 12, 17, 32], 72, [2, 3])] {
+            // Terms and results enough for the matrix kernels' layers and tiles.
+            let options =
+                Conv2d { stride, padding: Padding::Same, activation: Activation::Relu, ..Default::default() };
+            self.conv2d_row(input, [oc, 3, 3], options, true, Precision::F16Storage, Tiles);
+        }
         let halves = [Precision::F16Storage, Precision::F16];
         for precision in halves {
             let grouped = Conv2d { groups: 2, stride: [2, 1], ..same };
@@ -493,6 +499,11 @@ impl Table {
         for precision in [Precision::F16Storage, Precision::F16] {
             self.pointwise_row([1, 7, 6, 5], 11, Activation::None, true, precision, Tiles);
         }
+        // More pixels, channels and steps than the largest tiles of the matrix kernels have at once, and fewer.
+        self.pointwise_row([2, 13, 11, 300], 150, Activation::Relu6, true, halves, Tiles);
+        self.pointwise_row([1, 9, 9, 256], 64, Activation::None, false, halves, Groups);
+        self.pointwise_row([3, 1, 1, 17], 8, Activation::Sigmoid, false, halves, Variants);
+        self.pointwise_row([1, 16, 3, 37], 41, Activation::PRelu, false, halves, Variants);
     }
 
     fn separable_row(
@@ -651,6 +662,8 @@ impl Table {
             [1, 3, 3, 1030],
             [1, 1030, 3, 2],
             [1, 2, 1030, 3],
+            [1, 1, 63, 288],
+            [2, 12, 1, 130],
             [1, 64, 64, 32],
             [1, 67, 132, 40],
             [2, 130, 68, 100],
@@ -661,7 +674,7 @@ impl Table {
             self.gemm_row(extents, plain, false, false, F32, Tiles);
         }
         for (transpose_a, transpose_b) in [(false, true), (true, false), (true, true)] {
-            for extents in [[1, 7, 9, 5], [2, 13, 6, 11], [1, 8, 16, 4]] {
+            for extents in [[1, 7, 9, 5], [2, 13, 6, 11], [1, 8, 16, 4], [2, 3, 10, 300]] {
                 let options = Gemm { transpose_a, transpose_b, ..plain };
                 self.gemm_row(extents, options, false, false, F32, Tiles);
                 let (row_a, row_b) = (extents[1].max(extents[3]), extents[2].max(extents[3]));

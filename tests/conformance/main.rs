@@ -83,7 +83,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot
-    cumsum top_k elementwise resize reduce arg softmax normalize
+    cumsum top_k suppress elementwise resize reduce arg softmax normalize
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -336,6 +336,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("resize", [1, 1]),
     ("separable", [35, 35]),
     ("top_k", [1, 1]),
+    ("suppress", [2, 2]),
     ("softmax", [4, 4]),
     ("transposed_conv2d", [5, 5]),
 ];

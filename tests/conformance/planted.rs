@@ -464,6 +464,14 @@ fn mistakes() -> Vec<Mistake> {
             "+ 0u * SPLITS",
         ),
         (
+            "a term of another slice",
+            gemm([3, 7, 64], scaled),
+            "split",
+            [1, 4, 8],
+            "term += SPLITS",
+            "term += SPLITS + 1u",
+        ),
+        (
             "a split of few rows not added",
             gemm([2, 8, 64], scaled),
             "thin",
@@ -659,7 +667,6 @@ mod a_wrong_kernel_is_refused {
     }
 }
 
-/// Whether both languages have the kernel.
 /// Mistakes in kernels of each element, some of them of rows.
 fn mistakes_in_elements() -> Vec<Mistake> {
     let rows = crate::elementwise::mistakes().into_iter();
@@ -675,6 +682,7 @@ fn mistakes_in_elements() -> Vec<Mistake> {
     rows.map(mistake).collect()
 }
 
+/// Whether both languages have the kernel.
 fn is_in_both(op: &str, variant: &str) -> bool {
     let entry = diptych::ops::all().iter().find(|entry| entry.name == op).expect("an op");
     let entry = entry.variants().into_iter().find(|entry| entry.name == variant).expect("a kernel");

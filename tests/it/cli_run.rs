@@ -52,6 +52,18 @@ fn the_cpu_picks_by_rule_or_preference_and_refuses_the_rest() {
     }
 }
 
+#[test]
+fn an_extent_that_is_not_open_is_refused() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let input = grey(folder.path());
+    let output = run(&input, "cpu", &["--dimension", "image.1=320"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && errors.contains("image.1"), "{errors}");
+    let output = run(&input, "cpu", &["--dimension", "batch"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("NAME=EXTENT"), "{errors}");
+}
+
 /// The APIs of this machine, and whether feature maps can be images there.
 fn devices() -> Vec<(String, bool)> {
     let output = Command::new(env!("CARGO_BIN_EXE_diptych")).args(["devices", "--json"]).output();
@@ -80,6 +92,10 @@ fn a_device_picks_by_preference_and_by_measured_times() {
         assert!(preferred.contains(&format!("{grade} at place 1 of 2")), "{name}: {preferred}");
         assert_eq!(preferred.contains("image2d"), images, "{name}: {preferred}");
 
+        // How times on record decide does not depend on the API; with images there is more to decide.
+        if !images {
+            continue;
+        }
         let record = folder.path().join(&name);
         let tuned = Command::new(env!("CARGO_BIN_EXE_diptych"))
             .args(["tune", MODEL, "--search", "table", "--layouts", "c4,image2d", "--backend", &name, "--db"])
@@ -90,6 +106,6 @@ fn a_device_picks_by_preference_and_by_measured_times() {
         let record = record.to_str().expect("text");
         let measured = told_by(&["--pick", "measured", "--db", record]);
         assert!(measured.contains("measured: "), "{name}: {measured}");
-        assert_eq!(measured.contains("changes of layout not counted"), images, "{name}: {measured}");
+        assert!(measured.contains("changes of layout not counted"), "{name}: {measured}");
     }
 }

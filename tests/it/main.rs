@@ -21,6 +21,7 @@ mod public_api;
 mod reductions;
 mod session;
 mod sound;
+mod states;
 mod structure;
 mod tune;
 mod tuning_faults;

@@ -17,7 +17,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (3, &["ops"]),
     (4, &["device"]),
     (5, &["tune", "pick"]),
-    (6, &["graph", "options", "context"]),
+    (6, &["calibration", "graph", "options", "context"]),
     (7, &["lower"]),
     (8, &["tuner"]),
     (9, &["session", "eager", "product", "model"]),

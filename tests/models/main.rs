@@ -163,7 +163,7 @@ fn ports_are_those_of_the_file() {
     if !path.exists() {
         return println!("skipped: {} is not there", path.display());
     }
-    let options = LoadOptions { dimensions: [("batch".to_owned(), 3)].into() };
+    let options = LoadOptions { dimensions: [("batch".to_owned(), 3)].into(), ..Default::default() };
     let model = Model::load(&path, &options).expect("a model whose batch is open");
     assert_eq!(model.inputs[0].dims.extents(), [3, 128, 128, 3]);
     assert_eq!(model.outputs[0].dims.extents(), [3, 2]);

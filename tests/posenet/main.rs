@@ -22,19 +22,30 @@ mod evaluate;
 mod film;
 #[path = "../../examples/posenet/heads.rs"]
 mod heads;
+#[path = "../../examples/posenet/input.rs"]
+mod input;
 #[path = "../../examples/posenet/model.rs"]
 mod model;
 #[path = "../../examples/posenet/multi.rs"]
 mod multi;
 #[path = "../../examples/posenet/options.rs"]
 mod options;
-#[path = "../../examples/posenet/picture.rs"]
-mod picture;
-#[path = "../../examples/posenet/progress.rs"]
-mod progress;
 #[path = "../../examples/posenet/report.rs"]
 mod report;
 #[path = "../../examples/posenet/skeleton.rs"]
 mod skeleton;
 #[path = "../../examples/posenet/tuning.rs"]
 mod tuning;
+
+#[path = "../../examples/shared/canvas.rs"]
+mod canvas;
+#[path = "../../examples/shared/frames.rs"]
+mod frames;
+#[path = "../../examples/shared/picture.rs"]
+mod picture;
+#[path = "../../examples/shared/progress.rs"]
+mod progress;
+#[path = "../../examples/shared/tables.rs"]
+mod tables;
+#[path = "../../examples/shared/tell.rs"]
+mod tell;

@@ -149,12 +149,16 @@ fn every_backend_computes_what_float64_computes() {
 fn a_fixed_work_group_gives_the_same_network() {
     let Some(folder) = folder() else { return };
     let mut failures = Vec::new();
-    for (backend, context) in backends().filter(|(backend, _)| *backend != Backend::Cpu) {
-        for size in [[1, 1, 1], [8, 4, 8]] {
-            let options = SessionOptions { work_group: WorkGroup::Fixed(size), ..Default::default() };
-            let session = check(MODELS[0], &options, backend, &context, &folder);
-            failures.extend(session.into_iter().map(|failure| format!("{size:?} {failure}")));
-        }
+    // A size for each API: texts with work-groups of all sizes are the conformance table's.
+    for (backend, context) in backends() {
+        let size = match backend {
+            Backend::Wgpu => [1, 1, 1],
+            Backend::OpenCl => [8, 4, 8],
+            _ => continue,
+        };
+        let options = SessionOptions { work_group: WorkGroup::Fixed(size), ..Default::default() };
+        let session = check(MODELS[0], &options, backend, &context, &folder);
+        failures.extend(session.into_iter().map(|failure| format!("{size:?} {failure}")));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
@@ -164,7 +168,9 @@ fn a_photograph_gives_the_person() {
     let Some(folder) = folder() else { return };
     let mut failures = Vec::new();
     for (backend, context) in backends() {
-        for model in MODELS {
+        // The other network has the same kernels, and other weights.
+        let models = if backend == Backend::Cpu { &MODELS[..] } else { &MODELS[..1] };
+        for model in models {
             let graph = tflite::load(folder.join(format!("{model}.tflite"))).expect("the model");
             let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
             for photograph in ["pakutaso_person", "test_couple"] {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The shape and values of a file of version 1 with `<f4` or `<f8` in C order.
+/// The shape and values of a file of version 1 with `<f4`, `<f8` or `<i8` in C order.
 pub fn read(path: &Path) -> (Vec<usize>, Vec<f64>) {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00", "{}", path.display());
@@ -21,6 +21,10 @@ pub fn read(path: &Path) -> (Vec<usize>, Vec<f64>) {
         let (values, rest) = bytes[data..].as_chunks();
         assert!(rest.is_empty());
         values.iter().map(|&bytes| f64::from(f32::from_le_bytes(bytes))).collect()
+    } else if header.contains("'descr': '<i8'") {
+        let (values, rest) = bytes[data..].as_chunks();
+        assert!(rest.is_empty());
+        values.iter().map(|&bytes| i64::from_le_bytes(bytes) as f64).collect()
     } else {
         assert!(header.contains("'descr': '<f8'"), "{header}");
         let (values, rest) = bytes[data..].as_chunks();

@@ -4,7 +4,7 @@ use crate::tune::{PrecisionName, backends, record};
 use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, presets};
 use diptych::tune::statistics::median;
-use diptych::{Backend, Comparison, Context, Tuner, tflite};
+use diptych::{Backend, Comparison, Context, LoadOptions, Model, Tuner};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let graph = tflite::load(&arguments.model)?;
+    let graph = Model::load(&arguments.model, &LoadOptions::default())?.graph;
     let [first, second] = [&arguments.db, &arguments.with]
         .map(|path| record(Some(path)).map(|(record, _)| Arc::new(Mutex::new(record))));
     let (first, second) = (first?, second?);

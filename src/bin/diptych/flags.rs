@@ -18,6 +18,15 @@ pub(crate) fn numbers(text: &str) -> Result<Vec<u32>, String> {
         .collect()
 }
 
+/// An extent that a model's file leaves open, and what it is to be: `NAME=EXTENT`.
+pub(crate) fn dimension(text: &str) -> Result<(String, usize), String> {
+    let parsed =
+        text.rsplit_once('=').and_then(|(name, extent)| Some((name.to_owned(), extent.parse().ok()?)));
+    parsed
+        .filter(|(name, extent)| !name.is_empty() && *extent > 0)
+        .ok_or_else(|| "wanted NAME=EXTENT".to_owned())
+}
+
 /// The GPUs that rules tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FamilyName {
@@ -70,6 +79,15 @@ mod tests {
         ] {
             let error = triple(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn dimensions_are_names_and_extents() {
+        assert_eq!(dimension("image.1=320"), Ok(("image.1".to_owned(), 320)));
+        assert_eq!(dimension("a=b=2"), Ok(("a=b".to_owned(), 2)));
+        for wrong in ["batch", "=3", "batch=0", "batch=x"] {
+            assert!(dimension(wrong).is_err(), "{wrong}");
         }
     }
 }

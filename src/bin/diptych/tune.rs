@@ -2,13 +2,15 @@
 
 use crate::emit::{op_named, problem};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::table::{numbers, table};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use comfy_table::presets;
 use diptych::tune::Search;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
-use diptych::{Backend, Context, Layout, Precision, Report, Tuner, TunerProgress, tflite};
+use diptych::{Backend, Context, Layout, LoadOptions, Model, Precision, Report, Tuner, TunerProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -100,6 +102,8 @@ impl LayoutName {
 pub(crate) enum PrecisionName {
     /// f32 storage and arithmetic.
     F32,
+    /// For each node f16 storage where a calibration or the op's own bound allows it, else f32.
+    Auto,
     /// f32 storage; matrix units may round matrices to ten bits of mantissa.
     Tf32,
     /// f32 storage; matrix units may multiply matrices as sums of two halves.
@@ -114,6 +118,7 @@ impl PrecisionName {
     pub(crate) fn precision(self) -> Precision {
         match self {
             PrecisionName::F32 => Precision::F32,
+            PrecisionName::Auto => Precision::Auto,
             PrecisionName::Tf32 => Precision::Tf32,
             PrecisionName::Splitf16 => Precision::SplitF16,
             PrecisionName::F16s => Precision::F16Storage,
@@ -180,6 +185,62 @@ pub(crate) fn finish(
     }
 }
 
+/// Candidates that failed are told one by one up to this many.
+const FAILED: usize = 5;
+
+/// What was found: a row for each problem, and below them what failed.
+fn told(report: &Report) -> String {
+    let microseconds = |time: Option<Duration>| match time {
+        Some(time) => format!("{:.1}", time.as_secs_f64() * 1e6),
+        None => "-".to_owned(),
+    };
+    let mut problems = table(presets::UTF8_HORIZONTAL_ONLY);
+    problems.set_header(["nodes", "problem", "tried", "default us", "tuned us", "speed-up", "choice"]);
+    let mut failures = String::new();
+    for problem in &report.problems {
+        let title = match problem.layout {
+            Layout::C4 => format!("{} {}", problem.op, problem.problem),
+            layout => format!("{} {} {layout}", problem.op, problem.problem),
+        };
+        let choice = match &problem.choice {
+            Some(choice) if *choice == problem.default => format!("default: {choice}"),
+            Some(choice) => choice.to_string(),
+            None => "none gives the right result".to_owned(),
+        };
+        let failed: Vec<String> = problem
+            .trials
+            .iter()
+            .filter(|trial| trial.outcome.is_defect())
+            .map(|trial| format!("{title}: {}: {}\n", trial.choice, trial.outcome))
+            .collect();
+        failures.extend(failed.iter().take(FAILED).cloned());
+        if failed.len() > FAILED {
+            failures += &format!("{title}: {} more failed\n", failed.len() - FAILED);
+        }
+        problems.add_row([
+            problem.nodes.len().to_string(),
+            title,
+            problem.trials.len().to_string(),
+            microseconds(problem.default_time),
+            microseconds(problem.time),
+            format!("{:.2}", problem.speed_up),
+            format!("{choice}{}", if problem.cut_short { " (cut short)" } else { "" }),
+        ]);
+    }
+    numbers(&mut problems, &[0, 2, 3, 4, 5]);
+    let (default, tuned) = report.totals();
+    let ratio = if tuned.is_zero() { 1.0 } else { default.as_secs_f64() / tuned.as_secs_f64() };
+    format!(
+        "{} ({})\n{problems}\n{failures}sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took \
+         {:.1} s",
+        report.device,
+        report.clock,
+        microseconds(Some(default)),
+        microseconds(Some(tuned)),
+        report.spent.as_secs_f64()
+    )
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::watch()?;
     let (mut database, folder) = record(arguments.db.as_deref())?;
@@ -218,7 +279,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         line_up(&mut tuner, arguments)?;
         let bar = bar(&backend.to_string())?;
         let (report, interrupted) = finish(&mut tuner, &bar, &interrupt)?;
-        println!("{report}\n");
+        println!("{}\n", told(&report));
         if let Some(interrupted) = interrupted {
             return Err(interrupted.into());
         }
@@ -244,7 +305,7 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         let names: Vec<&str> = diptych::ops::all().iter().map(|entry| entry.name).collect();
         bail!("--shape goes with an op ({}), not with the model {}", names.join(", "), what.display());
     }
-    let graph = tflite::load(what)?;
+    let graph = Model::load(what, &LoadOptions::default())?.graph;
     match arguments.nodes.as_slice() {
         [] => tuner.begin(&graph)?,
         names => tuner.begin_nodes(&graph, names)?,

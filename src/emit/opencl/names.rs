@@ -1,6 +1,7 @@
 //! Identifiers of OpenCL C: WGSL's names, where the language and the writer leave them free.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 /// Keywords, types and the built-in functions that the writer prints calls of.
 const RESERVED: &str = "\
@@ -17,6 +18,8 @@ const RESERVED: &str = "\
     read_imagef rint rsqrt select sign sin sinh smoothstep sqrt step tan tanh trunc vload_half \
     vload_half2 vload_half4 vstore_half_rte vstore_half2_rte vstore_half4_rte widened write_imagef";
 
+static RESERVED_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| RESERVED.split_whitespace().collect());
+
 /// Beginnings of names that are the language's, the drivers' or the writer's own.
 const RESERVED_BEGINNINGS: &[&str] = &["atomic_", "cl_", "CL_", "CLK_", "get_", "wgsl_"];
 
@@ -31,19 +34,25 @@ const SCALARS: &[&str] =
 #[derive(Debug, Clone, Default)]
 pub(super) struct Names {
     taken: HashSet<String>,
+    /// The last number that was put behind a name.
+    numbers: HashMap<String, usize>,
 }
 
 impl Names {
     /// `wanted`, or what is nearest to it and free.
     pub(super) fn claim(&mut self, wanted: &str) -> String {
         let base = sanitized(wanted);
-        let mut name = base.clone();
-        let mut count = 0;
-        while !self.taken.insert(name.clone()) {
-            count += 1;
-            name = format!("{base}_{count}");
+        if self.taken.insert(base.clone()) {
+            return base;
         }
-        name
+        let count = self.numbers.entry(base.clone()).or_default();
+        loop {
+            *count += 1;
+            let name = format!("{base}_{count}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 }
 
@@ -73,8 +82,7 @@ fn is_reserved(name: &str) -> bool {
     let of = CONVERSIONS.iter().find_map(|conversion| name.strip_prefix(conversion)).unwrap_or(name);
     let scalar = of.split('_').next().unwrap_or(of).trim_end_matches(|c: char| c.is_ascii_digit());
     let is_type = of == name && scalar == name.trim_end_matches(|c: char| c.is_ascii_digit());
-    RESERVED.split_whitespace().any(|word| word == name)
-        || (SCALARS.contains(&scalar) && (is_type || of != name))
+    RESERVED_WORDS.contains(name) || (SCALARS.contains(&scalar) && (is_type || of != name))
 }
 
 #[cfg(test)]

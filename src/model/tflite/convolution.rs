@@ -4,7 +4,7 @@ use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
 use super::tensors::Reason;
-use crate::emit::{Activation, Bits};
+use crate::emit::Activation;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
 use crate::ops::conv2d::Conv2d;
@@ -86,7 +86,7 @@ pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     })
 }
 
-/// Adds a convolution with the activation of its options, or else with the one after it that alone reads it.
+/// Adds a convolution with the activation of its options.
 fn convolution<'a>(
     import: &mut Import<'a>,
     op: &Op<'a>,
@@ -94,7 +94,7 @@ fn convolution<'a>(
     add: impl FnOnce(&mut Import<'a>, &str, Value, HostTensor, Extras, Activation) -> Result<Value, Reason>,
 ) -> Result<(), Reason> {
     op.check(&[2, 3], 1)?;
-    let x = import.computed(op, 0)?;
+    let x = import.value(op, 0)?;
     let weights = import.floats(op, 1)?;
     if weights.dims().rank() != 4 {
         let found = weights.dims();
@@ -105,16 +105,6 @@ fn convolution<'a>(
     // Where batches are the phases of a dilated convolution, the result is what joins them.
     let joins = import.joined_phases(op)?;
     let end = joins.as_ref().unwrap_or(op);
-    if let Fused::Own(Activation::None) = options.activation
-        && let Some(after) = import.only_reader(end)?
-        && let Some(activation) = own_activation(&after)
-        && let ([_], [_]) = (&after.inputs[..], &after.outputs[..])
-    {
-        import.fuse(end, &after)?;
-        let name = import.name(&after, 0)?;
-        let value = add(import, &name, x, weights, extras, activation)?;
-        return import.write(&after, 0, value);
-    }
     let (activation, rest) = options.activation.split();
     activated(import, end, rest, |import, name| add(import, name, x, weights, extras, activation))
 }
@@ -185,22 +175,6 @@ pub(super) fn bias<'a>(
     let values = import.floats(op, index)?;
     import.budget.spend(4 * values.dims().elements())?;
     HostTensor::vector(values.to_f32().into_owned()).map(Some).map_err(|error| error.to_string())
-}
-
-/// The activation that an operator is, if the ops with an activation have it.
-fn own_activation(op: &Op<'_>) -> Option<Activation> {
-    match op.name.as_str() {
-        "RELU" => Some(Activation::Relu),
-        "RELU6" => Some(Activation::Relu6),
-        "TANH" => Some(Activation::Tanh),
-        "LOGISTIC" => Some(Activation::Sigmoid),
-        "HARD_SWISH" => Some(Activation::HardSwish),
-        "LEAKY_RELU" => {
-            let alpha = op.table.leaky_relu()?.alpha();
-            alpha.is_finite().then_some(Activation::LeakyRelu(Bits(alpha)))
-        }
-        _ => None,
-    }
 }
 
 pub(super) fn padding(code: i8) -> Result<Padding, Reason> {

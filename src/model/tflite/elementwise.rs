@@ -1,6 +1,6 @@
 //! Functions of each element, comparisons and casts.
 
-use super::constant::{Constant, Integers, broadcast, broadcast_position, dims_of, elements_of};
+use super::constant::{Constant, Integers};
 use super::import::{Import, Input, Op};
 use super::names::{self, Fused, element};
 use super::tensors::Reason;
@@ -8,6 +8,7 @@ use crate::dims::Dim;
 use crate::emit::Activation;
 use crate::graph::{Term, Value};
 use crate::host::HostTensor;
+use crate::model::fold;
 use crate::ops::elementwise::Function;
 
 /// A function of as many inputs as it takes.
@@ -24,7 +25,7 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
     if let Some(constants) = constants
         && activation(op)? == Fused::Own(Activation::None)
     {
-        let folded = folded(import, function, &constants)?;
+        let folded = fold::of(function, &constants, &mut import.budget)?;
         return import.write_constant(op, 0, folded);
     }
     let terms = terms(import, op, &inputs)?;
@@ -228,91 +229,4 @@ pub(super) fn activated<'a>(
     let value = add(import, &part)?;
     let value = import.graph.elementwise(&name, function, &[value.into()]);
     import.write(op, 0, value.map_err(|error| error.to_string())?)
-}
-
-/// A function of constants: of integers if all are, and exactly.
-fn folded(import: &mut Import<'_>, function: Function, inputs: &[&Constant]) -> Result<Constant, Reason> {
-    let mut extents = Vec::new();
-    for input in inputs {
-        extents = broadcast(&extents, &input.extents())?;
-    }
-    import.budget.spend(elements_of(&extents)?.saturating_mul(32))?;
-    let indices: Vec<Vec<usize>> = super::constant::indices(&extents).collect();
-    let at = |input: &Constant, index: &[usize]| broadcast_position(&input.extents(), index);
-    let integers: Option<Vec<&Integers>> = inputs
-        .iter()
-        .map(|input| match input {
-            Constant::Integers(integers) => Some(integers),
-            Constant::Floats(_) => None,
-        })
-        .collect();
-    if let Some(integers) = integers {
-        let value = |index: &Vec<usize>| {
-            let mut arguments = [0; 3];
-            for ((argument, integers), input) in arguments.iter_mut().zip(&integers).zip(inputs) {
-                *argument = integers.values.get(at(input, index)).copied().unwrap_or(0);
-            }
-            integer(function, arguments)
-        };
-        let values = indices.iter().map(value).collect::<Result<Vec<i64>, Reason>>()?;
-        return Ok(Constant::Integers(Integers::new(extents, values)));
-    }
-    let floats =
-        inputs.iter().map(|input| input.floats(&mut import.budget)).collect::<Result<Vec<_>, _>>()?;
-    let floats: Vec<_> = floats.iter().map(HostTensor::to_nhwc).collect();
-    let value = |index: &Vec<usize>| {
-        let mut arguments = [0.0; 3];
-        for ((argument, values), input) in arguments.iter_mut().zip(&floats).zip(inputs) {
-            *argument = f64::from(values.get(at(input, index)).copied().unwrap_or(0.0));
-        }
-        function.reference(arguments) as f32
-    };
-    let values: Vec<f32> = indices.iter().map(value).collect();
-    HostTensor::new(dims_of(&extents)?, values).map(Constant::Floats).map_err(|error| error.to_string())
-}
-
-/// A function of integers; what is beyond 64 bits wraps, as it does in C.
-fn integer(function: Function, [a, b, c]: [i64; 3]) -> Result<i64, Reason> {
-    let defined =
-        |result: Option<i64>| result.ok_or_else(|| format!("found {a} divided by {b}, wanted another"));
-    Ok(match function {
-        Function::Add => a.wrapping_add(b),
-        Function::Sub => a.wrapping_sub(b),
-        Function::Mul => a.wrapping_mul(b),
-        Function::Div => defined(a.checked_div(b))?,
-        Function::FloorDiv => {
-            let (quotient, rest) = (defined(a.checked_div(b))?, defined(a.checked_rem(b))?);
-            if rest != 0 && (rest < 0) != (b < 0) { quotient - 1 } else { quotient }
-        }
-        Function::FloorMod => {
-            let rest = defined(a.checked_rem(b))?;
-            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
-        }
-        Function::Maximum => a.max(b),
-        Function::Minimum => a.min(b),
-        Function::Neg => a.wrapping_neg(),
-        Function::Abs => a.wrapping_abs(),
-        Function::Square => a.wrapping_mul(a),
-        Function::SquaredDifference => a.wrapping_sub(b).wrapping_mul(a.wrapping_sub(b)),
-        Function::Sign => a.signum(),
-        Function::Relu => a.max(0),
-        Function::Floor | Function::Ceil | Function::Round | Function::Truncate => a,
-        Function::LogicalNot => i64::from(a == 0),
-        Function::LogicalAnd => i64::from(a != 0 && b != 0),
-        Function::LogicalOr => i64::from(a != 0 || b != 0),
-        Function::Equal => i64::from(a == b),
-        Function::NotEqual => i64::from(a != b),
-        Function::Less => i64::from(a < b),
-        Function::LessEqual => i64::from(a <= b),
-        Function::Greater => i64::from(a > b),
-        Function::GreaterEqual => i64::from(a >= b),
-        Function::Select => {
-            if a != 0 {
-                b
-            } else {
-                c
-            }
-        }
-        other => return Err(format!("found {} of integers, wanted floats", other.name())),
-    })
 }

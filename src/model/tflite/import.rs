@@ -1,18 +1,20 @@
 //! A verified file to a graph, operator by operator.
 
 use super::constant::Constant;
-use super::convolution::Phases;
-use super::metadata::ModelInfo;
+use super::control::Variable;
+use super::frame::{Frame, Joined};
 use super::names;
 use super::operators;
 use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
 use super::survey;
-use super::tensors::{Budget, Extent, Reason, Tensors, indices};
-use super::{LoadOptions, Loaded};
+use super::tensors::{Budget, Extent, Reason, indices};
+use super::{LoadOptions, Loaded, ModelInfo};
 use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use std::collections::{HashMap, HashSet};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// The most inputs or outputs of a network; adding one to a graph looks at those before it.
 const MAX_ENDS: usize = 4096;
@@ -20,8 +22,11 @@ const MAX_ENDS: usize = 4096;
 /// The name of a leading extent that the file leaves open.
 const BATCH: &str = "batch";
 
+/// Operators that take complex values.
+const COMPLEX: [&str; 6] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", "REAL", "IMAG"];
+
 /// What a tensor of the file stands for so far.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) enum Slot {
     /// No operator has written it; it may be a constant of the file.
     Untouched,
@@ -29,7 +34,11 @@ pub(super) enum Slot {
     Value(Value),
     /// Known while the file is read.
     Constant(Constant),
-    /// The sum of a convolution whose activation was fused; nothing else reads it.
+    /// Parts of values and constants, not joined yet.
+    Joined(Arc<Joined>),
+    /// A variable, by its index.
+    Variable(usize),
+    /// What a dilated convolution computes of one phase; nothing else reads it.
     Fused,
 }
 
@@ -49,23 +58,39 @@ pub(super) struct Readers {
 
 /// A graph in the making.
 pub(super) struct Import<'a> {
-    pub(super) tensors: Tensors<'a>,
+    pub(super) model: Model<'a>,
     pub(super) budget: Budget,
     pub(super) graph: Graph,
-    pub(super) operators: Tables<'a, Operator<'a>>,
     codes: Tables<'a, OperatorCode<'a>>,
-    pub(super) slots: Vec<Slot>,
-    pub(super) readers: Vec<Readers>,
     names: HashSet<String>,
-    /// Names of a signature, by tensor.
-    signature: HashMap<usize, String>,
-    /// Constants that are values of the graph, by tensor.
-    pub(super) constants: HashMap<usize, Value>,
-    pub(super) fused: HashSet<usize>,
-    /// Names of values that are rounded after they are computed, by tensor.
-    pub(super) unrounded: HashMap<usize, String>,
-    /// Dilated convolutions, by the operator of the convolution.
-    pub(super) phases: HashMap<usize, Phases>,
+    /// The network that is read.
+    pub(super) frame: Box<Frame<'a>>,
+    /// Networks that were called, by index.
+    pub(super) frames: HashMap<usize, Box<Frame<'a>>>,
+    /// How many calls there were, and how many the network that is read is in.
+    pub(super) calls: usize,
+    pub(super) depth: usize,
+    pub(super) variables: Vec<Variable>,
+    /// The names of variables that runs assign, once they are looked for; `None` if that is not known.
+    pub(super) assigned: Option<Option<HashSet<String>>>,
+    /// The imaginary parts of complex values, by the real ones.
+    pub(super) imaginary: HashMap<Value, Value>,
+    /// Whether what is read runs once, before the first run.
+    pub(super) starting: bool,
+}
+
+impl<'a> Deref for Import<'a> {
+    type Target = Frame<'a>;
+
+    fn deref(&self) -> &Frame<'a> {
+        &self.frame
+    }
+}
+
+impl DerefMut for Import<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.frame
+    }
 }
 
 /// An operator with its tensors.
@@ -87,15 +112,8 @@ pub(super) fn import(file: &str, model: &Model<'_>, bytes: &[u8], options: &Load
         return Err(fail(unsupported));
     }
     import.inputs(&inputs, options).map_err(fail)?;
-    for index in 0..import.operators.len() {
-        if import.fused.contains(&index) {
-            continue;
-        }
-        import.operator(index).map_err(|message| {
-            let name = import.name_of(index).unwrap_or_else(|_| "unknown".to_owned());
-            Error::Model { file: file.to_owned(), op: Some((index, name)), message }
-        })?;
-    }
+    import.run().map_err(|(op, message)| Error::Model { file: file.to_owned(), op, message })?;
+    import.update_variables().map_err(fail)?;
     for &output in &outputs {
         import.output(output).map_err(|message| fail(format!("output {message}")))?;
     }
@@ -104,43 +122,70 @@ pub(super) fn import(file: &str, model: &Model<'_>, bytes: &[u8], options: &Load
 
 type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);
 
+/// What went wrong, and in which operator.
+type Failure = (Option<(usize, String)>, Reason);
+
 fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
     let networks = model.subgraphs();
     let network: SubGraph<'a> =
         networks.and_then(|networks| at(networks, 0)).ok_or("found 0 subgraphs, wanted at least 1")?;
-    let tensors = network.tensors().ok_or("found no tensors, wanted at least an input and an output")?;
+    network.tensors().ok_or("found no tensors, wanted at least an input and an output")?;
     let operators = network.operators().filter(|operators| !operators.is_empty());
-    let operators = operators.ok_or("found no operators, wanted at least one")?;
+    operators.ok_or("found no operators, wanted at least one")?;
     let codes = model.operator_codes().ok_or("found operators, but no operator codes")?;
+    let mut budget = budget;
+    let inputs = ends("inputs", network.inputs(), &mut budget)?;
+    let outputs = ends("outputs", network.outputs(), &mut budget)?;
+    let frame = Frame::new(network, model, [inputs.clone(), outputs.clone()], &mut budget)?;
     let mut import = Import {
-        tensors: Tensors::new(tensors, model.buffers()),
+        model: *model,
         budget,
         graph: Graph::new(),
-        operators,
         codes,
-        slots: vec![Slot::Untouched; tensors.len()],
-        readers: vec![Readers::default(); tensors.len()],
         names: HashSet::new(),
-        signature: HashMap::new(),
-        constants: HashMap::new(),
-        fused: HashSet::new(),
-        phases: HashMap::new(),
-        unrounded: HashMap::new(),
+        frame: Box::new(frame),
+        frames: HashMap::new(),
+        calls: 0,
+        depth: 0,
+        variables: Vec::new(),
+        assigned: None,
+        imaginary: HashMap::new(),
+        starting: false,
     };
-    let inputs = import.ends("inputs", network.inputs())?;
-    let outputs = import.ends("outputs", network.outputs())?;
     import.name_ends(model)?;
-    import.count_readers(&outputs)?;
     Ok((import, inputs, outputs))
 }
 
+fn ends(
+    what: &str,
+    vector: Option<flatbuffers::Vector<'_, i32>>,
+    budget: &mut Budget,
+) -> Result<Vec<i32>, Reason> {
+    match vector.map_or(0, |vector| vector.len()) {
+        0 => Err(format!("found no {what}, wanted at least one")),
+        count if count > MAX_ENDS => Err(format!("found {count} {what}, wanted at most {MAX_ENDS}")),
+        _ => indices(vector, budget),
+    }
+}
+
 impl<'a> Import<'a> {
-    fn ends(&mut self, what: &str, vector: Option<flatbuffers::Vector<'a, i32>>) -> Result<Vec<i32>, Reason> {
-        match vector.map_or(0, |vector| vector.len()) {
-            0 => Err(format!("found no {what}, wanted at least one")),
-            count if count > MAX_ENDS => Err(format!("found {count} {what}, wanted at most {MAX_ENDS}")),
-            _ => indices(vector, &mut self.budget),
+    /// Reads every operator of the network.
+    pub(super) fn run(&mut self) -> Result<(), Failure> {
+        for index in 0..self.operator_count() {
+            if self.fused.contains(&index) {
+                continue;
+            }
+            self.operator(index).map_err(|message| {
+                let name = self.name_of(index).unwrap_or_else(|_| "unknown".to_owned());
+                (Some((index, name)), message)
+            })?;
         }
+        Ok(())
+    }
+
+    /// How many operators the network has.
+    pub(super) fn operator_count(&self) -> usize {
+        self.operators.map_or(0, |operators| operators.len())
     }
 
     /// Gives the inputs and outputs the names of the first signature of the first network.
@@ -158,7 +203,7 @@ impl<'a> Import<'a> {
                     && !self.signature.contains_key(&tensor)
                     && self.names.insert(name.to_owned())
                 {
-                    self.signature.insert(tensor, name.to_owned());
+                    self.frame.signature.insert(tensor, name.to_owned());
                 }
             }
         }
@@ -244,7 +289,9 @@ impl<'a> Import<'a> {
         // An input, or what another output is already under its own name.
         let named = self.graph.name(value).unwrap_or("").to_owned();
         let other = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
-        if other && named != self.tensors.name(position) {
+        let renamed = self.renamed.contains(&position);
+        let twice = self.graph.outputs().contains(&value);
+        if twice || (other || renamed) && named != self.tensors.name(position) {
             let name = self.unique_name(position)?;
             let dims = self.dims(value)?;
             let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
@@ -256,38 +303,35 @@ impl<'a> Import<'a> {
         self.graph.output(value).map_err(|error| error.to_string())
     }
 
-    fn count_readers(&mut self, outputs: &[i32]) -> Result<(), Reason> {
-        let operators = self.operators;
-        for (index, operator) in operators.iter().enumerate() {
-            for tensor in indices(operator.inputs(), &mut self.budget)? {
-                self.count_reader(tensor, index);
-            }
-        }
-        for &tensor in outputs {
-            self.count_reader(tensor, usize::MAX);
-        }
-        Ok(())
-    }
-
-    /// Indices out of range are refused where they are used.
-    fn count_reader(&mut self, tensor: i32, reader: usize) {
-        if let Some(readers) = usize::try_from(tensor).ok().and_then(|tensor| self.readers.get_mut(tensor)) {
-            *readers = Readers { count: readers.count + 1, last: reader };
-        }
-    }
-
     fn operator(&mut self, index: usize) -> Result<(), Reason> {
         let op = self.op(index)?;
+        self.check_complex(&op)?;
         match operators::handler(&op.name) {
             Some(handler) => handler(self, &op),
             None => Err("this operator is not supported".to_owned()),
         }
     }
 
+    /// Refuses complex inputs of an operator that does not know them.
+    fn check_complex(&self, op: &Op<'a>) -> Result<(), Reason> {
+        if self.imaginary.is_empty() || COMPLEX.contains(&op.name.as_str()) {
+            return Ok(());
+        }
+        for &input in op.inputs.iter().filter(|&&input| input != -1) {
+            let position = self.tensors.position(input)?;
+            if let Some(Slot::Value(value)) = self.slots.get(position)
+                && self.imaginary.contains_key(value)
+            {
+                let place = self.tensors.describe(position);
+                return Err(format!("{place}: found a complex value, wanted a real one"));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn op(&mut self, index: usize) -> Result<Op<'a>, Reason> {
-        let table = at(self.operators, index)
-            .ok_or_else(|| format!("found operator {index} of {}", self.operators.len()))?;
-        let name = self.name_of(index)?;
+        let table = self.table(index)?;
+        let name = self.operator_name(&table)?;
         self.budget.spend(name.len())?;
         let inputs = indices(table.inputs(), &mut self.budget)?;
         let outputs = indices(table.outputs(), &mut self.budget)?;
@@ -296,8 +340,16 @@ impl<'a> Import<'a> {
 
     /// The name of the operator at `index`.
     fn name_of(&self, index: usize) -> Result<String, Reason> {
-        let operator = at(self.operators, index)
-            .ok_or_else(|| format!("found operator {index} of {}", self.operators.len()))?;
+        self.operator_name(&self.table(index)?)
+    }
+
+    fn table(&self, index: usize) -> Result<Operator<'a>, Reason> {
+        let table = self.operators.and_then(|operators| at(operators, index));
+        table.ok_or_else(|| format!("found operator {index} of {}", self.operator_count()))
+    }
+
+    /// The name of an operator.
+    pub(super) fn operator_name(&self, operator: &Operator<'a>) -> Result<String, Reason> {
         let code = operator.opcode_index();
         let entry = at(self.codes, code as usize).ok_or_else(|| {
             format!("found operator code index {code}, wanted one below {}", self.codes.len())
@@ -315,19 +367,21 @@ impl<'a> Import<'a> {
         let found = match self.slots.get(position) {
             Some(Slot::Untouched) if self.tensors.data(position)?.is_some() => "is a constant",
             Some(Slot::Untouched) | None => return Ok(()),
-            Some(Slot::Value(_) | Slot::Constant(_) | Slot::Fused) => "is written already",
+            Some(_) => "is written already",
         };
         Err(format!("{}: {found}, wanted a tensor that is written once", self.tensors.describe(position)))
     }
 
     /// The tensor's name, made unique in the graph.
     pub(super) fn unique_name(&mut self, position: usize) -> Result<String, Reason> {
-        if let Some(name) = self.signature.remove(&position) {
+        if let Some(name) = self.frame.signature.remove(&position) {
             return Ok(name);
         }
         let base = self.tensors.name(position);
         self.budget.spend(base.len())?;
-        let name = if base.is_empty() { format!("tensor_{position}") } else { base.to_owned() };
+        let scope = &self.frame.scope;
+        let name =
+            if base.is_empty() { format!("{scope}tensor_{position}") } else { format!("{scope}{base}") };
         self.unique(name, position)
     }
 

@@ -3,6 +3,7 @@
 use super::constant::{Constant, Integers, dims_of, position};
 use super::convolution::missing;
 use super::elementwise::activated;
+use super::frame::Joined;
 use super::import::{Import, Input, Op};
 use super::moves::node;
 use super::names;
@@ -38,6 +39,12 @@ pub(super) fn concatenation<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
     let extents = extents(import, op)?;
     let axis = axis(i64::from(table.axis()), extents.len())?;
     if table.activation() == 0
+        && import.depth > 0
+        && let Some(parts) = unjoined(import, op, axis)?
+    {
+        return import.write_joined(op, 0, parts, None);
+    }
+    if table.activation() == 0
         && let Some(parts) = constants(import, op)?
     {
         let joined = joined(&parts, axis, &mut import.budget)?;
@@ -51,7 +58,43 @@ pub(super) fn concatenation<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
 
 /// Every input as a value.
 fn values<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Vec<Value>, Reason> {
-    (0..op.inputs.len()).map(|index| import.value(op, index)).collect()
+    let mut values = Vec::with_capacity(op.inputs.len());
+    for index in 0..op.inputs.len() {
+        match import.input(op, index)? {
+            Input::Constant(constant) if constant.elements() == 0 => (),
+            _ => values.push(import.value(op, index)?),
+        }
+    }
+    Ok(values)
+}
+
+/// The inputs of a concatenation in a loop as parts, if one of them is a value: a loop writes a list so, one
+/// element at each pass.
+fn unjoined<'a>(import: &mut Import<'a>, op: &Op<'a>, axis: usize) -> Result<Option<Joined>, Reason> {
+    let (mut parts, mut extents): (Vec<(Input, usize)>, Option<Vec<usize>>) = (Vec::new(), None);
+    for index in 0..op.inputs.len() {
+        let own = super::slices::extents_of(import, op, index)?;
+        if own.contains(&0) {
+            continue;
+        }
+        let first = extents.get_or_insert_with(|| own.clone());
+        let same = own.len() == first.len()
+            && own.iter().zip(&*first).enumerate().all(|(at, (own, other))| at == axis || own == other);
+        if !same || axis >= own.len() {
+            return Ok(None);
+        }
+        match import.joined(op, index)? {
+            Some(joined) if joined.axis == axis => parts.extend(joined.parts.iter().cloned()),
+            _ => parts.push((import.input(op, index)?, own[axis])),
+        }
+    }
+    let Some(mut extents) = extents else { return Ok(None) };
+    if !parts.iter().any(|(part, _)| matches!(part, Input::Value(_))) {
+        return Ok(None);
+    }
+    import.budget.spend(parts.len().saturating_mul(64))?;
+    extents[axis] = parts.iter().map(|(_, extent)| extent).sum();
+    Ok(Some(Joined { axis, extents, parts }))
 }
 
 /// Every input, if all are constants.

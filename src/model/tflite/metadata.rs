@@ -7,37 +7,8 @@
 
 use super::schema::{Model, Offset, Tables, at, slot, verified};
 use super::tensors::{Budget, Reason};
+use crate::model::{ModelInfo, TensorInfo};
 use flatbuffers::{Follow, InvalidFlatbuffer, Table, TableVerifier, Vector, Verifiable, Verifier};
-
-/// What a model's file says of it.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ModelInfo {
-    /// The model's name; empty where the file has none.
-    pub name: String,
-    /// What it is and does; empty where the file does not say so.
-    pub description: String,
-    /// The inputs, in the file's order, as many as the metadata describe.
-    pub inputs: Vec<TensorInfo>,
-    /// Descriptions of the outputs, in the metadata's order. It need not be that of the network's outputs:
-    /// MediaPipe's files have them by the number of the tensor.
-    pub outputs: Vec<TensorInfo>,
-}
-
-/// What the metadata say of an input or an output.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct TensorInfo {
-    /// A name for people; empty where the file has none.
-    pub name: String,
-    /// What it holds; empty where the file does not say so.
-    pub description: String,
-    /// The means and standard deviations that normalise it, one for all channels or one for each:
-    /// `(x - mean) / deviation`. Empty where the file has none.
-    pub normalisation: Vec<(f32, f32)>,
-    /// The meaning of each index along the last axis, a line of the label file each.
-    pub labels: Vec<String>,
-}
 
 table! {
     /// The metadata of a file.

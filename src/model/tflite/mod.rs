@@ -6,6 +6,11 @@
 //! Arithmetic on shapes is done while the file is read. Shapes are inferred, not believed, but for those of
 //! inputs. A node has the name of the tensor it writes. What cannot run is told all at once.
 //!
+//! Networks that others call are put in the place of the call: the passes of a loop, whose number must be known, the
+//! branch of a condition, or both where it is computed, and decompositions. Variables are states of the graph
+//! ([`Graph::state`]), and so is what a recurrent layer of one step remembers; one of several steps begins each
+//! run with zeros.
+//!
 //! `operators.rs` lists the operators, each with the function that adds it to the graph.
 //!
 //! The file may be hostile: it is verified before it is read, lengths are checked before memory is
@@ -15,12 +20,17 @@
 
 #[macro_use]
 mod schema;
-mod constant;
+mod compose;
+mod control;
 mod convolution;
 mod deconvolution;
+mod detection;
 mod elementwise;
+mod flexbuffer;
+mod frame;
 mod import;
 mod joins;
+mod landmarks;
 mod metadata;
 mod moves;
 mod names;
@@ -32,100 +42,26 @@ mod pooling;
 mod products;
 mod recurrent;
 mod reductions;
+mod rounding;
+mod scatter;
 mod shapes;
 mod slices;
 mod sparse;
+mod spectra;
 mod survey;
 mod tensors;
 #[cfg(test)]
 mod tests;
 
-pub use metadata::{ModelInfo, TensorInfo};
+pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};
 
-use crate::dims::Dims;
+use super::{Loaded, constant};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
-use std::collections::BTreeMap;
+use crate::graph::Graph;
 use std::path::Path;
 
 /// The largest FlatBuffer: its offsets are signed 32-bit numbers.
 const MAX_FILE_BYTES: u64 = i32::MAX as u64;
-
-/// What a file leaves open.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LoadOptions {
-    /// Extents by name. `batch` is the outermost extent of inputs, where the file leaves it open; it is 1 if it
-    /// is not given, and a dimension of the graph ([`Graph::dimensions`]). Another open extent is named after
-    /// the input and the axis, as in `image.1`.
-    pub dimensions: BTreeMap<String, usize>,
-}
-
-/// An input or an output of a [`Model`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Its name in the graph: that of the file's signature, or else of the tensor.
-    pub name: String,
-    /// Its dimensions.
-    pub dims: Dims,
-}
-
-/// A network with what its file says of it.
-///
-/// ```
-/// use diptych::tflite::{LoadOptions, Model};
-///
-/// let model = Model::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
-/// for port in &model.inputs {
-///     println!("{} {}", port.name, port.dims);
-/// }
-/// assert_eq!(model.outputs.len(), model.graph.outputs().len());
-/// # Ok::<(), diptych::Error>(())
-/// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Model {
-    /// The network.
-    pub graph: Graph,
-    /// The inputs, in the order of the file.
-    pub inputs: Vec<Port>,
-    /// The outputs, in the order of the file.
-    pub outputs: Vec<Port>,
-    /// The description, labels and normalisation, as far as the file has them.
-    pub info: ModelInfo,
-}
-
-impl Model {
-    /// Reads a TensorFlow Lite file.
-    ///
-    /// # Errors
-    /// Those of [`load`]; if an extent is open and not given, or given and not open.
-    pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
-        let (name, bytes) = read(path.as_ref())?;
-        Model::of(parse(&name, &bytes, options)?)
-    }
-
-    /// Reads a TensorFlow Lite file that is in memory already.
-    ///
-    /// # Errors
-    /// Those of [`from_bytes`]; if an extent is open and not given, or given and not open.
-    pub fn from_bytes(bytes: &[u8], options: &LoadOptions) -> Result<Self> {
-        Model::of(parse("model", bytes, options)?)
-    }
-
-    fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
-        let port =
-            |&value: &Value| Ok(Port { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
-        let inputs = graph.inputs().iter().map(port).collect::<Result<_>>()?;
-        let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
-        Ok(Model { graph, inputs, outputs, info })
-    }
-}
-
-/// What `import` makes of a file.
-struct Loaded {
-    graph: Graph,
-    info: ModelInfo,
-}
 
 /// Reads a TensorFlow Lite file.
 ///
@@ -159,7 +95,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     Ok((name, bytes))
 }
 
-fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
+pub(super) fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
     let fail = |message: String| Error::Model { file: file.to_owned(), op: None, message };
     check_length(file, bytes.len() as u64)?;
     match bytes.get(4..8) {

@@ -10,7 +10,7 @@ use crate::dims::Dim;
 use crate::emit::Bits;
 use crate::error::Error;
 use crate::graph::Value;
-use crate::ops::remap::PadMode;
+use crate::ops::remap::{AxisRange, PadMode};
 
 /// `TRANSPOSE` by a constant permutation.
 pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
@@ -215,9 +215,39 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         })?;
         return import.write_constant(op, 0, moved);
     }
+    if let (Input::Constant(Constant::Integers(indices)), 0) = (import.input(op, 1)?, batch_dims)
+        && let [index] = indices.values[..]
+    {
+        return one_index(import, op, (axis, index), &extents, &indices.dims);
+    }
     let batch_dims = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
     let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
     node(import, op, |import, name| import.graph.gather(name, x, indices, axis as isize, batch_dims))
+}
+
+/// `GATHER` of one index that is known: a slice.
+fn one_index<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    (axis, index): (usize, i64),
+    extents: &[usize],
+    dims: &[usize],
+) -> Result<(), Reason> {
+    let count = extents[axis] as i64;
+    let index = if index < 0 { index + count } else { index };
+    if !(0..count).contains(&index) {
+        return Err(format!("found index {index} along axis {axis} of {extents:?}"));
+    }
+    let x = import.value(op, 0)?;
+    let mut ranges = vec![AxisRange::ALL; extents.len()];
+    ranges[axis] = AxisRange::new(bounded(index), bounded(index) + 1);
+    let target = [&extents[..axis], dims, &extents[axis + 1..]].concat();
+    let target: Vec<Dim> = target.into_iter().map(Dim::Fixed).collect();
+    let name = import.name(op, 0)?;
+    let part = import.part_name(&name, "slice")?;
+    let part = import.graph.strided_slice(&part, x, &ranges).map_err(|error| error.to_string())?;
+    let value = import.graph.reshape(&name, part, &target).map_err(|error| error.to_string())?;
+    import.write(op, 0, value)
 }
 
 /// `EMBEDDING_LOOKUP`: rows of a table.

@@ -2,6 +2,7 @@
 
 use super::constant::{Constant, Integers};
 use super::convolution::Phases;
+use super::frame::Joined;
 use super::import::{Import, Input, Op, Readers, Slot};
 use super::names;
 use super::tensors::{Reason, Steps};
@@ -74,9 +75,17 @@ impl<'a> Import<'a> {
         let reason = match self.slots.get(position) {
             Some(Slot::Value(value)) => return Ok(Input::Value(*value)),
             Some(Slot::Constant(constant)) => return Ok(Input::Constant(constant.clone())),
-            Some(Slot::Fused) => "was fused into the activation after it",
+            Some(Slot::Joined(joined)) => {
+                let joined = std::sync::Arc::clone(joined);
+                let name = self.unique_name(position)?;
+                let value = self.join(&name, &joined)?;
+                self.set(position, Slot::Value(value));
+                return Ok(Input::Value(value));
+            }
+            Some(Slot::Variable(_)) => "is a variable",
+            Some(Slot::Fused) => "is a phase of a dilated convolution",
             _ if self.tensors.data(position)?.is_some() || self.is_empty(position) => {
-                return Ok(Input::Constant(self.tensors.constant(position, &mut self.budget)?));
+                return Ok(Input::Constant(self.frame.tensors.constant(position, &mut self.budget)?));
             }
             _ => "is not written by an operator before this one",
         };
@@ -84,6 +93,23 @@ impl<'a> Import<'a> {
             "{}: {reason}, wanted an input or an output of an operator",
             self.tensors.describe(position)
         ))
+    }
+
+    /// Joins parts.
+    pub(super) fn join(&mut self, name: &str, joined: &Joined) -> Result<Value, Reason> {
+        let mut values = Vec::with_capacity(joined.parts.len());
+        for (part, _) in &joined.parts {
+            values.push(match part {
+                Input::Value(value) => *value,
+                Input::Constant(constant) => {
+                    let tensor = constant.floats(&mut self.budget)?;
+                    let name = self.part_name(name, "constant")?;
+                    self.graph.constant(&name, tensor)
+                }
+            });
+        }
+        let joined = self.graph.concat(name, &values, joined.axis as isize);
+        joined.map_err(|error| error.to_string())
     }
 
     /// Whether nothing writes a tensor and it has no elements.
@@ -109,7 +135,10 @@ impl<'a> Import<'a> {
                 let tensor = constant.floats(&mut self.budget)?;
                 let name = self.unique_name(position)?;
                 let value = self.graph.constant(&name, tensor);
-                self.constants.insert(position, value);
+                // What a loop computes is another constant at each pass.
+                if self.depth == 0 || matches!(self.slots.get(position), Some(Slot::Untouched)) {
+                    self.constants.insert(position, value);
+                }
                 Ok(value)
             }
         }
@@ -130,7 +159,7 @@ impl<'a> Import<'a> {
     pub(super) fn constant(&mut self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
         let position = self.tensors.position(op.input(index)?)?;
         if let Some(Slot::Untouched) = self.slots.get(position) {
-            return self.tensors.constant(position, &mut self.budget);
+            return self.frame.tensors.constant(position, &mut self.budget);
         }
         match self.resolved(position)? {
             Input::Constant(constant) => Ok(constant),
@@ -271,7 +300,7 @@ impl<'a> Import<'a> {
             return Ok(None);
         }
         match self.readers.get(position) {
-            Some(&Readers { count: 1, last }) if last < self.operators.len() => self.op(last).map(Some),
+            Some(&Readers { count: 1, last }) if last < self.operator_count() => self.op(last).map(Some),
             _ => Ok(None),
         }
     }
@@ -293,14 +322,5 @@ impl<'a> Import<'a> {
         self.check_unwritten(position)?;
         self.set(position, Slot::Fused);
         self.op(joins).map(Some)
-    }
-
-    /// Notes that `after`, which reads output 0 of `op` alone, is computed with it.
-    pub(super) fn fuse(&mut self, op: &Op<'a>, after: &Op<'a>) -> Result<(), Reason> {
-        let position = self.tensors.position(op.output(0)?)?;
-        self.check_unwritten(position)?;
-        self.fused.insert(after.index);
-        self.set(position, Slot::Fused);
-        Ok(())
     }
 }

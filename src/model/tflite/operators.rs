@@ -3,8 +3,8 @@
 use super::import::{Import, Op};
 use super::tensors::Reason;
 use super::{
-    convolution, deconvolution, elementwise, joins, moves, norms, pooling, products, recurrent, reductions,
-    shapes, slices,
+    control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms, pooling,
+    products, recurrent, reductions, rounding, scatter, shapes, slices, spectra,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
@@ -31,6 +31,20 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("BATCH_MATMUL", products::batch_matmul),
 
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", recurrent::sequence_lstm),
+    ("BIDIRECTIONAL_SEQUENCE_LSTM", recurrent::bidirectional_lstm),
+    ("LSTM", recurrent::lstm),
+    ("RNN", recurrent::rnn),
+    ("UNIDIRECTIONAL_SEQUENCE_RNN", recurrent::sequence_rnn),
+    ("BIDIRECTIONAL_SEQUENCE_RNN", recurrent::bidirectional_rnn),
+    ("SVDF", recurrent::svdf),
+
+    ("WHILE", control::repeat),
+    ("IF", control::branch),
+    ("STABLEHLO_COMPOSITE", control::composite),
+    ("CALL_ONCE", control::call_once),
+    ("VAR_HANDLE", control::var_handle),
+    ("READ_VARIABLE", control::read_variable),
+    ("ASSIGN_VARIABLE", control::assign_variable),
 
     ("RESHAPE", shapes::reshape),
     ("SQUEEZE", shapes::squeeze),
@@ -114,6 +128,34 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("GATHER", moves::gather),
     ("GATHER_ND", moves::gather_nd),
     ("EMBEDDING_LOOKUP", moves::embedding_lookup),
+
+    ("SCATTER_ND", scatter::scatter_nd),
+    ("SPARSE_TO_DENSE", scatter::sparse_to_dense),
+    ("SEGMENT_SUM", |i, op| scatter::segments(i, op, Reduction::Sum, true)),
+    ("UNSORTED_SEGMENT_SUM", |i, op| scatter::segments(i, op, Reduction::Sum, false)),
+    ("UNSORTED_SEGMENT_PROD", |i, op| scatter::segments(i, op, Reduction::Product, false)),
+    ("UNSORTED_SEGMENT_MAX", |i, op| scatter::segments(i, op, Reduction::Max, false)),
+    ("UNSORTED_SEGMENT_MIN", |i, op| scatter::segments(i, op, Reduction::Min, false)),
+    ("REVERSE_SEQUENCE", scatter::reverse_sequence),
+    ("MATRIX_DIAG", scatter::matrix_diag),
+    ("MATRIX_SET_DIAG", scatter::matrix_set_diag),
+    ("DYNAMIC_UPDATE_SLICE", scatter::update_slice),
+
+    ("CUSTOM \"TFLite_Detection_PostProcess\"", detection::post_process),
+    ("NON_MAX_SUPPRESSION_V4", |i, op| detection::suppress(i, op, false)),
+    ("NON_MAX_SUPPRESSION_V5", |i, op| detection::suppress(i, op, true)),
+    ("CUSTOM \"Landmarks2TransformMatrix\"", landmarks::matrix),
+    ("CUSTOM \"TransformTensorBilinear\"", landmarks::bilinear),
+    ("CUSTOM \"TransformLandmarks\"", landmarks::landmarks),
+    ("CUSTOM \"MaxPoolingWithArgmax2D\"", landmarks::pool_with_places),
+    ("CUSTOM \"MaxUnpooling2D\"", landmarks::unpool),
+
+    ("RFFT2D", spectra::rfft2d),
+    ("COMPLEX_ABS", spectra::magnitude),
+    ("REAL", |i, op| spectra::part(i, op, false)),
+    ("IMAG", |i, op| spectra::part(i, op, true)),
+    ("FAKE_QUANT", rounding::fake_quant),
+    ("BUCKETIZE", rounding::bucketize),
 
     ("MEAN", |i, op| reductions::reduce(i, op, Reduction::Mean)),
     ("SUM", |i, op| reductions::reduce(i, op, Reduction::Sum)),

@@ -35,6 +35,17 @@ options! {
         activation: 5 => i8 = 0,
     }
 
+    /// Options of `SVDF`.
+    svdf: 6 => SvdfOptions {
+        rank: 0 => i32 = 0,
+        activation: 1 => i8 = 0,
+    }
+
+    /// Options of `RNN`.
+    rnn: 7 => RnnOptions {
+        activation: 0 => i8 = 0,
+    }
+
     /// Options of `FULLY_CONNECTED`.
     fully_connected: 8 => FullyConnectedOptions {
         activation: 0 => i8 = 0,
@@ -64,6 +75,14 @@ options! {
         bias: 1 => f32 = 0.0,
         alpha: 2 => f32 = 0.0,
         beta: 3 => f32 = 0.0,
+    }
+
+    /// Options of `LSTM`.
+    lstm: 14 => LstmOptions {
+        activation: 0 => i8 = 0,
+        cell_clip: 1 => f32 = 0.0,
+        projection_clip: 2 => f32 = 0.0,
+        kernel: 3 => i8 = 0,
     }
 
     /// Options of `RESIZE_BILINEAR`.
@@ -113,6 +132,12 @@ options! {
         axes: 0 => Offset<Vector<'a, i32>>,
     }
 
+    /// Options of `UNIDIRECTIONAL_SEQUENCE_RNN`.
+    sequence_rnn: 31 => SequenceRnnOptions {
+        time_major: 0 => bool = false,
+        activation: 1 => i8 = 0,
+    }
+
     /// Options of `STRIDED_SLICE`; bit `i` of a mask is for entry `i`.
     strided_slice: 32 => StridedSliceOptions {
         begin_mask: 0 => i32 = 0,
@@ -131,6 +156,14 @@ options! {
         activation: 3 => i8 = 0,
     }
 
+    /// Options of `FAKE_QUANT`.
+    fake_quant: 58 => FakeQuantOptions {
+        min: 0 => f32 = 0.0,
+        max: 1 => f32 = 0.0,
+        bits: 2 => i32 = 0,
+        narrow: 3 => bool = false,
+    }
+
     /// Options of `PACK`.
     pack: 59 => PackOptions {
         axis: 1 => i32 = 0,
@@ -144,6 +177,22 @@ options! {
     /// Options of `UNPACK`.
     unpack: 64 => UnpackOptions {
         axis: 1 => i32 = 0,
+    }
+
+    /// Options of `BIDIRECTIONAL_SEQUENCE_LSTM`.
+    bidirectional_lstm: 69 => BidirectionalLstmOptions {
+        activation: 0 => i8 = 0,
+        cell_clip: 1 => f32 = 0.0,
+        projection_clip: 2 => f32 = 0.0,
+        merge_outputs: 3 => bool = false,
+        time_major: 4 => bool = true,
+    }
+
+    /// Options of `BIDIRECTIONAL_SEQUENCE_RNN`.
+    bidirectional_rnn: 70 => BidirectionalRnnOptions {
+        time_major: 0 => bool = false,
+        activation: 1 => i8 = 0,
+        merge_outputs: 2 => bool = false,
     }
 
     /// Options of `UNIDIRECTIONAL_SEQUENCE_LSTM`.
@@ -170,6 +219,24 @@ options! {
         mode: 0 => i8 = 0,
     }
 
+    /// Options of `REVERSE_SEQUENCE`.
+    reverse_sequence: 87 => ReverseSequenceOptions {
+        time: 0 => i32 = 0,
+        batch: 1 => i32 = 0,
+    }
+
+    /// Options of `IF`.
+    branch: 92 => IfOptions {
+        then: 0 => i32 = 0,
+        otherwise: 1 => i32 = 0,
+    }
+
+    /// Options of `WHILE`.
+    while_loop: 93 => WhileOptions {
+        condition: 0 => i32 = 0,
+        body: 1 => i32 = 0,
+    }
+
     /// Options of `DEPTH_TO_SPACE`.
     depth_to_space: 94 => DepthToSpaceOptions {
         block: 0 => i32 = 0,
@@ -187,8 +254,31 @@ options! {
         reverse: 1 => bool = false,
     }
 
+    /// Options of `CALL_ONCE`.
+    call_once: 103 => CallOnceOptions {
+        network: 0 => i32 = 0,
+    }
+
+    /// Options of `VAR_HANDLE`.
+    var_handle: 111 => VarHandleOptions {
+        container: 0 => Offset<&'a str>,
+        name: 1 => Offset<&'a str>,
+    }
+
+    /// Options of `BUCKETIZE`.
+    bucketize: 115 => BucketizeOptions {
+        bounds: 0 => Offset<Vector<'a, f32>>,
+    }
+
     /// Options of `GELU`.
     gelu: 116 => GeluOptions {
         approximate: 0 => bool = false,
+    }
+}
+
+impl VarHandleOptions<'_> {
+    /// The name of the variable.
+    pub(super) fn key(&self) -> String {
+        format!("{}/{}", self.container().unwrap_or(""), self.name().unwrap_or(""))
     }
 }

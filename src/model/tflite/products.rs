@@ -35,6 +35,8 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     }
     let right = match weights {
         Input::Value(value) => Right::Value(value),
+        // The passes of a loop share their weights.
+        Input::Constant(_) if import.depth > 0 => Right::Value(import.value(op, 1)?),
         Input::Constant(constant) => {
             let weights = constant.floats(&mut import.budget)?;
             Right::Constant(transposed(&weights, [out, depth], &mut import.budget)?)

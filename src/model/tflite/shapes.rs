@@ -162,10 +162,7 @@ pub(super) fn quantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), R
 
 /// The extents of input 0.
 pub(super) fn extents<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Vec<usize>, Reason> {
-    Ok(match import.input(op, 0)? {
-        Input::Value(value) => import.dims(value)?.extents().to_vec(),
-        Input::Constant(constant) => constant.extents(),
-    })
+    super::slices::extents_of(import, op, 0)
 }
 
 /// An axis of `rank`, negative ones counting from the end.
@@ -200,7 +197,13 @@ fn put<'a>(import: &mut Import<'a>, op: &Op<'a>, target: &[usize], wanted: &[i64
                 *extent = Dim::Rest;
             }
             let name = import.name(op, 0)?;
-            let value = import.graph.reshape(&name, value, &dims_to).map_err(|error| error.to_string())?;
+            let source = value;
+            let value = import.graph.reshape(&name, source, &dims_to).map_err(|error| error.to_string())?;
+            if let Some(&imaginary) = import.imaginary.get(&source) {
+                let part = import.part_name(&name, "imaginary")?;
+                let imaginary = import.graph.reshape(&part, imaginary, &dims_to);
+                import.imaginary.insert(value, imaginary.map_err(|error| error.to_string())?);
+            }
             import.write(op, 0, value)
         }
     }

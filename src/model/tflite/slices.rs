@@ -2,6 +2,7 @@
 
 use super::constant::position;
 use super::convolution::missing;
+use super::frame::{Joined, nothing};
 use super::import::{Import, Input, Op};
 use super::shapes::{axis, extents, rest_of, sizes};
 use super::tensors::Reason;
@@ -152,7 +153,14 @@ pub(super) fn unpack<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
 }
 
 /// The extents of input `index`.
-fn extents_of<'a>(import: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Vec<usize>, Reason> {
+pub(super) fn extents_of<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+) -> Result<Vec<usize>, Reason> {
+    if let Some(joined) = import.joined(op, index)? {
+        return Ok(joined.extents.clone());
+    }
     Ok(match import.input(op, index)? {
         Input::Value(value) => import.dims(value)?.extents().to_vec(),
         Input::Constant(constant) => constant.extents(),
@@ -223,6 +231,14 @@ fn part<'a>(
             return Err(format!("found an index beyond axis {at} of {extents:?}"));
         }
     }
+    if counts.contains(&0) {
+        return import.write_constant(op, to, nothing(target.unwrap_or(counts)));
+    }
+    if let Some(joined) = import.joined(op, from)?
+        && let Some(cut) = part_of(import, &joined, &picked, ranges, extents)?
+    {
+        return import.write_joined(op, to, cut, target);
+    }
     match import.input(op, from)? {
         Input::Constant(constant) => {
             let moved = constant.moved(counts, &mut import.budget, |index| {
@@ -252,6 +268,24 @@ fn part<'a>(
             import.write(op, to, value)
         }
     }
+}
+
+/// A part of what is not joined yet, if it is of whole values along the axis of the parts.
+fn part_of(
+    import: &mut Import<'_>,
+    joined: &Joined,
+    picked: &[(usize, usize)],
+    ranges: &[AxisRange],
+    extents: &[usize],
+) -> Result<Option<Joined>, Reason> {
+    let whole = |(axis, &(first, count)): (usize, &(usize, usize))| {
+        ranges[axis].step == 1 && (axis == joined.axis || (first == 0 && count == extents[axis]))
+    };
+    if !picked.iter().enumerate().all(whole) {
+        return Ok(None);
+    }
+    let (first, count) = picked[joined.axis];
+    joined.cut(first, first + count, &mut import.budget)
 }
 
 /// The first index of a range and the number of its indices, as in Python.

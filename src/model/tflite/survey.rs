@@ -12,6 +12,37 @@ struct Found {
     place: String,
 }
 
+/// Looks at every operator of the network that is read, and gives the networks that it calls.
+fn look<'a>(
+    import: &mut Import<'a>,
+    rank: usize,
+    network: Option<usize>,
+    operators: &mut BTreeMap<String, Found>,
+    tensor: &mut dyn FnMut(&Import<'a>, i32),
+) -> Result<Vec<i32>, Reason> {
+    let mut called = Vec::new();
+    for index in 0..import.operator_count() {
+        let op = import.op(index)?;
+        if operators::handler(&op.name).is_none() {
+            let place = match network {
+                None => format!("op {index}"),
+                Some(network) => format!("op {index} of network {network}"),
+            };
+            let found = Found { count: 0, first: rank + index, place };
+            operators.entry(op.name).or_insert(found).count += 1;
+            continue;
+        }
+        called.extend(op.table.while_loop().into_iter().flat_map(|table| [table.condition(), table.body()]));
+        called.extend(op.table.branch().into_iter().flat_map(|table| [table.then(), table.otherwise()]));
+        called.extend(op.table.call_once().map(|table| table.network()));
+        called.extend(op.table.composite().map(|table| table.decomposition()));
+        for output in op.outputs {
+            tensor(import, output);
+        }
+    }
+    Ok(called)
+}
+
 /// What of the file is not supported, as one sentence; `None` if everything is.
 pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Option<String>, Reason> {
     let mut operators: BTreeMap<String, Found> = BTreeMap::new();
@@ -32,15 +63,17 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
     for &input in inputs {
         tensor(import, input);
     }
-    for index in 0..import.operators.len() {
-        let op = import.op(index)?;
-        if operators::handler(&op.name).is_none() {
-            let found = Found { count: 0, first: index, place: format!("op {index}") };
-            operators.entry(op.name).or_insert(found).count += 1;
-            continue;
-        }
-        for output in op.outputs {
-            tensor(import, output);
+    let mut called = look(import, 0, None, &mut operators, &mut tensor)?;
+    let mut seen = HashSet::new();
+    while let Some(network) = called.pop() {
+        if let Ok(index) = usize::try_from(network)
+            && index != 0
+            && seen.insert(index)
+        {
+            let found = import.within(index, |import| {
+                look(import, operators.len(), Some(index), &mut operators, &mut |_, _| ())
+            });
+            called.extend(found?);
         }
     }
     let told = |found: BTreeMap<String, Found>| {

@@ -10,40 +10,10 @@ use flatbuffers::Vector;
 use half::f16;
 use std::collections::HashMap;
 
-/// What was found and what was wanted, before it is known where.
-pub(super) type Reason = String;
+pub(super) use crate::model::budget::{Budget, Reason};
 
 /// The largest rank that TensorFlow Lite knows.
 const MAX_RANK: usize = 8;
-
-/// How many times the length of a file may be read and computed from it.
-const MOST_WORK: u64 = 32;
-
-/// The work that a file may cause, in bytes read, copied and computed.
-///
-/// Offsets may make many parts of a file share the same bytes. A valid file does so now and then;
-/// a hostile one could make a small file stand for terabytes.
-pub(super) struct Budget {
-    left: u64,
-    whole: u64,
-}
-
-impl Budget {
-    pub(super) fn new(file_bytes: usize) -> Self {
-        let whole = MOST_WORK * file_bytes as u64 + (1 << 16);
-        Budget { left: whole, whole }
-    }
-
-    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Reason> {
-        self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
-            format!(
-                "the parts of the file add up to more than {} bytes, wanted at most {MOST_WORK} times its length",
-                self.whole
-            )
-        })?;
-        Ok(())
-    }
-}
 
 /// An extent as a file declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +89,9 @@ impl<'a> Tensors<'a> {
             | element::INT64
             | element::INT8
             | element::UINT8
-            | element::BOOL => Ok(()),
+            | element::BOOL
+            | element::RESOURCE
+            | element::COMPLEX64 => Ok(()),
             other => Err(format!(
                 "{}: found {}, wanted FLOAT32",
                 self.describe(position),
@@ -249,7 +221,8 @@ impl<'a> Tensors<'a> {
 /// Whether the integers of a tensor stand for floats.
 pub(super) fn is_quantised(tensor: &Tensor<'_>) -> bool {
     let scales = tensor.quantization().and_then(|quantization| quantization.scale());
-    let integers = [element::INT8, element::UINT8, element::INT16, element::INT32, element::INT4];
+    let integers =
+        [element::INT8, element::UINT8, element::INT16, element::INT32, element::INT64, element::INT4];
     integers.contains(&tensor.element_type()) && scales.is_some_and(|scales| !scales.is_empty())
 }
 

@@ -6,6 +6,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
@@ -56,6 +57,17 @@ impl Definition for ConcatOp {
 
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::ConcatKernel::new(self)))
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        self.operands()
+            .iter()
+            .map(|info| if info.role == Role::Output { 0.0 } else { inputs(info.operand) })
+            .fold(0.0, f64::max)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

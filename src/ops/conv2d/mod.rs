@@ -14,6 +14,7 @@ pub(super) mod cpu;
 mod direct;
 mod examples;
 mod grouped;
+mod matrix;
 mod operator;
 mod oracle;
 mod plan;

@@ -1,13 +1,15 @@
 //! What `conv2d` is, and its kernels.
 
-use super::{Conv2dOp, OP, cpu, direct, grouped, oracle, shallow, split, tiled, winograd};
+use super::{Conv2dOp, OP, cpu, direct, grouped, matrix, oracle, shallow, split, tiled, winograd};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
+use crate::ops::Magnitudes;
 use crate::ops::convolution::Convolution;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
+use crate::ops::halves;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::problem;
@@ -80,6 +82,8 @@ impl Definition for Conv2dOp {
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[
+            &matrix::MATRIX,
+            &matrix::MATRIX_PTX,
             &direct::Direct,
             &tiled::Tiled,
             &split::Split,
@@ -134,6 +138,14 @@ impl Definition for Conv2dOp {
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         cpu::kernel(self, constants)
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        halves::convolved(&self.0, false, inputs, constants)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

@@ -5,9 +5,11 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
+use crate::ops::Magnitudes;
 use crate::ops::convolution::Convolution;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
+use crate::ops::halves;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::problem;
@@ -117,6 +119,14 @@ impl Definition for DepthwiseOp {
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         cpu::kernel(self, constants)
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        halves::convolved(&self.0, true, inputs, constants)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

@@ -17,6 +17,25 @@ pub(super) fn gelu_f32(x: f32) -> f32 {
     0.5 * x * if x > 0.0 { 2.0 - above } else { above }
 }
 
+/// As `shaders/shared/functions.wgsl` has it.
+#[inline(always)]
+pub(super) fn erf_f32(x: f32) -> f32 {
+    let z = x.abs();
+    let t = 1.0 / (1.0 + 0.327_591_1 * z);
+    let mut p = 1.061_405_4;
+    for factor in [-1.453_152_1, 1.421_413_8, -0.284_496_72, 0.254_829_6] {
+        p = p * t + factor;
+    }
+    let size = 1.0 - p * t * exp(-z * z);
+    if x < 0.0 { -size } else { size }
+}
+
+/// The error function in f64.
+pub(super) fn erf(x: f64) -> f64 {
+    let size = 1.0 - erfc(x.abs());
+    if x < 0.0 { -size } else { size }
+}
+
 #[inline(always)]
 pub(super) fn gelu_tanh_f32(x: f32) -> f32 {
     const ROOT: f32 = 0.797_884_6;

@@ -6,6 +6,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Operand, Scalar};
 use crate::error::Result;
+use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
@@ -90,6 +91,14 @@ impl Definition for ElementwiseOp {
 
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::Blocks::new(self)))
+    }
+
+    fn halves(&self) -> bool {
+        self.program.halves()
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        self.program.reach(inputs)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

@@ -3,8 +3,10 @@
 use super::OP;
 use super::table::{Function, Text};
 use crate::dtype::DType;
+use crate::emit::Operand;
 use crate::emit::{Bits, Body};
 use crate::error::{Error, Result};
+use crate::ops::Magnitudes;
 use std::fmt::Write;
 
 /// The most inputs of a program.
@@ -44,6 +46,51 @@ pub struct Program {
 }
 
 impl Program {
+    /// Whether the result may be stored in halves: not where a step magnifies what rounding its arguments changes.
+    pub(super) fn halves(&self) -> bool {
+        use Function::{
+            Abs, Add, Clamp, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu, Relu, Relu6, ReluN1To1,
+            Sigmoid, Square, SquaredDifference, Sub, Tanh,
+        };
+        let narrow = |step: &Step| {
+            let sums = matches!(step.function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
+            let bounded = matches!(step.function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp);
+            let chosen = matches!(step.function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu);
+            sums || bounded || chosen
+        };
+        self.steps.iter().all(narrow)
+    }
+
+    /// The largest magnitude of the result.
+    pub(super) fn reach(&self, inputs: &Magnitudes<'_>) -> f64 {
+        use Function::{
+            Abs, Add, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu, Relu, Relu6, ReluN1To1,
+            Sigmoid, Square, Sub, Tanh,
+        };
+        let mut reached: Vec<f64> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let of = |index: usize| match step.arguments.get(index) {
+                Some(Source::Input(input)) => inputs(Operand::Arg(*input)),
+                Some(Source::Step(step)) => reached[usize::from(*step)],
+                Some(Source::Number(number)) => f64::from(number.0.abs()),
+                None => 0.0,
+            };
+            let (a, b) = (of(0), of(1));
+            reached.push(match step.function {
+                Add | Sub => a + b,
+                Mul => a * b,
+                Square => a * a,
+                Maximum | Minimum => a.max(b),
+                Relu | Neg | Abs | HardSwish => a,
+                LeakyRelu | PRelu => a * b.max(1.0),
+                Relu6 => 6.0,
+                ReluN1To1 | Sigmoid | Tanh => 1.0,
+                _ => f64::INFINITY,
+            });
+        }
+        reached.last().copied().unwrap_or(f64::INFINITY)
+    }
+
     /// Checks the steps.
     ///
     /// # Errors
@@ -259,7 +306,7 @@ impl Program {
 }
 
 /// The functions of `shaders/shared/functions.wgsl`.
-const CALLS: [&str; 4] = ["is_nan", "power", "gelu", "gelu_tanh"];
+const CALLS: [&str; 5] = ["is_nan", "power", "gelu", "gelu_tanh", "erf"];
 
 /// `text` with its constants `#(x)` and conversions `$(x)` as `ty`.
 fn spelled(text: &str, ty: &str, suffix: char) -> String {

@@ -196,6 +196,9 @@ functions! {
         0.5 * a * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (a + 0.044715 * a * a * a)).tanh()),
         Points(&[-0.752_461_422_071_016_2]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1e-5 + 56.0 * u.v32) + 4.0 * u.v32 * f, f, u);
+    /// The error function: `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to `a`.
+    Erf "erf" (a) Wgsl("$(erf(@({a})))"), erf::erf_f32(a), erf::erf(a), MONOTONE,
+        |_, f, u| in_f32(1.5e-7 + 40.0 * u.v32, f, u);
     /// `log(1 + exp(a))`.
     Softplus "softplus" (a) Wgsl("max({a}, #(0.0)) + log(#(1.0) + exp(-abs({a})))"),
         a.max(0.0) + (-a.abs()).exp().ln_1p(), a.max(0.0) + (-a.abs()).exp().ln_1p(), MONOTONE,

@@ -43,6 +43,15 @@ fn units(limits: &Limits) -> f64 {
     }))
 }
 
+/// Invocations of a multiprocessor that hide each other's latencies.
+const BUSY: f64 = 512.0;
+
+/// Whether one invocation for each eight rows of four columns leaves most of a device idle.
+pub(super) fn is_small(op: &GemmOp, limits: &Limits) -> bool {
+    let tiles = op.n.div_ceil(4) as f64 * op.m.div_ceil(8) as f64 * op.batch as f64;
+    tiles < BUSY * units(limits)
+}
+
 /// What both estimates begin with.
 struct Launch {
     units: f64,

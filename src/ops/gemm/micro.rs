@@ -2,13 +2,13 @@
 
 use super::GemmOp;
 use super::plan::{SQUARE, TILES, preference};
-use crate::emit::{Binding, Element, Operand};
+use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registry::VariantEntry;
-use crate::ops::spec::{Params, unsigned};
+use crate::ops::spec::Params;
 
 #[derive(Debug)]
 pub(super) struct Micro;
@@ -39,14 +39,11 @@ impl Kernel<GemmOp> for Micro {
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(op.precision.storage());
-        op.bindings_of(element, element)
+        op.element_bindings()
     }
 
     fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        let (column, step) = if op.transpose_b { (op.ldb, 1) } else { (1, op.ldb) };
-        let right = [("b_column", column), ("b_step", step), ("b_batch", op.batch_stride_b())];
-        [op.scalar_params(), right.map(|(name, value)| (name, unsigned(value))).to_vec()].concat()
+        op.element_params()
     }
 
     fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {

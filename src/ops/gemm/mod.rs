@@ -20,6 +20,7 @@ mod micro;
 mod operator;
 mod oracle;
 mod plan;
+mod split;
 mod subgroup;
 mod thin;
 mod tiled;

@@ -3,7 +3,9 @@
 //! The tile is groups of four columns by rows, unless a kernel says otherwise: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
-use super::{GemmOp, OP, cpu, image2d, matrix, micro, oracle, subgroup, thin, tiled, vec4, wgmma, wide};
+use super::{
+    GemmOp, OP, cpu, image2d, matrix, micro, oracle, split, subgroup, thin, tiled, vec4, wgmma, wide,
+};
 use crate::cpu::CpuKernel;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Activation, Binding, Bits, Element, Epilogue, Operand, Scalar, Value};
@@ -36,10 +38,12 @@ pub(super) mod preference {
     pub(crate) const THIN: u32 = 3;
     pub(crate) const TILED: u32 = 4;
     pub(crate) const VEC4: u32 = 5;
-    pub(crate) const MICRO: u32 = 6;
-    pub(crate) const IMAGE: u32 = 7;
+    /// Where local memory is a memory of its own, and there is little to do.
+    pub(crate) const SPLIT: u32 = 6;
+    pub(crate) const MICRO: u32 = 7;
+    pub(crate) const IMAGE: u32 = 8;
     /// Behind the kernels without local memory, where it is not.
-    pub(crate) const LATE: u32 = 8;
+    pub(crate) const LATE: u32 = 9;
     pub(crate) const SUBGROUP: u32 = 20;
     pub(crate) const LAST: u32 = 21;
 }
@@ -164,6 +168,19 @@ impl GemmOp {
         [self.factors(), own.map(|(name, value)| (name, unsigned(value))).to_vec()].concat()
     }
 
+    /// The arguments of a kernel that reads single elements.
+    pub(super) fn element_bindings(&self) -> Vec<Binding> {
+        let element = Element::Scalar(self.precision.storage());
+        self.bindings_of(element, element)
+    }
+
+    /// The scalars of a kernel that reads single elements.
+    pub(super) fn element_params(&self) -> Params {
+        let (column, step) = if self.transpose_b { (self.ldb, 1) } else { (1, self.ldb) };
+        let right = [("b_column", column), ("b_step", step), ("b_batch", self.batch_stride_b())];
+        [self.scalar_params(), right.map(|(name, value)| (name, unsigned(value))).to_vec()].concat()
+    }
+
     /// The constants that every text has.
     pub(super) fn constants(&self, choice: &Choice) -> Constants {
         let [x, y, _] = choice.tile;
@@ -202,6 +219,7 @@ impl Definition for GemmOp {
             &tiled::Tiled,
             &thin::Thin,
             &vec4::Vec4,
+            &split::Split,
             &micro::Micro,
             &image2d::Image2d,
             &wide::Wide,

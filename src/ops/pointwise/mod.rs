@@ -10,6 +10,7 @@
 pub(super) mod cpu;
 mod direct;
 mod examples;
+mod matrix;
 mod micro;
 mod operator;
 mod oracle;

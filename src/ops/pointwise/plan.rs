@@ -1,13 +1,15 @@
 //! What `pointwise` is, and its kernels.
 
-use super::{OP, Pointwise, PointwiseOp, cpu, direct, micro, oracle, split, tiled};
+use super::{OP, Pointwise, PointwiseOp, cpu, direct, matrix, micro, oracle, split, tiled};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
+use crate::ops::Magnitudes;
 use crate::ops::convolution::Convolution;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
+use crate::ops::halves;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::plan::Op;
@@ -20,7 +22,7 @@ impl Definition for PointwiseOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&micro::Micro, &tiled::Tiled, &split::Split, &direct::Direct]
+        &[&matrix::MATRIX, &matrix::MATRIX_PTX, &micro::Micro, &tiled::Tiled, &split::Split, &direct::Direct]
     }
 
     fn problem_key(&self) -> String {
@@ -62,6 +64,14 @@ impl Definition for PointwiseOp {
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::kernel(self, constants)?))
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        halves::convolved(&self.0, false, inputs, constants)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

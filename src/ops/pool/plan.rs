@@ -5,7 +5,9 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
+use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
+use crate::ops::halves;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::problem;
@@ -62,6 +64,14 @@ impl Definition for PoolOp {
 
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::PoolKernel::new(self)?))
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        halves::finished(&self.epilogue(), inputs(Operand::Src), inputs, constants)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

@@ -5,6 +5,7 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
@@ -58,6 +59,14 @@ impl Definition for ResizeOp {
 
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::ResizeKernel::new(self)))
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        inputs(Operand::Src)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

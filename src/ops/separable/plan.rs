@@ -6,9 +6,11 @@ use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
 use crate::limits::{Family, Limits};
+use crate::ops::Magnitudes;
 use crate::ops::convolution::Convolution;
 use crate::ops::definition::Definition;
 use crate::ops::depthwise::DepthwiseOp;
+use crate::ops::halves;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Renamed as _, Role};
 use crate::ops::pointwise::PointwiseOp;
@@ -89,6 +91,14 @@ impl Definition for SeparableOp {
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::SeparableKernel::new(self, constants)?))
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        halves::finished(&self.pointwise.epilogue, f64::INFINITY, inputs, constants)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

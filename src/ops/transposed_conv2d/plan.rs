@@ -5,8 +5,10 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
+use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
+use crate::ops::halves;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::problem;
@@ -68,6 +70,14 @@ impl Definition for TransposedConv2dOp {
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::Transposed::new(self, constants)?))
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        halves::finished(&self.0.epilogue, f64::INFINITY, inputs, constants)
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

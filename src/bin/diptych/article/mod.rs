@@ -16,8 +16,8 @@ use diptych::tune::journal::Journal;
 use diptych::tune::statistics::{percentile, signed_rank_interval};
 use diptych::tune::work_group;
 use diptych::{
-    Backend, Context, Graph, HostTensor, Limits, Precision, Profile, Session, SessionOptions, SharedDatabase,
-    Tuner, Tuning, tflite,
+    Backend, Context, Graph, HostTensor, Limits, LoadOptions, Model, Precision, Profile, Session,
+    SessionOptions, SharedDatabase, Tuner, Tuning,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl Figures {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let graph = tflite::load(&arguments.model)?;
+    let graph = Model::load(&arguments.model, &LoadOptions::default())?.graph;
     let interrupt = Interrupt::watch()?;
     let (database, journal) = match &arguments.db {
         Some(path) => {

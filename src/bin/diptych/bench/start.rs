@@ -9,7 +9,7 @@
 use super::row::Row;
 use super::subject::{Subject, Target};
 use anyhow::{Context as _, Result, bail};
-use diptych::{Backend, Context, HostTensor, Session, SessionOptions, tflite};
+use diptych::{Backend, Context, HostTensor, LoadOptions, Model, Session, SessionOptions};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -92,7 +92,7 @@ impl Subject for Starts {
 /// # Errors
 /// If the model does not load or run.
 pub(super) fn first_result(backend: Backend, model: &Path) -> Result<()> {
-    let graph = tflite::load(model)?;
+    let graph = Model::load(model, &LoadOptions::default())?.graph;
     let mut session = Session::new(&Context::new(backend)?, &graph, SessionOptions::default())?;
     let ports = session.inputs().to_vec();
     let zeros: Vec<HostTensor> = ports

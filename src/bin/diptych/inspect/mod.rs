@@ -2,16 +2,18 @@
 
 mod html;
 
-use crate::table::table;
+use crate::table::{node_name, table};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
-use diptych::tflite::{LoadOptions, Model, Port, TensorInfo};
-use diptych::{Backend, Context, Graph, Precision, Session, SessionOptions, Value};
+use diptych::{
+    Backend, Calibration, Context, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session,
+    SessionOptions, TensorInfo, Value,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -20,7 +22,7 @@ pub(crate) struct Arguments {
     pub(crate) model: PathBuf,
 
     /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
-    #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
 
     /// What would compute.
@@ -36,6 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
 
+    /// What `diptych run --calibrate --calibration FILE` found, for `--precision auto`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+
     /// List every node, and the kernel of each step.
     #[arg(long)]
     pub(crate) nodes: bool,
@@ -47,14 +53,6 @@ pub(crate) struct Arguments {
     /// Write a page with the graph drawn; it needs no other file.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-}
-
-fn dimension(text: &str) -> Result<(String, usize), String> {
-    let parsed =
-        text.rsplit_once('=').and_then(|(name, extent)| Some((name.to_owned(), extent.parse().ok()?)));
-    parsed
-        .filter(|(name, extent)| !name.is_empty() && *extent > 0)
-        .ok_or_else(|| "wanted NAME=EXTENT".to_owned())
 }
 
 /// A node of the graph.
@@ -73,6 +71,7 @@ struct StepRow {
     name: String,
     op: &'static str,
     kernel: String,
+    precision: Precision,
     source: String,
     flops: u64,
 }
@@ -103,16 +102,20 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let options = LoadOptions { dimensions: arguments.dimension.iter().cloned().collect() };
+    let options =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
     let model = Model::load(&arguments.model, &options)?;
     let context = Context::new(arguments.backend)?;
-    let options = SessionOptions { precision: arguments.precision.precision(), ..Default::default() };
+    let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
+    let precision = arguments.precision.precision();
+    let options = SessionOptions { precision, calibration, ..Default::default() };
     let session = Session::new(&context, &model.graph, options)?;
     let (parameters, parameter_bytes) = parameters(&model.graph)?;
     let steps = session.steps().into_iter().map(|step| StepRow {
         name: step.name,
         op: step.op,
         kernel: step.kernel,
+        precision: step.precision,
         source: step.source,
         flops: step.flops,
     });
@@ -263,15 +266,22 @@ impl Inspection {
         }
         text.push_str(&format!("\n{operators}\n"));
         if all {
+            let terminal = std::io::stdout().is_terminal();
             let mut nodes = table(presets::UTF8_HORIZONTAL_ONLY);
             nodes.set_header(["node", "operator", "output", "operations"]);
             for node in &self.nodes {
-                nodes.add_row([&node.name, node.op, &node.output, &short(node.flops as f64)]);
+                nodes.add_row([
+                    &node_name(&node.name, terminal),
+                    node.op,
+                    &node.output,
+                    &short(node.flops as f64),
+                ]);
             }
             let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
-            steps.set_header(["step", "kernel", "chosen by"]);
+            steps.set_header(["step", "kernel", "precision", "chosen by"]);
             for step in &self.steps {
-                steps.add_row([&step.name, &step.kernel, &step.source]);
+                let (name, precision) = (node_name(&step.name, terminal), step.precision.to_string());
+                steps.add_row([&name, &step.kernel, &precision, &step.source]);
             }
             text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
         }
@@ -301,6 +311,7 @@ impl Inspection {
             .map(|step| {
                 json!({
                     "name": step.name, "op": step.op, "kernel": step.kernel,
+                    "precision": step.precision.to_string(),
                     "source": step.source, "flops": step.flops,
                 })
             })
@@ -352,15 +363,6 @@ fn described(info: Option<&TensorInfo>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dimensions_are_names_and_extents() {
-        assert_eq!(dimension("image.1=320"), Ok(("image.1".to_owned(), 320)));
-        assert_eq!(dimension("a=b=2"), Ok(("a=b".to_owned(), 2)));
-        for wrong in ["batch", "=3", "batch=0", "batch=x"] {
-            assert!(dimension(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn numbers_are_short() {

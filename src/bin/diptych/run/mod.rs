@@ -1,5 +1,6 @@
 //! `diptych run`: a model on tensors from files, on a picture, or on random numbers.
 
+mod calibrate;
 mod inputs;
 mod report;
 mod trace;
@@ -11,7 +12,8 @@ use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
 use diptych::{
-    Backend, Context, Fusing, HostTensor, Layout, Picking, Session, SessionOptions, Tuning, tflite,
+    Backend, Context, Fusing, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions,
+    Tuning,
 };
 use inputs::{Input, Pixels};
 use report::Report;
@@ -73,9 +75,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
 
+    #[command(flatten)]
+    pub(crate) calibrating: calibrate::Arguments,
+
     /// Run this often and report the times [default: 1; 30 if all inputs are random].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
+
+    /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
+    pub(crate) dimension: Vec<(String, usize)>,
 
     /// Images in a batch: the outermost extent of every input, which must be 1 in the model.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -181,7 +190,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     let mut trace = Trace::new();
-    let mut graph = tflite::load(&arguments.model)?;
+    let dimensions =
+        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
+    let mut graph = Model::load(&arguments.model, &dimensions)?.graph;
     if let Some(batch) = arguments.batch {
         graph = graph.with_batch(batch as usize)?;
     }
@@ -199,13 +210,18 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
         None => Tuning::Default,
     };
-    let options = SessionOptions {
+    let mut options = SessionOptions {
         tuning,
         pick: arguments.pick.clone(),
         fuse: arguments.fuse.fusing(),
         precision: arguments.precision.precision(),
         ..Default::default()
     };
+    let (model, given) = ((&context, &graph), (&ports[..], &tensors[..]));
+    options.calibration = arguments.calibrating.calibration(model, &options, given, arguments.range)?;
+    if arguments.calibrating.calibrate.is_some() {
+        trace.lap("calibrate");
+    }
     let mut session = Session::new(&context, &graph, options)?;
     trace.lap("build the session");
     let random = sources.iter().all(Option::is_none);
@@ -234,7 +250,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     }
     let text = if arguments.json { serde_json::to_string_pretty(&report.json())? } else { report.outputs() };
     if arguments.profile {
-        eprintln!("{}", session.profile(&feeds)?);
+        eprintln!("{}", report::profile(&session.profile(&feeds)?));
     }
     if let Some(file) = &arguments.trace {
         let (_, stages) = session.run_in_stages(&feeds)?;

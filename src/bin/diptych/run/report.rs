@@ -1,8 +1,11 @@
 //! What `diptych run` tells: times, memory, outputs; as text and as JSON.
 
 use super::inputs::{Port, Source};
-use diptych::{HostTensor, MemoryUse};
+use crate::table::{node_name, numbers, table};
+use comfy_table::presets;
+use diptych::{HostTensor, MemoryUse, Profile};
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// What a run was and gave.
@@ -51,6 +54,31 @@ fn bytes(bytes: u64) -> String {
         1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
         _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
     }
+}
+
+/// The time of each step, for standard error: no wider than the terminal.
+pub(super) fn profile(profile: &Profile) -> String {
+    let total = profile.total().as_secs_f64();
+    let terminal = std::io::stderr().is_terminal();
+    let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
+    steps.use_stderr().set_header(["#", "name", "op", "kernel", "us", "%", "GFLOP/s", "source"]);
+    for (index, node) in profile.nodes.iter().enumerate() {
+        let seconds = node.time.as_secs_f64();
+        let share = if total > 0.0 { 100.0 * seconds / total } else { 0.0 };
+        let rate = if seconds > 0.0 { node.flops as f64 / seconds / 1e9 } else { 0.0 };
+        steps.add_row([
+            (index + 1).to_string(),
+            node_name(&node.name, terminal),
+            node.op.to_owned(),
+            node.kernel.clone(),
+            format!("{:.1}", seconds * 1e6),
+            format!("{share:.1}"),
+            format!("{rate:.1}"),
+            node.source.clone(),
+        ]);
+    }
+    numbers(&mut steps, &[0, 4, 5, 6]);
+    format!("{steps}\ntotal {:.1} us ({})", total * 1e6, profile.clock)
 }
 
 impl Report<'_> {
@@ -129,6 +157,7 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diptych::NodeTime;
 
     fn report(times: &[Duration]) -> Report<'_> {
         let memory = MemoryUse::default();
@@ -150,6 +179,26 @@ mod tests {
         let wanted = Statistics { least: 1.0, largest: 3.0, mean: 2.0, deviation: 1.0, not_finite: 2 };
         assert_eq!(found, wanted);
         assert!(Statistics::of(&[f32::NAN]).least.is_nan());
+    }
+
+    #[test]
+    fn a_profile_has_each_step_with_its_share() {
+        let node = |name: &str, time| NodeTime {
+            precision: diptych::Precision::F32,
+            name: name.to_owned(),
+            inserted: false,
+            op: "copy",
+            kernel: "copy_rows_f32".to_owned(),
+            work_group: [64, 1, 1],
+            source: "rule".to_owned(),
+            time: Duration::from_micros(time),
+            flops: 3000,
+        };
+        let text =
+            profile(&Profile { clock: "host clock", nodes: vec![node("first", 3), node("second", 1)] });
+        for words in ["first", "75.0", "25.0", "copy_rows_f32", "rule", "total 4.0 us (host clock)"] {
+            assert!(text.contains(words), "{words} in\n{text}");
+        }
     }
 
     #[test]

@@ -89,6 +89,7 @@ mod tests {
             inserted: false,
             op: "copy",
             kernel: "copy_rows_f32".to_owned(),
+            precision: diptych::Precision::F32,
             work_group: [64, 1, 1],
             source: "rule".to_owned(),
             time: stage(time),

@@ -44,7 +44,7 @@ impl Noise {
 
 #[test]
 fn the_undamaged_file_loads() {
-    assert_eq!(from_bytes(&rich().bytes()).expect("a valid file").nodes().len(), 3);
+    assert_eq!(from_bytes(&rich().bytes()).expect("a valid file").nodes().len(), 4);
 }
 
 #[test]

@@ -4,6 +4,8 @@ mod accepts;
 mod expected;
 mod files;
 mod hostile;
+mod layers;
+mod layers_expected;
 mod metadata;
 mod operators;
 mod refuses;

@@ -75,6 +75,8 @@ pub(super) enum Field {
     Int(i32),
     Float(f32),
     Ints(Vec<i32>),
+    Floats(Vec<f32>),
+    Text(&'static str),
 }
 
 /// The options of a window; strides and dilations are height, width.
@@ -121,6 +123,17 @@ pub(super) struct FileSpec {
     pub(super) description: Option<&'static str>,
     /// The name and buffer of metadata.
     pub(super) metadata: Option<(&'static str, u32)>,
+    /// Further networks.
+    pub(super) called: Vec<NetworkSpec>,
+}
+
+/// A network that others call; its constants are in the file's buffers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NetworkSpec {
+    pub(super) tensors: Vec<TensorSpec>,
+    pub(super) ops: Vec<OpSpec>,
+    pub(super) inputs: Vec<i32>,
+    pub(super) outputs: Vec<i32>,
 }
 
 impl FileSpec {
@@ -138,6 +151,7 @@ impl FileSpec {
             signature: None,
             description: None,
             metadata: None,
+            called: Vec::new(),
         };
         file.map(name, shape);
         file
@@ -207,11 +221,24 @@ impl FileSpec {
     /// The file.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut fbb = FlatBufferBuilder::new();
-        let codes: Vec<Written> = self.ops.iter().map(|op| operator_code(&mut fbb, op)).collect();
+        let called = self.called.iter().flat_map(|network| &network.ops);
+        let codes: Vec<Written> =
+            self.ops.iter().chain(called).map(|op| operator_code(&mut fbb, op)).collect();
         let codes = fbb.create_vector(&codes);
         let buffers: Vec<Written> = self.buffers.iter().map(|spec| buffer(&mut fbb, spec)).collect();
         let buffers = fbb.create_vector(&buffers);
-        let networks: Vec<Written> = (0..self.networks).map(|_| self.network(&mut fbb)).collect();
+        let main = NetworkSpec {
+            tensors: self.tensors.clone(),
+            ops: self.ops.clone(),
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+        };
+        let mut networks: Vec<Written> = (0..self.networks).map(|_| main.written(&mut fbb, 0)).collect();
+        let mut first = self.ops.len();
+        for network in &self.called {
+            networks.push(network.written(&mut fbb, first));
+            first += network.ops.len();
+        }
         let networks = fbb.create_vector(&networks);
         let description = self.description.map(|text| fbb.create_string(text));
         let signature = self.signature.as_ref().map(|signature| {
@@ -248,12 +275,15 @@ impl FileSpec {
         fbb.finish(model, Some(self.identifier));
         fbb.finished_data().to_vec()
     }
+}
 
-    fn network(&self, fbb: &mut FlatBufferBuilder<'_>) -> Written {
+impl NetworkSpec {
+    /// The network, whose operators' codes begin with `first`.
+    fn written(&self, fbb: &mut FlatBufferBuilder<'_>, first: usize) -> Written {
         let tensors: Vec<Written> = self.tensors.iter().map(|spec| tensor(fbb, spec)).collect();
         let tensors = fbb.create_vector(&tensors);
         let ops: Vec<Written> =
-            self.ops.iter().enumerate().map(|(index, spec)| operator(fbb, index as u32, spec)).collect();
+            self.ops.iter().zip(first..).map(|(spec, code)| operator(fbb, code as u32, spec)).collect();
         let ops = fbb.create_vector(&ops);
         let inputs = fbb.create_vector(&self.inputs);
         let outputs = fbb.create_vector(&self.outputs);
@@ -421,6 +451,8 @@ fn options_table(fbb: &mut FlatBufferBuilder<'_>, fields: &[(u16, Field)]) -> Wr
         .iter()
         .map(|(_, field)| match field {
             Field::Ints(values) => Some(fbb.create_vector(values).value()),
+            Field::Floats(values) => Some(fbb.create_vector(values).value()),
+            Field::Text(text) => Some(fbb.create_string(text).value()),
             _ => None,
         })
         .collect();
@@ -431,7 +463,7 @@ fn options_table(fbb: &mut FlatBufferBuilder<'_>, fields: &[(u16, Field)]) -> Wr
             Field::Bool(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Int(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Float(value) => fbb.push_slot_always(slot(*id), *value),
-            Field::Ints(_) => {
+            Field::Ints(_) | Field::Floats(_) | Field::Text(_) => {
                 fbb.push_slot_always(slot(*id), WIPOffset::<u8>::new(outside.expect("written")));
             }
         }

@@ -1,7 +1,6 @@
-//! The photograph: read, turned upright, and made into the network's input.
+//! A picture from a file, turned upright.
 
 use anyhow::{Context as _, Result, bail, ensure};
-use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage};
 use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
@@ -9,7 +8,7 @@ use std::path::Path;
 /// The largest picture that is unpacked, in bytes: a small file may claim any size.
 pub const LARGEST: u64 = 1 << 30;
 
-/// A photograph, upright.
+/// A picture, upright.
 #[derive(Debug, Clone)]
 pub struct Picture {
     pub pixels: RgbImage,
@@ -41,26 +40,6 @@ impl Picture {
         picture.apply_orientation(orientation);
         Ok(Picture { pixels: picture.into_rgb8() })
     }
-
-    /// The network's input of `height` x `width`, NHWC: the whole picture stretched to the size,
-    /// values `(v - 127.5) / 127.5`.
-    ///
-    /// The resize is bilinear with the triangle widened to the scale when shrinking (antialiased),
-    /// on half-pixel centres, rounded to bytes. A bilinear resize without the widening skips
-    /// most pixels of a large photograph.
-    pub fn input(&self, [height, width]: [usize; 2]) -> Result<Vec<f32>> {
-        let mut resized = RgbImage::new(u32::try_from(width)?, u32::try_from(height)?);
-        let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
-        Resizer::new().resize(&self.pixels, &mut resized, &options).context("resizing the picture")?;
-        Ok(resized.as_raw().iter().map(|&value| (f32::from(value) - 127.5) / 127.5).collect())
-    }
-
-    /// Where a position of the network's input (height, width) lies in this picture. Positions
-    /// count from pixel centres, so the edges of both pictures meet at -0.5.
-    pub fn position(&self, [height, width]: [usize; 2], (x, y): (f32, f32)) -> (f32, f32) {
-        let scale = |v: f32, from: usize, to: u32| (v + 0.5) * to as f32 / from as f32 - 0.5;
-        (scale(x, width, self.pixels.width()), scale(y, height, self.pixels.height()))
-    }
 }
 
 #[cfg(test)]
@@ -75,7 +54,7 @@ mod tests {
 
     impl Scratch {
         fn new(name: &str, bytes: &[u8]) -> Self {
-            let path = std::env::temp_dir().join(format!("posenet-{}-{name}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("picture-{}-{name}", std::process::id()));
             std::fs::write(&path, bytes).expect("a file in the temporary directory");
             Scratch(path)
         }
@@ -124,23 +103,5 @@ mod tests {
         let (top, bottom) = (upright.get_pixel(8, 4), upright.get_pixel(8, 28));
         assert!(top[0] > 200 && top[2] < 60, "red above: {top:?}");
         assert!(bottom[2] > 200 && bottom[0] < 60, "blue below: {bottom:?}");
-    }
-
-    #[test]
-    fn values_and_order_of_the_input() {
-        let pixels = RgbImage::from_fn(4, 2, |x, y| Rgb([(10 * x) as u8, (10 * y) as u8, 255]));
-        let input = Picture { pixels }.input([2, 4]).expect("same size");
-        assert_eq!(input.len(), 2 * 4 * 3);
-        let at = |y: usize, x: usize| &input[(y * 4 + x) * 3..][..3];
-        assert_eq!(at(0, 0), &[-1.0, -1.0, 1.0]);
-        assert_eq!(at(1, 3), &[(30.0 - 127.5) / 127.5, (10.0 - 127.5) / 127.5, 1.0]);
-    }
-
-    #[test]
-    fn positions_scale_about_the_edges() {
-        let picture = Picture { pixels: RgbImage::new(514, 1028) };
-        assert_eq!(picture.position([257, 257], (-0.5, -0.5)), (-0.5, -0.5));
-        assert_eq!(picture.position([257, 257], (256.5, 256.5)), (513.5, 1027.5));
-        assert_eq!(picture.position([257, 257], (0.0, 0.0)), (0.5, 1.5));
     }
 }

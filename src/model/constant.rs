@@ -1,6 +1,6 @@
 //! Values that are known while a file is read: floats, and the integers that shapes are made of.
 
-use super::tensors::{Budget, Reason};
+use super::budget::{Budget, Reason};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::host::HostTensor;
@@ -10,37 +10,37 @@ use std::sync::Arc;
 
 /// Integers of any dimensions; an extent may be 0.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Integers {
-    pub(super) dims: Vec<usize>,
-    pub(super) values: Arc<[i64]>,
+pub(in crate::model) struct Integers {
+    pub(in crate::model) dims: Vec<usize>,
+    pub(in crate::model) values: Arc<[i64]>,
 }
 
 impl Integers {
-    pub(super) fn new(dims: Vec<usize>, values: impl Into<Arc<[i64]>>) -> Self {
+    pub(in crate::model) fn new(dims: Vec<usize>, values: impl Into<Arc<[i64]>>) -> Self {
         Integers { dims, values: values.into() }
     }
 
-    pub(super) fn vector(values: Vec<i64>) -> Self {
+    pub(in crate::model) fn vector(values: Vec<i64>) -> Self {
         Integers { dims: vec![values.len()], values: values.into() }
     }
 }
 
 /// A tensor whose elements are known.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Constant {
+pub(in crate::model) enum Constant {
     Floats(HostTensor),
     Integers(Integers),
 }
 
 impl Constant {
-    pub(super) fn extents(&self) -> Vec<usize> {
+    pub(in crate::model) fn extents(&self) -> Vec<usize> {
         match self {
             Constant::Floats(tensor) => tensor.dims().extents().to_vec(),
             Constant::Integers(integers) => integers.dims.clone(),
         }
     }
 
-    pub(super) fn elements(&self) -> usize {
+    pub(in crate::model) fn elements(&self) -> usize {
         match self {
             Constant::Floats(tensor) => tensor.dims().elements(),
             Constant::Integers(integers) => integers.values.len(),
@@ -48,7 +48,7 @@ impl Constant {
     }
 
     /// As floats: integers that f32 holds exactly are.
-    pub(super) fn floats(&self, budget: &mut Budget) -> Result<HostTensor, Reason> {
+    pub(in crate::model) fn floats(&self, budget: &mut Budget) -> Result<HostTensor, Reason> {
         match self {
             Constant::Floats(tensor) => Ok(tensor.clone()),
             Constant::Integers(Integers { dims, values }) => {
@@ -60,7 +60,7 @@ impl Constant {
     }
 
     /// As one number, if it has one element.
-    pub(super) fn number(&self) -> Option<f32> {
+    pub(in crate::model) fn number(&self) -> Option<f32> {
         match self {
             Constant::Floats(tensor) => match *tensor.to_f32() {
                 [value] => Some(value),
@@ -74,7 +74,7 @@ impl Constant {
     }
 
     /// The same elements in other dimensions.
-    pub(super) fn reshaped(self, dims: &[usize]) -> Result<Self, Reason> {
+    pub(in crate::model) fn reshaped(self, dims: &[usize]) -> Result<Self, Reason> {
         if elements_of(dims)? != self.elements() {
             return Err(format!("found {:?} to {dims:?}, wanted as many elements", self.extents()));
         }
@@ -88,7 +88,7 @@ impl Constant {
 
     /// Elements of this tensor in dimensions `dims`: the one at each index of `dims`, in order, is the one at
     /// the position that `source` gives.
-    pub(super) fn moved(
+    pub(in crate::model) fn moved(
         &self,
         dims: Vec<usize>,
         budget: &mut Budget,
@@ -122,7 +122,7 @@ impl Constant {
 }
 
 /// The number of elements of these extents. Also where one is 0, the product of the others has a bound.
-pub(super) fn elements_of(extents: &[usize]) -> Result<usize, Reason> {
+pub(in crate::model) fn elements_of(extents: &[usize]) -> Result<usize, Reason> {
     let others = extents.iter().filter(|&&extent| extent > 0);
     let product = others.copied().try_fold(1usize, |product, extent| product.checked_mul(extent));
     match product.filter(|&product| product <= i32::MAX as usize) {
@@ -133,12 +133,12 @@ pub(super) fn elements_of(extents: &[usize]) -> Result<usize, Reason> {
 }
 
 /// Dimensions of a graph's value.
-pub(super) fn dims_of(extents: &[usize]) -> Result<Dims, Reason> {
+pub(in crate::model) fn dims_of(extents: &[usize]) -> Result<Dims, Reason> {
     Dims::new(extents).map_err(|error| error.to_string())
 }
 
 /// Every index of a tensor of these extents, the last one varying fastest.
-pub(super) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+pub(in crate::model) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     let mut next = (!extents.contains(&0)).then(|| vec![0; extents.len()]);
     let extents = extents.to_vec();
     std::iter::from_fn(move || {
@@ -158,12 +158,12 @@ pub(super) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
 }
 
 /// The position of an index among the elements of a tensor of these extents.
-pub(super) fn position(extents: &[usize], index: &[usize]) -> usize {
+pub(in crate::model) fn position(extents: &[usize], index: &[usize]) -> usize {
     extents.iter().zip(index).fold(0, |position, (&extent, &index)| position * extent + index)
 }
 
 /// The position, in a tensor of `extents`, of what is at `index` of one that it is broadcast to.
-pub(super) fn broadcast_position(extents: &[usize], index: &[usize]) -> usize {
+pub(in crate::model) fn broadcast_position(extents: &[usize], index: &[usize]) -> usize {
     let index = &index[index.len().saturating_sub(extents.len())..];
     extents
         .iter()
@@ -172,7 +172,7 @@ pub(super) fn broadcast_position(extents: &[usize], index: &[usize]) -> usize {
 }
 
 /// The extents that both broadcast to, as in numpy.
-pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Reason> {
+pub(in crate::model) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Reason> {
     let rank = a.len().max(b.len());
     let at = |extents: &[usize], axis: usize| {
         (axis + extents.len()).checked_sub(rank).and_then(|axis| extents.get(axis)).copied().unwrap_or(1)

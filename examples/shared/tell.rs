@@ -1,0 +1,40 @@
+//! What a program tells, and what it looks at before long work.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// An error and its causes, leaving out causes that were told already.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text += if text.is_empty() { "" } else { ": " };
+            text += &cause;
+        }
+    }
+    text
+}
+
+/// Writes a result to standard output.
+pub fn told(text: &str) -> Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")
+}
+
+/// Looks whether a drawing has a place, and not that of what it is made from.
+pub fn check_output(output: &Path, sources: &[&Option<PathBuf>]) -> Result<()> {
+    if let Some(folder) = output.parent()
+        && !folder.as_os_str().is_empty()
+    {
+        ensure!(folder.is_dir(), "--output: there is no folder {}", folder.display());
+    }
+    let Ok(output) = output.canonicalize() else {
+        return Ok(()); // It does not exist yet.
+    };
+    for source in sources.iter().copied().flatten() {
+        if source.canonicalize().is_ok_and(|source| source == output) {
+            bail!("--output would overwrite {}", source.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Values that a run leaves to the next one.
+
+use super::{Graph, Origin, Value};
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+
+/// A value that outlives a run.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) value: Value,
+    /// What it is in the first run.
+    pub(crate) initial: HostTensor,
+    /// What it is in the next run; itself, if nothing updates it.
+    pub(crate) next: Option<Value>,
+}
+
+impl Graph {
+    /// Adds a state: nodes read it like any other value, and [`Graph::update`] says what it is in the next
+    /// run. It stays on the device. In the first run, and after [`crate::Session::reset`], it is `initial`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Function, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", HostTensor::vector(vec![0.0])?.dims())?;
+    /// let sum = graph.state("sum", HostTensor::vector(vec![0.0])?);
+    /// let y = graph.elementwise("y", Function::Add, &[sum.into(), x.into()])?;
+    /// graph.update(sum, y)?;
+    /// graph.output(y)?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let two = HostTensor::vector(vec![2.0])?;
+    /// assert_eq!(session.run(&[("x", &two)])?[0].to_f32()[0], 2.0);
+    /// assert_eq!(session.run(&[("x", &two)])?[0].to_f32()[0], 4.0);
+    /// session.reset()?;
+    /// assert_eq!(session.run(&[("x", &two)])?[0].to_f32()[0], 2.0);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn state(&mut self, name: &str, initial: HostTensor) -> Value {
+        let value = self.value(name, initial.dims(), Origin::State);
+        self.states.push(State { value, initial, next: None });
+        value
+    }
+
+    /// Says what a state is in the next run: what `next` is in this one. All states change together, when
+    /// everything else is computed.
+    ///
+    /// # Errors
+    /// If `state` is no state or has a next value already, or `next` has other dimensions.
+    pub fn update(&mut self, state: Value, next: Value) -> Result<()> {
+        let (dims, name) = (self.info(next)?.dims, self.info(state)?.name.clone());
+        let found = self.states.iter_mut().find(|own| own.value == state);
+        let Some(own) = found else {
+            return Err(Error::input(name, "an update of what is no state", "a state"));
+        };
+        if own.next.is_some() {
+            return Err(Error::input(name, "two updates of a state", "one"));
+        }
+        if own.initial.dims() != dims {
+            let (found, wanted) = (format!("a next value of {dims}"), format!("{}", own.initial.dims()));
+            return Err(Error::shape("update", format!("{name:?}: {found}"), wanted));
+        }
+        own.next = Some(next);
+        Ok(())
+    }
+
+    /// The states, in the order they were added.
+    pub(crate) fn states(&self) -> &[State] {
+        &self.states
+    }
+
+    /// Adds the state `value` of another graph, without its update.
+    pub(super) fn state_again(&mut self, other: &Graph, value: Value) {
+        if let Some(State { initial, .. }) = other.states.iter().find(|state| state.value == value) {
+            let name = other.info(value).map(|info| info.name.clone()).unwrap_or_default();
+            self.state(&name, initial.clone());
+        }
+    }
+
+    /// Updates the states as another graph of the same values does.
+    pub(super) fn updates_again(&mut self, other: &Graph) -> Result<()> {
+        let updates = other.states.iter().filter_map(|state| Some((state.value, state.next?)));
+        updates.collect::<Vec<_>>().into_iter().try_for_each(|(state, next)| self.update(state, next))
+    }
+}

@@ -1,0 +1,220 @@
+//! The precision of each unit: the caller's for its nodes, and with [`Precision::Auto`] f16 storage where a
+//! calibration allows it, or where halves hold what the op can bound.
+//!
+//! **Bounds.** Halves keep eleven bits, which sums in f32 do not magnify, and end at 65504. Without a calibration
+//! the largest magnitude of each value follows from those of its op's inputs and constants ([`Op::reach`]); the
+//! network's own inputs are taken to be at most [`LARGEST_INPUT`]. So a bounded activation begins anew, and a chain
+//! of others is in f16 as far as their weights allow.
+//!
+//! **Conversions.** Where units of both storages meet, a value is converted by way of rows. Units in f16 that
+//! follow each other are worth it together: if they save less than the conversions around them cost, all of them
+//! are in f32.
+
+use super::unit::{Assigned, Network, Unit};
+use crate::calibration::{CalibratedNode, Calibration};
+use crate::dtype::Precision;
+use crate::error::{Error, Result};
+use crate::graph::Value;
+use crate::limits::Limits;
+use crate::ops::{LARGEST_HALF, Op};
+use crate::options::SessionOptions;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What inputs of a network are taken to be at most: pictures that are not normalised are 255.
+const LARGEST_INPUT: f64 = 256.0;
+
+/// What a conversion between two storages costs beside what it moves, in bytes that could be moved meanwhile: two
+/// dispatches (see [`super::forms`]).
+const CONVERSION: f64 = (2 << 19) as f64;
+
+/// Operations that a device makes in f32 while it moves a byte.
+const OPERATIONS_PER_BYTE: f64 = 16.0;
+
+/// Whether a device gains by halves.
+pub(crate) fn has_halves(limits: &Limits) -> bool {
+    limits.native_half || limits.matrix_unit.is_some()
+}
+
+/// Gives each unit its precision, where it is not the session's.
+pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits: &Limits) -> Result<()> {
+    let auto = options.precision == Precision::Auto;
+    let mut assigned: Vec<Option<Assigned>> = vec![None; network.units.len()];
+    if auto && has_halves(limits) {
+        let ops = network.units.iter().map(|unit| unit.op(network.graph, Precision::F16Storage));
+        let ops = ops.collect::<Result<Vec<_>>>()?;
+        assigned = match &options.calibration {
+            Some(calibration) => calibrated(network, &ops, calibration)?,
+            None => bounded(network, &ops),
+        };
+        drop_small(network, &ops, &mut assigned);
+    }
+    for (unit, assigned) in network.units.iter_mut().zip(assigned) {
+        let by_hand = options.precisions.get(&unit.name).copied();
+        let by_hand = by_hand.map(|precision| Assigned { precision, why: "by hand".to_owned() });
+        unit.precision = by_hand.or(assigned);
+    }
+    Ok(())
+}
+
+fn halves(why: impl Into<String>) -> Option<Assigned> {
+    Some(Assigned { precision: Precision::F16Storage, why: why.into() })
+}
+
+fn full(why: impl Into<String>) -> Option<Assigned> {
+    Some(Assigned { precision: Precision::F32, why: why.into() })
+}
+
+const NO_HALVES: &str = "not for halves";
+
+/// What `calibration` says of `unit`, or of what it was made of.
+fn entries<'c>(unit: &Unit, calibration: &'c Calibration) -> Vec<&'c CalibratedNode> {
+    if let Some(found) = calibration.node(&unit.name) {
+        return vec![found];
+    }
+    let halves = unit.halves().map_or(&[][..], |halves| &halves[..]);
+    unit.parts().iter().chain(halves).flat_map(|part| entries(part, calibration)).collect()
+}
+
+fn calibrated(
+    network: &Network<'_>,
+    ops: &[Arc<dyn Op>],
+    calibration: &Calibration,
+) -> Result<Vec<Option<Assigned>>> {
+    let mut known = network.units.is_empty();
+    let each = network.units.iter().zip(ops).map(|(unit, op)| {
+        let found = entries(unit, calibration);
+        known |= !found.is_empty();
+        match found.iter().find_map(|node| node.kept.as_ref()) {
+            _ if !op.halves() => full(NO_HALVES),
+            _ if found.is_empty() => full("not calibrated"),
+            Some(why) => full(why.clone()),
+            None => halves("calibrated"),
+        }
+    });
+    let each = each.collect();
+    if !known {
+        let first = network.units.first().map_or("", |unit| unit.name.as_str());
+        let wanted = format!("one of this network, whose first node is {first:?}");
+        return Err(Error::input("calibration", "none of the network's nodes", wanted));
+    }
+    Ok(each)
+}
+
+/// The constants that a unit's op can bound its sums with.
+fn bounded(network: &Network<'_>, ops: &[Arc<dyn Op>]) -> Vec<Option<Assigned>> {
+    let graph = network.graph;
+    let mut reaches: HashMap<Value, f64> =
+        graph.inputs().iter().map(|&value| (value, LARGEST_INPUT)).collect();
+    let mut assigned = Vec::with_capacity(ops.len());
+    for (unit, op) in network.units.iter().zip(ops) {
+        let of = |value: Value| reaches.get(&network.resolve(value).of).copied().unwrap_or(f64::INFINITY);
+        let inputs = |operand| match unit.input(operand) {
+            Ok(super::unit::Input::Value(value)) => of(*value),
+            Ok(super::unit::Input::Constant(tensor, _)) => {
+                tensor.to_nhwc().iter().fold(0.0, |most: f64, value| most.max(f64::from(value.abs())))
+            }
+            Err(_) => 0.0,
+        };
+        let most = unit.reads().map(of).fold(0.0, f64::max);
+        let reach = op.reach(&inputs, &unit.constants(&**op));
+        for &value in &unit.outputs {
+            reaches.insert(value, reach);
+        }
+        let holds = |magnitude: f64| magnitude <= LARGEST_HALF;
+        assigned.push(match () {
+            () if !op.halves() => full(NO_HALVES),
+            () if !holds(most) => full("its inputs may not fit halves; a calibration would tell"),
+            () if !holds(reach) => full("its result may not fit halves; a calibration would tell"),
+            () => halves(format!("at most {reach:.3e}")),
+        });
+    }
+    assigned
+}
+
+/// Bytes that an op moves if its maps are stored in elements of so many bytes.
+fn moved(op: &dyn Op, bytes: usize) -> f64 {
+    op.operands().iter().map(|info| info.elements() * bytes).sum::<usize>() as f64
+}
+
+/// Gives f32 back to units in f16 that follow each other and save less than the conversions around them cost.
+fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option<Assigned>]) {
+    let narrow = |assigned: &[Option<Assigned>], unit: usize| {
+        assigned[unit].as_ref().is_some_and(|own| own.precision.storage() == Precision::F16Storage.storage())
+    };
+    let mut writer: HashMap<Value, usize> = HashMap::new();
+    for (index, unit) in network.units.iter().enumerate() {
+        writer.extend(unit.outputs.iter().map(|&value| (value, index)));
+    }
+    let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
+    for (index, unit) in network.units.iter().enumerate() {
+        for read in unit.reads() {
+            readers.entry(network.resolve(read).of).or_default().push(index);
+        }
+    }
+    let mut seen = HashSet::new();
+    for first in 0..assigned.len() {
+        if !narrow(assigned, first) || !seen.insert(first) {
+            continue;
+        }
+        let (mut region, mut next) = (vec![first], 0);
+        // Values on the border, whose other side stores maps in f32.
+        let mut border: HashSet<Value> = HashSet::new();
+        while let Some(&unit) = region.get(next) {
+            next += 1;
+            let own = &network.units[unit];
+            let read = own.reads().map(|value| network.resolve(value).of);
+            for value in read.chain(own.outputs.iter().copied()) {
+                let others = readers.get(&value).into_iter().flatten().chain(writer.get(&value));
+                for &other in others {
+                    if narrow(assigned, other) {
+                        if seen.insert(other) {
+                            region.push(other);
+                        }
+                    } else if ops[other].halves() {
+                        // What computes in rows is given them in any storage.
+                        border.insert(value);
+                    }
+                }
+            }
+        }
+        let saves = |&unit: &usize| {
+            let op = &*ops[unit];
+            moved(op, 2) + op.flops() as f64 / (2.0 * OPERATIONS_PER_BYTE)
+        };
+        let saved: f64 = region.iter().map(saves).sum();
+        let bytes = |value: &Value| network.dims(*value).map_or(0, |dims| 12 * dims.elements()) as f64;
+        let cost: f64 = border.iter().map(|value| CONVERSION + bytes(value)).sum();
+        if saved < cost {
+            for unit in region {
+                assigned[unit] = full("in f16 it would save less than conversions cost");
+            }
+        }
+    }
+}
+
+/// What a calibration asks about a network: what runs as one step.
+#[derive(Debug, Clone)]
+pub(crate) struct Observed {
+    pub(crate) name: String,
+    /// What it reads and writes.
+    pub(crate) reads: Vec<Value>,
+    pub(crate) writes: Vec<Value>,
+    /// Whether it may be in f16.
+    pub(crate) halves: bool,
+}
+
+/// What runs of `graph` with `options`.
+pub(crate) fn observed(graph: &crate::graph::Graph, options: &SessionOptions) -> Result<Vec<Observed>> {
+    let network = super::program::network(graph, options)?;
+    let each = network.units.iter().map(|unit| {
+        let op = unit.op(graph, Precision::F16Storage)?;
+        Ok(Observed {
+            name: unit.name.clone(),
+            reads: unit.reads().map(|value| network.resolve(value).of).collect(),
+            writes: unit.outputs.clone(),
+            halves: op.halves() && !options.precisions.contains_key(&unit.name),
+        })
+    });
+    each.collect()
+}

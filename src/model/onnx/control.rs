@@ -1,0 +1,255 @@
+//! Branches and loops whose conditions are known while the file is read.
+
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::moves::joined;
+use super::operands::axis;
+use super::order::Mapped;
+use super::schema::Graph as Network;
+use crate::model::budget::Reason;
+use crate::model::constant::Constant;
+use crate::ops::elementwise::Function;
+
+type Done = Result<(), Reason>;
+
+/// The most turns of a loop that is unrolled.
+const MAX_TURNS: usize = 4096;
+
+/// The truth that a slot is, if it is known.
+fn truth(slot: &Slot) -> Option<bool> {
+    match slot {
+        Slot::Constant(constant, _) => constant.number().map(|number| number != 0.0),
+        Slot::Value(_) => None,
+    }
+}
+
+/// `If`: the branch that the condition chooses. Where it is computed at each run both are, and what they write is
+/// selected.
+pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let condition = i.slot(op, 0)?;
+    let (then, other) = (op.network("then_branch")?, op.network("else_branch")?);
+    let current = i.current.clone();
+    let run = |i: &mut Import<'a>, network: &'a Network<'a>| -> Result<Vec<Slot>, Reason> {
+        let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
+        if outputs.len() != op.node.outputs.len() {
+            return Err(format!(
+                "found {} outputs of a branch, wanted {}",
+                outputs.len(),
+                op.node.outputs.len()
+            ));
+        }
+        inner(i, op, network, &[], &outputs)
+    };
+    let slots = match truth(&condition) {
+        Some(true) => run(i, then)?,
+        Some(false) => run(i, other)?,
+        None => {
+            let (then, other) = (run(i, then)?, run(i, other)?);
+            let mut selected = Vec::with_capacity(then.len());
+            for (a, b) in then.into_iter().zip(other) {
+                let extents = |i: &Import<'a>, slot: &Slot| match slot {
+                    Slot::Value(mapped) => i.extents(mapped),
+                    Slot::Constant(constant, _) => Ok(constant.extents()),
+                };
+                let (own, others) = (extents(i, &a)?, extents(i, &b)?);
+                if own != others {
+                    return Err(format!(
+                        "found branches that write {own:?} and {others:?} by a condition computed at each run"
+                    ));
+                }
+                i.current.clone_from(&current);
+                selected.push(i.apply(
+                    "selected",
+                    Function::Select,
+                    &[condition.clone().into(), a.into(), b.into()],
+                )?);
+            }
+            selected
+        }
+    };
+    for (index, slot) in slots.into_iter().enumerate() {
+        i.set(op, index, slot)?;
+    }
+    Ok(())
+}
+
+/// What a network within the operator writes, with some of its inputs given.
+fn inner<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    network: &'a Network<'a>,
+    inputs: &[Slot],
+    outputs: &[&'a str],
+) -> Result<Vec<Slot>, Reason> {
+    let mut scope = i.branch(op)?;
+    for tensor in &network.initializers {
+        let (constant, kind) = i.files.constant(tensor, &mut i.budget)?;
+        scope.slots.insert(tensor.name, Slot::Constant(constant, kind));
+    }
+    for (input, slot) in network.inputs.iter().zip(inputs) {
+        scope.slots.insert(input.name, slot.clone());
+    }
+    i.within(scope, &network.nodes, outputs)
+}
+
+/// `Loop` with a number of turns that is known: each turn's nodes behind the last one's.
+pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let body = op.network("body")?;
+    let most = match op.has(0) {
+        true => i.integers(op, 0)?.first().copied().unwrap_or(0).max(0) as usize,
+        false => usize::MAX,
+    };
+    let mut go_on = if op.has(1) { i.slot(op, 1)? } else { truth_of(true) };
+    let count = op.inputs().saturating_sub(2);
+    let mut carried = (0..count).map(|index| i.slot(op, index + 2)).collect::<Result<Vec<_>, _>>()?;
+    let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
+    if outputs.len() < 1 + count || outputs.len() - 1 != op.node.outputs.len() {
+        return Err(format!(
+            "found {} outputs of the body for {} of the loop",
+            outputs.len(),
+            op.node.outputs.len()
+        ));
+    }
+    let mut scanned: Vec<Vec<Slot>> = vec![Vec::new(); outputs.len() - 1 - count];
+    let mut turn = 0;
+    while turn < most {
+        match truth(&go_on) {
+            Some(true) => (),
+            Some(false) => break,
+            None => return Err("found a condition computed at each run, wanted one that is known".to_owned()),
+        }
+        if turn >= MAX_TURNS {
+            return Err(format!("found more than {MAX_TURNS} turns"));
+        }
+        let number = Slot::Constant(super::tensors::integers(&[], vec![turn as i64])?, Kind::I64);
+        let inputs: Vec<Slot> = [number, go_on.clone()].into_iter().chain(carried).collect();
+        let mut written = inner(i, op, body, &inputs, &outputs)?.into_iter();
+        go_on = written.next().ok_or("found no condition")?;
+        carried = written.by_ref().take(count).collect();
+        for (list, slot) in scanned.iter_mut().zip(written) {
+            list.push(slot);
+        }
+        turn += 1;
+    }
+    for (index, slot) in carried.into_iter().enumerate() {
+        i.set(op, index, slot)?;
+    }
+    for (index, list) in scanned.into_iter().enumerate() {
+        if op.writes(count + index) {
+            let slot = stacked(i, list, 0)?;
+            i.set(op, count + index, slot)?;
+        }
+    }
+    Ok(())
+}
+
+fn truth_of(value: bool) -> Slot {
+    let integers = crate::model::constant::Integers::new(Vec::new(), vec![i64::from(value)]);
+    Slot::Constant(Constant::Integers(integers), Kind::Bool)
+}
+
+/// Slots of one shape along a new axis.
+fn stacked(i: &mut Import<'_>, list: Vec<Slot>, place: usize) -> Result<Slot, Reason> {
+    let constants: Option<Vec<Constant>> = list
+        .iter()
+        .map(|slot| match slot {
+            Slot::Constant(constant, _) => Some(constant.clone()),
+            Slot::Value(_) => None,
+        })
+        .collect();
+    let first = list.first().ok_or("found a loop of no turns whose results are collected")?;
+    let kind = match first {
+        Slot::Constant(_, kind) => *kind,
+        Slot::Value(mapped) => mapped.kind,
+    };
+    if let Some(constants) = constants {
+        let mut whole = Vec::with_capacity(constants.len());
+        for constant in constants {
+            let mut extents = constant.extents();
+            extents.insert(place.min(extents.len()), 1);
+            whole.push(constant.reshaped(&extents)?);
+        }
+        return Ok(Slot::Constant(joined(i, &whole, place)?, kind));
+    }
+    let mut values = Vec::with_capacity(list.len());
+    for slot in list {
+        let mapped = i.mapped_slot(slot, None)?;
+        values.push(i.logical(&mapped)?);
+    }
+    let value = i.add("stacked", |graph, name| graph.stack(name, &values, place as isize))?;
+    let rank = i.dims(value)?.rank();
+    Ok(Slot::Value(Mapped::plain(value, rank, kind)))
+}
+
+/// `Scan` of version 9 on: a turn for each element along an axis of its inputs.
+pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.version < 9 {
+        return Err(format!("found version {}, wanted one from 9 on", op.version));
+    }
+    let body = op.network("body")?;
+    let scans = usize::try_from(op.int("num_scan_inputs", 0)).unwrap_or(0);
+    let states = op.inputs().checked_sub(scans).filter(|_| scans > 0);
+    let states = states.ok_or_else(|| format!("found {scans} inputs to scan of {}", op.inputs()))?;
+    let listed =
+        |name: &str, index: usize| op.ints(name).and_then(|list| list.get(index).copied()).unwrap_or(0);
+    let mut carried = (0..states).map(|index| i.slot(op, index)).collect::<Result<Vec<_>, _>>()?;
+    let mut read = Vec::with_capacity(scans);
+    let mut turns = None;
+    for index in 0..scans {
+        let (slot, own) = (i.slot(op, states + index)?, i.extents_of(op, states + index)?);
+        let place = axis(listed("scan_input_axes", index), own.len())?;
+        if *turns.get_or_insert(own[place]) != own[place] {
+            return Err(format!("found inputs of {turns:?} and {} elements to scan", own[place]));
+        }
+        read.push((slot, own, place, listed("scan_input_directions", index) != 0));
+    }
+    let turns = turns.unwrap_or(0);
+    if turns > MAX_TURNS {
+        return Err(format!("found {turns} turns, wanted at most {MAX_TURNS}"));
+    }
+    let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
+    if outputs.len() < states || outputs.len() != op.node.outputs.len() {
+        return Err(format!("found {} outputs of the body for {}", outputs.len(), op.node.outputs.len()));
+    }
+    let mut scanned: Vec<Vec<Slot>> = vec![Vec::new(); outputs.len() - states];
+    for turn in 0..turns {
+        let mut inputs = carried;
+        for (slot, own, place, backwards) in &read {
+            let at = if *backwards { turns - 1 - turn } else { turn };
+            let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
+            ranges[*place] = (at, 1, 1);
+            let one = super::moves::cut(i, "step", slot.clone(), &ranges)?;
+            let mut extents = own.clone();
+            extents.remove(*place);
+            inputs.push(match one {
+                Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind),
+                Slot::Value(mapped) => {
+                    let value = i.logical(&mapped)?;
+                    let value = i.reshaped("element", value, &extents)?;
+                    Slot::Value(Mapped::plain(value, extents.len(), mapped.kind))
+                }
+            });
+        }
+        let mut written = inner(i, op, body, &inputs, &outputs)?.into_iter();
+        carried = written.by_ref().take(states).collect();
+        for (list, slot) in scanned.iter_mut().zip(written) {
+            list.push(slot);
+        }
+    }
+    for (index, slot) in carried.into_iter().enumerate() {
+        i.set(op, index, slot)?;
+    }
+    for (index, mut list) in scanned.into_iter().enumerate() {
+        if listed("scan_output_directions", index) != 0 {
+            list.reverse();
+        }
+        let place = listed("scan_output_axes", index);
+        let place =
+            usize::try_from(place).map_err(|_| format!("found output axis {place}, wanted one from 0 on"))?;
+        if op.writes(states + index) {
+            let slot = stacked(i, list, place)?;
+            i.set(op, states + index, slot)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Inputs and outputs of the network.
+
+use super::import::{Import, Slot};
+use super::kind::Kind;
+use super::order::Mapped;
+use super::schema::{Described, Extent, Graph as Network};
+use crate::dims::Dim;
+use crate::host::HostTensor;
+use crate::model::LoadOptions;
+use crate::model::budget::Reason;
+use crate::model::constant::{Constant, Integers};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The most inputs or outputs of a network; adding one to a graph looks at those before it.
+const MAX_ENDS: usize = 4096;
+
+/// Whole numbers up to this one are floats too.
+const MOST_EXACT: i64 = 1 << 24;
+
+impl<'a> Import<'a> {
+    pub(super) fn inputs(&mut self, network: &'a Network<'a>, options: &LoadOptions) -> Result<(), Reason> {
+        for (what, count) in [("inputs", network.inputs.len()), ("outputs", network.outputs.len())] {
+            if count > MAX_ENDS + network.initializers.len() {
+                return Err(format!("found {count} {what}, wanted at most {MAX_ENDS}"));
+            }
+        }
+        self.initializers(network)?;
+        let known: HashSet<&str> = network.initializers.iter().map(|tensor| tensor.name).collect();
+        let mut wanted = BTreeSet::new();
+        let mut extents = HashMap::new();
+        let mut given: Vec<&String> = options.values.keys().collect();
+        for input in &network.inputs {
+            given.retain(|name| *name != input.name);
+            let explain = |message| format!("input {:?}: {message}", input.name);
+            if let Some(tensor) = options.values.get(input.name) {
+                self.check_shape(input, tensor).map_err(explain)?;
+                let constant = self.given(input, tensor).map_err(explain)?;
+                self.insert(input.name, constant)?;
+            } else if !known.contains(input.name) {
+                self.input(input, options, &mut wanted, &mut extents).map_err(explain)?;
+            }
+        }
+        if let Some(name) = given.first() {
+            let names: Vec<&str> = network.inputs.iter().map(|input| input.name).collect();
+            return Err(format!("found a value for input {name:?}, wanted one of {names:?}"));
+        }
+        if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
+            let wanted: Vec<&String> = wanted.iter().filter(|name| !name.contains('.')).collect();
+            return Err(format!("found an extent for dimension {name:?}, wanted one of {wanted:?}"));
+        }
+        Ok(())
+    }
+
+    /// The constants of a network, or of a branch.
+    pub(super) fn initializers(&mut self, network: &'a Network<'a>) -> Result<(), Reason> {
+        for tensor in &network.initializers {
+            let (constant, kind) = self
+                .files
+                .constant(tensor, &mut self.budget)
+                .map_err(|message| format!("constant {:?}: {message}", tensor.name))?;
+            self.insert(tensor.name, Slot::Constant(constant, kind))?;
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, name: &'a str, slot: Slot) -> Result<(), Reason> {
+        let scope = self.scopes.last_mut().ok_or("found no scope")?;
+        match scope.slots.insert(name, slot) {
+            None => Ok(()),
+            Some(_) => Err(format!("found {name:?} twice, wanted a name for each tensor")),
+        }
+    }
+
+    fn check_shape(&self, input: &Described<'_>, tensor: &HostTensor) -> Result<(), Reason> {
+        let found = tensor.dims();
+        let fits = input.extents.as_ref().is_none_or(|extents| {
+            extents.len() == found.rank()
+                && extents.iter().zip(found.extents()).all(|(declared, extent)| match declared {
+                    Extent::Fixed(declared) => declared == extent,
+                    Extent::Free(_) => true,
+                })
+        });
+        match fits {
+            true => Ok(()),
+            false => Err(format!("found a value of {found}, wanted {:?}", input.extents)),
+        }
+    }
+
+    /// A value that is known while the file is read.
+    fn given(&mut self, input: &Described<'_>, tensor: &HostTensor) -> Result<Slot, Reason> {
+        let kind = Kind::of(input.kind)?;
+        self.budget.extend(64 * tensor.dims().elements() as u64);
+        if kind.is_float() {
+            return Ok(Slot::Constant(Constant::Floats(tensor.clone()), kind));
+        }
+        let whole = |&value: &f32| (value.fract() == 0.0).then_some(value as i64);
+        let values: Option<Vec<i64>> = tensor.to_nhwc().iter().map(whole).collect();
+        let values = values.ok_or_else(|| format!("found numbers that are not whole, wanted {kind:?}"))?;
+        let integers = Integers::new(tensor.dims().extents().to_vec(), values);
+        Ok(Slot::Constant(Constant::Integers(integers), kind))
+    }
+
+    fn input(
+        &mut self,
+        input: &'a Described<'a>,
+        options: &LoadOptions,
+        wanted: &mut BTreeSet<String>,
+        named: &mut HashMap<&'a str, usize>,
+    ) -> Result<(), Reason> {
+        let kind = match input.kind {
+            0 => return Err("found a sequence or a map, wanted a tensor".to_owned()),
+            code => Kind::of(code)?,
+        };
+        let extents = input.extents.as_ref().ok_or("found no shape")?;
+        let mut dims = Vec::with_capacity(extents.len());
+        for (axis, extent) in extents.iter().enumerate() {
+            let own = format!("{}.{axis}", input.name);
+            let given = options.dimensions.get(&own).copied();
+            let free = match extent {
+                Extent::Fixed(fixed) if given.is_none_or(|given| given == *fixed) => {
+                    wanted.insert(own);
+                    dims.push(Dim::Fixed(*fixed));
+                    continue;
+                }
+                Extent::Fixed(fixed) => {
+                    return Err(format!("found {given:?} for axis {axis}, wanted the {fixed} of the file"));
+                }
+                Extent::Free(name) => *name,
+            };
+            let by_name = (!free.is_empty()).then(|| options.dimensions.get(free).copied()).flatten();
+            let same = named.get(free).copied();
+            let default = (axis == 0).then_some(1);
+            let extent = given.or(by_name).or(same).or(default).ok_or_else(|| {
+                let key = if free.is_empty() { &own } else { free };
+                format!(
+                    "found no extent of axis {axis}, which the file leaves open, wanted one in the load options \
+                     for dimension {key:?}"
+                )
+            })?;
+            if !free.is_empty() {
+                named.insert(free, extent);
+                wanted.insert(free.to_owned());
+            }
+            wanted.insert(own);
+            dims.push(Dim::Fixed(extent));
+        }
+        let value = self.graph.input_of(input.name, &dims).map_err(|error| error.to_string())?;
+        self.names.insert(input.name.to_owned());
+        self.insert(input.name, Slot::Value(Mapped::plain(value, dims.len(), kind)))
+    }
+
+    /// Marks the outputs, each in the order of its axes and under its name.
+    pub(super) fn outputs(&mut self, network: &'a Network<'a>) -> Result<(), Reason> {
+        if network.outputs.is_empty() {
+            return Err("found no outputs, wanted at least one".to_owned());
+        }
+        for output in &network.outputs {
+            let name = output.name;
+            self.output(name).map_err(|message| format!("output {name:?}: {message}"))?;
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, name: &'a str) -> Result<(), Reason> {
+        self.current = name.to_owned();
+        let slot = self.find(name)?;
+        if let Slot::Constant(constant, kind) = &slot {
+            self.check_exact(constant, *kind)?;
+        }
+        let mapped = self.mapped_slot(slot, Some(name))?;
+        let own = mapped.value;
+        let mut value = self.logical(&mapped)?;
+        let explain = |error: crate::Error| error.to_string();
+        let is_constant = self.graph.tensor(value).map_err(explain)?.is_some();
+        let other =
+            self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value) || is_constant;
+        if other {
+            // What another output is already, or what no node writes.
+            let target: Vec<Dim> = self
+                .graph
+                .dims(value)
+                .map_err(explain)?
+                .extents()
+                .iter()
+                .map(|&extent| extent.into())
+                .collect();
+            let free = if self.names.contains(name) {
+                self.unique(&format!("{name}/output"))?
+            } else {
+                name.to_owned()
+            };
+            value = match is_constant {
+                true => {
+                    let terms = [value.into()];
+                    self.graph.elementwise(&free, crate::ops::elementwise::Function::Truncate, &terms)
+                }
+                false => self.graph.reshape(&free, value, &target),
+            }
+            .map_err(explain)?;
+        }
+        if self.graph.name(value).map_err(explain)? != name {
+            if own != value
+                && self.graph.name(own).is_ok_and(|own| own == name)
+                && !self.graph.inputs().contains(&own)
+            {
+                self.graph.rename(own, &format!("{name}/stored")).map_err(explain)?;
+            }
+            self.graph.rename(value, name).map_err(explain)?;
+        }
+        self.graph.output(value).map_err(explain)
+    }
+
+    /// Refuses integers that no float is.
+    pub(super) fn check_exact(&self, constant: &Constant, kind: Kind) -> Result<(), Reason> {
+        let Constant::Integers(integers) = constant else { return Ok(()) };
+        let beyond = integers.values.iter().find(|value| {
+            value.unsigned_abs() > MOST_EXACT.unsigned_abs()
+                && (**value as f32) as i128 != i128::from(**value)
+        });
+        match beyond {
+            Some(value) => Err(format!("found {value} of {kind:?}, wanted an integer that f32 holds")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Functions of each element that are made of others.
+
+use super::elementwise::Arg;
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use crate::model::budget::Reason;
+use crate::ops::elementwise::Function as F;
+
+type Done = Result<(), Reason>;
+
+impl<'a> Import<'a> {
+    /// A part of a function.
+    fn f(&mut self, function: F, args: &[Arg]) -> Result<Arg, Reason> {
+        self.apply("part", function, args).map(Arg::Slot)
+    }
+
+    /// What a function gives.
+    fn result(&mut self, op: &Op<'a>, function: F, args: &[Arg]) -> Done {
+        let slot = self.apply("", function, args)?;
+        self.set(op, 0, slot)
+    }
+
+    fn first(&mut self, op: &Op<'a>) -> Result<Arg, Reason> {
+        self.slot(op, 0).map(Arg::Slot)
+    }
+}
+
+pub(super) fn leaky_relu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, alpha) = (i.first(op)?, op.float("alpha", 0.01));
+    i.result(op, F::LeakyRelu, &[x, alpha.into()])
+}
+
+/// `PRelu`: the slope broadcasts to the input.
+pub(super) fn prelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let args = i.args(op, 2)?;
+    i.result(op, F::PRelu, &args)
+}
+
+/// `max(0, min(1, alpha x + beta))`.
+pub(super) fn hard_sigmoid<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, alpha, beta) = (i.first(op)?, op.float("alpha", 0.2), op.float("beta", 0.5));
+    let scaled = i.f(F::Mul, &[x, alpha.into()])?;
+    let moved = i.f(F::Add, &[scaled, beta.into()])?;
+    i.result(op, F::Clamp, &[moved, 0.0.into(), 1.0.into()])
+}
+
+pub(super) fn elu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    if alpha == 1.0 {
+        return i.result(op, F::Elu, &[x]);
+    }
+    let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
+    let below = i.f(F::Elu, &[below])?;
+    let below = i.f(F::Mul, &[below, alpha.into()])?;
+    let above = i.f(F::Relu, &[x])?;
+    i.result(op, F::Add, &[above, below])
+}
+
+/// `gamma (max(x, 0) + alpha (exp(min(x, 0)) - 1))`.
+pub(super) fn selu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (alpha, gamma) = (op.float("alpha", 1.673_263_2), op.float("gamma", 1.050_701));
+    let x = i.first(op)?;
+    let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
+    let below = i.f(F::Elu, &[below])?;
+    let below = i.f(F::Mul, &[below, alpha.into()])?;
+    let above = i.f(F::Relu, &[x])?;
+    let sum = i.f(F::Add, &[above, below])?;
+    i.result(op, F::Mul, &[sum, gamma.into()])
+}
+
+/// `max(x, 0) + min(0, alpha (exp(x / alpha) - 1))`.
+pub(super) fn celu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
+    let below = i.f(F::Mul, &[below, (1.0 / alpha).into()])?;
+    let below = i.f(F::Elu, &[below])?;
+    let below = i.f(F::Mul, &[below, alpha.into()])?;
+    let above = i.f(F::Relu, &[x])?;
+    i.result(op, F::Add, &[above, below])
+}
+
+/// `x` where it is larger than `alpha`, else 0.
+pub(super) fn thresholded<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let above = i.f(F::Greater, &[x.clone(), alpha.into()])?;
+    i.result(op, F::Select, &[above, x, 0.0.into()])
+}
+
+/// `x + bias` below `-lambd`, `x - bias` above `lambd`, else 0.
+pub(super) fn shrink<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, bias, lambd) = (i.first(op)?, op.float("bias", 0.0), op.float("lambd", 0.5));
+    let below = i.f(F::Less, &[x.clone(), (-lambd).into()])?;
+    let above = i.f(F::Greater, &[x.clone(), lambd.into()])?;
+    let lower = i.f(F::Add, &[x.clone(), bias.into()])?;
+    let higher = i.f(F::Sub, &[x, bias.into()])?;
+    let rest = i.f(F::Select, &[above, higher, 0.0.into()])?;
+    i.result(op, F::Select, &[below, lower, rest])
+}
+
+/// `x / (1 + |x|)`.
+pub(super) fn softsign<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let size = i.f(F::Abs, &[x.clone()])?;
+    let below = i.f(F::Add, &[size, 1.0.into()])?;
+    i.result(op, F::Div, &[x, below])
+}
+
+/// `x tanh(log(1 + exp(x)))`.
+pub(super) fn mish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let soft = i.f(F::Softplus, &[x.clone()])?;
+    let bounded = i.f(F::Tanh, &[soft])?;
+    i.result(op, F::Mul, &[x, bounded])
+}
+
+/// `x sigmoid(alpha x)`.
+pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>, default: f32) -> Done {
+    let (x, alpha) = (i.first(op)?, op.float("alpha", default));
+    let scaled = if alpha == 1.0 { x.clone() } else { i.f(F::Mul, &[x.clone(), alpha.into()])? };
+    let share = i.f(F::Sigmoid, &[scaled])?;
+    i.result(op, F::Mul, &[x, share])
+}
+
+/// `x max(0, min(1, x / 6 + 1 / 2))`.
+pub(super) fn hard_swish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    i.result(op, F::HardSwish, &[x])
+}
+
+/// `Gelu`: with `tanh` where the options say so.
+pub(super) fn gelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let function = match op.text("approximate", "none")? {
+        "none" => F::Gelu,
+        "tanh" => F::GeluTanh,
+        other => return Err(format!("found the approximation {other:?}, wanted none or tanh")),
+    };
+    i.result(op, function, &[x])
+}
+
+/// `FastGelu` and `BiasGelu`: of the sum of the input and a bias.
+pub(super) fn biased_gelu<'a>(i: &mut Import<'a>, op: &Op<'a>, function: F) -> Done {
+    let mut x = i.first(op)?;
+    if op.has(1) {
+        let bias = i.slot(op, 1)?.into();
+        x = i.f(F::Add, &[x, bias])?;
+    }
+    i.result(op, function, &[x])
+}
+
+pub(super) fn tan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let (sine, cosine) = (i.f(F::Sin, &[x.clone()])?, i.f(F::Cos, &[x])?);
+    i.result(op, F::Div, &[sine, cosine])
+}
+
+/// `(exp(x) - exp(-x)) / 2`, without cancellation near 0.
+pub(super) fn sinh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let (up, down) = exponentials(i, x)?;
+    let difference = i.f(F::Sub, &[up, down])?;
+    i.result(op, F::Mul, &[difference, 0.5.into()])
+}
+
+pub(super) fn cosh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let (up, down) = exponentials(i, x)?;
+    let sum = i.f(F::Add, &[up, down])?;
+    i.result(op, F::Mul, &[sum, 0.5.into()])
+}
+
+fn exponentials(i: &mut Import<'_>, x: Arg) -> Result<(Arg, Arg), Reason> {
+    let minus = i.f(F::Neg, &[x.clone()])?;
+    Ok((i.f(F::Exp, &[x])?, i.f(F::Exp, &[minus])?))
+}
+
+/// `sign(x) log(|x| + sqrt(x^2 + 1))`.
+pub(super) fn asinh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let (sign, size) = (i.f(F::Sign, &[x.clone()])?, i.f(F::Abs, &[x.clone()])?);
+    let square = i.f(F::Square, &[x])?;
+    let above = i.f(F::Add, &[square, 1.0.into()])?;
+    let root = i.f(F::Sqrt, &[above])?;
+    let sum = i.f(F::Add, &[size, root])?;
+    let log = i.f(F::Log, &[sum])?;
+    i.result(op, F::Mul, &[sign, log])
+}
+
+/// `log(x + sqrt(x^2 - 1))`.
+pub(super) fn acosh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let square = i.f(F::Square, &[x.clone()])?;
+    let below = i.f(F::Sub, &[square, 1.0.into()])?;
+    let root = i.f(F::Sqrt, &[below])?;
+    let sum = i.f(F::Add, &[x, root])?;
+    i.result(op, F::Log, &[sum])
+}
+
+/// `log((1 + x) / (1 - x)) / 2`.
+pub(super) fn atanh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let above = i.f(F::Add, &[x.clone(), 1.0.into()])?;
+    let below = i.f(F::Sub, &[1.0.into(), x])?;
+    let quotient = i.f(F::Div, &[above, below])?;
+    let log = i.f(F::Log, &[quotient])?;
+    i.result(op, F::Mul, &[log, 0.5.into()])
+}
+
+pub(super) fn atan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let angle = arc(i, x)?;
+    i.result(op, F::Mul, &[angle, 1.0.into()])
+}
+
+/// `atan(x / sqrt(1 - x^2))`.
+pub(super) fn asin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let angle = arc_of_sine(i, x)?;
+    i.result(op, F::Mul, &[angle, 1.0.into()])
+}
+
+/// `pi / 2 - asin(x)`.
+pub(super) fn acos<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let angle = arc_of_sine(i, x)?;
+    i.result(op, F::Sub, &[std::f32::consts::FRAC_PI_2.into(), angle])
+}
+
+fn arc_of_sine(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
+    let (above, below) = (i.f(F::Add, &[x.clone(), 1.0.into()])?, i.f(F::Sub, &[1.0.into(), x.clone()])?);
+    let product = i.f(F::Mul, &[above, below])?;
+    let root = i.f(F::Sqrt, &[product])?;
+    let quotient = i.f(F::Div, &[x, root])?;
+    arc(i, quotient)
+}
+
+/// The arc tangent: of `|x| > 1` it is `pi / 2` less that of `1 / |x|`.
+///
+/// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 4.4.49, off by at most 2e-8.
+fn arc(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
+    let (sign, size) = (i.f(F::Sign, &[x.clone()])?, i.f(F::Abs, &[x])?);
+    let inverse = i.f(F::Reciprocal, &[size.clone()])?;
+    let z = i.f(F::Minimum, &[size.clone(), inverse])?;
+    let square = i.f(F::Square, &[z.clone()])?;
+    let mut sum: Arg = 0.002_866_225_7.into();
+    for factor in [
+        -0.016_165_737,
+        0.042_909_614,
+        -0.075_289_64,
+        0.106_562_64,
+        -0.142_088_99,
+        0.199_935_51,
+        -0.333_331_45,
+        1.0,
+    ] {
+        let scaled = i.f(F::Mul, &[square.clone(), sum])?;
+        sum = i.f(F::Add, &[scaled, factor.into()])?;
+    }
+    let angle = i.f(F::Mul, &[sum, z])?;
+    let rest = i.f(F::Sub, &[std::f32::consts::FRAC_PI_2.into(), angle.clone()])?;
+    let is_steep = i.f(F::Greater, &[size, 1.0.into()])?;
+    let angle = i.f(F::Select, &[is_steep, rest, angle])?;
+    i.f(F::Mul, &[sign, angle])
+}
+
+/// `Mod`: of the sign of the divisor, or with `fmod` of that of the dividend.
+pub(super) fn modulo<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let args = i.args(op, 2)?;
+    if !op.flag("fmod", false) {
+        return i.result(op, F::FloorMod, &args);
+    }
+    let [x, y] = &args[..] else { return Err("found no two inputs".to_owned()) };
+    let (sign, size) = (i.f(F::Sign, &[x.clone()])?, i.f(F::Abs, &[x.clone()])?);
+    let divisor = i.f(F::Abs, &[y.clone()])?;
+    let rest = i.f(F::FloorMod, &[size, divisor])?;
+    i.result(op, F::Mul, &[sign, rest])
+}
+
+pub(super) fn is_nan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    // The larger of two is NaN if one is; nothing else differs from itself.
+    let least = i.f(F::Less, &[x.clone(), 0.0.into()])?;
+    let rest = i.f(F::GreaterEqual, &[x, 0.0.into()])?;
+    let ordered = i.f(F::LogicalOr, &[least, rest])?;
+    i.result(op, F::LogicalNot, &[ordered])
+}
+
+pub(super) fn is_inf<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    let (negative, positive) = (op.flag("detect_negative", true), op.flag("detect_positive", true));
+    match (negative, positive) {
+        (true, true) => {
+            let size = i.f(F::Abs, &[x])?;
+            i.result(op, F::Greater, &[size, f32::MAX.into()])
+        }
+        (true, false) => i.result(op, F::Less, &[x, f32::MIN.into()]),
+        (false, true) => i.result(op, F::Greater, &[x, f32::MAX.into()]),
+        (false, false) => i.result(op, F::NotEqual, &[x.clone(), x]),
+    }
+}
+
+/// `Not` of booleans, `Xor` as their difference.
+pub(super) fn xor<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let args = i.args(op, 2)?;
+    i.result(op, F::NotEqual, &args)
+}
+
+/// `Identity` in inference; the mask, where it is wanted, is true everywhere.
+pub(super) fn dropout<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.has(2) && i.integers(op, 2)?.iter().any(|&training| training != 0) {
+        let ratio = if op.has(1) { i.list(op, 1)? } else { vec![0.5] };
+        if ratio.iter().any(|&ratio| ratio != 0.0) {
+            return Err("found a dropout in training, wanted inference".to_owned());
+        }
+    }
+    let slot = i.slot(op, 0)?;
+    i.set(op, 0, slot.clone())?;
+    if op.writes(1) {
+        let extents = i.extents_of(op, 0)?;
+        let ones = vec![1; crate::model::constant::elements_of(&extents)?];
+        i.set(op, 1, Slot::Constant(super::tensors::integers(&extents, ones)?, Kind::Bool))?;
+    }
+    Ok(())
+}
+
+/// The error function.
+pub(super) fn erf<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.first(op)?;
+    i.result(op, F::Erf, &[x])
+}

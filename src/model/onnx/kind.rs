@@ -1,0 +1,108 @@
+//! Element types.
+
+use crate::model::budget::Reason;
+
+/// The type of a tensor's elements in the file. On a device all are f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    F32,
+    F16,
+    Bf16,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    Bool,
+}
+
+/// Names of the codes of the format, by code.
+const NAMES: [&str; 24] = [
+    "UNDEFINED",
+    "FLOAT",
+    "UINT8",
+    "INT8",
+    "UINT16",
+    "INT16",
+    "INT32",
+    "INT64",
+    "STRING",
+    "BOOL",
+    "FLOAT16",
+    "DOUBLE",
+    "UINT32",
+    "UINT64",
+    "COMPLEX64",
+    "COMPLEX128",
+    "BFLOAT16",
+    "FLOAT8E4M3FN",
+    "FLOAT8E4M3FNUZ",
+    "FLOAT8E5M2",
+    "FLOAT8E5M2FNUZ",
+    "UINT4",
+    "INT4",
+    "FLOAT4E2M1",
+];
+
+impl Kind {
+    /// The type of a code of the format.
+    pub(super) fn of(code: i64) -> Result<Self, Reason> {
+        Ok(match code {
+            1 => Kind::F32,
+            2 => Kind::U8,
+            3 => Kind::I8,
+            4 => Kind::U16,
+            5 => Kind::I16,
+            6 => Kind::I32,
+            7 => Kind::I64,
+            9 => Kind::Bool,
+            10 => Kind::F16,
+            11 => Kind::F64,
+            12 => Kind::U32,
+            13 => Kind::U64,
+            16 => Kind::Bf16,
+            other => {
+                let name = usize::try_from(other).ok().and_then(|code| NAMES.get(code).copied());
+                let name = name.map_or_else(|| format!("type {other}"), str::to_owned);
+                return Err(format!("found elements of {name}, wanted floats, integers or booleans"));
+            }
+        })
+    }
+
+    pub(super) const fn is_float(self) -> bool {
+        matches!(self, Kind::F32 | Kind::F16 | Kind::Bf16 | Kind::F64)
+    }
+
+    /// The least and the largest integer.
+    pub(super) const fn range(self) -> Option<[i64; 2]> {
+        Some(match self {
+            Kind::I8 => [-128, 127],
+            Kind::I16 => [-32_768, 32_767],
+            Kind::I32 => [i32::MIN as i64, i32::MAX as i64],
+            Kind::U8 => [0, 255],
+            Kind::U16 => [0, 65_535],
+            Kind::U32 => [0, u32::MAX as i64],
+            Kind::I64 | Kind::U64 => [i64::MIN, i64::MAX],
+            Kind::Bool => [0, 1],
+            Kind::F32 | Kind::F16 | Kind::Bf16 | Kind::F64 => return None,
+        })
+    }
+
+    /// An integer as this type holds it: what is beyond wraps.
+    pub(super) const fn wrapped(self, value: i64) -> i64 {
+        match self {
+            Kind::I8 => value as i8 as i64,
+            Kind::I16 => value as i16 as i64,
+            Kind::I32 => value as i32 as i64,
+            Kind::U8 => value as u8 as i64,
+            Kind::U16 => value as u16 as i64,
+            Kind::U32 => value as u32 as i64,
+            Kind::Bool => (value != 0) as i64,
+            _ => value,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! ONNX files to graphs.
+//!
+//! Values are f32 on a device, whatever the file says of them: floats of other widths are rounded, integers are the
+//! floats of their value (exact to 2^24; a constant that is not is refused), and booleans are 0 and 1. Arithmetic on
+//! shapes is done while the file is read; so are branches and loops whose conditions are known then. What an input
+//! leaves open is given by [`LoadOptions`]. What cannot run is told all at once.
+//!
+//! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
+//! stored (`order.rs`), so that only what needs the order of the file moves elements.
+//!
+//! `operators.rs` lists the operators, each with the function that adds it to the graph; versions 7 to 28 are read.
+//!
+//! The file may be hostile: lengths are checked before memory is allocated, the work is bounded by the file's length,
+//! and data in other files are read from the model's folder alone.
+//!
+//! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
+
+mod control;
+mod convolution;
+mod elementwise;
+mod ends;
+mod functions;
+mod import;
+mod kind;
+mod moves;
+mod norms;
+mod operands;
+mod operators;
+mod order;
+mod pooling;
+mod products;
+mod quantised;
+mod recurrent;
+mod reductions;
+mod resize;
+mod schema;
+mod shapes;
+mod survey;
+mod tensors;
+mod wire;
+
+pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};
+
+use super::Loaded;
+use crate::error::Result;
+use crate::graph::Graph;
+use std::path::Path;
+
+/// Reads an ONNX file whose inputs leave nothing open.
+///
+/// ```no_run
+/// let graph = diptych::onnx::load("mnist.onnx")?;
+/// println!("{} nodes", graph.nodes().len());
+/// # Ok::<(), diptych::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of [`Model::load`].
+pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
+    Model::load(path, &LoadOptions::default()).map(|model| model.graph)
+}
+
+/// Reads an ONNX file that is in memory already.
+///
+/// # Errors
+/// [`crate::Error::Model`] if the bytes are not a valid file, or need something that is not supported.
+pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
+    parse("model", bytes, None, &LoadOptions::default()).map(|loaded| loaded.graph)
+}
+
+pub(super) fn parse(
+    file: &str,
+    bytes: &[u8],
+    folder: Option<&Path>,
+    options: &LoadOptions,
+) -> Result<Loaded> {
+    import::import(file, bytes, folder, options)
+}

@@ -1,0 +1,463 @@
+//! Operators that move elements.
+
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::operands::{axes, axis, sizes};
+use super::order::{Mapped, stored, without};
+use crate::emit::Bits;
+use crate::graph::Value;
+use crate::model::budget::Reason;
+use crate::model::constant::{Constant, Integers, position};
+use crate::ops::elementwise::Function;
+use crate::ops::remap::{AxisRange, PadMode};
+
+type Done = Result<(), Reason>;
+
+/// `Transpose`: only the order changes in which the axes are stored.
+pub(super) fn transpose<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let rank = own.len();
+    let permutation = match op.ints("perm").filter(|list| !list.is_empty()) {
+        Some(list) => list.iter().map(|&own| axis(own, rank)).collect::<Result<Vec<_>, _>>()?,
+        None => (0..rank).rev().collect(),
+    };
+    let mut sorted = permutation.clone();
+    sorted.sort_unstable();
+    if sorted.iter().enumerate().any(|(place, &axis)| place != axis) || sorted.len() != rank {
+        return Err(format!("found the permutation {permutation:?} for rank {rank}"));
+    }
+    match i.slot(op, 0)? {
+        Slot::Constant(constant, kind) => {
+            let constant = i.constant_in_order(&constant, &permutation)?;
+            i.write_constant(op, 0, constant, kind)
+        }
+        Slot::Value(mapped) => {
+            let place = |axis: &usize| permutation.iter().position(|own| own == axis);
+            let order = mapped.order.iter().filter_map(place).collect();
+            i.write(op, 0, Mapped { order, ..mapped })
+        }
+    }
+}
+
+/// `Concat`: in the order in which most of the inputs are stored.
+pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let mut slots = Vec::with_capacity(op.inputs());
+    for index in 0..op.inputs() {
+        slots.push((op.input_name(index)?, i.slot(op, index)?, i.extents_of(op, index)?));
+    }
+    let kind = i.kind_of(op, 0)?;
+    let rank = slots.first().map_or(0, |(_, _, extents)| extents.len());
+    let place = axis(op.int("axis", 1), rank)?;
+    // What has no elements adds none.
+    if slots.iter().any(|(_, _, extents)| !extents.contains(&0)) {
+        slots.retain(|(_, _, extents)| !extents.contains(&0));
+    }
+    if slots.iter().all(|(_, slot, _)| matches!(slot, Slot::Constant(..))) {
+        let constants: Vec<Constant> = slots
+            .into_iter()
+            .filter_map(|(_, slot, _)| match slot {
+                Slot::Constant(constant, _) => Some(constant),
+                Slot::Value(_) => None,
+            })
+            .collect();
+        let joined = joined(i, &constants, place)?;
+        return i.write_constant(op, 0, joined, kind);
+    }
+    if let [(_, slot, _)] = &slots[..] {
+        return i.set(op, 0, slot.clone());
+    }
+    let mut order: Option<(usize, Vec<usize>)> = None;
+    for (_, slot, extents) in &slots {
+        if let Slot::Value(mapped) = slot {
+            let elements: usize = extents.iter().product();
+            if order.as_ref().is_none_or(|(most, _)| elements > *most) {
+                order = Some((elements, mapped.order.clone()));
+            }
+        }
+    }
+    let order = order.map_or_else(|| (0..rank).collect(), |(_, order)| order);
+    let mut values = Vec::with_capacity(slots.len());
+    for (name, slot, _) in slots {
+        let mapped = i.mapped_slot(slot, Some(name))?;
+        if mapped.rank() != rank {
+            return Err(format!("found inputs of rank {rank} and {}, wanted one rank", mapped.rank()));
+        }
+        values.push(i.in_order(&mapped, &order)?);
+    }
+    let along = order.iter().position(|&own| own == place).unwrap_or(place) as isize;
+    let value = i.add("", |graph, name| graph.concat(name, &values, along))?;
+    i.write(op, 0, Mapped { value, order, kind })
+}
+
+/// Constants one behind the other along an axis.
+pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -> Result<Constant, Reason> {
+    let mut extents = constants.first().map(Constant::extents).unwrap_or_default();
+    let mut ends = Vec::new();
+    let mut whole = 0usize;
+    for constant in constants {
+        let own = constant.extents();
+        let fits = own.len() == extents.len()
+            && own.iter().zip(&extents).enumerate().all(|(axis, (a, b))| axis == place || a == b);
+        if !fits {
+            return Err(format!("found {own:?} beside {extents:?}, wanted the same but along axis {place}"));
+        }
+        whole = whole.checked_add(own[place]).ok_or("found too many elements")?;
+        ends.push(whole);
+    }
+    if let Some(extent) = extents.get_mut(place) {
+        *extent = whole;
+    }
+    i.budget.spend(crate::model::constant::elements_of(&extents)?.saturating_mul(16))?;
+    let all_integers: Option<Vec<&Integers>> = constants
+        .iter()
+        .map(|constant| match constant {
+            Constant::Integers(integers) => Some(integers),
+            Constant::Floats(_) => None,
+        })
+        .collect();
+    let inner: usize = extents[place + 1..].iter().product();
+    let outer: usize = extents[..place].iter().product();
+    if let Some(all) = all_integers {
+        let mut values = Vec::new();
+        for row in 0..outer {
+            for own in &all {
+                let length = own.dims[place] * inner;
+                values.extend_from_slice(own.values.get(row * length..(row + 1) * length).unwrap_or(&[]));
+            }
+        }
+        return super::tensors::integers(&extents, values);
+    }
+    let tensors = constants.iter().map(|own| own.floats(&mut i.budget)).collect::<Result<Vec<_>, _>>()?;
+    let lists: Vec<_> = tensors.iter().map(|tensor| tensor.to_nhwc()).collect();
+    let mut values = Vec::new();
+    for row in 0..outer {
+        for (tensor, own) in tensors.iter().zip(&lists) {
+            let length = tensor.dims().extents()[place] * inner;
+            values.extend_from_slice(own.get(row * length..(row + 1) * length).unwrap_or(&[]));
+        }
+    }
+    super::tensors::floats(&extents, values)
+}
+
+/// Some of the elements of a slot, a range for each axis: (first, count, step).
+pub(super) fn cut(
+    i: &mut Import<'_>,
+    part: &str,
+    slot: Slot,
+    ranges: &[(usize, usize, i64)],
+) -> Result<Slot, Reason> {
+    match slot {
+        Slot::Constant(constant, kind) => {
+            let own = constant.extents();
+            let target: Vec<usize> = ranges.iter().map(|range| range.1).collect();
+            let source = |index: &[usize]| {
+                let at: Vec<usize> = index
+                    .iter()
+                    .zip(ranges)
+                    .map(|(&at, &(first, _, step))| (first as i64 + at as i64 * step) as usize)
+                    .collect();
+                position(&own, &at)
+            };
+            Ok(Slot::Constant(constant.moved(target, &mut i.budget, source)?, kind))
+        }
+        Slot::Value(mapped) => {
+            let extents = i.extents(&mapped)?;
+            if ranges
+                .iter()
+                .zip(&extents)
+                .all(|(&(first, count, step), &extent)| (first, count, step) == (0, extent, 1))
+            {
+                return Ok(Slot::Value(mapped));
+            }
+            if ranges.iter().any(|range| range.1 == 0) {
+                return Err("found a range of no elements of a value, wanted some".to_owned());
+            }
+            let of = |&(first, count, step): &(usize, usize, i64)| {
+                let (first, step) = (first as isize, step as isize);
+                let last = first + step * (count as isize - 1);
+                let end = if step > 0 { Some(last + 1) } else { (last > 0).then(|| last - 1) };
+                AxisRange { begin: Some(first), end, step }
+            };
+            let ranges: Vec<AxisRange> = ranges.iter().map(of).collect();
+            let ranges = stored(&ranges, &mapped.order);
+            let value = i.add(part, |graph, name| graph.strided_slice(name, mapped.value, &ranges))?;
+            Ok(Slot::Value(Mapped { value, ..mapped }))
+        }
+    }
+}
+
+/// `Slice`: starts, ends, axes and steps are inputs from version 10 on, attributes before.
+pub(super) fn slice<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let starts = i.listed(op, 1, "starts")?.ok_or("found no starts")?;
+    let ends = i.listed(op, 2, "ends")?.ok_or("found no ends")?;
+    let along = match i.listed(op, 3, "axes")? {
+        Some(list) => list.iter().map(|&place| axis(place, own.len())).collect::<Result<Vec<_>, _>>()?,
+        None => (0..starts.len()).collect(),
+    };
+    let steps = if op.has(4) { i.integers(op, 4)? } else { vec![1; starts.len()] };
+    if [ends.len(), along.len(), steps.len()].iter().any(|&count| count != starts.len())
+        || starts.len() > own.len()
+    {
+        return Err(format!("found starts {starts:?}, ends {ends:?}, axes {along:?}, steps {steps:?}"));
+    }
+    let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
+    for (((&start, &end), &step), &place) in starts.iter().zip(&ends).zip(&steps).zip(&along) {
+        let range = ranges.get_mut(place).ok_or("found an axis too many")?;
+        *range = range_of(own[place] as i64, start, end, step)?;
+    }
+    let slot = i.slot(op, 0)?;
+    let slot = cut(i, "", slot, &ranges)?;
+    i.set(op, 0, slot)
+}
+
+/// The first element, the number of elements and the step of a range as numpy has it.
+fn range_of(extent: i64, start: i64, end: i64, step: i64) -> Result<(usize, usize, i64), Reason> {
+    if step == 0 || step == i64::MIN {
+        return Err(format!("found a step of {step}"));
+    }
+    let from_end = |place: i64| if place < 0 { place.saturating_add(extent) } else { place };
+    let (low, high) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
+    let (start, end) = (from_end(start).clamp(low.max(0), high.max(0)), from_end(end).clamp(low, high));
+    let distance = if step > 0 { end - start } else { start - end };
+    let count = if distance > 0 { (distance + step.abs() - 1) / step.abs() } else { 0 };
+    Ok((start as usize, count as usize, step))
+}
+
+/// `Split`: sizes are an input from version 13 on, an attribute before, equal where there are none.
+pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let place = axis(op.int("axis", 0), own.len())?;
+    let parts = op.node.outputs.len();
+    let sizes = match i.listed(op, 1, "split")?.filter(|list| !list.is_empty()) {
+        Some(list) => sizes(&list)?,
+        None => {
+            let each = own[place].div_ceil(parts.max(1));
+            (0..parts).map(|part| each.min(own[place].saturating_sub(part * each))).collect()
+        }
+    };
+    if sizes.len() != parts
+        || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)) != Some(own[place])
+    {
+        return Err(format!("found sizes {sizes:?} of axis {place} of {own:?} for {parts} outputs"));
+    }
+    let slot = i.slot(op, 0)?;
+    let mut begin = 0;
+    for (index, size) in sizes.into_iter().enumerate() {
+        let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
+        ranges[place] = (begin, size, 1);
+        begin += size;
+        if op.writes(index) {
+            let name = op.node.outputs[index];
+            i.current = format!("{}{name}", i.scopes.last().map_or("", |scope| &scope.prefix));
+            let part = cut(i, "", slot.clone(), &ranges)?;
+            i.set(op, index, part)?;
+        }
+    }
+    Ok(())
+}
+
+/// `Pad`: pads are an input from version 11 on; negative ones cut.
+pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let pads = i.listed(op, 1, "pads")?.ok_or("found no pads")?;
+    let along = match op.has(3) {
+        true => {
+            i.integers(op, 3)?.iter().map(|&place| axis(place, own.len())).collect::<Result<Vec<_>, _>>()?
+        }
+        false => (0..own.len()).collect(),
+    };
+    if pads.len() != 2 * along.len() {
+        return Err(format!("found {} pads for {} axes, wanted two each", pads.len(), along.len()));
+    }
+    let fill = if op.has(2) { i.constant(op, 2)?.number().unwrap_or(0.0) } else { op.float("value", 0.0) };
+    let mode = match op.text("mode", "constant")? {
+        "constant" => PadMode::Constant(Bits(fill)),
+        "reflect" => PadMode::Reflect,
+        "edge" => PadMode::Edge,
+        other => return Err(format!("found mode {other:?}, wanted constant, reflect or edge")),
+    };
+    let mut around = vec![(0i64, 0i64); own.len()];
+    for (index, &place) in along.iter().enumerate() {
+        around[place] = (pads[index], pads[along.len() + index]);
+    }
+    let slot = i.slot(op, 0)?;
+    let slot = padded(i, "", slot, &own, &around, mode)?;
+    i.set(op, 0, slot)
+}
+
+/// A slot with elements before and after those of each axis; where there are fewer than none, some are cut off.
+pub(super) fn padded(
+    i: &mut Import<'_>,
+    part: &str,
+    slot: Slot,
+    own: &[usize],
+    around: &[(i64, i64)],
+    mode: PadMode,
+) -> Result<Slot, Reason> {
+    let mut ranges = Vec::with_capacity(own.len());
+    for (&extent, &(before, after)) in own.iter().zip(around) {
+        let (first, last) = (before.min(0).unsigned_abs() as usize, after.min(0).unsigned_abs() as usize);
+        let count = extent.checked_sub(first).and_then(|count| count.checked_sub(last));
+        let count = count.ok_or_else(|| format!("found pads {around:?} of {own:?}"))?;
+        ranges.push((first, count, 1));
+    }
+    let pads = around.iter().any(|&(before, after)| before > 0 || after > 0);
+    let slot = cut(i, if pads { "cut" } else { part }, slot, &ranges)?;
+    if !pads {
+        return Ok(slot);
+    }
+    let mapped = i.mapped_slot(slot, None)?;
+    let size = |pad: i64| pad.clamp(0, i64::from(i32::MAX)) as usize;
+    let before: Vec<usize> = around.iter().map(|pads| size(pads.0)).collect();
+    let after: Vec<usize> = around.iter().map(|pads| size(pads.1)).collect();
+    let (before, after) = (stored(&before, &mapped.order), stored(&after, &mapped.order));
+    let value = i.add(part, |graph, name| graph.pad(name, mapped.value, &before, &after, mode))?;
+    Ok(Slot::Value(Mapped { value, ..mapped }))
+}
+
+/// `Tile`: as often as the repeats say along each axis.
+pub(super) fn tile<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let repeats = sizes(&i.integers(op, 1)?)?;
+    let own = i.extents_of(op, 0)?;
+    if repeats.len() != own.len() {
+        return Err(format!("found repeats {repeats:?} for {own:?}"));
+    }
+    match i.slot(op, 0)? {
+        Slot::Constant(constant, kind) => {
+            let target: Option<Vec<usize>> =
+                own.iter().zip(&repeats).map(|(a, b)| a.checked_mul(*b)).collect();
+            let source = |index: &[usize]| {
+                let at: Vec<usize> = index.iter().zip(&own).map(|(&at, &extent)| at % extent).collect();
+                position(&own, &at)
+            };
+            let constant = constant.moved(target.ok_or("found too many repeats")?, &mut i.budget, source)?;
+            i.write_constant(op, 0, constant, kind)
+        }
+        Slot::Value(mapped) => {
+            let repeats = stored(&repeats, &mapped.order);
+            let value = i.add("", |graph, name| graph.tile(name, mapped.value, &repeats))?;
+            i.write(op, 0, Mapped { value, ..mapped })
+        }
+    }
+}
+
+/// `Gather`: elements along an axis by their indices, of which negative ones count from the end.
+pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let place = axis(op.int("axis", 0), own.len())?;
+    let slot = i.slot(op, 0)?;
+    match i.slot(op, 1)? {
+        Slot::Constant(indices, _) => {
+            let Constant::Integers(indices) = indices else {
+                return Err("found indices that are floats".to_owned());
+            };
+            let wanted =
+                indices.values.iter().map(|&index| axis(index, own[place])).collect::<Result<Vec<_>, _>>()?;
+            match slot {
+                Slot::Constant(constant, kind) => {
+                    let target = [&own[..place], &indices.dims, &own[place + 1..]].concat();
+                    let (rank, dims) = (indices.dims.len(), indices.dims.clone());
+                    let source = |index: &[usize]| {
+                        let at =
+                            wanted.get(position(&dims, &index[place..place + rank])).copied().unwrap_or(0);
+                        position(&own, &[&index[..place], &[at], &index[place + rank..]].concat())
+                    };
+                    let constant = constant.moved(target, &mut i.budget, source)?;
+                    i.write_constant(op, 0, constant, kind)
+                }
+                Slot::Value(mapped) if indices.dims.is_empty() => one_of(i, op, mapped, place, wanted[0]),
+                Slot::Value(mapped) => {
+                    let list: Vec<i64> = wanted.iter().map(|&index| index as i64).collect();
+                    let indices = Constant::Integers(Integers::new(indices.dims, list));
+                    let indices = i.mapped_slot(Slot::Constant(indices, Kind::I64), None)?;
+                    gathered(i, op, &mapped, indices.value, place)
+                }
+            }
+        }
+        Slot::Value(indices) => {
+            let extent = own[place] as f32;
+            let (order, kind) = (indices.order.clone(), indices.kind);
+            let wrapped = |i: &mut Import<'a>, index: Slot| -> Result<Slot, Reason> {
+                let negative = i.apply("negative", Function::Less, &[index.clone().into(), 0.0.into()])?;
+                let moved = i.apply("moved", Function::Add, &[index.clone().into(), extent.into()])?;
+                i.apply("index", Function::Select, &[negative.into(), moved.into(), index.into()])
+            };
+            let index = wrapped(i, Slot::Value(Mapped { order, kind, ..indices }))?;
+            let index = i.mapped_slot(index, None)?;
+            let index = i.logical(&index)?;
+            let mapped = i.mapped_slot(slot, Some(op.input_name(0)?))?;
+            gathered(i, op, &mapped, index, place)
+        }
+    }
+}
+
+fn gathered<'a>(i: &mut Import<'a>, op: &Op<'a>, mapped: &Mapped, indices: Value, place: usize) -> Done {
+    let x = i.logical(mapped)?;
+    let value = i.add("", |graph, name| graph.gather(name, x, indices, place as isize, 0))?;
+    i.write_plain(op, 0, value, mapped.kind)
+}
+
+/// One element along an axis, which falls away.
+fn one_of<'a>(i: &mut Import<'a>, op: &Op<'a>, mapped: Mapped, place: usize, index: usize) -> Done {
+    let mut ranges: Vec<(usize, usize, i64)> =
+        i.extents(&mapped)?.into_iter().map(|extent| (0, extent, 1)).collect();
+    ranges[place] = (index, 1, 1);
+    let Slot::Value(mapped) = cut(i, "one", Slot::Value(mapped), &ranges)? else {
+        return Err("found a constant".to_owned());
+    };
+    let removed = mapped.place(place);
+    let mut extents = i.dims(mapped.value)?.extents().to_vec();
+    extents.remove(removed);
+    let value = i.reshaped("", mapped.value, &extents)?;
+    i.write(op, 0, Mapped { value, order: without(&mapped.order, &[place]), kind: mapped.kind })
+}
+
+/// `GatherND` without shared axes.
+pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.int("batch_dims", 0) != 0 {
+        return Err(format!("found {} shared axes, wanted none", op.int("batch_dims", 0)));
+    }
+    let ((x, kind), (indices, _)) = (i.value(op, 0)?, i.value(op, 1)?);
+    let value = i.add("", |graph, name| graph.gather_nd(name, x, indices))?;
+    i.write_plain(op, 0, value, kind)
+}
+
+/// `ReverseSequence` and others of lists that are constant are not here; this turns axes around.
+pub(super) fn reversed(i: &mut Import<'_>, part: &str, x: Value, place: usize) -> Result<Value, Reason> {
+    i.add(part, |graph, name| graph.reverse(name, x, &[place as isize]))
+}
+
+/// `CenterCropPad`: the middle of each axis, with zeros around where it is too short.
+pub(super) fn center<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let wanted = i.integers(op, 1)?;
+    let along = match op.ints("axes") {
+        Some(list) => list.iter().map(|&place| axis(place, own.len())).collect::<Result<Vec<_>, _>>()?,
+        None => axes(&(0..own.len() as i64).collect::<Vec<_>>(), own.len())?,
+    };
+    let mut around = vec![(0, 0); own.len()];
+    for (&place, &extent) in along.iter().zip(&wanted) {
+        let more = extent - own[place] as i64;
+        let before = if more >= 0 { more / 2 } else { -((-more) / 2) };
+        around[place] = (before, more - before);
+    }
+    let slot = i.slot(op, 0)?;
+    let slot = padded(i, "", slot, &own, &around, PadMode::Constant(Bits(0.0)))?;
+    i.set(op, 0, slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_numpy() {
+        assert_eq!(range_of(10, 2, -1, 3), Ok((2, 3, 3)));
+        assert_eq!(range_of(10, -1, i64::MIN, -1), Ok((9, 10, -1)));
+        assert_eq!(range_of(10, 20, 0, -4), Ok((9, 3, -4)));
+        assert_eq!(range_of(10, 5, 5, 1).map(|range| range.1), Ok(0));
+        assert_eq!(range_of(10, -100, i64::MAX, 1), Ok((0, 10, 1)));
+        assert!(range_of(10, 0, 1, 0).is_err());
+    }
+}

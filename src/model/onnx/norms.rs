@@ -1,0 +1,333 @@
+//! Normalisations.
+
+use super::elementwise::Arg;
+use super::import::{Import, Op, Slot};
+use super::operands::axis;
+use super::order::{Mapped, channels_last};
+use super::reductions::reduced;
+use crate::emit::Bits;
+use crate::graph::Extras;
+use crate::host::HostTensor;
+use crate::model::budget::Reason;
+use crate::model::constant::{Constant, dims_of};
+use crate::ops::elementwise::Function;
+use crate::ops::normalize::Normalize;
+use crate::ops::pointwise::Pointwise;
+use crate::ops::reduce::Reduction;
+use crate::shape::Shape;
+
+type Done = Result<(), Reason>;
+
+/// The factor and the summand of each channel of a `BatchNormalization` by constants.
+pub(super) fn batch_constants<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(Vec<f32>, Vec<f32>), Reason> {
+    let lists = (1..5).map(|index| i.list(op, index)).collect::<Result<Vec<_>, _>>()?;
+    let [scale, bias, mean, variance] = &lists[..] else { return Err("found no statistics".to_owned()) };
+    if lists.iter().any(|list| list.len() != scale.len()) {
+        return Err(format!(
+            "found lists of {:?} elements, wanted one length",
+            lists.iter().map(Vec::len).collect::<Vec<_>>()
+        ));
+    }
+    let epsilon = f64::from(op.float("epsilon", 1e-5));
+    let factor: Vec<f32> = scale
+        .iter()
+        .zip(variance)
+        .map(|(&scale, &variance)| (f64::from(scale) / (f64::from(variance) + epsilon).sqrt()) as f32)
+        .collect();
+    let summand =
+        bias.iter().zip(mean).zip(&factor).map(|((bias, mean), factor)| bias - mean * factor).collect();
+    Ok((factor, summand))
+}
+
+/// A list with one element for each channel of a tensor of rank `rank`.
+fn per_channel(list: Vec<f32>, rank: usize) -> Result<Slot, Reason> {
+    let mut extents = vec![1; rank];
+    match extents.get_mut(1) {
+        Some(extent) => *extent = list.len(),
+        None => extents = vec![list.len()],
+    }
+    let tensor = HostTensor::new(dims_of(&extents)?, list).map_err(|error| error.to_string())?;
+    Ok(Slot::Constant(Constant::Floats(tensor), super::kind::Kind::F32))
+}
+
+/// `BatchNormalization` in inference that no convolution takes.
+pub(super) fn batch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.flag("training_mode", false) {
+        return Err("found training, wanted inference".to_owned());
+    }
+    let rank = i.extents_of(op, 0)?.len();
+    let x = i.slot(op, 0)?;
+    let constant = (1..5).all(|index| matches!(i.slot(op, index), Ok(Slot::Constant(..))));
+    if !constant {
+        return batch_of_values(i, op, x, rank);
+    }
+    let (factor, summand) = batch_constants(i, op)?;
+    let (factor, summand) = (per_channel(factor, rank)?, per_channel(summand, rank)?);
+    let scaled = i.apply("scaled", Function::Mul, &[x.into(), factor.into()])?;
+    let slot = i.apply("", Function::Add, &[scaled.into(), summand.into()])?;
+    i.set(op, 0, slot)
+}
+
+fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, rank: usize) -> Done {
+    let mut lists = Vec::new();
+    for index in 1..5 {
+        let (value, kind) = i.value(op, index)?;
+        let mut extents = vec![1; rank];
+        extents[1] = i.dims(value)?.elements();
+        let value = i.reshaped("channels", value, &extents)?;
+        lists.push(Slot::Value(Mapped::plain(value, rank, kind)));
+    }
+    let Ok([scale, bias, mean, variance]) = <[Slot; 4]>::try_from(lists) else {
+        return Err("found no statistics".to_owned());
+    };
+    let centred = i.apply("centred", Function::Sub, &[x.into(), mean.into()])?;
+    let more = i.apply("more", Function::Add, &[variance.into(), op.float("epsilon", 1e-5).into()])?;
+    let root = i.apply("root", Function::Rsqrt, &[more.into()])?;
+    let factor = i.apply("factor", Function::Mul, &[root.into(), scale.into()])?;
+    let scaled = i.apply("scaled", Function::Mul, &[centred.into(), factor.into()])?;
+    let slot = i.apply("", Function::Add, &[scaled.into(), bias.into()])?;
+    i.set(op, 0, slot)
+}
+
+/// `InstanceNormalization`: of each channel of each image.
+pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let rank = i.extents_of(op, 0)?.len();
+    if rank < 3 {
+        return Err(format!("found an input of rank {rank}, wanted at least 3"));
+    }
+    let epsilon = op.float("epsilon", 1e-5);
+    let (x, kind) = i.map_input(op, 0)?;
+    let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Slot::Constant(..))));
+    let axes: Vec<isize> = (1..rank as isize - 1).collect();
+    let options = Normalize { axes, epsilon: Bits(epsilon) };
+    let order = channels_last(rank);
+    if constant {
+        let told = |error: crate::Error| error.to_string();
+        let scale = HostTensor::vector(i.list(op, 1)?).map_err(told)?;
+        let bias = HostTensor::vector(i.list(op, 2)?).map_err(told)?;
+        let value = i.add("", |graph, name| graph.normalize(name, x, options, Some(scale), Some(bias)))?;
+        return i.write(op, 0, Mapped { value, order, kind });
+    }
+    let value = i.add("normal", |graph, name| graph.normalize(name, x, options, None, None))?;
+    let normal = Slot::Value(Mapped { value, order, kind });
+    let slot = scaled_by_channel(i, op, normal, rank, 1)?;
+    i.set(op, 0, slot)
+}
+
+/// A slot times one input per channel plus the next.
+fn scaled_by_channel<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Slot,
+    rank: usize,
+    first: usize,
+) -> Result<Slot, Reason> {
+    let channels = |i: &mut Import<'a>, index: usize| -> Result<Arg, Reason> {
+        let mut extents = vec![1; rank];
+        extents[1] = i.extents_of(op, index)?.iter().product();
+        Ok(match i.slot(op, index)? {
+            Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind).into(),
+            Slot::Value(mapped) => {
+                let value = i.logical(&mapped)?;
+                let value = i.reshaped("channels", value, &extents)?;
+                Slot::Value(Mapped::plain(value, rank, mapped.kind)).into()
+            }
+        })
+    };
+    let scale = channels(i, first)?;
+    let scaled = i.apply("scaled", Function::Mul, &[x.into(), scale])?;
+    let bias = channels(i, first + 1)?;
+    i.apply("", Function::Add, &[scaled.into(), bias])
+}
+
+/// `GroupNormalization`: of groups of channels of each image.
+pub(super) fn group<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let rank = own.len();
+    let groups = op.int("num_groups", 1);
+    let count = usize::try_from(groups)
+        .ok()
+        .filter(|&groups| groups > 0 && rank >= 3 && own[1].is_multiple_of(groups));
+    let groups = count.ok_or_else(|| format!("found {groups} groups of {own:?}"))?;
+    let (x, kind) = i.map_input(op, 0)?;
+    let stored = i.dims(x)?.extents().to_vec();
+    let pixels: usize = own[2..].iter().product();
+    let split = i.reshaped("groups", x, &[own[0], pixels, groups, own[1] / groups])?;
+    let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.float("epsilon", 1e-5)) };
+    let value = i.add("normal", |graph, name| graph.normalize(name, split, options, None, None))?;
+    let value = i.reshaped("joined", value, &stored)?;
+    let normal = Slot::Value(Mapped { value, order: channels_last(rank), kind });
+    // Until version 21 there is a factor for each group.
+    let per_group = i.extents_of(op, 1)?.iter().product::<usize>() == groups && groups != own[1];
+    if !per_group {
+        let slot = scaled_by_channel(i, op, normal, rank, 1)?;
+        return i.set(op, 0, slot);
+    }
+    let spread = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+        let list = i.list(op, index)?;
+        let each = own[1] / groups;
+        per_channel(list.iter().flat_map(|&one| std::iter::repeat_n(one, each)).collect(), rank)
+    };
+    let scale = spread(i, 1)?;
+    let scaled = i.apply("scaled", Function::Mul, &[normal.into(), scale.into()])?;
+    let bias = spread(i, 2)?;
+    let slot = i.apply("", Function::Add, &[scaled.into(), bias.into()])?;
+    i.set(op, 0, slot)
+}
+
+/// `LayerNormalization`: over an axis and those behind it.
+pub(super) fn layer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.slot(op, 0)?;
+    layer_of(i, op, x, [1, 2], op.int("axis", -1))
+}
+
+/// `SkipLayerNormalization` of com.microsoft: of the sum of two inputs and a bias.
+pub(super) fn skip_layer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, skip) = (i.slot(op, 0)?, i.slot(op, 1)?);
+    let mut sum = i.apply("sum", Function::Add, &[x.into(), skip.into()])?;
+    if op.has(4) {
+        let bias = i.slot(op, 4)?;
+        sum = i.apply("biased", Function::Add, &[sum.into(), bias.into()])?;
+    }
+    i.set(op, 3, sum.clone())?;
+    layer_of(i, op, sum, [2, 3], -1)
+}
+
+fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [usize; 2], place: i64) -> Done {
+    let mapped = i.mapped_slot(x, None)?;
+    let (rank, kind) = (mapped.rank(), mapped.kind);
+    let first = axis(place, rank)?;
+    let x = i.logical(&mapped)?;
+    let own = i.dims(x)?.extents().to_vec();
+    let options = Normalize {
+        axes: (first as isize..rank as isize).collect(),
+        epsilon: Bits(op.float("epsilon", 1e-5)),
+    };
+    if op.writes(1) || op.writes(2) {
+        let plain = Slot::Value(Mapped::plain(x, rank, kind));
+        statistics(i, op, plain, first)?;
+    }
+    let last = own[rank - 1];
+    let constant = |i: &Import<'a>, index: usize| -> Result<bool, Reason> {
+        Ok(!op.has(index)
+            || matches!(i.slot(op, index)?, Slot::Constant(..)) && i.extents_of(op, index)? == [last])
+    };
+    if constant(i, inputs[0])? && constant(i, inputs[1])? {
+        let list = |i: &mut Import<'a>, index: usize| -> Result<Option<HostTensor>, Reason> {
+            if !op.has(index) {
+                return Ok(None);
+            }
+            HostTensor::vector(i.list(op, index)?).map(Some).map_err(|error| error.to_string())
+        };
+        let (scale, bias) = (list(i, inputs[0])?, list(i, inputs[1])?);
+        let value = i.add("", |graph, name| graph.normalize(name, x, options, scale, bias))?;
+        return i.write_plain(op, 0, value, kind);
+    }
+    let value = i.add("normal", |graph, name| graph.normalize(name, x, options, None, None))?;
+    let mut slot = Slot::Value(Mapped::plain(value, rank, kind));
+    for (index, function, part) in [(inputs[0], Function::Mul, "scaled"), (inputs[1], Function::Add, "")] {
+        if op.has(index) {
+            let own = i.slot(op, index)?;
+            slot = i.apply(part, function, &[slot.into(), own.into()])?;
+        }
+    }
+    i.set(op, 0, slot)
+}
+
+/// The mean and one over the deviation, where an output wants them.
+fn statistics<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, first: usize) -> Done {
+    let rank = i.extents_of(op, 0)?.len();
+    let along: Vec<usize> = (first..rank).collect();
+    let mean = reduced(i, "mean", x.clone(), Reduction::Mean, &along, true)?;
+    if op.writes(1) && !op.node.domain.contains("microsoft") {
+        i.set(op, 1, mean.clone())?;
+    }
+    let squares = i.apply("squares", Function::SquaredDifference, &[x.into(), mean.into()])?;
+    let variance = reduced(i, "variance", squares, Reduction::Mean, &along, true)?;
+    let more = i.apply("more", Function::Add, &[variance.into(), op.float("epsilon", 1e-5).into()])?;
+    let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
+    if op.writes(2) && !op.node.domain.contains("microsoft") {
+        i.set(op, 2, inverse)?;
+    }
+    Ok(())
+}
+
+/// `RMSNormalization` and `SimplifiedLayerNormalization`: `x / sqrt(mean(x^2) + epsilon) * scale`.
+pub(super) fn root_mean_square<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.slot(op, 0)?;
+    let rank = i.extents_of(op, 0)?.len();
+    let first = axis(op.int("axis", -1), rank)?;
+    let along: Vec<usize> = (first..rank).collect();
+    let squares = i.apply("squares", Function::Square, &[x.clone().into()])?;
+    let mean = reduced(i, "mean", squares, Reduction::Mean, &along, true)?;
+    let more = i.apply("more", Function::Add, &[mean.into(), op.float("epsilon", 1e-5).into()])?;
+    let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
+    let normal =
+        i.apply(if op.has(1) { "normal" } else { "" }, Function::Mul, &[x.into(), inverse.into()])?;
+    if !op.has(1) {
+        return i.set(op, 0, normal);
+    }
+    let scale = i.slot(op, 1)?;
+    let slot = i.apply("", Function::Mul, &[normal.into(), scale.into()])?;
+    i.set(op, 0, slot)
+}
+
+/// `MeanVarianceNormalization` over any axes.
+pub(super) fn mean_variance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let mapped = i.mapped(op, 0)?;
+    let listed = op.ints("axes").map_or_else(|| vec![0, 2, 3], <[i64]>::to_vec);
+    let along = super::operands::axes(&listed, mapped.rank())?;
+    let axes = along.iter().map(|&axis| mapped.place(axis) as isize).collect();
+    let options = Normalize { axes, epsilon: Bits(1e-9) };
+    let value = i.add("", |graph, name| graph.normalize(name, mapped.value, options, None, None))?;
+    i.write(op, 0, Mapped { value, ..mapped })
+}
+
+/// `LpNormalization`: divided by the sum of sizes, or the root of the sum of squares, along an axis.
+pub(super) fn lp<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.slot(op, 0)?;
+    let rank = i.extents_of(op, 0)?.len();
+    let place = axis(op.int("axis", -1), rank)?;
+    let square = op.int("p", 2) == 2;
+    let function = if square { Function::Square } else { Function::Abs };
+    let sizes = i.apply("sizes", function, &[x.clone().into()])?;
+    let mut sum = reduced(i, "sum", sizes, Reduction::Sum, &[place], true)?;
+    if square {
+        sum = i.apply("root", Function::Sqrt, &[sum.into()])?;
+    }
+    let bounded = i.apply("bounded", Function::Maximum, &[sum.into(), f32::MIN_POSITIVE.into()])?;
+    let slot = i.apply("", Function::Div, &[x.into(), bounded.into()])?;
+    i.set(op, 0, slot)
+}
+
+/// `LRN`: `x / (bias + alpha / size sum x_j^2)^beta` over neighbouring channels. The sum is a product with a matrix
+/// that has ones beside its diagonal.
+pub(super) fn local_response<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (alpha, beta, bias) = (op.float("alpha", 1e-4), op.float("beta", 0.75), op.float("bias", 1.0));
+    let size = usize::try_from(op.int("size", 1)).ok().filter(|&size| size > 0).ok_or("found no size")?;
+    let (x, kind) = i.map_input(op, 0)?;
+    let rank = i.dims(x)?.rank();
+    if rank != 4 {
+        return Err(format!("found an input of rank {rank}, wanted 4"));
+    }
+    let channels = i.dims(x)?.shape().c;
+    i.budget.spend(channels.saturating_mul(channels).saturating_mul(4))?;
+    let (before, after) = ((size - 1) / 2, size - 1 - (size - 1) / 2);
+    let near = |row: usize, column: usize| column + before >= row && column <= row + after;
+    let share = alpha / size as f32;
+    let matrix: Vec<f32> = (0..channels * channels)
+        .map(|at| if near(at / channels, at % channels) { share } else { 0.0 })
+        .collect();
+    let told = |error: crate::Error| error.to_string();
+    let weights = HostTensor::new(Shape::nhwc(channels, 1, 1, channels), matrix).map_err(told)?;
+    let extras = Extras::bias(HostTensor::vector(vec![bias; channels]).map_err(told)?);
+    let order = channels_last(4);
+    let squares = i.add("squares", |graph, name| graph.elementwise(name, Function::Square, &[x.into()]))?;
+    let sum =
+        i.add("sum", |graph, name| graph.pointwise(name, squares, weights, extras, Pointwise::default()))?;
+    let sum = Slot::Value(Mapped { value: sum, order: order.clone(), kind });
+    let factor = i.apply("factor", Function::Pow, &[sum.into(), (-beta).into()])?;
+    let x = Slot::Value(Mapped { value: x, order, kind });
+    let slot = i.apply("", Function::Mul, &[x.into(), factor.into()])?;
+    i.set(op, 0, slot)
+}

@@ -1,0 +1,264 @@
+//! What handlers ask of an operator: its inputs, its options, and where its results go.
+
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::order::Mapped;
+use super::schema::{Graph as Network, Tensor};
+use crate::error::Result as GraphResult;
+use crate::graph::{Graph, Value};
+use crate::host::HostTensor;
+use crate::model::budget::Reason;
+use crate::model::constant::{Constant, Integers};
+
+impl<'a> Op<'a> {
+    /// Whether there is an input at `index`.
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.node.inputs.get(index).is_some_and(|name| !name.is_empty())
+    }
+
+    /// Whether something may read the output at `index`.
+    pub(super) fn writes(&self, index: usize) -> bool {
+        self.node.outputs.get(index).is_some_and(|name| !name.is_empty())
+    }
+
+    pub(super) fn inputs(&self) -> usize {
+        self.node.inputs.len()
+    }
+
+    pub(super) fn input_name(&self, index: usize) -> Result<&'a str, Reason> {
+        let found = self.node.inputs.get(index).copied().filter(|name| !name.is_empty());
+        found.ok_or_else(|| format!("found no input {index}, wanted one"))
+    }
+
+    pub(super) fn int(&self, name: &str, default: i64) -> i64 {
+        self.attributes.get(name).map_or(default, |attribute| attribute.int)
+    }
+
+    pub(super) fn has_attribute(&self, name: &str) -> bool {
+        self.attributes.contains_key(name)
+    }
+
+    pub(super) fn flag(&self, name: &str, default: bool) -> bool {
+        self.int(name, i64::from(default)) != 0
+    }
+
+    pub(super) fn float(&self, name: &str, default: f32) -> f32 {
+        self.attributes.get(name).map_or(default, |attribute| attribute.float)
+    }
+
+    pub(super) fn ints(&self, name: &str) -> Option<&'a [i64]> {
+        self.attributes.get(name).map(|attribute| &attribute.ints[..])
+    }
+
+    pub(super) fn floats(&self, name: &str) -> Option<&'a [f32]> {
+        self.attributes.get(name).map(|attribute| &attribute.floats[..])
+    }
+
+    /// A text; `default` where there is none.
+    pub(super) fn text(&self, name: &str, default: &'static str) -> Result<&'a str, Reason> {
+        match self.attributes.get(name) {
+            None => Ok(default),
+            Some(attribute) => {
+                std::str::from_utf8(attribute.string).map_err(|_| format!("found {name} that is no UTF-8"))
+            }
+        }
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Option<&'a Tensor<'a>> {
+        self.attributes.get(name).and_then(|attribute| attribute.tensor.as_deref())
+    }
+
+    pub(super) fn network(&self, name: &str) -> Result<&'a Network<'a>, Reason> {
+        let network = self.attributes.get(name).and_then(|attribute| attribute.graph.as_deref());
+        network.ok_or_else(|| format!("found no graph {name:?}"))
+    }
+}
+
+impl<'a> Import<'a> {
+    pub(super) fn slot(&self, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
+        self.find(op.input_name(index)?)
+    }
+
+    /// An input as a value, in the order in which it is stored.
+    pub(super) fn mapped(&mut self, op: &Op<'a>, index: usize) -> Result<Mapped, Reason> {
+        let name = op.input_name(index)?;
+        let slot = self.find(name)?;
+        self.mapped_slot(slot, Some(name)).map_err(|message| format!("input {index} ({name:?}): {message}"))
+    }
+
+    /// An input as a value, in the order of the file.
+    pub(super) fn value(&mut self, op: &Op<'a>, index: usize) -> Result<(Value, Kind), Reason> {
+        let mapped = self.mapped(op, index)?;
+        Ok((self.logical(&mapped)?, mapped.kind))
+    }
+
+    /// The extents of an input.
+    pub(super) fn extents_of(&self, op: &Op<'a>, index: usize) -> Result<Vec<usize>, Reason> {
+        match self.slot(op, index)? {
+            Slot::Value(mapped) => self.extents(&mapped),
+            Slot::Constant(constant, _) => Ok(constant.extents()),
+        }
+    }
+
+    pub(super) fn kind_of(&self, op: &Op<'a>, index: usize) -> Result<Kind, Reason> {
+        Ok(match self.slot(op, index)? {
+            Slot::Value(mapped) => mapped.kind,
+            Slot::Constant(_, kind) => kind,
+        })
+    }
+
+    /// An input that is known while the file is read.
+    pub(super) fn constant(&self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
+        match self.slot(op, index)? {
+            Slot::Constant(constant, _) => Ok(constant),
+            Slot::Value(_) => {
+                let name = op.input_name(index)?;
+                Err(format!(
+                    "input {index} ({name:?}): found a value computed at each run, wanted a constant"
+                ))
+            }
+        }
+    }
+
+    /// A constant of floats.
+    pub(super) fn tensor(&mut self, op: &Op<'a>, index: usize) -> Result<HostTensor, Reason> {
+        self.constant(op, index)?.floats(&mut self.budget)
+    }
+
+    /// A constant of floats as a list.
+    pub(super) fn list(&mut self, op: &Op<'a>, index: usize) -> Result<Vec<f32>, Reason> {
+        match self.constant(op, index)? {
+            constant if constant.elements() == 0 => Ok(Vec::new()),
+            constant => Ok(constant.floats(&mut self.budget)?.to_nhwc().into_owned()),
+        }
+    }
+
+    /// A constant of integers as a list.
+    pub(super) fn integers(&self, op: &Op<'a>, index: usize) -> Result<Vec<i64>, Reason> {
+        match self.constant(op, index)? {
+            Constant::Integers(Integers { values, .. }) => Ok(values.to_vec()),
+            Constant::Floats(tensor) => {
+                let name = op.input_name(index)?;
+                Err(format!("input {index} ({name:?}): found floats of {}, wanted integers", tensor.dims()))
+            }
+        }
+    }
+
+    /// A list that is an input from some version on, and an attribute before; `None` where there is none.
+    pub(super) fn listed(
+        &self,
+        op: &Op<'a>,
+        index: usize,
+        attribute: &str,
+    ) -> Result<Option<Vec<i64>>, Reason> {
+        match op.has(index) {
+            true => self.integers(op, index).map(Some),
+            false => Ok(op.ints(attribute).map(<[i64]>::to_vec)),
+        }
+    }
+
+    /// The name of the node that writes output 0, unique in the graph.
+    pub(super) fn output_name(&mut self, op: &Op<'a>) -> Result<String, Reason> {
+        let name = op.node.outputs.iter().copied().find(|name| !name.is_empty()).unwrap_or("");
+        let prefix = self.scopes.last().map_or(String::new(), |scope| scope.prefix.clone());
+        Ok(format!("{prefix}{}", if name.is_empty() { op.node.op } else { name }))
+    }
+
+    /// A name that no other node has.
+    pub(super) fn unique(&mut self, base: &str) -> Result<String, Reason> {
+        self.budget.spend(2 * base.len() + 32)?;
+        let mut name = base.to_owned();
+        let mut number = self.names.len();
+        while !self.names.insert(name.clone()) {
+            self.budget.spend(2 * base.len() + 32)?;
+            name = format!("{base}#{number}");
+            number += 1;
+        }
+        Ok(name)
+    }
+
+    /// The name of a node that computes a part of the operator; the result has the empty one.
+    pub(super) fn part(&mut self, part: &str) -> Result<String, Reason> {
+        let base = if part.is_empty() { self.current.clone() } else { format!("{}/{part}", self.current) };
+        self.unique(&base)
+    }
+
+    /// Adds what `add` adds under the name of a part.
+    pub(super) fn add<T>(
+        &mut self,
+        part: &str,
+        add: impl FnOnce(&mut Graph, &str) -> GraphResult<T>,
+    ) -> Result<T, Reason> {
+        let name = self.part(part)?;
+        add(&mut self.graph, &name).map_err(|error| error.to_string())
+    }
+
+    /// Makes a slot what output `index` stands for.
+    pub(super) fn set(&mut self, op: &Op<'a>, index: usize, slot: Slot) -> Result<(), Reason> {
+        let Some(&name) = op.node.outputs.get(index) else { return Ok(()) };
+        self.set_name(name, slot)
+    }
+
+    pub(super) fn set_name(&mut self, name: &'a str, slot: Slot) -> Result<(), Reason> {
+        if name.is_empty() {
+            return Ok(());
+        }
+        let scope = self.scopes.last_mut().ok_or("found no scope")?;
+        match scope.slots.insert(name, slot) {
+            None => Ok(()),
+            Some(_) => Err(format!("found {name:?} written twice, wanted a tensor that is written once")),
+        }
+    }
+
+    pub(super) fn write(&mut self, op: &Op<'a>, index: usize, mapped: Mapped) -> Result<(), Reason> {
+        self.set(op, index, Slot::Value(mapped))
+    }
+
+    /// Writes a value whose axes are in the order of the file.
+    pub(super) fn write_plain(
+        &mut self,
+        op: &Op<'a>,
+        index: usize,
+        value: Value,
+        kind: Kind,
+    ) -> Result<(), Reason> {
+        let rank = self.dims(value)?.rank();
+        self.write(op, index, Mapped::plain(value, rank, kind))
+    }
+
+    pub(super) fn write_constant(
+        &mut self,
+        op: &Op<'a>,
+        index: usize,
+        constant: Constant,
+        kind: Kind,
+    ) -> Result<(), Reason> {
+        self.set(op, index, Slot::Constant(constant, kind))
+    }
+}
+
+/// The axis that a number of the file names.
+pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
+    let place = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
+    let place = place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < rank);
+    place.ok_or_else(|| format!("found axis {axis}, wanted one of {rank}"))
+}
+
+/// Several axes, each once, in order.
+pub(super) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
+    if list.len() > rank {
+        return Err(format!("found axes {list:?}, wanted at most {rank}"));
+    }
+    let mut axes = list.iter().map(|&own| axis(own, rank)).collect::<Result<Vec<_>, _>>()?;
+    axes.sort_unstable();
+    match axes.windows(2).any(|pair| pair[0] == pair[1]) {
+        true => Err(format!("found axes {list:?}, wanted each once")),
+        false => Ok(axes),
+    }
+}
+
+/// Numbers that must not be negative.
+pub(super) fn sizes(list: &[i64]) -> Result<Vec<usize>, Reason> {
+    let sizes: Option<Vec<usize>> = list.iter().map(|&size| usize::try_from(size).ok()).collect();
+    sizes.ok_or_else(|| format!("found {list:?}, wanted numbers from 0 on"))
+}

@@ -1,0 +1,206 @@
+//! The operators that the loader reads: one line each, the function that adds it to the graph.
+
+use super::import::{Import, Op};
+use super::recurrent::Cell;
+use super::reductions::{Around, PLAIN};
+use super::{
+    control, convolution, elementwise, functions, moves, norms, pooling, products, quantised, recurrent,
+    reductions, resize, shapes,
+};
+use crate::model::budget::Reason;
+use crate::ops::elementwise::Function;
+use crate::ops::reduce::Reduction;
+
+/// Adds an operator to the graph, or works out its constants.
+pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
+
+/// The operators beside the standard ones that exporters write.
+const MICROSOFT: &str = "com.microsoft";
+
+/// The function of an operator, by its domain and name.
+pub(super) fn handler(domain: &str, name: &str) -> Option<Handler> {
+    let list = match domain {
+        "" => STANDARD,
+        MICROSOFT => OTHERS,
+        _ => return None,
+    };
+    list.iter().find(|(known, _)| *known == name).map(|&(_, handler)| handler)
+}
+
+#[rustfmt::skip]
+const STANDARD: &[(&str, Handler)] = &[
+    ("Conv", convolution::conv),
+    ("ConvTranspose", convolution::transposed),
+    ("MaxPool", pooling::max),
+    ("AveragePool", pooling::average),
+    ("LpPool", pooling::lp),
+    ("GlobalAveragePool", |i, op| pooling::global(i, op, Reduction::Mean)),
+    ("GlobalMaxPool", |i, op| pooling::global(i, op, Reduction::Max)),
+    ("MatMul", products::matmul),
+    ("Gemm", products::gemm),
+    ("MatMulInteger", products::integer),
+    ("LSTM", |i, op| recurrent::sequence(i, op, Cell::Lstm)),
+    ("GRU", |i, op| recurrent::sequence(i, op, Cell::Gru)),
+    ("RNN", |i, op| recurrent::sequence(i, op, Cell::Rnn)),
+    ("If", control::branch),
+    ("Loop", control::repeat),
+    ("Scan", control::scan),
+
+    ("Identity", shapes::identity),
+    ("Constant", shapes::constant),
+    ("Shape", shapes::shape),
+    ("Size", shapes::size),
+    ("ConstantOfShape", shapes::constant_of_shape),
+    ("Range", shapes::range),
+    ("EyeLike", shapes::eye_like),
+    ("Reshape", shapes::reshape),
+    ("Flatten", shapes::flatten),
+    ("Squeeze", shapes::squeeze),
+    ("Unsqueeze", shapes::unsqueeze),
+    ("Expand", shapes::expand),
+    ("DepthToSpace", shapes::depth_to_space),
+    ("SpaceToDepth", shapes::space_to_depth),
+    ("Trilu", shapes::trilu),
+
+    ("Transpose", moves::transpose),
+    ("Concat", moves::concat),
+    ("Slice", moves::slice),
+    ("Split", moves::split),
+    ("Pad", moves::pad),
+    ("Tile", moves::tile),
+    ("Gather", moves::gather),
+    ("GatherND", moves::gather_nd),
+    ("CenterCropPad", moves::center),
+
+    ("Add", |i, op| elementwise::of(i, op, Function::Add)),
+    ("Sub", |i, op| elementwise::of(i, op, Function::Sub)),
+    ("Mul", |i, op| elementwise::of(i, op, Function::Mul)),
+    ("Div", |i, op| elementwise::of(i, op, Function::Div)),
+    ("Pow", |i, op| elementwise::of(i, op, Function::Pow)),
+    ("Mod", functions::modulo),
+    ("Max", |i, op| elementwise::several(i, op, Function::Maximum)),
+    ("Min", |i, op| elementwise::several(i, op, Function::Minimum)),
+    ("Sum", |i, op| elementwise::several(i, op, Function::Add)),
+    ("Mean", elementwise::mean),
+    ("Equal", |i, op| elementwise::of(i, op, Function::Equal)),
+    ("Less", |i, op| elementwise::of(i, op, Function::Less)),
+    ("LessOrEqual", |i, op| elementwise::of(i, op, Function::LessEqual)),
+    ("Greater", |i, op| elementwise::of(i, op, Function::Greater)),
+    ("GreaterOrEqual", |i, op| elementwise::of(i, op, Function::GreaterEqual)),
+    ("And", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
+    ("Or", |i, op| elementwise::of(i, op, Function::LogicalOr)),
+    ("Not", |i, op| elementwise::of(i, op, Function::LogicalNot)),
+    ("Xor", functions::xor),
+    ("Where", |i, op| elementwise::of(i, op, Function::Select)),
+    ("Clip", elementwise::clip),
+    ("Cast", elementwise::cast),
+    ("CastLike", elementwise::cast_like),
+    ("Dropout", functions::dropout),
+
+    ("Relu", |i, op| elementwise::of(i, op, Function::Relu)),
+    ("Sigmoid", |i, op| elementwise::of(i, op, Function::Sigmoid)),
+    ("Tanh", |i, op| elementwise::of(i, op, Function::Tanh)),
+    ("Exp", |i, op| elementwise::of(i, op, Function::Exp)),
+    ("Log", |i, op| elementwise::of(i, op, Function::Log)),
+    ("Sqrt", |i, op| elementwise::of(i, op, Function::Sqrt)),
+    ("Neg", |i, op| elementwise::of(i, op, Function::Neg)),
+    ("Abs", |i, op| elementwise::of(i, op, Function::Abs)),
+    ("Reciprocal", |i, op| elementwise::of(i, op, Function::Reciprocal)),
+    ("Sin", |i, op| elementwise::of(i, op, Function::Sin)),
+    ("Cos", |i, op| elementwise::of(i, op, Function::Cos)),
+    ("Tan", functions::tan),
+    ("Asin", functions::asin),
+    ("Acos", functions::acos),
+    ("Atan", functions::atan),
+    ("Sinh", functions::sinh),
+    ("Cosh", functions::cosh),
+    ("Asinh", functions::asinh),
+    ("Acosh", functions::acosh),
+    ("Atanh", functions::atanh),
+    ("Erf", functions::erf),
+    ("Floor", |i, op| elementwise::of(i, op, Function::Floor)),
+    ("Ceil", |i, op| elementwise::of(i, op, Function::Ceil)),
+    ("Round", |i, op| elementwise::of(i, op, Function::Round)),
+    ("Sign", |i, op| elementwise::of(i, op, Function::Sign)),
+    ("Softplus", |i, op| elementwise::of(i, op, Function::Softplus)),
+    ("IsNaN", functions::is_nan),
+    ("IsInf", functions::is_inf),
+    ("LeakyRelu", functions::leaky_relu),
+    ("PRelu", functions::prelu),
+    ("HardSigmoid", functions::hard_sigmoid),
+    ("HardSwish", functions::hard_swish),
+    ("Elu", functions::elu),
+    ("Selu", functions::selu),
+    ("Celu", functions::celu),
+    ("ThresholdedRelu", functions::thresholded),
+    ("Shrink", functions::shrink),
+    ("Softsign", functions::softsign),
+    ("Mish", functions::mish),
+    ("Swish", |i, op| functions::swish(i, op, 1.0)),
+    ("Gelu", functions::gelu),
+
+    ("ReduceMean", |i, op| reductions::reduce(i, op, Reduction::Mean, PLAIN)),
+    ("ReduceSum", |i, op| reductions::reduce(i, op, Reduction::Sum, PLAIN)),
+    ("ReduceMax", |i, op| reductions::reduce(i, op, Reduction::Max, PLAIN)),
+    ("ReduceMin", |i, op| reductions::reduce(i, op, Reduction::Min, PLAIN)),
+    ("ReduceProd", |i, op| reductions::reduce(i, op, Reduction::Product, PLAIN)),
+    ("ReduceL1", |i, op| reductions::reduce(i, op, Reduction::Sum, Around { before: Some(Function::Abs), after: None })),
+    ("ReduceL2", |i, op| reductions::reduce(i, op, Reduction::Sum, Around { before: Some(Function::Square), after: Some(Function::Sqrt) })),
+    ("ReduceSumSquare", |i, op| reductions::reduce(i, op, Reduction::Sum, Around { before: Some(Function::Square), after: None })),
+    ("ReduceLogSum", |i, op| reductions::reduce(i, op, Reduction::Sum, Around { before: None, after: Some(Function::Log) })),
+    ("ReduceLogSumExp", reductions::log_sum_exp),
+    ("ArgMax", |i, op| reductions::arg(i, op, true)),
+    ("ArgMin", |i, op| reductions::arg(i, op, false)),
+    ("Softmax", |i, op| reductions::softmax(i, op, false)),
+    ("LogSoftmax", |i, op| reductions::softmax(i, op, true)),
+    ("Hardmax", reductions::hardmax),
+    ("CumSum", reductions::cumsum),
+    ("OneHot", reductions::one_hot),
+    ("TopK", reductions::top_k),
+
+    ("BatchNormalization", norms::batch),
+    ("InstanceNormalization", norms::instance),
+    ("GroupNormalization", norms::group),
+    ("LayerNormalization", norms::layer),
+    ("SimplifiedLayerNormalization", norms::root_mean_square),
+    ("RMSNormalization", norms::root_mean_square),
+    ("MeanVarianceNormalization", norms::mean_variance),
+    ("LpNormalization", norms::lp),
+    ("LRN", norms::local_response),
+    ("Resize", resize::resize),
+    ("Upsample", resize::resize),
+
+    ("DequantizeLinear", quantised::dequantize),
+    ("QuantizeLinear", quantised::quantize),
+    ("QLinearMatMul", quantised::matmul),
+    ("DynamicQuantizeLinear", quantised::dynamic),
+];
+
+#[rustfmt::skip]
+const OTHERS: &[(&str, Handler)] = &[
+    ("Gelu", functions::gelu),
+    ("BiasGelu", |i, op| functions::biased_gelu(i, op, Function::Gelu)),
+    ("FastGelu", |i, op| functions::biased_gelu(i, op, Function::GeluTanh)),
+    ("QuickGelu", |i, op| functions::swish(i, op, 1.702)),
+    ("FusedMatMul", products::fused),
+    ("TransposeMatMul", products::fused),
+    ("LayerNormalization", norms::layer),
+    ("SimplifiedLayerNormalization", norms::root_mean_square),
+    ("SkipLayerNormalization", norms::skip_layer),
+    ("DequantizeLinear", quantised::dequantize),
+    ("QuantizeLinear", quantised::quantize),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_is_there_once() {
+        for list in [STANDARD, OTHERS] {
+            for (index, (name, _)) in list.iter().enumerate() {
+                assert!(list[..index].iter().all(|(earlier, _)| earlier != name), "{name} twice");
+            }
+        }
+    }
+}

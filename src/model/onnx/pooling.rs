@@ -1,0 +1,246 @@
+//! Pooling in one to three dimensions.
+
+use super::convolution::Windows;
+use super::import::{Import, Op, Slot};
+use super::moves::{cut, padded};
+use super::order::{Mapped, channels_last};
+use crate::emit::Bits;
+use crate::graph::Value;
+use crate::model::budget::Reason;
+use crate::ops::elementwise::Function;
+use crate::ops::pool::{Pool, Pooling};
+use crate::ops::reduce::Reduction;
+use crate::ops::remap::PadMode;
+
+type Done = Result<(), Reason>;
+
+/// The most taps of windows whose taps are apart: each is a node.
+const MAX_TAPS: usize = 256;
+
+pub(super) fn max<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.writes(1) {
+        return Err("found the output of indices read, wanted the largest elements alone".to_owned());
+    }
+    pool(i, op, Pooling::Max)
+}
+
+pub(super) fn average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    pool(i, op, Pooling::Average)
+}
+
+fn pool<'a>(i: &mut Import<'a>, op: &Op<'a>, pooling: Pooling) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let (x, kind) = i.map_input(op, 0)?;
+    let value = pooled(i, op, "", x, &own, pooling, op.flag("count_include_pad", false))?;
+    i.write(op, 0, Mapped { value, order: channels_last(own.len()), kind })
+}
+
+/// `LpPool`: the root of the sum of the powers of a window's elements.
+pub(super) fn lp<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let power = op.int("p", 2) as f32;
+    let (x, kind) = i.map_input(op, 0)?;
+    let of = |i: &mut Import<'a>, part: &str, function, value: Value, number: Option<f32>| {
+        let mut terms = vec![value.into()];
+        terms.extend(number.map(crate::graph::Term::Number));
+        i.add(part, |graph, name| graph.elementwise(name, function, &terms))
+    };
+    let size = of(i, "size", Function::Abs, x, None)?;
+    let powers = of(i, "powers", Function::Pow, size, Some(power))?;
+    let mean = pooled(i, op, "mean", powers, &own, Pooling::Average, true)?;
+    let taps: usize =
+        op.ints("kernel_shape").unwrap_or(&[]).iter().map(|&taps| taps.max(1) as usize).product();
+    let sum = of(i, "sum", Function::Mul, mean, Some(taps as f32))?;
+    let value = of(i, "", Function::Pow, sum, Some(1.0 / power))?;
+    i.write(op, 0, Mapped { value, order: channels_last(own.len()), kind })
+}
+
+/// The pooled map of `x`, whose channels are last and whose extents in the file's order are `own`.
+fn pooled(
+    i: &mut Import<'_>,
+    op: &Op<'_>,
+    part: &str,
+    x: Value,
+    own: &[usize],
+    pooling: Pooling,
+    counts_pads: bool,
+) -> Result<Value, Reason> {
+    let rank = own.len();
+    if !(3..=5).contains(&rank) {
+        return Err(format!("found an input of {own:?}, wanted rank 3 to 5"));
+    }
+    let kernel = super::operands::sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
+    let mut windows = Windows::read(op, &own[2..], &kernel)?;
+    let (mut x, mut own) = (x, own.to_vec());
+    let spread = windows.dilation.iter().any(|&step| step > 1);
+    let explicit = windows.pads.iter().any(|pads| *pads != (0, 0)) && (spread || counts_pads)
+        || windows.pads.iter().any(|pads| pads.0 < 0 || pads.1 < 0);
+    let ceil = op.flag("ceil_mode", false) && matches!(op.text("auto_pad", "NOTSET")?, "NOTSET" | "");
+    let more: Vec<usize> =
+        (0..rank - 2).map(|axis| if ceil { overhang(&windows, axis, own[2 + axis]) } else { 0 }).collect();
+    if explicit {
+        if spread && pooling == Pooling::Average && !counts_pads {
+            return Err("found dilations and pads that do not count".to_owned());
+        }
+        let fill = if pooling == Pooling::Max { f32::MIN } else { 0.0 };
+        let mut around = vec![(0, 0); 2];
+        around.extend(&windows.pads);
+        let slot = Slot::Value(Mapped { value: x, order: channels_last(rank), kind: super::kind::Kind::F32 });
+        let slot = padded(i, "pad", slot, &own, &around, PadMode::Constant(Bits(fill)))?;
+        let mapped = i.mapped_slot(slot, None)?;
+        own = i.extents(&mapped)?;
+        x = mapped.value;
+        windows.pads.fill((0, 0));
+    }
+    if spread {
+        return apart(i, part, x, &own, &windows, &more, pooling);
+    }
+    for (pads, more) in windows.pads.iter_mut().zip(&more) {
+        pads.1 += *more as i64;
+    }
+    match rank {
+        3 => {
+            let lines = i.reshaped("line", x, &[own[0], 1, own[2], own[1]])?;
+            let value = flat(i, "map", lines, &windows.flat(), pooling)?;
+            let dims = i.dims(value)?.shape();
+            i.reshaped(part, value, &[own[0], dims.w, dims.c])
+        }
+        4 => flat(i, part, x, &windows, pooling),
+        _ => {
+            // First each slice of the depth, then along it.
+            let mut map = windows.clone();
+            for list in [&mut map.kernel, &mut map.stride, &mut map.dilation] {
+                list.remove(0);
+            }
+            map.pads.remove(0);
+            let maps = i.reshaped("maps", x, &[own[0] * own[2], own[3], own[4], own[1]])?;
+            let maps = flat(i, "slices", maps, &map, pooling)?;
+            let dims = i.dims(maps)?.shape();
+            let columns = i.reshaped("columns", maps, &[own[0], own[2], dims.h * dims.w, own[1]])?;
+            let depth = Windows {
+                kernel: vec![windows.kernel[0], 1],
+                stride: vec![windows.stride[0], 1],
+                dilation: vec![1, 1],
+                pads: vec![windows.pads[0], (0, 0)],
+            };
+            let columns = flat(i, "depth", columns, &depth, pooling)?;
+            let depth = i.dims(columns)?.shape().h;
+            i.reshaped(part, columns, &[own[0], depth, dims.h, dims.w, own[1]])
+        }
+    }
+}
+
+/// How far the last window reaches beyond the pads, if the number of windows is rounded up.
+fn overhang(windows: &Windows, axis: usize, input: usize) -> usize {
+    let (before, after) = windows.pads[axis];
+    let (stride, span) = (windows.stride[axis] as i64, windows.span(axis) as i64);
+    let whole = input as i64 + before + after;
+    let mut last = (whole - span + stride - 1).div_euclid(stride);
+    // A window that would begin behind the input is left out.
+    if last * stride >= input as i64 + before {
+        last -= 1;
+    }
+    (last * stride + span - whole).max(0) as usize
+}
+
+fn flat(
+    i: &mut Import<'_>,
+    part: &str,
+    x: Value,
+    windows: &Windows,
+    pooling: Pooling,
+) -> Result<Value, Reason> {
+    let options = Pool {
+        stride: [windows.stride[0], windows.stride[1]],
+        padding: windows.padding(),
+        ..Pool::new(pooling, [windows.kernel[0], windows.kernel[1]])
+    };
+    i.add(part, |graph, name| graph.pool(name, x, options))
+}
+
+/// Windows whose taps are apart: a slice for each tap, combined.
+fn apart(
+    i: &mut Import<'_>,
+    part: &str,
+    x: Value,
+    own: &[usize],
+    windows: &Windows,
+    more: &[usize],
+    pooling: Pooling,
+) -> Result<Value, Reason> {
+    let taps: usize = windows.kernel.iter().product();
+    if taps > MAX_TAPS {
+        return Err(format!(
+            "found windows of {:?} with dilations, wanted at most {MAX_TAPS} taps",
+            windows.kernel
+        ));
+    }
+    let order = channels_last(own.len());
+    let mut slot = Slot::Value(Mapped { value: x, order: order.clone(), kind: super::kind::Kind::F32 });
+    let mut own = own.to_vec();
+    if more.iter().any(|&more| more > 0) {
+        if pooling == Pooling::Average {
+            return Err("found dilations where the number of windows is rounded up".to_owned());
+        }
+        let mut around = vec![(0, 0); 2];
+        around.extend(more.iter().map(|&more| (0, more as i64)));
+        slot = padded(i, "more", slot, &own, &around, PadMode::Constant(Bits(f32::MIN)))?;
+        for (extent, more) in own.iter_mut().skip(2).zip(more) {
+            *extent += more;
+        }
+    }
+    let outputs: Option<Vec<usize>> = (0..own.len() - 2)
+        .map(|axis| own[2 + axis].checked_sub(windows.span(axis)).map(|rest| rest / windows.stride[axis] + 1))
+        .collect();
+    let outputs = outputs.ok_or_else(|| format!("found windows of {:?} over {own:?}", windows.kernel))?;
+    let mut result: Option<Value> = None;
+    for tap in crate::model::constant::indices(&windows.kernel) {
+        let mut ranges = vec![(0, own[0], 1), (0, own[1], 1)];
+        ranges
+            .extend((0..tap.len()).map(|axis| {
+                (tap[axis] * windows.dilation[axis], outputs[axis], windows.stride[axis] as i64)
+            }));
+        let slice = cut(i, "tap", slot.clone(), &ranges)?;
+        let slice = i.mapped_slot(slice, None)?.value;
+        let function = if pooling == Pooling::Max { Function::Maximum } else { Function::Add };
+        result = Some(match result {
+            None => slice,
+            Some(result) => i.add("taps", |graph, name| {
+                graph.elementwise(name, function, &[result.into(), slice.into()])
+            })?,
+        });
+    }
+    let result = result.ok_or("found no taps")?;
+    let factor = if pooling == Pooling::Max { 1.0 } else { 1.0 / taps as f32 };
+    i.add(part, |graph, name| graph.elementwise(name, Function::Mul, &[result.into(), factor.into()]))
+}
+
+/// `GlobalAveragePool` and the like: over all axes behind the channels.
+pub(super) fn global<'a>(i: &mut Import<'a>, op: &Op<'a>, reduction: Reduction) -> Done {
+    let mapped = i.mapped(op, 0)?;
+    if mapped.rank() < 3 {
+        return Err(format!("found an input of rank {}, wanted at least 3", mapped.rank()));
+    }
+    let axes: Vec<isize> = (2..mapped.rank()).map(|axis| mapped.place(axis) as isize).collect();
+    let value = i.add("", |graph, name| graph.reduce(name, mapped.value, reduction, &axes, true))?;
+    i.write(op, 0, Mapped { value, ..mapped })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_would_begin_behind_the_input_is_left_out() {
+        let windows = |kernel: usize, stride: usize, pads| Windows {
+            kernel: vec![kernel],
+            stride: vec![stride],
+            dilation: vec![1],
+            pads: vec![pads],
+        };
+        assert_eq!(overhang(&windows(3, 2, (0, 0)), 0, 4), 1);
+        assert_eq!(overhang(&windows(3, 2, (0, 0)), 0, 5), 0);
+        assert_eq!(overhang(&windows(1, 2, (0, 0)), 0, 2), 0);
+        assert_eq!(overhang(&windows(2, 3, (0, 1)), 0, 3), 0);
+    }
+}

@@ -1,0 +1,181 @@
+//! Operators on quantised tensors, as floats that are rounded to the integers' grid.
+
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::operands::axis;
+use super::order::Mapped;
+use super::products::product;
+use crate::model::budget::Reason;
+use crate::ops::elementwise::Function;
+
+type Done = Result<(), Reason>;
+
+/// A scale or a zero point with as many axes as it broadcasts along `place` of rank `rank` with.
+fn spread<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+    place: usize,
+    rank: usize,
+) -> Result<Slot, Reason> {
+    let slot = i.slot(op, index)?;
+    let own = i.extents_of(op, index)?;
+    if own.len() != 1 || own == [1] && rank > 0 {
+        let one = own.iter().product::<usize>() == 1;
+        return match (slot, one) {
+            (Slot::Constant(constant, kind), true) => Ok(Slot::Constant(constant.reshaped(&[])?, kind)),
+            (slot, _) => Ok(slot),
+        };
+    }
+    let mut extents = vec![1; rank];
+    match extents.get_mut(place) {
+        Some(extent) => *extent = own[0],
+        None => return Err(format!("found axis {place} of rank {rank}")),
+    }
+    Ok(match slot {
+        Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind),
+        Slot::Value(mapped) => {
+            let value = i.reshaped("channels", mapped.value, &extents)?;
+            Slot::Value(Mapped::plain(value, rank, mapped.kind))
+        }
+    })
+}
+
+fn no_blocks(op: &Op<'_>) -> Done {
+    match op.int("block_size", 0) {
+        0 => Ok(()),
+        size => Err(format!("found blocks of {size} with a scale each, wanted scales along one axis")),
+    }
+}
+
+/// `(x - zero) * scale`.
+pub(super) fn dequantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    no_blocks(op)?;
+    let slot = i.slot(op, 0)?;
+    let slot = floats(i, op, slot, 1, 2, "")?;
+    i.set(op, 0, slot)
+}
+
+/// The floats that integers stand for.
+fn floats<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Slot,
+    scale: usize,
+    zero: usize,
+    part: &str,
+) -> Result<Slot, Reason> {
+    let (rank, own) = match &x {
+        Slot::Value(mapped) => (mapped.rank(), i.extents(mapped)?),
+        Slot::Constant(constant, _) => (constant.extents().len(), constant.extents()),
+    };
+    let place = match i.extents_of(op, scale)?.len() {
+        1 if rank > 0 => axis(op.int("axis", 1), rank).unwrap_or(0),
+        _ => 0,
+    };
+    let _ = own;
+    let kind = i.kind_of(op, scale)?;
+    let mut x = super::elementwise::converted(i, x, Kind::F32)?;
+    if op.has(zero) {
+        let zero = spread(i, op, zero, place, rank)?;
+        let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+        x = i.apply("centred", Function::Sub, &[x.into(), zero.into()])?;
+    }
+    let scale = spread(i, op, scale, place, rank)?;
+    let slot = i.apply(part, Function::Mul, &[x.into(), scale.into()])?;
+    Ok(of_kind(slot, kind))
+}
+
+fn of_kind(slot: Slot, kind: Kind) -> Slot {
+    match slot {
+        Slot::Value(mapped) => Slot::Value(Mapped { kind, ..mapped }),
+        Slot::Constant(constant, _) => Slot::Constant(constant, kind),
+    }
+}
+
+/// `round(x / scale) + zero`, within the integers' range.
+pub(super) fn quantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    no_blocks(op)?;
+    let x = i.slot(op, 0)?;
+    let rank = i.extents_of(op, 0)?.len();
+    let place = if rank > 0 { axis(op.int("axis", 1), rank).unwrap_or(0) } else { 0 };
+    let kind = match (op.has(2), op.int("output_dtype", 0)) {
+        (true, _) => i.kind_of(op, 2)?,
+        (false, 0) => Kind::U8,
+        (false, code) => Kind::of(code)?,
+    };
+    let slot = rounded(i, op, x, 1, 2, place, kind)?;
+    i.set(op, 0, slot)
+}
+
+fn rounded<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Slot,
+    scale: usize,
+    zero: usize,
+    place: usize,
+    kind: Kind,
+) -> Result<Slot, Reason> {
+    let rank = match &x {
+        Slot::Value(mapped) => mapped.rank(),
+        Slot::Constant(constant, _) => constant.extents().len(),
+    };
+    let [low, high] = kind.range().ok_or_else(|| format!("found {kind:?}, wanted integers"))?;
+    let scale = spread(i, op, scale, place, rank)?;
+    let quotient = i.apply("quotient", Function::Div, &[x.into(), scale.into()])?;
+    let mut steps = i.apply("steps", Function::Round, &[quotient.into()])?;
+    if op.has(zero) {
+        let zero = spread(i, op, zero, place, rank)?;
+        let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+        steps = i.apply("moved", Function::Add, &[steps.into(), zero.into()])?;
+    }
+    let slot = i.apply("", Function::Clamp, &[steps.into(), (low as f32).into(), (high as f32).into()])?;
+    super::elementwise::converted(i, slot, kind)
+}
+
+/// `QLinearMatMul`: the product of the floats, rounded.
+pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (a, b) = (i.slot(op, 0)?, i.slot(op, 3)?);
+    let centred = |i: &mut Import<'a>, x: Slot, zero: usize| -> Result<Slot, Reason> {
+        let x = super::elementwise::converted(i, x, Kind::F32)?;
+        let zero = i.slot(op, zero)?;
+        let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+        i.apply("centred", Function::Sub, &[x.into(), zero.into()])
+    };
+    let (a, b) = (centred(i, a, 2)?, centred(i, b, 5)?);
+    // The sums of integers are exact; the scales come after.
+    let sums = product(i, "sums", a, b)?;
+    let (scale_a, scale_b) = (i.slot(op, 1)?, i.slot(op, 4)?);
+    let scale = i.apply("scale", Function::Mul, &[scale_a.into(), scale_b.into()])?;
+    let x = i.apply("floats", Function::Mul, &[sums.into(), scale.into()])?;
+    let kind = i.kind_of(op, 7)?;
+    let slot = rounded(i, op, x, 6, 7, 0, kind)?;
+    i.set(op, 0, slot)
+}
+
+/// `DynamicQuantizeLinear`: the range is that of the elements and of 0.
+pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.slot(op, 0)?;
+    let rank = i.extents_of(op, 0)?.len();
+    let all: Vec<usize> = (0..rank).collect();
+    let end = |i: &mut Import<'a>, reduction, function| -> Result<Slot, Reason> {
+        let own = super::reductions::reduced(i, "end", x.clone(), reduction, &all, false)?;
+        i.apply("end", function, &[own.into(), 0.0.into()])
+    };
+    let high = end(i, crate::ops::reduce::Reduction::Max, Function::Maximum)?;
+    let low = end(i, crate::ops::reduce::Reduction::Min, Function::Minimum)?;
+    let range = i.apply("range", Function::Sub, &[high.into(), low.clone().into()])?;
+    let scale = i.apply("scale", Function::Div, &[range.into(), 255.0.into()])?;
+    let zero = i.apply("zero", Function::Div, &[low.into(), scale.clone().into()])?;
+    let zero = i.apply("minus", Function::Neg, &[zero.into()])?;
+    let zero = i.apply("bounded", Function::Clamp, &[zero.into(), 0.0.into(), 255.0.into()])?;
+    let zero = i.apply("whole", Function::Round, &[zero.into()])?;
+    let quotient = i.apply("quotient", Function::Div, &[x.into(), scale.clone().into()])?;
+    let steps = i.apply("steps", Function::Round, &[quotient.into()])?;
+    let moved = i.apply("moved", Function::Add, &[steps.into(), zero.clone().into()])?;
+    let y = i.apply("", Function::Clamp, &[moved.into(), 0.0.into(), 255.0.into()])?;
+    i.set(op, 0, of_kind(y, Kind::U8))?;
+    i.set(op, 1, scale)?;
+    i.set(op, 2, of_kind(zero, Kind::U8))
+}

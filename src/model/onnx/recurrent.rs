@@ -1,0 +1,411 @@
+//! `LSTM`, `GRU` and `RNN`, one step after the other.
+//!
+//! | cell | gates, in the order of the weights | state |
+//! |---|---|---|
+//! | `LSTM` | `i o f c = W x + R h + b` | `C = s(f) C + s(i) tanh(c)`, `H = s(o) tanh(C)` |
+//! | `GRU` | `z r h` | `H = (1 - z) tanh(W x + r (R H)) + z H` |
+//! | `RNN` | one | `H = tanh(W x + R H + b)` |
+
+use super::elementwise::Arg;
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::moves::cut;
+use super::order::Mapped;
+use super::products::{product, swapped};
+use crate::host::HostTensor;
+use crate::model::budget::Reason;
+use crate::model::constant::{Constant, dims_of};
+use crate::ops::elementwise::Function;
+
+type Done = Result<(), Reason>;
+
+/// The most steps: each is a dozen nodes.
+const MAX_STEPS: usize = 1024;
+
+/// The kinds of cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cell {
+    Lstm,
+    Gru,
+    Rnn,
+}
+
+impl Cell {
+    const fn gates(self) -> usize {
+        match self {
+            Cell::Lstm => 4,
+            Cell::Gru => 3,
+            Cell::Rnn => 1,
+        }
+    }
+}
+
+/// One direction's weights.
+struct Weights {
+    input: Slot,
+    /// Values of the graph: all gates, or of a GRU all but the last one and the last one.
+    recurrent: Vec<Slot>,
+    /// Of the products with the input and with the state.
+    bias: [Option<Slot>; 2],
+    peepholes: Option<Slot>,
+}
+
+/// The functions of one direction.
+type Functions = Vec<Function>;
+
+pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, cell: Cell) -> Done {
+    let batch_first = op.int("layout", 0) == 1;
+    let own = i.extents_of(op, 0)?;
+    let &[first, second, _] = &own[..] else {
+        return Err(format!("found an input of {own:?}, wanted time, batch and features"));
+    };
+    let (steps, batch) = if batch_first { (second, first) } else { (first, second) };
+    if steps > MAX_STEPS {
+        return Err(format!("found {steps} steps, wanted at most {MAX_STEPS}"));
+    }
+    if op.has(4) && i.integers(op, 4)?.iter().any(|&length| length != steps as i64) {
+        return Err(format!("found sequences of other lengths than {steps}"));
+    }
+    let backwards: &[bool] = match op.text("direction", "forward")? {
+        "forward" => &[false],
+        "reverse" => &[true],
+        "bidirectional" => &[false, true],
+        other => return Err(format!("found direction {other:?}")),
+    };
+    let units = i.extents_of(op, 2)?.last().copied().unwrap_or(0);
+    i.budget.spend(steps.saturating_mul(1024).saturating_mul(backwards.len()))?;
+    let mut x = i.slot(op, 0)?;
+    if batch_first {
+        x = exchanged(i, x)?;
+    }
+    let (mut rows, mut last_rows, mut cells) = (Vec::new(), Vec::new(), Vec::new());
+    for (direction, &backwards) in backwards.iter().enumerate() {
+        let weights = weights(i, op, direction, cell, units)?;
+        let functions = functions(op, direction, cell)?;
+        let state = |i: &mut Import<'a>, index: usize| -> Result<Option<Slot>, Reason> {
+            if !op.has(index) {
+                return Ok(None);
+            }
+            let mut slot = i.slot(op, index)?;
+            if batch_first {
+                slot = exchanged(i, slot)?;
+            }
+            part_of(i, slot, direction, &[batch, units]).map(Some)
+        };
+        let initial = [state(i, 5)?, if cell == Cell::Lstm { state(i, 6)? } else { None }];
+        let (outputs, last) = unrolled(
+            i,
+            op,
+            x.clone(),
+            [steps, batch, units],
+            cell,
+            &weights,
+            &functions,
+            initial,
+            backwards,
+        )?;
+        rows.push(outputs);
+        last_rows.push(last[0].clone());
+        cells.push(last[1].clone());
+    }
+    // Y: time, direction, batch, units.
+    let stack = |i: &mut Import<'a>, list: Vec<Slot>, place: isize| -> Result<Slot, Reason> {
+        let mut values = Vec::new();
+        for slot in list {
+            let mapped = i.mapped_slot(slot, None)?;
+            values.push(i.logical(&mapped)?);
+        }
+        let value = i.add("result", |graph, name| graph.stack(name, &values, place))?;
+        Ok(Slot::Value(Mapped::plain(value, i.dims(value)?.rank(), Kind::F32)))
+    };
+    if op.writes(0) {
+        let all = stack(i, rows, 1)?;
+        let Slot::Value(mapped) = all else { return Err("found a constant".to_owned()) };
+        let order = if batch_first { [1, 2, 0, 3].to_vec() } else { mapped.order.clone() };
+        i.write(op, 0, Mapped { order, ..mapped })?;
+    }
+    for (index, list) in [(1, last_rows), (2, cells)] {
+        if op.writes(index) {
+            let Slot::Value(mapped) = stack(i, list, 0)? else { return Err("found a constant".to_owned()) };
+            let order = if batch_first { vec![1, 0, 2] } else { mapped.order.clone() };
+            i.write(op, index, Mapped { order, ..mapped })?;
+        }
+    }
+    Ok(())
+}
+
+/// A slot with its first two axes exchanged.
+fn exchanged(i: &mut Import<'_>, slot: Slot) -> Result<Slot, Reason> {
+    Ok(match slot {
+        Slot::Value(mapped) => {
+            let order =
+                mapped.order.iter().map(|&axis| [1, 0, 2].get(axis).copied().unwrap_or(axis)).collect();
+            Slot::Value(Mapped { order, ..mapped })
+        }
+        Slot::Constant(constant, kind) => Slot::Constant(i.constant_in_order(&constant, &[1, 0, 2])?, kind),
+    })
+}
+
+/// The element `at` along the outermost axis, in other dimensions.
+fn part_of(i: &mut Import<'_>, slot: Slot, at: usize, target: &[usize]) -> Result<Slot, Reason> {
+    let extents = match &slot {
+        Slot::Value(mapped) => i.extents(mapped)?,
+        Slot::Constant(constant, _) => constant.extents(),
+    };
+    if at >= extents.first().copied().unwrap_or(0) {
+        return Err(format!("found {extents:?} for direction {at}"));
+    }
+    let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
+    if let Some(range) = ranges.first_mut() {
+        *range = (at, 1, 1);
+    }
+    Ok(match cut(i, "direction", slot, &ranges)? {
+        Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(target)?, kind),
+        Slot::Value(mapped) => {
+            let value = i.logical(&mapped)?;
+            let value = i.reshaped("part", value, target)?;
+            Slot::Value(Mapped::plain(value, target.len(), mapped.kind))
+        }
+    })
+}
+
+/// Columns of a slot of rank 1 or 2.
+fn columns(i: &mut Import<'_>, slot: &Slot, first: usize, count: usize) -> Result<Slot, Reason> {
+    let extents = match slot {
+        Slot::Value(mapped) => i.extents(mapped)?,
+        Slot::Constant(constant, _) => constant.extents(),
+    };
+    let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
+    if extents.last().is_none_or(|&extent| extent < first + count) {
+        return Err(format!("found {extents:?}, wanted {} columns", first + count));
+    }
+    if let Some(range) = ranges.last_mut() {
+        *range = (first, count, 1);
+    }
+    cut(i, "gate", slot.clone(), &ranges)
+}
+
+fn weights<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    direction: usize,
+    cell: Cell,
+    units: usize,
+) -> Result<Weights, Reason> {
+    let wide = cell.gates().saturating_mul(units);
+    let depth = i.extents_of(op, 1)?.last().copied().unwrap_or(0);
+    let turned = |i: &mut Import<'a>, index: usize, depth: usize| -> Result<Slot, Reason> {
+        let slot = i.slot(op, index)?;
+        let slot = part_of(i, slot, direction, &[wide, depth])?;
+        swapped(i, slot)
+    };
+    let (input, recurrent) = (turned(i, 1, depth)?, turned(i, 2, units)?);
+    let parts = match cell {
+        Cell::Gru => vec![columns(i, &recurrent, 0, 2 * units)?, columns(i, &recurrent, 2 * units, units)?],
+        Cell::Lstm | Cell::Rnn => vec![recurrent],
+    };
+    // Once for all steps.
+    let mut recurrent = Vec::with_capacity(parts.len());
+    for part in parts {
+        recurrent.push(Slot::Value(i.mapped_slot(part, None)?));
+    }
+    let mut bias = [None, None];
+    if op.has(3) {
+        let slot = i.slot(op, 3)?;
+        let both = part_of(i, slot, direction, &[2 * wide])?;
+        bias = [Some(columns(i, &both, 0, wide)?), Some(columns(i, &both, wide, wide)?)];
+    }
+    let mut peepholes = None;
+    if cell == Cell::Lstm && op.has(7) {
+        let slot = i.slot(op, 7)?;
+        peepholes = Some(part_of(i, slot, direction, &[3 * units])?);
+    }
+    Ok(Weights { input, recurrent, bias, peepholes })
+}
+
+/// The functions of a direction; the defaults are those of the table above.
+fn functions(op: &Op<'_>, direction: usize, cell: Cell) -> Result<Functions, Reason> {
+    if op.has_attribute("activations")
+        && op.attributes.get("activations").is_some_and(|own| !own.strings.is_empty())
+    {
+        let count = match cell {
+            Cell::Lstm => 3,
+            Cell::Gru => 2,
+            Cell::Rnn => 1,
+        };
+        let strings = &op.attributes["activations"].strings;
+        let own =
+            strings.get(direction * count..(direction + 1) * count).ok_or("found too few activations")?;
+        let named = |name: &&[u8]| match name.to_ascii_lowercase().as_slice() {
+            b"sigmoid" => Ok(Function::Sigmoid),
+            b"tanh" => Ok(Function::Tanh),
+            b"relu" => Ok(Function::Relu),
+            other => Err(format!(
+                "found the activation {:?}, wanted Sigmoid, Tanh or Relu",
+                other.escape_ascii().to_string()
+            )),
+        };
+        return own.iter().map(named).collect();
+    }
+    Ok(match cell {
+        Cell::Lstm => vec![Function::Sigmoid, Function::Tanh, Function::Tanh],
+        Cell::Gru => vec![Function::Sigmoid, Function::Tanh],
+        Cell::Rnn => vec![Function::Tanh],
+    })
+}
+
+/// What all steps give, `time batch units`, and the last output and cell.
+#[expect(clippy::too_many_arguments, reason = "a cell has as many parts")]
+fn unrolled<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Slot,
+    [steps, batch, units]: [usize; 3],
+    cell: Cell,
+    weights: &Weights,
+    functions: &Functions,
+    initial: [Option<Slot>; 2],
+    backwards: bool,
+) -> Result<(Slot, [Slot; 2]), Reason> {
+    let zero = || -> Result<Slot, Reason> {
+        let tensor = HostTensor::new(dims_of(&[batch, units])?, vec![0.0; batch * units]);
+        Ok(Slot::Constant(Constant::Floats(tensor.map_err(|error| error.to_string())?), Kind::F32))
+    };
+    let wide = cell.gates() * units;
+    // The products with the input, of all steps at once.
+    let mut sums = product(i, "inputs", x, weights.input.clone())?;
+    if let Some(bias) = &weights.bias[0] {
+        sums = i.apply("biased", Function::Add, &[sums.into(), bias.clone().into()])?;
+    }
+    // All but a GRU add the second bias as they add the first.
+    let separate = cell == Cell::Gru && op.int("linear_before_reset", 0) != 0;
+    let mut late = None;
+    if let Some(bias) = &weights.bias[1] {
+        let early = match separate {
+            false => bias.clone(),
+            true => {
+                late = Some(columns(i, bias, 2 * units, units)?);
+                let gates = columns(i, bias, 0, 2 * units)?;
+                let none = super::tensors::floats(&[units], vec![0.0; units])?;
+                match gates {
+                    Slot::Constant(gates, kind) => {
+                        Slot::Constant(super::moves::joined(i, &[gates, none], 0)?, kind)
+                    }
+                    Slot::Value(_) => return Err("found a bias computed at each run".to_owned()),
+                }
+            }
+        };
+        sums = i.apply("biased", Function::Add, &[sums.into(), early.into()])?;
+    }
+    let [h, c] = initial;
+    let mut state = [h.map_or_else(zero, Ok)?, c.map_or_else(zero, Ok)?];
+    let mut outputs = vec![None; steps];
+    for step in 0..steps {
+        let at = if backwards { steps - 1 - step } else { step };
+        let own = part_of(i, sums.clone(), at, &[batch, wide])?;
+        state = match cell {
+            Cell::Lstm => lstm(i, op, own, state, units, weights, functions)?,
+            Cell::Gru => gru(i, own, state, units, weights, functions, separate, late.as_ref())?,
+            Cell::Rnn => {
+                let before = product(i, "state", state[0].clone(), weights.recurrent[0].clone())?;
+                let sum = i.apply("sum", Function::Add, &[own.into(), before.into()])?;
+                let sum = clipped(i, op, sum)?;
+                [i.apply("y", functions[0], &[sum.into()])?, state[1].clone()]
+            }
+        };
+        outputs[at] = Some(state[0].clone());
+    }
+    let mut values = Vec::with_capacity(steps);
+    for slot in outputs.into_iter().flatten() {
+        let mapped = i.mapped_slot(slot, None)?;
+        values.push(i.logical(&mapped)?);
+    }
+    let value = i.add("steps", |graph, name| graph.stack(name, &values, 0))?;
+    Ok((Slot::Value(Mapped::plain(value, 3, Kind::F32)), state))
+}
+
+/// Bounded by the option `clip`, if there is one.
+fn clipped<'a>(i: &mut Import<'a>, op: &Op<'a>, slot: Slot) -> Result<Slot, Reason> {
+    let clip = op.float("clip", 0.0);
+    match clip > 0.0 {
+        true => i.apply("clip", Function::Clamp, &[slot.into(), (-clip).into(), clip.into()]),
+        false => Ok(slot),
+    }
+}
+
+fn lstm<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    own: Slot,
+    [h, c]: [Slot; 2],
+    units: usize,
+    weights: &Weights,
+    functions: &Functions,
+) -> Result<[Slot; 2], Reason> {
+    let before = product(i, "state", h, weights.recurrent[0].clone())?;
+    let sums = i.apply("gates", Function::Add, &[own.into(), before.into()])?;
+    let sums = clipped(i, op, sums)?;
+    let mut gates = Vec::with_capacity(4);
+    for gate in 0..4 {
+        gates.push(columns(i, &sums, gate * units, units)?);
+    }
+    let peep = |i: &mut Import<'a>, gate: Slot, place: usize, cell: &Slot| -> Result<Slot, Reason> {
+        let Some(peepholes) = &weights.peepholes else { return Ok(gate) };
+        let share = columns(i, peepholes, place * units, units)?;
+        let seen = i.apply("seen", Function::Mul, &[share.into(), cell.clone().into()])?;
+        i.apply("peep", Function::Add, &[gate.into(), seen.into()])
+    };
+    let input = peep(i, gates[0].clone(), 0, &c)?;
+    let input = i.apply("input", functions[0], &[input.into()])?;
+    let update = i.apply("update", functions[1], &[gates[3].clone().into()])?;
+    let new = i.apply("new", Function::Mul, &[input.clone().into(), update.into()])?;
+    let forget = match op.int("input_forget", 0) {
+        0 => {
+            let forget = peep(i, gates[2].clone(), 2, &c)?;
+            i.apply("forget", functions[0], &[forget.into()])?
+        }
+        _ => i.apply("forget", Function::Sub, &[Arg::Number(1.0), input.into()])?,
+    };
+    let kept = i.apply("kept", Function::Mul, &[forget.into(), c.into()])?;
+    let cell = i.apply("cell", Function::Add, &[kept.into(), new.into()])?;
+    let output = peep(i, gates[1].clone(), 1, &cell)?;
+    let output = i.apply("output", functions[0], &[output.into()])?;
+    let bounded = i.apply("bounded", functions[2], &[cell.clone().into()])?;
+    let result = i.apply("y", Function::Mul, &[output.into(), bounded.into()])?;
+    Ok([result, cell])
+}
+
+#[expect(clippy::too_many_arguments, reason = "a cell has as many parts")]
+fn gru(
+    i: &mut Import<'_>,
+    own: Slot,
+    [h, unused]: [Slot; 2],
+    units: usize,
+    weights: &Weights,
+    functions: &Functions,
+    separate: bool,
+    late: Option<&Slot>,
+) -> Result<[Slot; 2], Reason> {
+    let before = product(i, "state", h.clone(), weights.recurrent[0].clone())?;
+    let own_gates = columns(i, &own, 0, 2 * units)?;
+    let sums = i.apply("gates", Function::Add, &[own_gates.into(), before.into()])?;
+    let gates = i.apply("open", functions[0], &[sums.into()])?;
+    let (update, reset) = (columns(i, &gates, 0, units)?, columns(i, &gates, units, units)?);
+    let last = weights.recurrent[1].clone();
+    let seen = if separate {
+        let mut seen = product(i, "seen", h.clone(), last)?;
+        if let Some(late) = late {
+            seen = i.apply("late", Function::Add, &[seen.into(), late.clone().into()])?;
+        }
+        i.apply("reset", Function::Mul, &[reset.into(), seen.into()])?
+    } else {
+        let kept = i.apply("reset", Function::Mul, &[reset.into(), h.clone().into()])?;
+        product(i, "seen", kept, last)?
+    };
+    let own = columns(i, &own, 2 * units, units)?;
+    let sum = i.apply("sum", Function::Add, &[own.into(), seen.into()])?;
+    let new = i.apply("new", functions[1], &[sum.into()])?;
+    let difference = i.apply("difference", Function::Sub, &[h.into(), new.clone().into()])?;
+    let kept = i.apply("kept", Function::Mul, &[update.into(), difference.into()])?;
+    Ok([i.apply("y", Function::Add, &[new.into(), kept.into()])?, unused])
+}

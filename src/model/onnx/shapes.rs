@@ -1,0 +1,342 @@
+//! Operators on shapes, and those that change nothing but the shape.
+
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::operands::{axes, axis, sizes};
+use super::order::{Mapped, channels_last, without};
+use super::tensors::{floats, integers};
+use crate::dims::Dim;
+use crate::graph::Value;
+use crate::model::budget::Reason;
+use crate::model::constant::{Constant, Integers, broadcast, broadcast_position, elements_of};
+use crate::ops::elementwise::Function;
+
+type Done = Result<(), Reason>;
+
+/// The same tensor.
+pub(super) fn identity<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let slot = i.slot(op, 0)?;
+    i.set(op, 0, slot)
+}
+
+pub(super) fn constant<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = |value: f32| floats(&[], vec![value]);
+    let (constant, kind) = if let Some(tensor) = op.tensor("value") {
+        i.files.constant(tensor, &mut i.budget)?
+    } else if op.has_attribute("value_float") {
+        (own(op.float("value_float", 0.0))?, Kind::F32)
+    } else if op.has_attribute("value_int") {
+        (integers(&[], vec![op.int("value_int", 0)])?, Kind::I64)
+    } else if let Some(values) = op.floats("value_floats").filter(|_| op.has_attribute("value_floats")) {
+        (floats(&[values.len()], values.to_vec())?, Kind::F32)
+    } else if let Some(values) = op.ints("value_ints").filter(|_| op.has_attribute("value_ints")) {
+        (integers(&[values.len()], values.to_vec())?, Kind::I64)
+    } else {
+        return Err("found a constant of text or of a sparse tensor, wanted numbers".to_owned());
+    };
+    i.write_constant(op, 0, constant, kind)
+}
+
+/// The extents of a tensor, or some of them.
+pub(super) fn shape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let extents = i.extents_of(op, 0)?;
+    let rank = extents.len() as i64;
+    let bound =
+        |place: i64| (if place < 0 { place.saturating_add(rank) } else { place }).clamp(0, rank) as usize;
+    let (start, end) = (bound(op.int("start", 0)), bound(op.int("end", rank)));
+    let own = extents.get(start..end.max(start)).unwrap_or(&[]);
+    let values: Vec<i64> = own.iter().map(|&extent| extent as i64).collect();
+    i.write_constant(op, 0, integers(&[values.len()], values)?, Kind::I64)
+}
+
+pub(super) fn size<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let count = elements_of(&i.extents_of(op, 0)?)?;
+    i.write_constant(op, 0, integers(&[], vec![count as i64])?, Kind::I64)
+}
+
+/// `ConstantOfShape`: one number everywhere, 0 of f32 where none is given.
+pub(super) fn constant_of_shape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let extents = sizes(&i.integers(op, 0)?)?;
+    let (constant, kind) = match op.tensor("value") {
+        Some(tensor) => i.files.constant(tensor, &mut i.budget)?,
+        None => (floats(&[1], vec![0.0])?, Kind::F32),
+    };
+    let filled = constant.moved(extents, &mut i.budget, |_| 0)?;
+    i.write_constant(op, 0, filled, kind)
+}
+
+/// `Range`: numbers from one to another.
+pub(super) fn range<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let kind = i.kind_of(op, 0)?;
+    let ends = [i.constant(op, 0)?, i.constant(op, 1)?, i.constant(op, 2)?];
+    let count = |count: f64| match count {
+        count if count >= 0.0 && count < f64::from(1 << 28) => Ok(count as usize),
+        count if count < 0.0 => Ok(0),
+        _ => Err(format!("found a range of {count} numbers")),
+    };
+    let constant =
+        if let [Constant::Integers(start), Constant::Integers(limit), Constant::Integers(delta)] = &ends {
+            let (Some(&start), Some(&limit), Some(&delta)) =
+                (start.values.first(), limit.values.first(), delta.values.first())
+            else {
+                return Err("found no numbers".to_owned());
+            };
+            let count = count(((limit as f64 - start as f64) / delta as f64).ceil())?;
+            i.budget.spend(8 * count)?;
+            integers(
+                &[count],
+                (0..count as i64).map(|step| start.wrapping_add(step.wrapping_mul(delta))).collect(),
+            )?
+        } else {
+            let numbers: Option<Vec<f64>> = ends.iter().map(|end| end.number().map(f64::from)).collect();
+            let &[start, limit, delta] = &numbers.ok_or("found no numbers")?[..] else {
+                return Err("found no three numbers".to_owned());
+            };
+            let count = count(((limit - start) / delta).ceil())?;
+            i.budget.spend(4 * count)?;
+            floats(&[count], (0..count).map(|step| (start + step as f64 * delta) as f32).collect())?
+        };
+    i.write_constant(op, 0, constant, kind)
+}
+
+/// `EyeLike`: ones along a diagonal.
+pub(super) fn eye_like<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let extents = i.extents_of(op, 0)?;
+    let &[rows, columns] = &extents[..] else {
+        return Err(format!("found a tensor of {extents:?}, wanted a matrix"));
+    };
+    let kind = match op.has_attribute("dtype") {
+        true => Kind::of(op.int("dtype", 1))?,
+        false => i.kind_of(op, 0)?,
+    };
+    let offset = op.int("k", 0);
+    i.budget.spend(elements_of(&extents)?.saturating_mul(8))?;
+    let on = |at: usize| (at % columns) as i64 - (at / columns) as i64 == offset;
+    let constant = match kind.is_float() {
+        true => floats(&extents, (0..rows * columns).map(|at| f32::from(u8::from(on(at)))).collect())?,
+        false => integers(&extents, (0..rows * columns).map(|at| i64::from(on(at))).collect())?,
+    };
+    i.write_constant(op, 0, constant, kind)
+}
+
+impl<'a> Import<'a> {
+    /// A value in other dimensions.
+    pub(super) fn reshaped(&mut self, part: &str, value: Value, extents: &[usize]) -> Result<Value, Reason> {
+        if self.dims(value)?.extents() == extents && !part.is_empty() {
+            return Ok(value);
+        }
+        let target: Vec<Dim> = extents.iter().map(|&extent| Dim::Fixed(extent)).collect();
+        self.add(part, |graph, name| graph.reshape(name, value, &target))
+    }
+
+    /// Writes input 0 in other dimensions.
+    fn write_reshaped(&mut self, op: &Op<'a>, extents: &[usize]) -> Done {
+        match self.slot(op, 0)? {
+            Slot::Constant(constant, kind) => {
+                let constant = constant.reshaped(extents)?;
+                self.write_constant(op, 0, constant, kind)
+            }
+            Slot::Value(mapped) => {
+                let value = self.logical(&mapped)?;
+                let value = self.reshaped("", value, extents)?;
+                self.write_plain(op, 0, value, mapped.kind)
+            }
+        }
+    }
+}
+
+/// `Reshape`: 0 is the input's extent unless zeros are allowed, -1 what is left.
+pub(super) fn reshape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let listed = i.listed(op, 1, "shape")?.ok_or("found no shape")?;
+    let target = reshape_target(&own, &listed, op.flag("allowzero", false))?;
+    if target == own {
+        return identity(i, op);
+    }
+    i.write_reshaped(op, &target)
+}
+
+fn reshape_target(own: &[usize], listed: &[i64], allows_zero: bool) -> Result<Vec<usize>, Reason> {
+    let refused = || format!("found shape {listed:?} for a tensor of {own:?}");
+    let (mut target, mut rest) = (Vec::with_capacity(listed.len()), None);
+    for (place, &extent) in listed.iter().enumerate() {
+        target.push(match extent {
+            0 if !allows_zero => *own.get(place).ok_or_else(refused)?,
+            -1 if rest.is_none() => {
+                rest = Some(place);
+                1
+            }
+            extent => usize::try_from(extent).map_err(|_| refused())?,
+        });
+    }
+    if let Some(place) = rest {
+        let known = elements_of(&target)?;
+        let whole = elements_of(own)?;
+        target[place] = whole.checked_div(known).filter(|rest| rest * known == whole).ok_or_else(refused)?;
+    }
+    Ok(target)
+}
+
+/// `Flatten`: to a matrix.
+pub(super) fn flatten<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let place = op.int("axis", 1);
+    let place = if place == own.len() as i64 { own.len() } else { axis(place, own.len())? };
+    let (outer, inner) = own.split_at(place);
+    i.write_reshaped(op, &[outer.iter().product(), inner.iter().product()])
+}
+
+/// `Squeeze`: axes of one element fall away.
+pub(super) fn squeeze<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let removed = match i.listed(op, 1, "axes")? {
+        Some(list) => axes(&list, own.len())?,
+        None => (0..own.len()).filter(|&axis| own[axis] == 1).collect(),
+    };
+    if let Some(axis) = removed.iter().find(|&&axis| own[axis] != 1) {
+        return Err(format!("found axis {axis} of {own:?}, wanted one of one element"));
+    }
+    let kept = |extents: &[usize]| -> Vec<usize> {
+        (0..own.len()).filter(|axis| !removed.contains(axis)).map(|axis| extents[axis]).collect()
+    };
+    match i.slot(op, 0)? {
+        Slot::Constant(..) => i.write_reshaped(op, &kept(&own)),
+        Slot::Value(mapped) => {
+            let stored = i.dims(mapped.value)?;
+            let extents: Vec<usize> = (0..mapped.rank())
+                .filter(|&place| !removed.contains(&mapped.order[place]))
+                .map(|place| stored.extents()[place])
+                .collect();
+            let order = without(&mapped.order, &removed);
+            let value = i.reshaped("", mapped.value, &extents)?;
+            i.write(op, 0, Mapped { value, order, kind: mapped.kind })
+        }
+    }
+}
+
+/// `Unsqueeze`: new axes of one element.
+pub(super) fn unsqueeze<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let list = i.listed(op, 1, "axes")?.ok_or("found no axes")?;
+    let rank = own.len() + list.len();
+    let added = axes(&list, rank)?;
+    let mut rest = own.iter();
+    let target: Vec<usize> = (0..rank)
+        .map(|axis| if added.contains(&axis) { 1 } else { rest.next().copied().unwrap_or(1) })
+        .collect();
+    match i.slot(op, 0)? {
+        Slot::Value(mapped) if !mapped.is_plain() => {
+            // Behind the others, where they move nothing.
+            let old: Vec<usize> = (0..rank).filter(|axis| !added.contains(axis)).collect();
+            let mut order: Vec<usize> =
+                mapped.order.iter().filter_map(|&axis| old.get(axis).copied()).collect();
+            order.extend(&added);
+            let mut extents = i.dims(mapped.value)?.extents().to_vec();
+            extents.resize(rank, 1);
+            let value = i.reshaped("", mapped.value, &extents)?;
+            i.write(op, 0, Mapped { value, order, kind: mapped.kind })
+        }
+        _ => i.write_reshaped(op, &target),
+    }
+}
+
+/// `Expand`: to what both shapes broadcast to.
+pub(super) fn expand<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let target = broadcast(&own, &sizes(&i.integers(op, 1)?)?)?;
+    spread(i, op, &own, &target)
+}
+
+/// Writes input 0 broadcast to other extents.
+pub(super) fn spread<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], target: &[usize]) -> Done {
+    if own == target {
+        return identity(i, op);
+    }
+    match i.slot(op, 0)? {
+        Slot::Constant(constant, kind) => {
+            let source = |index: &[usize]| broadcast_position(own, index);
+            let constant = constant.moved(target.to_vec(), &mut i.budget, source)?;
+            i.write_constant(op, 0, constant, kind)
+        }
+        Slot::Value(mapped) => {
+            let value = i.logical(&mapped)?;
+            let target: Vec<Dim> = target.iter().map(|&extent| extent.into()).collect();
+            let value = i.add("", |graph, name| graph.broadcast_to(name, value, &target))?;
+            i.write_plain(op, 0, value, mapped.kind)
+        }
+    }
+}
+
+/// `DepthToSpace`: groups of channels as blocks of pixels.
+pub(super) fn depth_to_space<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let block = block_size(op)?;
+    let (x, kind) = i.map_input(op, 0)?;
+    let value = match op.text("mode", "DCR")? {
+        "DCR" => i.add("", |graph, name| graph.depth_to_space(name, x, block))?,
+        "CRD" => {
+            let dims = i.dims(x)?;
+            let &[n, h, w, c] = dims.extents() else {
+                return Err(format!("found a tensor of {dims}, wanted rank 4"));
+            };
+            if !c.is_multiple_of(block * block) {
+                return Err(format!("found {c} channels for blocks of {block}x{block}"));
+            }
+            // Height and batch are one axis, so that no more than six are needed.
+            let depth = c / (block * block);
+            let split = i.reshaped("split", x, &[n * h, w, depth, block, block])?;
+            let moved = i.add("blocks", |graph, name| graph.transpose(name, split, &[0, 3, 1, 4, 2]))?;
+            i.reshaped("", moved, &[n, h * block, w * block, depth])?
+        }
+        other => return Err(format!("found mode {other:?}, wanted DCR or CRD")),
+    };
+    i.write(op, 0, Mapped { value, order: channels_last(4), kind })
+}
+
+pub(super) fn space_to_depth<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let block = block_size(op)?;
+    let (x, kind) = i.map_input(op, 0)?;
+    let value = i.add("", |graph, name| graph.space_to_depth(name, x, block))?;
+    i.write(op, 0, Mapped { value, order: channels_last(4), kind })
+}
+
+fn block_size(op: &Op<'_>) -> Result<usize, Reason> {
+    usize::try_from(op.int("blocksize", 0))
+        .ok()
+        .filter(|block| (1..=4096).contains(block))
+        .ok_or_else(|| format!("found blocks of {}, wanted at least 1", op.int("blocksize", 0)))
+}
+
+/// `Trilu`: the upper or the lower triangle of matrices, zeros elsewhere.
+pub(super) fn trilu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let extents = i.extents_of(op, 0)?;
+    let &[.., rows, columns] = &extents[..] else {
+        return Err(format!("found a tensor of {extents:?}, wanted matrices"));
+    };
+    let diagonal = if op.has(1) { i.integers(op, 1)?.first().copied().unwrap_or(0) } else { 0 };
+    let upper = op.flag("upper", true);
+    i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
+    let inside = |at: usize| {
+        let distance = (at % columns) as i64 - (at / columns) as i64;
+        if upper { distance >= diagonal } else { distance <= diagonal }
+    };
+    let mask: Vec<i64> = (0..rows * columns).map(|at| i64::from(inside(at))).collect();
+    let mask = Slot::Constant(Constant::Integers(Integers::new(vec![rows, columns], mask)), Kind::Bool);
+    let x = i.slot(op, 0)?;
+    let slot = i.apply("", Function::Select, &[mask.into(), x.into(), 0.0.into()])?;
+    i.set(op, 0, slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_of_a_shape_are_the_inputs_extents_and_one_is_worked_out() {
+        assert_eq!(reshape_target(&[2, 3, 4], &[0, -1], false), Ok(vec![2, 12]));
+        assert_eq!(reshape_target(&[2, 3, 4], &[-1, 0, 2], false), Ok(vec![4, 3, 2]));
+        assert_eq!(reshape_target(&[0, 3], &[3, 0], true), Ok(vec![3, 0]));
+        assert!(reshape_target(&[2, 3], &[-1, -1], false).is_err());
+        assert!(reshape_target(&[2, 3], &[4, -1], false).is_err());
+        assert!(reshape_target(&[2, 3], &[2, 3, 0], false).is_err());
+    }
+}

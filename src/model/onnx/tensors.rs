@@ -1,0 +1,192 @@
+//! Constants of a file, and of the files beside it.
+
+use super::kind::Kind;
+use super::schema::Tensor;
+use crate::host::HostTensor;
+use crate::layout::Layout;
+use crate::model::budget::{Budget, Reason};
+use crate::model::constant::{Constant, Integers, dims_of, elements_of};
+use half::{bf16, f16};
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// The largest rank of a constant.
+const MAX_RANK: usize = 16;
+
+/// The files beside the model, which may hold its weights.
+pub(super) struct Files {
+    /// The model's folder, if it is read from one.
+    folder: Option<PathBuf>,
+    read: HashMap<PathBuf, Arc<[u8]>>,
+}
+
+impl Files {
+    pub(super) fn new(folder: Option<&Path>) -> Self {
+        let here = |folder: &Path| match folder.as_os_str().is_empty() {
+            true => PathBuf::from("."),
+            false => folder.to_owned(),
+        };
+        Files { folder: folder.map(here), read: HashMap::new() }
+    }
+
+    /// The bytes of a file in the model's folder. No path leads out of it.
+    fn file(&mut self, location: &str, budget: &mut Budget) -> Result<Arc<[u8]>, Reason> {
+        let folder = self.folder.as_ref();
+        let folder =
+            folder.ok_or_else(|| format!("found data in the file {location:?} of a model in memory"))?;
+        let relative = Path::new(location);
+        let within = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if location.is_empty() || !relative.components().all(within) {
+            return Err(format!("found data in {location:?}, wanted a path within the model's folder"));
+        }
+        let explain = |error: std::io::Error| format!("data in {location:?}: {error}");
+        let root = folder.canonicalize().map_err(explain)?;
+        let path = root.join(relative).canonicalize().map_err(explain)?;
+        if !path.starts_with(&root) {
+            return Err(format!("found data in {location:?}, a link out of the model's folder"));
+        }
+        if let Some(known) = self.read.get(&path) {
+            return Ok(Arc::clone(known));
+        }
+        let bytes: Arc<[u8]> =
+            crate::file::read(&path, crate::model::MAX_FILE_BYTES).map_err(explain)?.into();
+        budget.extend(32 * bytes.len() as u64);
+        self.read.insert(path, Arc::clone(&bytes));
+        Ok(bytes)
+    }
+
+    /// The elements of a constant, and their type.
+    pub(super) fn constant(
+        &mut self,
+        tensor: &Tensor<'_>,
+        budget: &mut Budget,
+    ) -> Result<(Constant, Kind), Reason> {
+        let kind = Kind::of(tensor.kind)?;
+        if tensor.is_segment {
+            return Err("found a segment of a tensor, wanted a whole one".to_owned());
+        }
+        let extents = extents(&tensor.dims)?;
+        let elements = elements_of(&extents)?;
+        if tensor.is_external {
+            let key =
+                |name: &str| tensor.external.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+            let number = |name: &str| match key(name).map(str::parse::<usize>) {
+                None => Ok(None),
+                Some(Ok(number)) => Ok(Some(number)),
+                Some(Err(_)) => {
+                    Err(format!("found {name} {:?} of data in a file, wanted a number", key(name)))
+                }
+            };
+            let location = key("location").ok_or("found data in a file without its location")?;
+            let offset = number("offset")?.unwrap_or(0);
+            let bytes = self.file(location, budget)?;
+            let wanted = width(kind).checked_mul(elements).unwrap_or(usize::MAX);
+            let length = number("length")?.unwrap_or(wanted);
+            let end = offset.checked_add(length).filter(|end| *end <= bytes.len());
+            let Some(data) = end.and_then(|end| bytes.get(offset..end)) else {
+                return Err(format!(
+                    "found {} bytes in {location:?}, wanted {length} from {offset} on",
+                    bytes.len()
+                ));
+            };
+            return Ok((of_bytes(kind, &extents, data, budget)?, kind));
+        }
+        let constant = match tensor.raw {
+            Some(raw) => of_bytes(kind, &extents, raw, budget)?,
+            None => of_fields(kind, &extents, tensor, budget)?,
+        };
+        Ok((constant, kind))
+    }
+}
+
+/// Extents that a file has as signed numbers.
+fn extents(dims: &[i64]) -> Result<Vec<usize>, Reason> {
+    if dims.len() > MAX_RANK {
+        return Err(format!("found rank {}, wanted at most {MAX_RANK}", dims.len()));
+    }
+    let extents: Option<Vec<usize>> = dims.iter().map(|&extent| usize::try_from(extent).ok()).collect();
+    extents.ok_or_else(|| format!("found extents {dims:?}, wanted none below 0"))
+}
+
+/// The bytes of an element.
+fn width(kind: Kind) -> usize {
+    match kind {
+        Kind::Bool | Kind::I8 | Kind::U8 => 1,
+        Kind::F16 | Kind::Bf16 | Kind::I16 | Kind::U16 => 2,
+        Kind::F32 | Kind::I32 | Kind::U32 => 4,
+        Kind::F64 | Kind::I64 | Kind::U64 => 8,
+    }
+}
+
+fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) -> Result<Constant, Reason> {
+    fn all<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> {
+        bytes.as_chunks::<N>().0.iter().map(|&chunk| read(chunk)).collect()
+    }
+    let elements = elements_of(extents)?;
+    if elements.checked_mul(width(kind)) != Some(bytes.len()) {
+        let wanted = elements.saturating_mul(width(kind));
+        return Err(format!(
+            "found {} bytes, wanted {wanted} for shape {extents:?} in {kind:?}",
+            bytes.len()
+        ));
+    }
+    budget.spend(bytes.len().saturating_mul(8 / width(kind).min(8)))?;
+    match kind {
+        Kind::F32 => floats(extents, all(bytes, f32::from_le_bytes)),
+        Kind::F16 if elements > 0 => {
+            let values: Vec<f16> = all(bytes, f16::from_le_bytes);
+            let tensor = HostTensor::from_f16(dims_of(extents)?, Layout::Nhwc, values);
+            tensor.map(Constant::Floats).map_err(|error| error.to_string())
+        }
+        Kind::F16 => floats(extents, Vec::new()),
+        Kind::Bf16 => floats(extents, all(bytes, |chunk| bf16::from_le_bytes(chunk).to_f32())),
+        Kind::F64 => floats(extents, all(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
+        Kind::Bool => integers(extents, all(bytes, |[byte]| i64::from(byte != 0))),
+        Kind::U8 => integers(extents, all(bytes, |[byte]| i64::from(byte))),
+        Kind::I8 => integers(extents, all(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
+        Kind::I16 => integers(extents, all(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
+        Kind::U16 => integers(extents, all(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
+        Kind::I32 => integers(extents, all(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
+        Kind::U32 => integers(extents, all(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
+        Kind::I64 | Kind::U64 => integers(extents, all(bytes, i64::from_le_bytes)),
+    }
+}
+
+/// The elements of a tensor that has them as numbers of a field.
+fn of_fields(
+    kind: Kind,
+    extents: &[usize],
+    tensor: &Tensor<'_>,
+    budget: &mut Budget,
+) -> Result<Constant, Reason> {
+    budget.spend(8 * (tensor.floats.len() + tensor.ints.len() + tensor.doubles.len()))?;
+    match kind {
+        Kind::F32 => floats(extents, tensor.floats.clone()),
+        Kind::F64 => floats(extents, tensor.doubles.iter().map(|&value| value as f32).collect()),
+        Kind::F16 => {
+            floats(extents, tensor.ints.iter().map(|&bits| f16::from_bits(bits as u16).to_f32()).collect())
+        }
+        Kind::Bf16 => {
+            floats(extents, tensor.ints.iter().map(|&bits| bf16::from_bits(bits as u16).to_f32()).collect())
+        }
+        _ => integers(extents, tensor.ints.iter().map(|&value| kind.wrapped(value)).collect()),
+    }
+}
+
+/// Floats of these extents; of none there are no floats, but no integers either.
+pub(super) fn floats(extents: &[usize], values: Vec<f32>) -> Result<Constant, Reason> {
+    if elements_of(extents)? == 0 && values.is_empty() {
+        return Ok(Constant::Integers(Integers::new(extents.to_vec(), Vec::new())));
+    }
+    let tensor = HostTensor::new(dims_of(extents)?, values);
+    tensor.map(Constant::Floats).map_err(|error| error.to_string())
+}
+
+pub(super) fn integers(extents: &[usize], values: Vec<i64>) -> Result<Constant, Reason> {
+    let wanted = elements_of(extents)?;
+    if values.len() != wanted {
+        return Err(format!("found {} values, wanted {wanted} for shape {extents:?}", values.len()));
+    }
+    Ok(Constant::Integers(Integers::new(extents.to_vec(), values)))
+}

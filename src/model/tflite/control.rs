@@ -1,0 +1,284 @@
+//! Loops, branches, decompositions, and variables that outlive a run.
+
+use super::constant::{Constant, dims_of};
+use super::convolution::missing;
+use super::import::{Import, Input, Op, Slot};
+use super::schema::at;
+use super::tensors::Reason;
+use crate::graph::Value;
+use crate::host::HostTensor;
+use crate::ops::elementwise::Function;
+use std::collections::HashSet;
+
+/// A variable of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Variable {
+    name: String,
+    /// What `CALL_ONCE` makes it.
+    initial: Option<Constant>,
+    /// What it is by now in a run.
+    current: Option<Input>,
+    /// What the run began with, if that was read.
+    state: Option<Value>,
+}
+
+/// `WHILE`: as many passes as the condition says, which must be known while the file is read.
+pub(super) fn repeat<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    let table = op.table.while_loop().ok_or_else(|| missing(op, "WhileOptions"))?;
+    let mut slots = import.input_slots(op)?;
+    let name = import.scope_name(op)?;
+    for pass in 0usize.. {
+        let scope = format!("{name}/{pass}/");
+        let going = import.call(table.condition(), slots.clone(), scope.clone())?;
+        let [Slot::Constant(going)] = &going[..] else {
+            return Err(
+                "found a loop whose end depends on values of a run, wanted one of a known number of \
+                        passes"
+                    .to_owned(),
+            );
+        };
+        if going.number().is_none_or(|number| number == 0.0) {
+            break;
+        }
+        slots = import.call(table.body(), slots, scope)?;
+    }
+    import.write_slots(op, slots)
+}
+
+/// `IF`: the branch that is known while the file is read, or both, and each output as the condition says.
+pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    let table = op.table.branch().ok_or_else(|| missing(op, "IfOptions"))?;
+    let mut slots = import.input_slots(op)?;
+    if slots.is_empty() {
+        return Err("found no condition, wanted one".to_owned());
+    }
+    let name = import.scope_name(op)?;
+    let condition = match slots.remove(0) {
+        Slot::Constant(condition) => {
+            let holds = condition.number().is_some_and(|number| number != 0.0);
+            let network = if holds { table.then() } else { table.otherwise() };
+            let slots = import.call(network, slots, format!("{name}/"))?;
+            return import.write_slots(op, slots);
+        }
+        Slot::Value(condition) => condition,
+        _ => return Err("found a variable as a condition".to_owned()),
+    };
+    let before = import.variables.len();
+    let kept = import.variables.clone();
+    let then = import.call(table.then(), slots.clone(), format!("{name}/then/"))?;
+    let otherwise = import.call(table.otherwise(), slots, format!("{name}/else/"))?;
+    let same = |(a, b): (&Variable, &Variable)| match (&a.current, &b.current) {
+        (Some(Input::Value(a)), Some(Input::Value(b))) => a == b,
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    if import.variables.len() != before || !kept.iter().zip(&import.variables).all(same) {
+        return Err("found a branch that uses variables, and a condition that is not known before a run, \
+                    wanted one of both"
+            .to_owned());
+    }
+    if then.len() != op.outputs.len() || otherwise.len() != op.outputs.len() {
+        return Err(format!("found branches of {} and {} outputs", then.len(), otherwise.len()));
+    }
+    for (index, (then, otherwise)) in then.into_iter().zip(otherwise).enumerate() {
+        let [a, b] = [import.slot_value(then, &name)?, import.slot_value(otherwise, &name)?];
+        let (own, other) = (import.dims(a)?, import.dims(b)?);
+        if own != other {
+            return Err(format!("found branches that give {own} and {other}, wanted one shape"));
+        }
+        let name = import.name(op, index)?;
+        let one = vec![crate::dims::Dim::Fixed(1); own.rank().max(1)];
+        let part = import.part_name(&name, "condition")?;
+        let graph = &mut import.graph;
+        let condition = graph.reshape(&part, condition, &one).map_err(|error| error.to_string())?;
+        let terms = [condition.into(), a.into(), b.into()];
+        let mut value =
+            graph.elementwise(&name, Function::Select, &terms).map_err(|error| error.to_string())?;
+        if own.rank() == 0 {
+            let part = import.part_name(&name, "scalar")?;
+            value = import.graph.reshape(&part, value, &[]).map_err(|error| error.to_string())?;
+        }
+        import.write(op, index, value)?;
+    }
+    Ok(())
+}
+
+/// `STABLEHLO_COMPOSITE`: its decomposition.
+pub(super) fn composite<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    let table = op.table.composite().ok_or("found no StableHLOCompositeOptions, wanted them")?;
+    let name = import.scope_name(op)?;
+    let slots = import.input_slots(op)?;
+    let slots = import.call(table.decomposition(), slots, format!("{name}/"))?;
+    import.write_slots(op, slots)
+}
+
+/// `CALL_ONCE`: what variables are in the first run.
+pub(super) fn call_once<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    let table = op.table.call_once().ok_or_else(|| missing(op, "CallOnceOptions"))?;
+    import.starting = true;
+    let called = import.call(table.network(), Vec::new(), "start/".to_owned());
+    import.starting = false;
+    called.map(|_| ())
+}
+
+/// `VAR_HANDLE`: the variable of a name.
+pub(super) fn var_handle<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[0], 1)?;
+    let name = op.table.var_handle().map_or_else(String::new, |table| table.key());
+    import.budget.spend(name.len())?;
+    let found = import.variables.iter().position(|variable| variable.name == name);
+    let index = found.unwrap_or_else(|| {
+        import.variables.push(Variable { name, initial: None, current: None, state: None });
+        import.variables.len() - 1
+    });
+    let position = import.tensors.position(op.output(0)?)?;
+    import.check_unwritten(position)?;
+    import.set(position, Slot::Variable(index));
+    Ok(())
+}
+
+/// The index of the variable at input 0.
+fn variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<usize, Reason> {
+    match import.slot_of(op.input(0)?)? {
+        Slot::Variable(index) if index < import.variables.len() => Ok(index),
+        _ => Err(format!("{}: found no variable, wanted one of VAR_HANDLE", import.describe(op, 0))),
+    }
+}
+
+/// `READ_VARIABLE`: what the run has assigned, or what the run before left.
+pub(super) fn read_variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let index = variable(import, op)?;
+    let Variable { name, initial, current, .. } = import.variables[index].clone();
+    match (current, initial) {
+        (Some(Input::Value(value)), _) => return import.write(op, 0, value),
+        (Some(Input::Constant(constant)), _) => return import.write_constant(op, 0, constant),
+        (None, Some(initial)) if !import.is_assigned(&name) => {
+            return import.write_constant(op, 0, initial);
+        }
+        _ => (),
+    }
+    let initial = match import.variables[index].initial.clone() {
+        Some(constant) => constant.floats(&mut import.budget)?,
+        None => {
+            let position = import.tensors.position(op.output(0)?)?;
+            zeros(import, &import.tensors.extents(position)?)?
+        }
+    };
+    let name = import.name(op, 0)?;
+    let state = import.graph.state(&name, initial);
+    let variable = &mut import.variables[index];
+    variable.state = Some(state);
+    variable.current = Some(Input::Value(state));
+    import.write(op, 0, state)
+}
+
+/// `ASSIGN_VARIABLE`: what later operators and the next run read.
+pub(super) fn assign_variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2], 0)?;
+    let index = variable(import, op)?;
+    let input = import.input(op, 1)?;
+    match (import.starting, input) {
+        (true, Input::Constant(constant)) => import.variables[index].initial = Some(constant),
+        (true, Input::Value(_)) => {
+            return Err("found a variable that begins with a value of a run, wanted a constant".to_owned());
+        }
+        (false, input) => import.variables[index].current = Some(input),
+    }
+    Ok(())
+}
+
+/// Zeros of these extents.
+pub(super) fn zeros(import: &Import<'_>, extents: &[usize]) -> Result<HostTensor, Reason> {
+    let dims = dims_of(extents)?;
+    if dims.elements() as u64 > import.budget.whole() {
+        return Err(format!("found a variable of {dims}, wanted one that the file's length accounts for"));
+    }
+    HostTensor::new(dims, vec![0.0; dims.elements()]).map_err(|error| error.to_string())
+}
+
+impl<'a> Import<'a> {
+    /// What names of an operator's call begin with.
+    fn scope_name(&mut self, op: &Op<'a>) -> Result<String, Reason> {
+        let position = self.tensors.position(op.output(0)?)?;
+        let base = self.tensors.name(position);
+        let base = if base.is_empty() { op.name.to_lowercase() } else { base.to_owned() };
+        let name = format!("{}{base}", self.frame.scope);
+        self.budget.spend(name.len())?;
+        Ok(name)
+    }
+
+    /// A slot as a value of the graph.
+    fn slot_value(&mut self, slot: Slot, name: &str) -> Result<Value, Reason> {
+        match slot {
+            Slot::Value(value) => Ok(value),
+            Slot::Constant(constant) => {
+                let tensor = constant.floats(&mut self.budget)?;
+                let name = self.part_name(name, "constant")?;
+                Ok(self.graph.constant(&name, tensor))
+            }
+            Slot::Joined(joined) => {
+                let name = self.part_name(name, "joined")?;
+                self.join(&name, &joined)
+            }
+            _ => Err("found a variable, wanted a value".to_owned()),
+        }
+    }
+
+    /// Whether a run assigns the variable of a name: an operator outside what `CALL_ONCE` calls does.
+    fn is_assigned(&mut self, name: &str) -> bool {
+        let assigned = match self.assigned.take() {
+            Some(assigned) => assigned,
+            None => self.find_assigned(),
+        };
+        let found = assigned.as_ref().is_none_or(|names| names.contains(name));
+        self.assigned = Some(assigned);
+        found
+    }
+
+    /// The names of the variables that runs assign; `None` if they are not known.
+    fn find_assigned(&self) -> Option<HashSet<String>> {
+        let mut names = HashSet::new();
+        let networks = self.model.subgraphs()?;
+        let operators = || {
+            networks.iter().enumerate().flat_map(|(index, network)| {
+                network
+                    .operators()
+                    .into_iter()
+                    .flat_map(|list| list.iter())
+                    .map(move |operator| (index, operator))
+            })
+        };
+        let starts: HashSet<usize> = operators()
+            .filter_map(|(_, operator)| usize::try_from(operator.call_once()?.network()).ok())
+            .collect();
+        for (network, operator) in operators().filter(|(network, _)| !starts.contains(network)) {
+            if self.operator_name(&operator).ok().as_deref() != Some("ASSIGN_VARIABLE") {
+                continue;
+            }
+            let handle = operator.inputs().and_then(|inputs| at(inputs, 0))?;
+            let made = operators().filter(|(other, _)| *other == network).find(|(_, other)| {
+                other.var_handle().is_some() && other.outputs().and_then(|out| at(out, 0)) == Some(handle)
+            });
+            names.insert(made?.1.var_handle()?.key());
+        }
+        Some(names)
+    }
+
+    /// Says what the variables are in the next run.
+    pub(super) fn update_variables(&mut self) -> Result<(), Reason> {
+        for variable in self.variables.clone() {
+            let (Some(state), Some(current)) = (variable.state, variable.current) else { continue };
+            let next = match current {
+                Input::Value(value) if value == state => continue,
+                Input::Value(value) => value,
+                Input::Constant(constant) => {
+                    let tensor = constant.floats(&mut self.budget)?;
+                    let name = self.part_name(&variable.name, "next")?;
+                    self.graph.constant(&name, tensor)
+                }
+            };
+            self.graph.update(state, next).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}

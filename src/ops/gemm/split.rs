@@ -1,0 +1,101 @@
+//! `split`: products of few elements, from operands that are read element by element: transposed, or of
+//! extents that are no multiple of four.
+//!
+//! A tile is groups of four columns, rows, and splits of the sum; a work-group is as deep as the splits.
+
+use super::plan::{has_local_memory, preference, staged};
+use super::{GemmOp, estimate};
+use crate::emit::{Binding, Operand};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::Params;
+
+/// The most rows of a tile.
+const ROWS: usize = 8;
+
+/// The least terms of a slice of the sum: below, adding the slices up takes as long as summing them.
+const TERMS: usize = 2;
+
+/// The most invocations of a work-group that is offered: what drivers compile kernels for.
+const INVOCATIONS: u32 = 256;
+
+/// Invocations of a work-group side by side, the default first.
+const WIDTHS: [u32; 4] = [4, 2, 1, 8];
+
+#[derive(Debug)]
+pub(super) struct Split;
+
+impl Kernel<GemmOp> for Split {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("split", include_str!("../../../shaders/gemm/split.wgsl"))
+    }
+
+    /// Where the sums are long enough to be split. None if a whole device has enough to do without.
+    fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
+        if self.obstacle(op, limits).is_some() || !estimate::is_small(op, limits) {
+            return Vec::new();
+        }
+        let rows = op.m.next_power_of_two().min(ROWS) as u32;
+        let tiles = [[1, rows, 64], [1, rows, 32], [1, rows, 16], [1, rows, 8]];
+        let long = tiles.into_iter().filter(|tile| op.k >= TERMS * tile[2] as usize);
+        offers(staged(preference::SPLIT, limits), long)
+    }
+
+    fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
+        op.grid_of(tile, [4, 1, 1])
+    }
+
+    fn obstacle(&self, op: &GemmOp, limits: &Limits) -> Option<String> {
+        op.scalar_obstacle(limits)
+    }
+
+    fn choice_obstacle(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<String> {
+        let ([columns4, rows, splits], [x, y, depth]) = (choice.tile, choice.work_group);
+        if depth != splits {
+            return Some(format!("the work-group is {depth} deep, {splits} splits need {splits}"));
+        }
+        let vec4s = u64::from(splits / 2 * x * y) * u64::from(columns4 * rows);
+        let bytes = vec4s * 4 * op.precision.accumulator().bytes() as u64;
+        (bytes > u64::from(limits.local_memory))
+            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    /// With the rows of `B` as columns, neighbours along the sum read side by side.
+    fn work_groups(&self, op: &GemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        let mut widths = WIDTHS.to_vec();
+        if op.transpose_b {
+            widths.sort_unstable();
+        }
+        let sizes = widths.into_iter().map(|x| [x, 1, tile[2]]);
+        sizes.filter(|size| size.iter().product::<u32>() <= INVOCATIONS).collect()
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn untuned(&self, _op: &GemmOp, limits: &Limits) -> bool {
+        has_local_memory(limits.family)
+    }
+
+    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
+        op.element_bindings()
+    }
+
+    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
+        op.element_params()
+    }
+
+    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let ([columns4, rows, splits], [x, y, _]) = (choice.tile, choice.work_group);
+        let own = [("SPLITS", splits), ("THREADS", x * y), ("STAGED", splits / 2 * x * y * columns4 * rows)];
+        op.constants_and(choice, &own)
+    }
+
+    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack_columns(choice, data)
+    }
+}

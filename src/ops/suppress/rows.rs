@@ -1,0 +1,84 @@
+//! `rows`: one row of scores per work-group, whose size is `tile[0]`, in lines of `GROUPS` work-groups.
+
+use super::{NONE, SuppressOp};
+use crate::dtype::DType;
+use crate::emit::{Access, Binding, Bits, Element, Operand, Scalar, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::rows::{GROUPS, groups, wrong_group};
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+#[derive(Debug)]
+pub(super) struct Rows;
+
+impl Kernel<SuppressOp> for Rows {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("rows", include_str!("../../../shaders/suppress/rows.wgsl"))
+    }
+
+    fn offers(&self, _op: &SuppressOp, _limits: &Limits) -> Vec<Offer> {
+        offers(0, [[256, 1, 1], [64, 1, 1]])
+    }
+
+    fn grid(&self, op: &SuppressOp, tile: [u32; 3]) -> [u32; 3] {
+        let [rows, _] = op.extents();
+        groups(rows, tile[0])
+    }
+
+    fn work_groups(&self, _op: &SuppressOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &SuppressOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, _op: &SuppressOp, _choice: &Choice) -> Vec<Binding> {
+        let element = Element::Scalar(DType::F32);
+        vec![
+            binding(Operand::Arg(0), element, Access::Read),
+            binding(Operand::Arg(1), element, Access::Read),
+            binding(Operand::Dst, element, Access::ReadWrite),
+        ]
+    }
+
+    fn params(&self, op: &SuppressOp, _choice: &Choice) -> Params {
+        let ([rows, boxes], options) = (op.extents(), op.options);
+        let shared = op.boxes.extents()[0] == 1;
+        let sigma = options.sigma.0;
+        vec![
+            ("rows", unsigned(rows)),
+            ("boxes", unsigned(boxes)),
+            ("step", unsigned(if shared { 0 } else { boxes })),
+            ("count", unsigned(options.count)),
+            ("overlap", Scalar::F32(options.overlap.0)),
+            ("score", Scalar::F32(options.score.0)),
+            ("decay", Scalar::F32(if sigma > 0.0 { -0.5 / sigma } else { 0.0 })),
+        ]
+    }
+
+    fn constants(&self, op: &SuppressOp, choice: &Choice, _limits: &Limits) -> Constants {
+        vec![
+            ("STRICT", Value::U32(u32::from(op.options.strict))),
+            ("SIZE", Value::U32(choice.tile[0])),
+            ("WIDTH", Value::U32(extent(GROUPS))),
+            ("NONE", Value::F32(Bits(NONE))),
+        ]
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &SuppressOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

@@ -1,0 +1,156 @@
+//! ONNX's own tests of single operators, written by `scripts/onnx-node-tests` to `$DIPTYCH_ONNX_TESTS`.
+//!
+//! `not_passed.txt` lists those that do not pass, with the reason; a test that is not listed must pass, and one that is
+//! must not. An input that an operator wants to know while the file is read is given then, as
+//! [`LoadOptions::values`]: the second input and those behind it, or all of them.
+//!
+//! `DIPTYCH_ONNX` runs those alone whose names contain it.
+
+use super::{context, npy, tensor};
+use diptych::{Backend, Context, HostTensor, LoadOptions, Model, Session, SessionOptions};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const NOT_PASSED: &str = include_str!("not_passed.txt");
+
+/// What f32 may round, relative to an output's largest magnitude, beside the test's own tolerance.
+const ROUNDING: f64 = 2e-6;
+
+fn folder() -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("DIPTYCH_ONNX_TESTS").map(PathBuf::from) else {
+        println!("skipped: DIPTYCH_ONNX_TESTS names no folder that scripts/onnx-node-tests wrote");
+        return None;
+    };
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: {} is not there", folder.display());
+    None
+}
+
+fn numbered(test: &Path, kind: &str) -> Vec<PathBuf> {
+    (0..).map(|index| test.join(format!("{index}.{kind}.npy"))).take_while(|path| path.exists()).collect()
+}
+
+/// How many inputs were given when the file was read, or why it does not pass.
+fn run(context: &Context, test: &Path) -> Result<usize, String> {
+    let names = std::fs::read_to_string(test.join("inputs.txt")).map_err(|error| error.to_string())?;
+    let inputs = numbered(test, "input");
+    let tensors = names.lines().zip(&inputs).map(|(name, path)| Ok((name.to_owned(), tensor(path)?)));
+    let tensors: Vec<(String, HostTensor)> = tensors.collect::<Result<_, String>>()?;
+    let bytes = std::fs::read(test.join("model.onnx")).map_err(|error| error.to_string())?;
+    let mut refused = String::new();
+    for first in [tensors.len(), 1, 0] {
+        let (feeds, given) = tensors.split_at(first.min(tensors.len()));
+        let mut options = LoadOptions::default();
+        options.values.extend(given.iter().cloned());
+        for (name, tensor) in feeds {
+            for (axis, &extent) in tensor.dims().extents().iter().enumerate() {
+                options.dimensions.insert(format!("{name}.{axis}"), extent);
+            }
+        }
+        match Model::from_bytes(&bytes, &options) {
+            Ok(model) => return compare(context, test, &model, feeds).map(|()| given.len()),
+            Err(error) if refused.is_empty() => refused = error.to_string(),
+            Err(error) if refused.contains("wanted a constant") => refused = error.to_string(),
+            Err(_) => (),
+        }
+    }
+    Err(refused)
+}
+
+fn compare(
+    context: &Context,
+    test: &Path,
+    model: &Model,
+    feeds: &[(String, HostTensor)],
+) -> Result<(), String> {
+    let session = Session::new(context, &model.graph, SessionOptions::default());
+    let mut session = session.map_err(|error| error.to_string())?;
+    let feeds: Vec<(&str, &HostTensor)> =
+        feeds.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let found = session.run(&feeds).map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(test.join("tolerance.txt")).map_err(|error| error.to_string())?;
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+    let [relative, absolute] = numbers[..] else { return Err(format!("found tolerances {text:?}")) };
+    let wanted = numbered(test, "output");
+    if found.len() != wanted.len() {
+        return Err(format!("found {} outputs, wanted {}", found.len(), wanted.len()));
+    }
+    for (index, (found, path)) in found.iter().zip(&wanted).enumerate() {
+        let (shape, wanted) = npy::read(path);
+        if found.dims().extents() != shape {
+            return Err(format!("output {index}: found {}, wanted {shape:?}", found.dims()));
+        }
+        let largest =
+            wanted.iter().filter(|value| value.is_finite()).fold(0.0f64, |most, value| most.max(value.abs()));
+        let found = found.to_nhwc();
+        for (at, (&found, &wanted)) in found.iter().zip(&wanted).enumerate() {
+            let found = f64::from(found);
+            let same = found == wanted || found.is_nan() && wanted.is_nan();
+            let allowed = absolute + relative * wanted.abs() + ROUNDING * largest;
+            if !same
+                && ((found - wanted).abs() > allowed || (found - wanted).is_nan() || wanted.is_infinite())
+            {
+                return Err(format!("output {index}: found {found} at {at}, wanted {wanted}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn every_test(backend: Backend) {
+    let Some(folder) = folder() else { return };
+    let Some(context) = context(backend) else { return };
+    let only = std::env::var("DIPTYCH_ONNX").unwrap_or_default();
+    let listed: BTreeMap<&str, &str> = NOT_PASSED
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once(": ").expect("NAME: REASON"))
+        .collect();
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.contains(&only) && folder.join(name).join("model.onnx").exists())
+        .collect();
+    names.sort();
+    let (mut passed, mut given, mut failed, mut wrong) = (0, 0, 0, Vec::new());
+    for name in &names {
+        match run(&context, &folder.join(name)) {
+            Ok(count) => {
+                passed += 1;
+                given += usize::from(count > 0);
+                if listed.contains_key(name.as_str()) {
+                    wrong.push(format!("{name}: passes, but is listed"));
+                }
+            }
+            Err(reason) => {
+                failed += 1;
+                let reason = reason.lines().next().unwrap_or("").to_owned();
+                println!("not passed {name}: {reason}");
+                if !listed.contains_key(name.as_str()) {
+                    wrong.push(format!("{name}: {reason}"));
+                }
+            }
+        }
+    }
+    println!("{backend}: {passed} passed ({given} with inputs given when the file is read), {failed} not");
+    assert!(wrong.is_empty(), "{} not as listed:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn node_tests_on_the_cpu() {
+    every_test(Backend::Cpu);
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn node_tests_on_wgpu() {
+    every_test(Backend::Wgpu);
+}
+
+#[cfg(feature = "opencl")]
+#[test]
+fn node_tests_on_opencl() {
+    every_test(Backend::OpenCl);
+}
