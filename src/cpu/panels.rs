@@ -354,6 +354,10 @@ impl Block<'_, '_> {
 
     /// Finishes and stores the sums of one row.
     #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+    )]
     fn store<S: Simd, const V: usize>(&mut self, simd: S, row: usize, sums: [S::f32s; 2]) {
         let Finish { after, residual, first, stride } = self.finish;
         let Some(dst) = self.dst.row(row).get_mut(self.at..self.at + self.columns) else { return };
