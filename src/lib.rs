@@ -8,7 +8,7 @@
 //!
 //! # A model from a file
 //!
-//! TensorFlow Lite models of floats ([`tflite::load`]). Inputs and outputs are found by name; their elements
+//! TensorFlow Lite models of floats ([`tflite::load`]) and ONNX models ([`onnx::load`]). Inputs and outputs are found by name; their elements
 //! are f32, the last extent varying fastest: pictures are NHWC.
 //!
 //! ```
@@ -199,6 +199,7 @@
 //! | `wgpu` | yes | kernels through wgpu: Vulkan, and Metal or DX12 where that is the platform's API |
 //! | `opencl` | yes | kernels through OpenCL, whose library is found at run time |
 //! | `tflite` | yes | [`tflite::load`] |
+//! | `onnx` | yes | [`onnx::load`] |
 //! | `cli` | no | the command line, `diptych` |
 //!
 //! Without `wgpu` and `opencl` the crate computes on the CPU.

@@ -41,7 +41,8 @@ pub struct Options {
     #[arg(long, default_value = "auto")]
     pub backend: Backend,
 
-    /// Where the drawing is written, as PNG (pose.png), or as GIF with --video (pose.gif)
+    /// Where the drawing is written, as PNG (pose.png), or with --video as GIF (pose.gif), or as numbered PNGs if it
+    /// is a folder or has no ending
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 

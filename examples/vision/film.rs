@@ -6,7 +6,7 @@ use crate::ink::Ink;
 use crate::network::Network;
 use crate::options::Options;
 use crate::progress::Stages;
-use crate::tables::{milliseconds, rounded};
+use crate::tables::{Latency, milliseconds, rounded};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -14,8 +14,11 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What becomes of a frame. The network's time is what was waited for its result.
-pub const STAGES: [&str; 5] = ["decode", "prepare", "network", "draw", "encode"];
+/// What becomes of a frame. The network computes it while others are read and drawn: what is left is waited for.
+pub const STAGES: [&str; 5] = ["decode", "prepare", "wait", "draw", "encode"];
+
+/// How often the network is run by itself to tell its time.
+const ALONE: usize = 5;
 
 /// Frames that were given to the network and are not drawn yet, with the times of their first two stages, and
 /// what went wrong with the one after them.
@@ -32,7 +35,7 @@ pub fn film(options: &Options, source: &Path, network: &mut Network, ink: &Ink) 
     let (count, mut frames) = frames(source, options.fps)?;
     let output = options.output();
     let stages = Stages::new(&STAGES, count);
-    let (mut times, mut results) = (Vec::new(), Vec::new());
+    let (mut times, mut results, mut last) = (Vec::new(), Vec::new(), None);
     let Network { session, work, .. } = &mut *network;
     let under_way = RefCell::new(UnderWay::default());
     let inputs = std::iter::from_fn(|| {
@@ -78,6 +81,7 @@ pub fn film(options: &Options, source: &Path, network: &mut Network, ink: &Ink) 
             stages.show(&row);
             times.push(row);
             results.push(found.json(&work.labels));
+            last = Some(picture);
         }
         // The frames before were fine, but the film is not whole.
         match under_way.borrow_mut().failed.take() {
@@ -87,6 +91,14 @@ pub fn film(options: &Options, source: &Path, network: &mut Network, ink: &Ink) 
     })?;
     let all = start.elapsed();
     stages.clear();
+    let mut alone = Vec::new();
+    if let Some(picture) = last {
+        let inputs = network.work.inputs(&picture.pixels)?;
+        for _ in 0..ALONE {
+            alone.push(network.run(&inputs)?.1);
+        }
+    }
+    let alone = Latency::of(&alone).map_or(0.0, |latency| latency.median_ms);
     let medians = medians(&times);
     let fps = times.len() as f64 / all.as_secs_f64().max(1e-9);
     if options.json {
@@ -100,15 +112,18 @@ pub fn film(options: &Options, source: &Path, network: &mut Network, ink: &Ink) 
             "output": output.display().to_string(),
             "frames": results,
             "median_ms": Value::Object(named.collect()),
+            "network_ms": rounded(alone, 4),
             "fps": rounded(fps, 2),
         });
         return Ok(format!("{object:#}\n"));
     }
     Ok(format!(
-        "model    {}\ndevice   {}\n\n{}\n\nframes   {} in {:.2} s, {fps:.1} a second\ndrawing  {}\n",
+        "model    {}\ndevice   {}\n\n{}\n\nnetwork  {alone:.3} ms a frame by itself ({:.1} fps), host to host\n\
+         frames   {} in {:.2} s, {fps:.1} a second\ndrawing  {}\n",
         network.file.display(),
         network.device,
         rates(&STAGES, &medians),
+        1e3 / alone.max(1e-6),
         times.len(),
         all.as_secs_f64(),
         output.display()

@@ -89,13 +89,13 @@ impl Window {
     }
 
     /// Where a position of the input lies in the picture.
-    pub fn to_picture(&self, [x, y]: [f32; 2]) -> [f32; 2] {
+    pub fn to_picture(self, [x, y]: [f32; 2]) -> [f32; 2] {
         let at = |axis: usize, v: f32| (self.origin[axis] + f64::from(v) * self.step[axis]) as f32;
         [at(0, x), at(1, y)]
     }
 
     /// Where a position of the picture lies in the input.
-    pub fn to_input(&self, [x, y]: [f32; 2]) -> [f32; 2] {
+    pub fn to_input(self, [x, y]: [f32; 2]) -> [f32; 2] {
         let at = |axis: usize, v: f32| ((f64::from(v) - self.origin[axis]) / self.step[axis]) as f32;
         [at(0, x), at(1, y)]
     }

@@ -150,7 +150,9 @@ impl Network {
     /// Makes the options' model ready.
     pub fn new(options: &Options) -> Result<Self> {
         let file = file(options)?;
-        let model = Model::load(&file, &LoadOptions::default())?;
+        let open =
+            LoadOptions { dimensions: options.dimension.iter().cloned().collect(), ..Default::default() };
+        let model = Model::load(&file, &open)?;
         let mut work = Work::of(options, &model).with_context(|| format!("{}", file.display()))?;
         let start = Instant::now();
         let context = Context::new(options.backend)?;

@@ -26,6 +26,10 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
 
+    /// An extent that the model's file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
+    pub dimension: Vec<(String, usize)>,
+
     /// The picture: jpg, png, bmp or gif; without it, a drawn person, or for hands a drawn hand
     #[arg(long, value_name = "FILE")]
     pub image: Option<PathBuf>,
@@ -138,6 +142,8 @@ impl fmt::Display for Task {
 pub enum Numbers {
     /// f32 storage and arithmetic
     F32,
+    /// f16 storage for each node whose result it does not harm beyond a bound, f32 for the others
+    Auto,
     /// f16 storage, f32 arithmetic
     F16s,
     /// f16 storage and arithmetic
@@ -148,6 +154,7 @@ impl Numbers {
     pub fn precision(self) -> Precision {
         match self {
             Numbers::F32 => Precision::F32,
+            Numbers::Auto => Precision::Auto,
             Numbers::F16s => Precision::F16Storage,
             Numbers::F16 => Precision::F16,
         }
@@ -178,6 +185,14 @@ fn part(text: &str) -> Result<Part, String> {
     match numbers(text) {
         Some([x, y, width, height]) if width >= 1.0 && height >= 1.0 => Ok(Part { x, y, width, height }),
         _ => Err("wanted X,Y,W,H: left, top, width and height in pixels".to_owned()),
+    }
+}
+
+fn dimension(text: &str) -> Result<(String, usize), String> {
+    let (name, extent) = text.rsplit_once('=').ok_or("wanted NAME=EXTENT")?;
+    match extent.parse() {
+        Ok(extent) if extent > 0 && !name.is_empty() => Ok((name.to_owned(), extent)),
+        _ => Err("wanted NAME=EXTENT, a whole number above 0".to_owned()),
     }
 }
 
@@ -221,6 +236,8 @@ mod tests {
             ("vision --task faces --crop 1,2,3,0", "X,Y,W,H"),
             ("vision --task faces --range 1,0", "LOW,HIGH"),
             ("vision --task faces --min-score 2", "from 0 to 1"),
+            ("vision --task faces --dimension image.1", "NAME=EXTENT"),
+            ("vision --task faces --dimension image.1=0", "above 0"),
             ("vision --task faces --video a --image b", "cannot be used with"),
             ("vision --task faces --fps 12", "--video"),
         ] {

@@ -26,7 +26,7 @@ fn arg_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     }
     values[lid.x] = best;
     indices[lid.x] = found;
-    //% for parts in [128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
+    //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
     ${barrier};
     if (lid.x < ${parts}u) {
         let x: f32 = values[lid.x + ${parts}u];

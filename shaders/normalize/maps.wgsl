@@ -1,14 +1,19 @@
 //# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance over some of batch, height and
 //# width: those of four channels per work-group of SIZE invocations, each of which takes every SIZE-th pixel. The
-//# lanes beyond the channels are zero, and so are their mean and their differences from it.
+//# lanes beyond the channels are zero, and so are their mean and their differences from it. WHOLE says that it is all
+//# of height and width.
 ${constants}
 
 ${interface}
 var<workgroup> partial: array<${acc4}, SIZE>;
 
 fn place(i: u32) -> u32 {
+    //% if WHOLE
+    return i;
+    //% else
     return i % params.reduced_w + i / params.reduced_w % params.reduced_h * params.width
         + i / (params.reduced_w * params.reduced_h) * params.slices * params.plane;
+    //% endif
 }
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)

@@ -30,7 +30,7 @@ fn reduce_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
         result = joined(result, element(${load("src", "place")}));
     }
     partial[lid.x] = result;
-    //% for parts in [128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
+    //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
     ${barrier};
     if (lid.x < ${parts}u) {
         partial[lid.x] = joined(partial[lid.x], partial[lid.x + ${parts}u]);

@@ -1,6 +1,6 @@
 //# y[k,c] = sum_r x[k,r,c], or another reduction, over some of batch, height and width: one vec4 of channels per
 //# work-group. Its SIZE invocations take every SIZE-th pixel each, and join what they have in halves. What has no
-//# value to begin with begins with the first element.
+//# value to begin with begins with the first element. WHOLE says that it is all of height and width.
 //% set value = acc4
 //% set bits = "vec4<u32>"
 ${constants}
@@ -26,12 +26,16 @@ fn reduce_maps_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(work
     var result: ${acc4} = element(${load4("src", "first")});
     //% endif
     for (var i: u32 = lid.x; i < count; i += SIZE) {
+        //% if WHOLE
+        let place: u32 = first + i;
+        //% else
         let place: u32 = first + i % params.reduced_w + i / params.reduced_w % params.reduced_h * params.src_w
             + i / (params.reduced_w * params.reduced_h) * params.slices * params.src_plane;
+        //% endif
         result = joined(result, element(${load4("src", "place")}));
     }
     partial[lid.x] = result;
-    //% for parts in [128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
+    //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
     ${barrier};
     if (lid.x < ${parts}u) {
         partial[lid.x] = joined(partial[lid.x], partial[lid.x + ${parts}u]);

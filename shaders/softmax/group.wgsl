@@ -16,7 +16,7 @@ fn softmax_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgrou
         part = max(part, ${load("src", "first + k * params.inner")});
     }
     partial[lid.x] = part;
-    //% for parts in [128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
+    //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
     ${barrier};
     if (lid.x < ${parts}u) {
         partial[lid.x] = max(partial[lid.x], partial[lid.x + ${parts}u]);
@@ -30,7 +30,7 @@ fn softmax_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgrou
         part = part + exp(params.beta * (${load("src", "first + k * params.inner")} - largest));
     }
     partial[lid.x] = part;
-    //% for parts in [128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
+    //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
     ${barrier};
     if (lid.x < ${parts}u) {
         partial[lid.x] = partial[lid.x] + partial[lid.x + ${parts}u];

@@ -232,20 +232,21 @@ macro_rules! kernels {
                 let Rows { src, row_stride, taps, values: run, .. } = block.rows;
                 let panel = S::as_simd_f32s(block.panel).0.as_chunks::<V>().0;
                 let Some(bias) = S::as_simd_f32s(block.bias).0.first_chunk::<V>() else { return };
+                let plain = block.plain(V * S::F32_LANES);
                 for index in 0..block.blocks {
                     let row = block.row + index * $height;
                     let first = block.rows.first + block.line * block.rows.line_stride + row * row_stride;
                     $(let (mut $sum, mut $other) = (bias[0], bias[V - 1]);)*
                     for (tap, panel) in taps.iter().zip(panel.chunks_exact(run)) {
-                        let src = src.get(first + tap..).unwrap_or_default();
-                        // Slices of exactly the panel's length: one check for each, none in the loop.
-                        $(
-                            let values = src.get($row * row_stride..).unwrap_or_default();
-                            let Some($values) = values.get(..panel.len()) else { return };
-                        )*
+                        // One check for all rows.
+                        let reach = row_stride.saturating_mul($height - 1).saturating_add(run);
+                        let start = first + tap;
+                        let Some(src) = src.get(start..start.saturating_add(reach)) else { return };
+                        $(let $values = src.as_ptr().wrapping_add($row * row_stride);)*
                         for (k, columns) in panel.iter().enumerate() {
                             $(
-                                let value = simd.splat_f32s($values[k]);
+                                // SAFETY: `k` is less than `run`, so the place lies within `reach` values.
+                                let value = simd.splat_f32s(unsafe { *$values.add(k) });
                                 $sum = simd.mul_add_e_f32s(value, columns[0], $sum);
                                 if V == 2 {
                                     $other = simd.mul_add_e_f32s(value, columns[V - 1], $other);
@@ -254,7 +255,49 @@ macro_rules! kernels {
                         }
                     }
                     let row = block.line * block.rows.per_line + row;
-                    $(block.store::<S, V>(simd, row + $row, [$sum, $other]);)*
+                    match block.dst {
+                        Tile::Rows { data, columns } if plain => {
+                            let start = row * *columns + block.at;
+                            let reach = columns.saturating_mul($height - 1).saturating_add(V * S::F32_LANES);
+                            let Some(data) = data.get_mut(start..start.saturating_add(reach)) else { return };
+                            let (stride, data) = (*columns, data.as_mut_ptr());
+                            let Finish { after, residual, first, stride: apart } = block.finish;
+                            let residual = match residual {
+                                None => None,
+                                Some(values) => {
+                                    let reach = apart.saturating_mul($height - 1);
+                                    let reach = reach.saturating_add(V * S::F32_LANES);
+                                    let start = row * apart + block.at;
+                                    let values = values.get(start..start.saturating_add(reach));
+                                    let Some(values) = values else { return };
+                                    Some(values.as_ptr())
+                                }
+                            };
+                            $(
+                                // SAFETY: row and vectors lie within `reach` values of both slices.
+                                unsafe {
+                                    let row = data.add($row * stride);
+                                    let residual = match residual {
+                                        Some(values) => Some(values.add($row * apart)),
+                                        None => None,
+                                    };
+                                    let sum = finished(simd, $sum, after, residual, first);
+                                    row.cast::<S::f32s>().write_unaligned(sum);
+                                    if V == 2 {
+                                        let residual = match residual {
+                                            Some(values) => Some(values.add(S::F32_LANES)),
+                                            None => None,
+                                        };
+                                        let sum = finished(simd, $other, after, residual, first);
+                                        row.add(S::F32_LANES).cast::<S::f32s>().write_unaligned(sum);
+                                    }
+                                }
+                            )*
+                        }
+                        _ => {
+                            $(block.store::<S, V>(simd, row + $row, [$sum, $other]);)*
+                        }
+                    }
                 }
             }
         }
@@ -280,19 +323,41 @@ kernels! {
         8 x8 a8 b8, 9 x9 a9 b9, 10 x10 a10 b10, 11 x11 a11 b11;
 }
 
+/// A sum after activation and residual.
+///
+/// # Safety
+/// `residual` must be that of a vector of `S`.
+#[inline(always)]
+unsafe fn finished<S: Simd>(
+    simd: S,
+    sum: S::f32s,
+    after: After,
+    residual: Option<*const f32>,
+    first: bool,
+) -> S::f32s {
+    let none = simd.splat_f32s(0.0);
+    let Some(residual) = residual else { return after.apply(simd, sum, none) };
+    // SAFETY: it is a vector's.
+    let residual = unsafe { residual.cast::<S::f32s>().read_unaligned() };
+    if first {
+        after.apply(simd, simd.add_f32s(sum, residual), none)
+    } else {
+        simd.add_f32s(after.apply(simd, sum, none), residual)
+    }
+}
+
 impl Block<'_, '_> {
+    /// Whether sums of `width` columns are stored as whole vectors and have no slopes of their own.
+    fn plain(&self, width: usize) -> bool {
+        self.columns == width && self.slopes.is_empty()
+    }
+
     /// Finishes and stores the sums of one row.
     #[inline(always)]
     fn store<S: Simd, const V: usize>(&mut self, simd: S, row: usize, sums: [S::f32s; 2]) {
         let Finish { after, residual, first, stride } = self.finish;
         let Some(dst) = self.dst.row(row).get_mut(self.at..self.at + self.columns) else { return };
         let (whole, rest) = S::as_mut_simd_f32s(dst);
-        if let (None, Some(whole), true) = (residual, whole.first_chunk_mut::<V>(), self.slopes.is_empty()) {
-            let none = simd.splat_f32s(0.0);
-            whole[0] = after.apply(simd, sums[0], none);
-            whole[V - 1] = after.apply(simd, sums[V - 1], none);
-            return;
-        }
         let slopes = S::as_simd_f32s(self.slopes).0;
         let start = row * stride + self.at;
         for vector in 0..V {

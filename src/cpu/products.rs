@@ -2,16 +2,18 @@
 
 use pulp::Simd;
 
-/// Rows of sums, of which number `p` of row `r` is the sum over lines `a` and columns `b` of
-/// `src[first + r * row + p * step + a * line[0] + b * column[0]..]`
-/// ` * weights[place + a * line[1] + b * column[1]..]`, a vector each.
+/// Rows of groups of sums, of which vector `v` of group `p` of row `r` is the sum over lines `a` and columns `b` of
+/// `src[first + r * row + p * step + v * lanes + a * line[0] + b * column[0]..]`
+/// ` * weights[place + v * lanes + a * line[1] + b * column[1]..]`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Products<'a> {
     pub(crate) src: &'a [f32],
     pub(crate) weights: &'a [f32],
     pub(crate) rows: usize,
-    /// The sums of a row.
+    /// The groups of a row.
     pub(crate) count: usize,
+    /// The vectors of a group.
+    pub(crate) vectors: usize,
     pub(crate) first: usize,
     pub(crate) row: usize,
     pub(crate) step: usize,
@@ -22,40 +24,48 @@ pub(crate) struct Products<'a> {
     pub(crate) column: [usize; 2],
 }
 
-/// The sums of so many vectors, each a variable of its own as in [`super::panels`].
+/// What becomes of a sum.
+pub(crate) trait Store<S: Simd> {
+    /// What the sums of vector `v` of each group begin with.
+    fn begin(&self, simd: S, v: usize) -> S::f32s;
+
+    /// Takes the sum of vector `v` of group `p` of row `row`.
+    fn store(&mut self, simd: S, row: usize, p: usize, v: usize, sum: S::f32s);
+}
+
+/// The sums of the same vector of so many groups, each a variable of its own as in [`super::panels`].
 macro_rules! sums {
     ($($name:ident: $($index:literal $sum:ident $values:ident)*;)*) => {$(
-        /// The sums of a row from number `done` on.
+        /// Those of a row from group `done` on, vector after vector.
         ///
         /// # Safety
-        /// [`Products::within`] must hold for vectors of `S`, and there must be so many sums.
+        /// [`Products::within`] must hold for vectors of `S`, and there must be so many groups.
         #[inline(always)]
-        unsafe fn $name<S: Simd>(
-            &self,
-            simd: S,
-            begin: S::f32s,
-            [row, done]: [usize; 2],
-            store: &mut impl FnMut(usize, usize, S::f32s),
-        ) {
-            $(let mut $sum = begin;)*
-            for a in 0..self.lines {
-                let first = self.first + row * self.row + done * self.step + a * self.line[0];
-                // SAFETY: sums, lines and columns go up to their numbers, so `within` holds what is read below
-                // within the two slices, and so the places that it is read from.
-                unsafe {
-                    $(let $values = self.src.as_ptr().add(first + $index * self.step);)*
-                    let weights = self.weights.as_ptr().add(self.place + a * self.line[1]);
-                    for b in 0..self.columns {
-                        let weight = weights.add(b * self.column[1]).cast::<S::f32s>().read_unaligned();
-                        let distance = b * self.column[0];
-                        $(
-                            let value = $values.add(distance).cast::<S::f32s>().read_unaligned();
-                            $sum = simd.mul_add_e_f32s(value, weight, $sum);
-                        )*
+        unsafe fn $name<S: Simd>(&self, simd: S, row: usize, done: usize, store: &mut impl Store<S>) {
+            let first = self.first + row * self.row + done * self.step;
+            for v in 0..self.vectors {
+                let begin = store.begin(simd, v);
+                $(let mut $sum = begin;)*
+                for a in 0..self.lines {
+                    let first = first + v * S::F32_LANES + a * self.line[0];
+                    // SAFETY: rows, groups, vectors, lines and columns go up to their numbers, so `within` holds
+                    // what is read below within the two slices, and so the places that it is read from.
+                    unsafe {
+                        $(let $values = self.src.as_ptr().add(first + $index * self.step);)*
+                        let place = self.place + v * S::F32_LANES + a * self.line[1];
+                        let weights = self.weights.as_ptr().add(place);
+                        for b in 0..self.columns {
+                            let weight = weights.add(b * self.column[1]).cast::<S::f32s>().read_unaligned();
+                            let distance = b * self.column[0];
+                            $(
+                                let value = $values.add(distance).cast::<S::f32s>().read_unaligned();
+                                $sum = simd.mul_add_e_f32s(value, weight, $sum);
+                            )*
+                        }
                     }
                 }
+                $(store.store(simd, row, done + $index, v, $sum);)*
             }
-            $(store(row, done + $index, $sum);)*
         }
     )*};
 }
@@ -73,51 +83,42 @@ impl Products<'_> {
     }
 
     /// Whether all vectors of `lanes` values that are read lie within the two slices.
-    #[inline(always)]
     fn within(&self, lanes: usize) -> bool {
         let Products { row, step, line, column, .. } = *self;
-        let counts = [self.rows, self.count, self.lines, self.columns].map(|count| count.saturating_sub(1));
-        let end = |first: usize, steps: [usize; 4]| {
+        let counts = [self.rows, self.count, self.vectors, self.lines, self.columns];
+        let end = |first: usize, steps: [usize; 5]| {
             let mut end = first.checked_add(lanes);
             for (count, step) in counts.into_iter().zip(steps) {
-                end = count.checked_mul(step).and_then(|way| end?.checked_add(way));
+                end = count.saturating_sub(1).checked_mul(step).and_then(|way| end?.checked_add(way));
             }
             end
         };
-        end(self.first, [row, step, line[0], column[0]]).is_some_and(|end| end <= self.src.len())
-            && end(self.place, [0, 0, line[1], column[1]]).is_some_and(|end| end <= self.weights.len())
+        end(self.first, [row, step, lanes, line[0], column[0]]).is_some_and(|end| end <= self.src.len())
+            && end(self.place, [0, 0, lanes, line[1], column[1]]).is_some_and(|end| end <= self.weights.len())
     }
 
-    /// Calls `store` with the row and the number of each sum, begun with `begin`. Lanes for which `src` has no
-    /// values are 0 times their weights.
+    /// Hands each sum to `store`. Lanes for which `src` has no values are what the sum began with.
     #[inline(always)]
-    pub(crate) fn each<S: Simd>(
-        &self,
-        simd: S,
-        begin: S::f32s,
-        mut store: impl FnMut(usize, usize, S::f32s),
-    ) {
-        let store = &mut store;
+    pub(crate) fn each<S: Simd>(&self, simd: S, store: &mut impl Store<S>) {
         if !self.within(S::F32_LANES) {
-            return self.checked(simd, begin, store);
+            return self.checked(simd, store);
         }
         for row in 0..self.rows {
             let mut done = 0;
             while done < self.count {
                 let together = (self.count - done).min(8);
-                let first = [row, done];
-                // SAFETY: `within` holds, and so many sums are left. `tests` run every number of sums up to the
-                // ends of slices.
+                // SAFETY: `within` holds, and so many groups are left. The test below runs every number of groups
+                // up to the ends of the slices.
                 unsafe {
                     match together {
-                        8 => self.eight(simd, begin, first, store),
-                        7 => self.seven(simd, begin, first, store),
-                        6 => self.six(simd, begin, first, store),
-                        5 => self.five(simd, begin, first, store),
-                        4 => self.four(simd, begin, first, store),
-                        3 => self.three(simd, begin, first, store),
-                        2 => self.two(simd, begin, first, store),
-                        _ => self.one(simd, begin, first, store),
+                        8 => self.eight(simd, row, done, store),
+                        7 => self.seven(simd, row, done, store),
+                        6 => self.six(simd, row, done, store),
+                        5 => self.five(simd, row, done, store),
+                        4 => self.four(simd, row, done, store),
+                        3 => self.three(simd, row, done, store),
+                        2 => self.two(simd, row, done, store),
+                        _ => self.one(simd, row, done, store),
                     }
                 }
                 done += together;
@@ -127,20 +128,21 @@ impl Products<'_> {
 
     /// The same where the slices may end before a vector does.
     #[inline(always)]
-    fn checked<S: Simd>(&self, simd: S, begin: S::f32s, store: &mut impl FnMut(usize, usize, S::f32s)) {
-        for index in 0..self.rows * self.count {
-            let (row, p) = (index / self.count, index % self.count);
-            let first = self.first + row * self.row + p * self.step;
-            let mut sum = begin;
+    fn checked<S: Simd>(&self, simd: S, store: &mut impl Store<S>) {
+        for index in 0..self.rows * self.count * self.vectors {
+            let (group, v) = (index / self.vectors, index % self.vectors);
+            let (row, p) = (group / self.count, group % self.count);
+            let first = self.first + row * self.row + p * self.step + v * S::F32_LANES;
+            let mut sum = store.begin(simd, v);
             for a in 0..self.lines {
                 for b in 0..self.columns {
                     let src = first + a * self.line[0] + b * self.column[0];
-                    let weight = self.place + a * self.line[1] + b * self.column[1];
+                    let weight = self.place + v * S::F32_LANES + a * self.line[1] + b * self.column[1];
                     let (value, weight) = (load(simd, self.src, src), load(simd, self.weights, weight));
                     sum = simd.mul_add_e_f32s(value, weight, sum);
                 }
             }
-            store(row, p, sum);
+            store.store(simd, row, p, v, sum);
         }
     }
 }
@@ -173,40 +175,51 @@ mod tests {
     use super::*;
     use pulp::{Arch, WithSimd};
 
-    struct Each<'a>(Products<'a>, &'a mut Vec<f32>);
+    /// The sums in order.
+    struct All<'a>(&'a mut Vec<f32>);
 
-    impl WithSimd for Each<'_> {
-        type Output = ();
+    impl<S: Simd> Store<S> for All<'_> {
+        #[inline(always)]
+        fn begin(&self, simd: S, v: usize) -> S::f32s {
+            simd.splat_f32s(1.0 + v as f32)
+        }
 
         #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) {
-            let Each(products, sums) = self;
-            products.each(simd, simd.splat_f32s(1.0), |_, _, sum| {
-                sums.extend_from_slice(
-                    bytemuck::bytes_of(&sum).chunks_exact(4).map(f32_of).collect::<Vec<_>>().as_slice(),
-                );
-            });
+        fn store(&mut self, simd: S, _: usize, _: usize, _: usize, sum: S::f32s) {
+            let first = self.0.len();
+            self.0.resize(first + S::F32_LANES, f32::NAN);
+            store(simd, self.0, first, S::F32_LANES, sum);
         }
     }
 
-    fn f32_of(bytes: &[u8]) -> f32 {
-        f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    struct Each<'a>(Products<'a>, &'a mut Vec<f32>);
+
+    impl WithSimd for Each<'_> {
+        type Output = usize;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> usize {
+            self.0.each(simd, &mut All(self.1));
+            S::F32_LANES
+        }
     }
 
     #[test]
     fn sums_end_where_their_slices_do() {
-        for count in 0..=19 {
+        let (rows, row, lines, columns, step, vectors) = (2, 50, 2, 3, 2, 2);
+        let (line, column) = ([7, 37], [1, 2]);
+        for count in 1..=19 {
             for missing in [0, 1, 5, 40] {
-                let (rows, row, lines, columns, step) = (2, 50, 2, 3, 2);
-                let len = (row + count * step + 7 + 2 + 16usize).saturating_sub(missing);
+                let len = row + (count - 1) * step + 7 + 2 + 2 * 16 - missing;
                 let src: Vec<f32> = (0..len).map(|x| (x % 13) as f32).collect();
-                let weights: Vec<f32> = (0..16 + 2 * 5).map(|x| (x % 7) as f32 - 3.0).collect();
-                let (line, column) = ([7, 5], [1, 2]);
+                let weights: Vec<f32> = (0..80 - missing).map(|x| (x % 7) as f32 - 3.0).collect();
+                let (src_of, weights_of) = (&src, &weights);
                 let products = Products {
-                    src: &src,
-                    weights: &weights,
+                    src: src_of,
+                    weights: weights_of,
                     rows,
                     count,
+                    vectors,
                     first: 0,
                     row,
                     step,
@@ -217,18 +230,33 @@ mod tests {
                     column,
                 };
                 let mut found = Vec::new();
-                Arch::new().dispatch(Each(products, &mut found));
-                let lanes = if count == 0 { 1 } else { found.len() / (rows * count) };
-                for (index, found) in found.iter().enumerate() {
-                    let (r, p, lane) = (index / lanes / count, index / lanes % count, index % lanes);
-                    let taps = (0..lines).flat_map(|a| (0..columns).map(move |b| (a, b)));
-                    let products = taps.map(|(a, b)| {
-                        let value = src.get(r * row + p * step + a * line[0] + b * column[0] + lane);
-                        let weight = weights.get(a * line[1] + b * column[1] + lane);
-                        value.unwrap_or(&0.0) * weight.unwrap_or(&0.0)
-                    });
-                    assert_eq!(*found, 1.0 + products.sum::<f32>(), "{p} of {count}, lane {lane}, {missing}");
+                let lanes = Arch::new().dispatch(Each(products, &mut found));
+                assert_eq!(found.len(), rows * count * vectors * lanes);
+                let mut sums = vec![f32::NAN; found.len()];
+                for r in 0..rows {
+                    for p in 0..count {
+                        for v in 0..vectors {
+                            for lane in 0..lanes {
+                                let taps = (0..lines).flat_map(|a| (0..columns).map(move |b| (a, b)));
+                                let products = taps.map(|(a, b)| {
+                                    let at = v * lanes + lane;
+                                    let value =
+                                        src.get(r * row + p * step + at + a * line[0] + b * column[0]);
+                                    let weight = weights.get(at + a * line[1] + b * column[1]);
+                                    value.unwrap_or(&0.0) * weight.unwrap_or(&0.0)
+                                });
+                                let sum = 1.0 + v as f32 + products.sum::<f32>();
+                                // A row's groups go eight by eight, each vector for all of them.
+                                sums[((r * count + p) * vectors + v) * lanes + lane] = sum;
+                            }
+                        }
+                    }
                 }
+                let sorted = |mut values: Vec<f32>| {
+                    values.sort_by(f32::total_cmp);
+                    values
+                };
+                assert_eq!(sorted(found), sorted(sums), "{count} groups, {missing} missing");
             }
         }
     }

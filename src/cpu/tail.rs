@@ -1,5 +1,10 @@
 //! Bias, activation and residual, applied to a block of rows while it is in cache.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::check_len;
 use super::panels::{Finish, Panels};
 use super::tile::Tile;

@@ -78,6 +78,9 @@ pub struct ModelInfo {
     /// Descriptions of the outputs, in the metadata's order. It need not be that of the network's outputs:
     /// MediaPipe's files have them by the number of the tensor.
     pub outputs: Vec<TensorInfo>,
+    /// How many nodes only change the order in which a value's axes are stored, because what reads it wants the
+    /// file's: those of an ONNX file, which has channels first.
+    pub transposes: usize,
 }
 
 /// What the metadata say of an input or an output.

@@ -8,10 +8,10 @@ use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, Op, Sealed, check_work_group};
 use super::reference::Reference;
 use super::spec;
+use super::stored::{channels, least};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
-use crate::emit::words::CHANNELS;
-use crate::emit::{Binding, Epilogue, KernelSpec, Least, Operand, Scalar};
+use crate::emit::{Epilogue, KernelSpec, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -129,20 +129,6 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     }
 }
 
-/// The channels of what `kernel` writes, if it is a feature map and the lanes beyond them, which must be zero,
-/// may not be: because the activation makes something of zeros, or the sum is of products with zeros.
-fn channels<O: Definition>(
-    op: &O,
-    kernel: &dyn Kernel<O>,
-    choice: &Choice,
-) -> Option<(&'static str, Scalar)> {
-    let output = op.operands().into_iter().next_back()?;
-    let rows = kernel.form(op, output.operand, choice) == Form::Rows;
-    let sums_are_zero = !O::mixes_channels() || output.map.c.is_multiple_of(4);
-    let kept = rows || (sums_are_zero && op.epilogue().activation.keeps_zero());
-    (!kept).then_some((CHANNELS, spec::unsigned(output.map.c)))
-}
-
 /// The kernel of the op `O` that has this name.
 fn kernel<O: Definition>(variant: &str) -> Option<&'static dyn Kernel<O>> {
     O::kernels().iter().copied().find(|kernel| kernel.entry().name == variant)
@@ -160,22 +146,6 @@ fn layout_obstacle<O: Definition>(op: &O, choice: &Choice, limits: &Limits) -> O
         return Some(format!("{} has no feature maps to keep in {}", O::NAME, choice.layout));
     };
     spec::map_obstacle(choice, layouts, maps, limits)
-}
-
-/// What the kernel of `choice` reads or writes of a binding at least, as `op` stores it.
-fn least<O: Definition>(op: &O, choice: &Choice, binding: &Binding) -> Least {
-    let infos = Definition::operands(op);
-    let Some(info) = infos.iter().find(|info| info.operand == binding.operand) else {
-        return Least::Element;
-    };
-    let elements = match Op::form(op, binding.operand, choice) {
-        Some(Form::Image) => return Least::Pixels(Layout::image_extent(&info.map)),
-        Some(form) => info.stored_elements(form),
-        // Packing drops no value, and fills the last element.
-        None => info.elements(),
-    };
-    let bytes = elements as u64 * binding.element.dtype().bytes() as u64;
-    Least::Bytes(bytes.next_multiple_of(binding.element.bytes() as u64))
 }
 
 impl<O: Definition> Sealed for O {}

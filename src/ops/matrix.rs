@@ -93,14 +93,18 @@ impl Matrix {
         let matrices = if self.cooperative { TILES } else { PTX_TILES };
         let layers = LAYERS.into_iter().filter(|&layers| layers == 1 || layers <= steps);
         let all = layers.flat_map(|layers| matrices.map(|[x, y]| [x, y, layers]));
-        all.filter(|[x, y, layers]| *layers == 1 || x * y * layers <= PASSED).collect()
+        // No tile of which half would lie beyond the channels or pixels.
+        let (channels, pixels) = (extent(problem.output.c), pixels(problem));
+        let across = |x: u32| x == matrices[4][0] || self.columns() * x < 2 * channels;
+        let down = |y: u32| y == 1 || 16 * y < 2 * pixels;
+        let small = |[x, y, layers]: &[u32; 3]| *layers == 1 || x * y * layers <= PASSED;
+        all.filter(|tile| across(tile[0]) && down(tile[1]) && small(tile)).collect()
     }
 
     /// Invocations along channels, pixels of all images and layers.
     pub(super) fn grid(self, problem: &Convolution, tile: [u32; 3]) -> [u32; 3] {
-        let output = problem.output;
-        let across = extent(output.c).div_ceil(self.columns() * tile[0]);
-        [WAVE * across, extent(output.n * output.h * output.w).div_ceil(16 * tile[1]), tile[2]]
+        let across = extent(problem.output.c).div_ceil(self.columns() * tile[0]);
+        [WAVE * across, pixels(problem).div_ceil(16 * tile[1]), tile[2]]
     }
 
     /// The work-groups of `tile`: as many waves as a work-group may have first, never more than there is work for.
@@ -211,6 +215,8 @@ impl Matrix {
             u64::from(2 * pixels + columns) * sixteens
         };
         let staged = u64::from(pixels + columns) * sixteens;
+        // Sums are finished one after the other, each behind a load of what is added: in a loop, or unrolled.
+        let finishes = if self.cooperative { columns * pixels / layers } else { columns * pixels / 8 };
         let covers = u64::from(staging.rows + 4 * staging.columns4);
         Some(Effort {
             groups: effort::groups(self.grid(problem, choice.tile), choice.work_group),
@@ -219,7 +225,7 @@ impl Matrix {
                 + 4 * sums
                 + if self.cooperative { fragments / 2 + 2 * LOADS } else { 2 * fragments },
             local_bytes: staging.bytes(),
-            steps,
+            steps: steps + finishes.max(1),
             ahead: true,
             barriers: if self.cooperative { 2 } else { 0 },
             multiplies: 64 * u64::from(sums) * sixteens / SPEED,
@@ -235,6 +241,11 @@ impl Matrix {
     pub(super) fn counted(self, problem: &Convolution, choice: &Choice) -> u64 {
         4 * self.grid(problem, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
+}
+
+/// Pixels of all images of the output.
+fn pixels(problem: &Convolution) -> u32 {
+    extent(problem.output.n * problem.output.h * problem.output.w)
 }
 
 /// Slices of input channels at all taps.
@@ -293,6 +304,61 @@ pub(super) fn pack_lanes(rows: &[f32], total4: u32, slices: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Family;
+    use crate::ops::Op;
+    use crate::ops::pointwise::{Pointwise, PointwiseOp};
+    use crate::shape::Shape;
+    use crate::tune::work_group::{WorkGroup, untuned};
+
+    /// The kernel and tile of an untuned 1x1 convolution on an H200.
+    fn chosen(unit: MatrixUnit, n: usize, side: usize, [c, oc]: [usize; 2]) -> (&'static str, [u32; 3]) {
+        let base = match unit {
+            MatrixUnit::Cooperative { .. } => Limits::webgpu(),
+            MatrixUnit::Ptx { .. } => Limits::opencl(),
+        };
+        let limits = Limits {
+            family: Family::Nvidia,
+            matrix_unit: Some(unit),
+            native_half: true,
+            local_memory: 49152,
+            compute_units: Some(132),
+            ..base
+        };
+        let (input, weights) = (Shape::nhwc(n, side, side, c), Shape::nhwc(oc, 1, 1, c));
+        let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, false, Precision::F16Storage);
+        let op: &dyn Op = &op.expect("an op");
+        let choice = untuned(op, WorkGroup::Table, &limits).expect("a choice");
+        println!("{side} {c} {oc} x{n}: {choice}");
+        (choice.variant, choice.tile)
+    }
+
+    #[test]
+    fn small_maps_have_small_tiles() {
+        let cooperative = MatrixUnit::Cooperative { subgroup: 32 };
+        let ptx = MatrixUnit::Ptx { capability: 90, warp_groups: true };
+        for unit in [cooperative, ptx] {
+            for (n, side, channels) in [
+                (1, 129, [32, 64]),
+                (1, 65, [64, 128]),
+                (1, 65, [128, 128]),
+                (1, 33, [256, 256]),
+                (1, 17, [512, 512]),
+                (1, 9, [1024, 1024]),
+                (1, 128, [16, 16]),
+                (1, 128, [16, 72]),
+                (1, 64, [24, 24]),
+                (8, 65, [128, 128]),
+                (8, 17, [512, 512]),
+                (8, 9, [1024, 1024]),
+            ] {
+                let (variant, tile) = chosen(unit, n, side, channels);
+                let matrix = variant.starts_with("matrix");
+                assert!(matrix || n == 1, "{variant}");
+                // Measured: no tile of more than two rows of matrices is best for one image.
+                assert!(!matrix || n > 1 || tile[1] <= 2, "{side} {channels:?}: {variant} {tile:?}");
+            }
+        }
+    }
 
     #[test]
     fn lanes_have_the_terms_of_their_slice() {

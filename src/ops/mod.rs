@@ -46,6 +46,7 @@ mod reference;
 mod registry;
 mod spec;
 mod split;
+mod stored;
 mod tiled;
 mod tolerance;
 

@@ -184,6 +184,8 @@ impl<'a> Search<'a> {
             self.kept[index] = why.filter(|_| unit.halves);
         }
         let mut rounded = self.session(&all, Precision::Auto)?;
+        // States begin anew.
+        exact.reset()?;
         for sample in samples {
             let results = exact.run(sample)?.into_iter().zip(rounded.run(sample)?);
             for (&value, (exact, rounded)) in values.iter().zip(results) {

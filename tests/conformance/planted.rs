@@ -201,6 +201,58 @@ fn mistakes_on_matrix_units() -> Vec<Mistake> {
     rows.collect()
 }
 
+/// Mistakes in the convolutions' kernels for matrix units.
+fn mistakes_in_matrix_convolutions() -> Vec<Mistake> {
+    let halves = Precision::F16Storage;
+    let pointwise = || -> Problem {
+        let (input, weights) = (Shape::nhwc(1, 7, 6, 72), Shape::nhwc(37, 1, 1, 72));
+        Arc::new(
+            PointwiseOp::new(input, weights, &Pointwise::default(), true, false, halves).expect("a valid op"),
+        )
+    };
+    let conv2d = || -> Problem {
+        let options = Conv2d { padding: Padding::Same, ..Default::default() };
+        let (input, weights) = (Shape::nhwc(1, 7, 6, 12), Shape::nhwc(37, 3, 3, 12));
+        Arc::new(Conv2dOp::new(input, weights, &options, true, false, halves).expect("a valid op"))
+    };
+    #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
+    let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
+        ("the last step not multiplied", pointwise(), "matrix", [2, 1, 1], "done4 <= ", "done4 < "),
+        ("a layer not added", pointwise(), "matrix", [1, 1, 2], "sum + passed", "sum + 0.0 * passed"),
+        ("slices of another tap", conv2d(), "matrix", [2, 1, 1], "tap % KERNEL_W", "tap / KERNEL_W"),
+        ("a pixel beyond the last", pointwise(), "matrix", [2, 1, 1], "i % 16u;", "(i + 1u) % 16u;"),
+        (
+            "the last step not multiplied",
+            pointwise(),
+            "matrix_ptx",
+            [4, 1, 1],
+            "step < steps; step",
+            "step + 1u < steps; step",
+        ),
+        ("a layer not added", pointwise(), "matrix_ptx", [4, 1, 2], "sum0_1 += ", "sum0_1 += 0.0f * "),
+        (
+            "pairs of channels exchanged",
+            pointwise(),
+            "matrix_ptx",
+            [4, 1, 1],
+            "(taken, sum0_1.zw)",
+            "(sum0_1.zw, taken)",
+        ),
+        ("terms of other slices", pointwise(), "matrix_ptx", [4, 2, 1], "b1.x, b1.y", "b1.y, b1.x"),
+        ("slices of another tap", conv2d(), "matrix_ptx", [4, 1, 1], "tap % KERNEL_W", "tap / KERNEL_W"),
+    ];
+    let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {
+        what,
+        problem,
+        variant,
+        tile,
+        layout: Layout::C4,
+        from,
+        to,
+    });
+    rows.collect()
+}
+
 /// Mistakes in the kernel that shuffles: each runs where subgroups are offered.
 fn mistakes_in_subgroups() -> Vec<Mistake> {
     let problem = || gemm([9, 268, 68], Gemm::default());
@@ -721,6 +773,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .into_iter()
             .chain(mistakes_on_matrix_units())
             .chain(mistakes_of_warp_groups())
+            .chain(mistakes_in_matrix_convolutions())
             .chain(mistakes_in_subgroups())
             .chain(mistakes_in_elements())
             .chain(crate::reductions::mistakes())

@@ -17,6 +17,7 @@ mod idioms;
 mod machine;
 mod moves;
 mod picks;
+mod precision;
 mod public_api;
 mod reductions;
 mod session;

@@ -271,6 +271,15 @@ fn a_film_has_the_results_of_its_frames_in_their_order() {
 }
 
 #[test]
+fn an_extent_may_be_given_where_the_file_leaves_it_open() {
+    let of = |line: &str| options(line, "gender_lite").map(|options| Network::new(&options).map(|_| ()));
+    let Some(fine) = of("--task classify --dimension batch=1") else { return };
+    fine.expect("the file's own");
+    let error = of("--task classify --dimension image.1=64").expect("it is there").expect_err("not open");
+    assert!(format!("{error:#}").contains("batch"), "{error:#}");
+}
+
+#[test]
 fn a_model_of_another_kind_is_refused_with_what_it_has() {
     let model = "examples/posenet/data/posenet_figures.tflite";
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(model);

@@ -1,7 +1,7 @@
 //! Flags that several commands share.
 
 use clap::ValueEnum;
-use diptych::{Family, MaliArchitecture};
+use diptych::{Dims, Family, HostTensor, MaliArchitecture};
 
 /// Three numbers `X,Y,Z`.
 pub(crate) fn triple(text: &str) -> Result<[u32; 3], String> {
@@ -25,6 +25,20 @@ pub(crate) fn dimension(text: &str) -> Result<(String, usize), String> {
     parsed
         .filter(|(name, extent)| !name.is_empty() && *extent > 0)
         .ok_or_else(|| "wanted NAME=EXTENT".to_owned())
+}
+
+/// An input that is known while a model is read, and its numbers: `NAME=NUMBER`, or `NAME=NUMBER,NUMBER` for a list.
+pub(crate) fn value(text: &str) -> Result<(String, HostTensor), String> {
+    let wanted = || format!("found {text:?}, wanted NAME=NUMBER or NAME=NUMBER,NUMBER");
+    let (name, list) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wanted)?;
+    let numbers: Option<Vec<f32>> = list.split(',').map(|number| number.trim().parse().ok()).collect();
+    let numbers = numbers.ok_or_else(wanted)?;
+    let dims = if numbers.len() == 1 {
+        Dims::SCALAR
+    } else {
+        Dims::new(&[numbers.len()]).map_err(|error| error.to_string())?
+    };
+    HostTensor::new(dims, numbers).map(|tensor| (name.to_owned(), tensor)).map_err(|error| error.to_string())
 }
 
 /// The GPUs that rules tell apart.
@@ -88,6 +102,17 @@ mod tests {
         assert_eq!(dimension("a=b=2"), Ok(("a=b".to_owned(), 2)));
         for wrong in ["batch", "=3", "batch=0", "batch=x"] {
             assert!(dimension(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn values_are_names_and_numbers() {
+        let (name, tensor) = value("sr=16000").expect("a number");
+        assert_eq!((&name[..], tensor.dims().rank(), &*tensor.to_f32()), ("sr", 0, &[16000.0][..]));
+        let (name, tensor) = value("a=b=1, -2.5").expect("a list");
+        assert_eq!((&name[..], tensor.dims().rank(), &*tensor.to_f32()), ("a=b", 1, &[1.0, -2.5][..]));
+        for wrong in ["sr", "=3", "sr=", "sr=x", "sr=1,,2"] {
+            assert!(value(wrong).is_err(), "{wrong}");
         }
     }
 }

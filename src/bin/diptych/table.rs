@@ -10,6 +10,15 @@ pub(crate) fn table(style: TableStyle) -> Table {
     table
 }
 
+/// A node's name as a table shows it. Converters join the names of all operators that became one node by
+/// semicolons; on a terminal, whose width they would not fit, the first stands for them.
+pub(crate) fn node_name(name: &str, terminal: bool) -> String {
+    match name.split_once(';') {
+        Some((first, _)) if terminal => format!("{first};.."),
+        _ => name.to_owned(),
+    }
+}
+
 /// Columns of numbers: their ends stand below each other.
 pub(crate) fn numbers(table: &mut Table, columns: &[usize]) {
     for &index in columns {
@@ -23,6 +32,13 @@ pub(crate) fn numbers(table: &mut Table, columns: &[usize]) {
 mod tests {
     use super::*;
     use comfy_table::presets;
+
+    #[test]
+    fn joined_names_are_cut_on_a_terminal() {
+        assert_eq!(node_name("a/Relu;b/Conv;c", true), "a/Relu;..");
+        assert_eq!(node_name("a/Relu;b/Conv;c", false), "a/Relu;b/Conv;c");
+        assert_eq!(node_name("a/Relu", true), "a/Relu");
+    }
 
     #[test]
     fn cells_are_wrapped_to_the_width() {

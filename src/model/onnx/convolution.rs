@@ -1,21 +1,20 @@
 //! Convolutions: weights and what follows them per channel are worked out while the file is read.
 
+use super::filter::{Filter, filter, follow, groups};
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::moves::{cut, padded};
 use super::order::{Mapped, channels_last};
-use super::schema::Node;
 use crate::emit::Bits;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, dims_of};
+use crate::model::constant::Constant;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::elementwise::Function;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::remap::PadMode;
-use crate::ops::transposed_conv2d::TransposedConv2d;
 use crate::shape::{Padding, Shape};
 
 type Done = Result<(), Reason>;
@@ -111,41 +110,20 @@ impl Windows {
     }
 }
 
-/// Weights `oc ic/groups taps..` of f32, and one summand per output channel.
-struct Filter {
-    weights: Vec<f32>,
-    extents: Vec<usize>,
-    bias: Option<Vec<f32>>,
-    /// Which axis of the weights counts output channels: 1 for transposed convolutions, where they are in groups.
-    outputs: usize,
-}
-
-impl Filter {
-    fn channels(&self, groups: usize) -> usize {
-        if self.outputs == 0 { self.extents[0] } else { self.extents[1] * groups }
-    }
-
-    /// Multiplies the sums of each output channel, and adds to them.
-    fn scale(&mut self, groups: usize, factor: &[f32], summand: &[f32]) {
-        let channels = self.channels(groups);
-        let taps: usize = self.extents[2..].iter().product();
-        let (inner, own) = (self.extents[1], self.extents[0]);
-        for (at, weight) in self.weights.iter_mut().enumerate() {
-            let (row, column) = (at / (inner * taps), at / taps % inner);
-            let channel = if self.outputs == 0 { row } else { row / (own / groups) * inner + column };
-            *weight *= factor[channel % factor.len()];
-        }
-        let bias = self.bias.get_or_insert_with(|| vec![0.0; channels]);
-        for (channel, bias) in bias.iter_mut().enumerate() {
-            *bias = *bias * factor[channel % factor.len()] + summand[channel % summand.len()];
-        }
-    }
-}
-
 /// `Conv` in one to three dimensions.
 pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let mut filter = filter(i, op, 0)?;
     let own = i.extents_of(op, 0)?;
-    let filter = filter(i, op, 0)?;
+    let (windows, groups) = checked(op, &own, &filter)?;
+    let target = follow(i, op, &mut filter, groups)?;
+    let (x, kind) = i.map_input(op, 0)?;
+    let value = convolved(i, x, &own, filter, windows, groups)?;
+    let mapped = Mapped { value, order: channels_last(own.len()), kind };
+    i.set_name(target, Slot::Value(mapped))
+}
+
+/// The windows and groups of a convolution of an input of extents `own`.
+fn checked(op: &Op<'_>, own: &[usize], filter: &Filter) -> Result<(Windows, usize), Reason> {
     let rank = own.len();
     if filter.extents.len() != rank || !(3..=5).contains(&rank) {
         return Err(format!("found weights {:?} for an input of {own:?}", filter.extents));
@@ -154,114 +132,59 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if !filter.extents[0].is_multiple_of(groups) {
         return Err(format!("found {} output channels in {groups} groups", filter.extents[0]));
     }
-    let windows = Windows::read(op, &own[2..], &filter.extents[2..])?;
-    let mut filter = filter;
-    let target = follow(i, op, &mut filter, groups)?;
-    let (x, kind) = i.map_input(op, 0)?;
+    Ok((Windows::read(op, own.get(2..).unwrap_or(&[]), filter.extents.get(2..).unwrap_or(&[]))?, groups))
+}
+
+/// The sums of a convolution whose input and weights are worked out by the caller.
+pub(super) fn sums<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Slot,
+    weights: &HostTensor,
+    bias: Option<Vec<f32>>,
+) -> Result<Slot, Reason> {
+    let own = i.slot_extents(&x)?;
+    let extents = weights.dims().extents().to_vec();
+    let filter = Filter { weights: weights.to_nhwc().into_owned(), extents, bias, outputs: 0 };
+    let (windows, groups) = checked(op, &own, &filter)?;
+    let mapped = i.mapped_slot(x, None)?;
+    let order = channels_last(own.len());
+    let x = i.in_order(&mapped, &order)?;
     let value = convolved(i, x, &own, filter, windows, groups)?;
-    let mapped = Mapped { value, order: channels_last(rank), kind };
-    i.set_name(target, Slot::Value(mapped))
+    Ok(Slot::Value(Mapped { value, order, kind: mapped.kind }))
 }
 
-fn groups(op: &Op<'_>) -> Result<usize, Reason> {
-    usize::try_from(op.int("group", 1))
-        .ok()
-        .filter(|groups| *groups > 0)
-        .ok_or_else(|| format!("found {} groups", op.int("group", 1)))
-}
-
-fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Result<Filter, Reason> {
-    let tensor = i.tensor(op, 1)?;
-    let extents = tensor.dims().extents().to_vec();
-    if extents.len() < 3 {
-        return Err(format!("found weights of {extents:?}, wanted rank 3 to 5"));
-    }
-    i.budget.spend(4 * tensor.dims().elements())?;
+/// `FusedConv` of com.microsoft: a convolution, a summand, and a function.
+pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let weights = i.tensor(op, 1)?;
     let bias = if op.has(2) { Some(i.list(op, 2)?) } else { None };
-    let filter = Filter { weights: tensor.to_nhwc().into_owned(), extents, bias, outputs };
-    if let Some(bias) = &filter.bias
-        && bias.len() != filter.channels(groups(op)?)
-    {
-        return Err(format!("found a bias of {} for {} channels", bias.len(), filter.channels(groups(op)?)));
+    let x = i.slot(op, 0)?;
+    let mut slot = sums(i, op, x, &weights, bias)?;
+    if op.has(3) {
+        let summand = i.slot(op, 3)?;
+        slot = i.apply("sum", Function::Add, &[slot.into(), summand.into()])?;
     }
-    Ok(filter)
-}
-
-/// Takes what alone reads the result and only changes its channels into the weights: a normalisation by constants,
-/// factors and summands. Returns the name of what is computed then.
-fn follow<'a>(
-    i: &mut Import<'a>,
-    op: &Op<'a>,
-    filter: &mut Filter,
-    groups: usize,
-) -> Result<&'a str, Reason> {
-    let mut target = *op.node.outputs.first().ok_or("found no output")?;
-    loop {
-        let scope = i.scopes.last().ok_or("found no scope")?;
-        let Some(readers) = scope.readers.get(target).filter(|readers| readers.count == 1) else { break };
-        let Some(node) = op.nodes.get(readers.last) else { break };
-        let (index, channels) = (readers.last, filter.channels(groups));
-        let rank = filter.extents.len();
-        let next = i.op(op.nodes, node)?;
-        let Some((factor, summand)) = affine(i, &next, node, target, channels, rank)? else { break };
-        filter.scale(groups, &factor, &summand);
-        target = *node.outputs.first().ok_or("found no output")?;
-        if let Some(scope) = i.scopes.last_mut() {
-            scope.absorbed.insert(index);
+    let numbers = op.floats("activation_params").unwrap_or(&[]);
+    let number = |index: usize, default: f32| numbers.get(index).copied().unwrap_or(default);
+    let slot = match op.text("activation", "")? {
+        "" => slot,
+        "Relu" => i.apply("", Function::Relu, &[slot.into()])?,
+        "Sigmoid" => i.apply("", Function::Sigmoid, &[slot.into()])?,
+        "Tanh" => i.apply("", Function::Tanh, &[slot.into()])?,
+        "LeakyRelu" => i.apply("", Function::LeakyRelu, &[slot.into(), number(0, 0.01).into()])?,
+        "Clip" => i.apply(
+            "",
+            Function::Clamp,
+            &[slot.into(), number(0, f32::MIN).into(), number(1, f32::MAX).into()],
+        )?,
+        "HardSigmoid" => {
+            let scaled = i.apply("scaled", Function::Mul, &[slot.into(), number(0, 0.2).into()])?;
+            let moved = i.apply("moved", Function::Add, &[scaled.into(), number(1, 0.5).into()])?;
+            i.apply("", Function::Clamp, &[moved.into(), 0.0.into(), 1.0.into()])?
         }
-        i.current = i.output_name(&next)?;
-    }
-    Ok(target)
-}
-
-/// The factor and the summand of each channel, if a node applies such constants alone.
-fn affine<'a>(
-    i: &mut Import<'a>,
-    op: &Op<'a>,
-    node: &Node<'a>,
-    source: &str,
-    channels: usize,
-    rank: usize,
-) -> Result<Option<(Vec<f32>, Vec<f32>)>, Reason> {
-    if !node.domain.is_empty() {
-        return Ok(None);
-    }
-    let known = |i: &Import<'a>, index: usize| matches!(i.slot(op, index), Ok(Slot::Constant(..)));
-    if node.op == "BatchNormalization" && node.inputs.first() == Some(&source) {
-        if !(1..5).all(|index| known(i, index)) || op.flag("training_mode", false) {
-            return Ok(None);
-        }
-        let (factor, summand) = super::norms::batch_constants(i, op)?;
-        return Ok((factor.len() == channels).then_some((factor, summand)));
-    }
-    let other = match (node.op, &node.inputs[..]) {
-        ("Add" | "Mul", [first, second]) if *first == source && *second != source => 1,
-        ("Add" | "Mul", [first, second]) if *second == source && *first != source => 0,
-        ("Sub" | "Div", [first, second]) if *first == source && *second != source => 1,
-        _ => return Ok(None),
+        other => return Err(format!("found the activation {other:?}")),
     };
-    if !known(i, other) {
-        return Ok(None);
-    }
-    let constant = i.constant(op, other)?;
-    let extents = constant.extents();
-    let place = (extents.len() + 1).checked_sub(rank);
-    let per_channel = extents.len() <= rank
-        && extents
-            .iter()
-            .enumerate()
-            .all(|(axis, &extent)| extent == 1 || (Some(axis) == place && extent == channels));
-    if !per_channel || constant.elements() == 0 {
-        return Ok(None);
-    }
-    let values = constant.floats(&mut i.budget)?.to_nhwc().into_owned();
-    Ok(Some(match node.op {
-        "Add" => (vec![1.0], values),
-        "Sub" => (vec![1.0], values.iter().map(|value| -value).collect()),
-        "Mul" => (values, vec![0.0]),
-        _ if values.contains(&0.0) => return Ok(None),
-        _ => (values.iter().map(|value| 1.0 / value).collect(), vec![0.0]),
-    }))
+    i.set(op, 0, slot)
 }
 
 /// A convolution of `x`, whose channels are last and whose extents in the file's order are `own`.
@@ -398,133 +321,6 @@ fn deep(
     let dims = i.dims(sum)?;
     let &[_, h, w, c] = dims.extents() else { return Err(format!("found {dims}, wanted rank 4")) };
     i.reshaped("", sum, &[own[0], outputs, h, w, c])
-}
-
-/// `ConvTranspose` in one and two dimensions.
-pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let own = i.extents_of(op, 0)?;
-    let mut filter = filter(i, op, 1)?;
-    let rank = own.len();
-    if filter.extents.len() != rank || !(3..=4).contains(&rank) || filter.extents[0] != own[1] {
-        return Err(format!(
-            "found weights {:?} for an input of {own:?}, wanted 1 or 2 dimensions",
-            filter.extents
-        ));
-    }
-    let groups = groups(op)?;
-    if !own[1].is_multiple_of(groups) {
-        return Err(format!("found {} channels in {groups} groups", own[1]));
-    }
-    let (windows, output) = transposed_windows(op, &own[2..], &filter.extents[2..])?;
-    let target = follow(i, op, &mut filter, groups)?;
-    let (mut x, kind) = i.map_input(op, 0)?;
-    let (mut windows, mut output) = (windows, output);
-    let line = rank == 3;
-    if line {
-        x = i.reshaped("line", x, &[own[0], 1, own[2], own[1]])?;
-        filter.extents.insert(2, 1);
-        windows = windows.flat();
-        output.insert(0, 1);
-    }
-    let part = if line { "map" } else { "" };
-    let mut value = transposed_groups(i, part, x, &filter, &windows, &output, groups)?;
-    if line {
-        let channels = filter.channels(groups);
-        value = i.reshaped("", value, &[own[0], output[1], channels])?;
-    }
-    i.set_name(target, Slot::Value(Mapped { value, order: channels_last(rank), kind }))
-}
-
-/// The windows, and the extents of the output.
-fn transposed_windows(
-    op: &Op<'_>,
-    input: &[usize],
-    kernel: &[usize],
-) -> Result<(Windows, Vec<usize>), Reason> {
-    let mode = op.text("auto_pad", "NOTSET")?;
-    let mut windows = Windows::read(op, input, kernel)?;
-    let rank = input.len();
-    let more = op.ints("output_padding").map_or_else(|| vec![0; rank], <[i64]>::to_vec);
-    let given = op.ints("output_shape");
-    let given = given.map(|list| list.get(list.len().saturating_sub(rank)..).unwrap_or(&[]));
-    if more.len() != rank || given.is_some_and(|given| given.len() != rank) {
-        return Err(format!("found output_padding {more:?}, output_shape {given:?} for {rank} axes"));
-    }
-    let mut output = Vec::new();
-    for axis in 0..rank {
-        let whole =
-            (input[axis] as i64 - 1) * windows.stride[axis] as i64 + more[axis] + windows.span(axis) as i64;
-        let wanted = match (given, mode) {
-            (Some(given), _) => Some(given[axis]),
-            (None, "SAME_UPPER" | "SAME_LOWER") => Some((input[axis] * windows.stride[axis]) as i64),
-            _ => None,
-        };
-        if let Some(wanted) = wanted {
-            let surplus = whole - wanted;
-            let half = surplus.div_euclid(2);
-            let before = if mode == "SAME_UPPER" { half } else { surplus - half };
-            windows.pads[axis] = (before, surplus - before);
-        }
-        let (before, after) = windows.pads[axis];
-        let extent =
-            usize::try_from(whole - before - after).ok().filter(|extent| (1..1 << 20).contains(extent));
-        output.push(
-            extent.ok_or_else(|| format!("found pads {:?} of an output of {whole}", windows.pads[axis]))?,
-        );
-        if before < 0 {
-            return Err(format!("found pads {:?}, wanted none below 0", windows.pads));
-        }
-    }
-    Ok((windows, output))
-}
-
-fn transposed_groups(
-    i: &mut Import<'_>,
-    part: &str,
-    x: Value,
-    filter: &Filter,
-    windows: &Windows,
-    output: &[usize],
-    groups: usize,
-) -> Result<Value, Reason> {
-    let &[ic, oc, kh, kw] = &filter.extents[..] else { return Err("found no weights".to_owned()) };
-    let inner = ic / groups;
-    let span = [windows.span(0), windows.span(1)];
-    i.budget.spend(ic.saturating_mul(oc).saturating_mul(span[0] * span[1]).saturating_mul(4))?;
-    let options = TransposedConv2d {
-        stride: [windows.stride[0], windows.stride[1]],
-        padding: windows.padding(),
-        output: Some([output[0], output[1]]),
-        ..TransposedConv2d::default()
-    };
-    let told = |error: crate::Error| error.to_string();
-    let mut parts = Vec::with_capacity(groups);
-    for group in 0..groups {
-        // Taps that are apart have zeros between them.
-        let mut own = vec![0.0; oc * span[0] * span[1] * inner];
-        for (c, o) in (0..inner).flat_map(|c| (0..oc).map(move |o| (c, o))) {
-            for (y, x) in (0..kh).flat_map(|y| (0..kw).map(move |x| (y, x))) {
-                let from = (((group * inner + c) * oc + o) * kh + y) * kw + x;
-                let (row, column) = (y * windows.dilation[0], x * windows.dilation[1]);
-                own[((o * span[0] + row) * span[1] + column) * inner + c] = filter.weights[from];
-            }
-        }
-        let weights = HostTensor::new(dims_of(&[oc, span[0], span[1], inner])?, own).map_err(told)?;
-        let bias = filter.bias.as_ref().map(|bias| bias[group * oc..(group + 1) * oc].to_vec());
-        let bias = bias.map(HostTensor::vector).transpose().map_err(told)?;
-        let extras = Extras { bias, ..Extras::default() };
-        if groups == 1 {
-            return i.add(part, |graph, name| graph.transposed_conv2d(name, x, weights, extras, options));
-        }
-        let dims = i.dims(x)?.shape();
-        let slot = Slot::Value(Mapped::plain(x, 4, Kind::F32));
-        let ranges = [(0, dims.n, 1), (0, dims.h, 1), (0, dims.w, 1), (group * inner, inner, 1)];
-        let slot = cut(i, "group", slot, &ranges)?;
-        let own = i.mapped_slot(slot, None)?.value;
-        parts
-            .push(i.add("part", |graph, name| graph.transposed_conv2d(name, own, weights, extras, options))?);
-    }
-    i.add(part, |graph, name| graph.concat(name, &parts, -1))
 }
 
 /// A constant as a list of floats.

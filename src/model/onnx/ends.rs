@@ -17,6 +17,14 @@ const MAX_ENDS: usize = 4096;
 /// Whole numbers up to this one are floats too.
 const MOST_EXACT: i64 = 1 << 24;
 
+/// One number for an input that has one element, whatever its rank.
+fn as_declared(input: &Described<'_>, tensor: &HostTensor) -> HostTensor {
+    let ones =
+        input.extents.as_ref().filter(|extents| extents.iter().all(|extent| *extent == Extent::Fixed(1)));
+    let dims = ones.and_then(|ones| crate::model::constant::dims_of(&vec![1; ones.len()]).ok());
+    dims.and_then(|dims| tensor.clone().reshaped(dims).ok()).unwrap_or_else(|| tensor.clone())
+}
+
 impl<'a> Import<'a> {
     pub(super) fn inputs(&mut self, network: &'a Network<'a>, options: &LoadOptions) -> Result<(), Reason> {
         for (what, count) in [("inputs", network.inputs.len()), ("outputs", network.outputs.len())] {
@@ -33,6 +41,7 @@ impl<'a> Import<'a> {
             given.retain(|name| *name != input.name);
             let explain = |message| format!("input {:?}: {message}", input.name);
             if let Some(tensor) = options.values.get(input.name) {
+                let tensor = &as_declared(input, tensor);
                 self.check_shape(input, tensor).map_err(explain)?;
                 let constant = self.given(input, tensor).map_err(explain)?;
                 self.insert(input.name, constant)?;
@@ -112,11 +121,27 @@ impl<'a> Import<'a> {
             code => Kind::of(code)?,
         };
         let extents = input.extents.as_ref().ok_or("found no shape")?;
+        // What has no elements is known; but some files have 0 for a batch that is open.
+        let none = |(axis, extent): (usize, &Extent<'_>)| {
+            *extent == Extent::Fixed(0) && (axis > 0 || extents.len() == 1)
+        };
+        if extents.iter().enumerate().any(none) {
+            let fixed: Vec<usize> = extents
+                .iter()
+                .map(|extent| match extent {
+                    Extent::Fixed(fixed) => *fixed,
+                    Extent::Free(_) => 1,
+                })
+                .collect();
+            let empty = Constant::Integers(Integers::new(fixed, Vec::new()));
+            return self.insert(input.name, Slot::Constant(empty, kind));
+        }
         let mut dims = Vec::with_capacity(extents.len());
         for (axis, extent) in extents.iter().enumerate() {
             let own = format!("{}.{axis}", input.name);
             let given = options.dimensions.get(&own).copied();
             let free = match extent {
+                Extent::Fixed(0) => "",
                 Extent::Fixed(fixed) if given.is_none_or(|given| given == *fixed) => {
                     wanted.insert(own);
                     dims.push(Dim::Fixed(*fixed));
@@ -191,8 +216,8 @@ impl<'a> Import<'a> {
             };
             value = match is_constant {
                 true => {
-                    let terms = [value.into()];
-                    self.graph.elementwise(&free, crate::ops::elementwise::Function::Truncate, &terms)
+                    let terms = [value.into(), 1.0.into()];
+                    self.graph.elementwise(&free, crate::ops::elementwise::Function::Mul, &terms)
                 }
                 false => self.graph.reshape(&free, value, &target),
             }

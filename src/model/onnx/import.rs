@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// The versions of the standard operators that are read.
-const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
+const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
 
 /// The work that any file may cause, whatever its length.
 const LEAST_WORK: u64 = 1 << 26;
@@ -110,6 +110,7 @@ pub(super) fn import(
     let mut info = ModelInfo::default();
     info.name = network.name.to_owned();
     info.description = model.description.to_owned();
+    info.transposes = import.transposes;
     Ok(Loaded { graph: import.graph, info })
 }
 

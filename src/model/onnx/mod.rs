@@ -8,19 +8,26 @@
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
 //! stored (`order.rs`), so that only what needs the order of the file moves elements.
 //!
-//! `operators.rs` lists the operators, each with the function that adds it to the graph; versions 7 to 28 are read.
+//! `operators.rs` lists the operators, each with the function that adds it to the graph; versions 1 to 28 are read, those before 7 where numpy's rule of broadcasting is all they need.
 //!
 //! The file may be hostile: lengths are checked before memory is allocated, the work is bounded by the file's length,
 //! and data in other files are read from the model's folder alone.
 //!
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 
+mod attention;
+mod bits;
 mod control;
 mod convolution;
+mod einsum;
 mod elementwise;
 mod ends;
+mod filter;
 mod functions;
+mod gathers;
+mod grids;
 mod import;
+mod indexing;
 mod kind;
 mod moves;
 mod norms;
@@ -35,8 +42,13 @@ mod reductions;
 mod resize;
 mod schema;
 mod shapes;
+mod slots;
+mod spectra;
 mod survey;
 mod tensors;
+#[cfg(test)]
+mod tests;
+mod transposed;
 mod wire;
 
 pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};

@@ -1,14 +1,12 @@
 //! Operators that move elements.
 
 use super::import::{Import, Op, Slot};
-use super::kind::Kind;
 use super::operands::{axes, axis, sizes};
-use super::order::{Mapped, stored, without};
+use super::order::{Mapped, stored};
 use crate::emit::Bits;
 use crate::graph::Value;
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, position};
-use crate::ops::elementwise::Function;
 use crate::ops::remap::{AxisRange, PadMode};
 
 type Done = Result<(), Reason>;
@@ -170,7 +168,11 @@ pub(super) fn cut(
                 return Ok(Slot::Value(mapped));
             }
             if ranges.iter().any(|range| range.1 == 0) {
-                return Err("found a range of no elements of a value, wanted some".to_owned());
+                let extents = ranges.iter().map(|range| range.1).collect();
+                return Ok(Slot::Constant(
+                    Constant::Integers(Integers::new(extents, Vec::new())),
+                    mapped.kind,
+                ));
             }
             let of = |&(first, count, step): &(usize, usize, i64)| {
                 let (first, step) = (first as isize, step as isize);
@@ -275,7 +277,8 @@ pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         "constant" => PadMode::Constant(Bits(fill)),
         "reflect" => PadMode::Reflect,
         "edge" => PadMode::Edge,
-        other => return Err(format!("found mode {other:?}, wanted constant, reflect or edge")),
+        "wrap" => return wrapped(i, op, &own, &pads, &along),
+        other => return Err(format!("found mode {other:?}, wanted constant, reflect, edge or wrap")),
     };
     let mut around = vec![(0i64, 0i64); own.len()];
     for (index, &place) in along.iter().enumerate() {
@@ -283,6 +286,36 @@ pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let slot = i.slot(op, 0)?;
     let slot = padded(i, "", slot, &own, &around, mode)?;
+    i.set(op, 0, slot)
+}
+
+/// `Pad` with the elements of the other end.
+fn wrapped<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], pads: &[i64], along: &[usize]) -> Done {
+    let mut slot = i.slot(op, 0)?;
+    for (index, &place) in along.iter().enumerate() {
+        let mut parts = Vec::new();
+        let extents = i.slot_extents(&slot)?;
+        let extent = own[place];
+        let range = |i: &mut Import<'a>, first: usize, count: usize| -> Result<Slot, Reason> {
+            let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
+            ranges[place] = (first, count, 1);
+            cut(i, "end", slot.clone(), &ranges)
+        };
+        let fits = |pad: i64| usize::try_from(pad).ok().filter(|&pad| pad <= extent);
+        let (Some(before), Some(after)) = (fits(pads[index]), fits(pads[along.len() + index])) else {
+            return Err(format!("found pads {pads:?} of {own:?}, wanted none longer than an axis"));
+        };
+        if before > 0 {
+            parts.push(range(i, extent - before, before)?);
+        }
+        parts.push(slot.clone());
+        if after > 0 {
+            parts.push(range(i, 0, after)?);
+        }
+        if parts.len() > 1 {
+            slot = i.slots_joined("wrapped", parts, place)?;
+        }
+    }
     i.set(op, 0, slot)
 }
 
@@ -342,88 +375,7 @@ pub(super) fn tile<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
 }
 
-/// `Gather`: elements along an axis by their indices, of which negative ones count from the end.
-pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let own = i.extents_of(op, 0)?;
-    let place = axis(op.int("axis", 0), own.len())?;
-    let slot = i.slot(op, 0)?;
-    match i.slot(op, 1)? {
-        Slot::Constant(indices, _) => {
-            let Constant::Integers(indices) = indices else {
-                return Err("found indices that are floats".to_owned());
-            };
-            let wanted =
-                indices.values.iter().map(|&index| axis(index, own[place])).collect::<Result<Vec<_>, _>>()?;
-            match slot {
-                Slot::Constant(constant, kind) => {
-                    let target = [&own[..place], &indices.dims, &own[place + 1..]].concat();
-                    let (rank, dims) = (indices.dims.len(), indices.dims.clone());
-                    let source = |index: &[usize]| {
-                        let at =
-                            wanted.get(position(&dims, &index[place..place + rank])).copied().unwrap_or(0);
-                        position(&own, &[&index[..place], &[at], &index[place + rank..]].concat())
-                    };
-                    let constant = constant.moved(target, &mut i.budget, source)?;
-                    i.write_constant(op, 0, constant, kind)
-                }
-                Slot::Value(mapped) if indices.dims.is_empty() => one_of(i, op, mapped, place, wanted[0]),
-                Slot::Value(mapped) => {
-                    let list: Vec<i64> = wanted.iter().map(|&index| index as i64).collect();
-                    let indices = Constant::Integers(Integers::new(indices.dims, list));
-                    let indices = i.mapped_slot(Slot::Constant(indices, Kind::I64), None)?;
-                    gathered(i, op, &mapped, indices.value, place)
-                }
-            }
-        }
-        Slot::Value(indices) => {
-            let extent = own[place] as f32;
-            let (order, kind) = (indices.order.clone(), indices.kind);
-            let wrapped = |i: &mut Import<'a>, index: Slot| -> Result<Slot, Reason> {
-                let negative = i.apply("negative", Function::Less, &[index.clone().into(), 0.0.into()])?;
-                let moved = i.apply("moved", Function::Add, &[index.clone().into(), extent.into()])?;
-                i.apply("index", Function::Select, &[negative.into(), moved.into(), index.into()])
-            };
-            let index = wrapped(i, Slot::Value(Mapped { order, kind, ..indices }))?;
-            let index = i.mapped_slot(index, None)?;
-            let index = i.logical(&index)?;
-            let mapped = i.mapped_slot(slot, Some(op.input_name(0)?))?;
-            gathered(i, op, &mapped, index, place)
-        }
-    }
-}
-
-fn gathered<'a>(i: &mut Import<'a>, op: &Op<'a>, mapped: &Mapped, indices: Value, place: usize) -> Done {
-    let x = i.logical(mapped)?;
-    let value = i.add("", |graph, name| graph.gather(name, x, indices, place as isize, 0))?;
-    i.write_plain(op, 0, value, mapped.kind)
-}
-
-/// One element along an axis, which falls away.
-fn one_of<'a>(i: &mut Import<'a>, op: &Op<'a>, mapped: Mapped, place: usize, index: usize) -> Done {
-    let mut ranges: Vec<(usize, usize, i64)> =
-        i.extents(&mapped)?.into_iter().map(|extent| (0, extent, 1)).collect();
-    ranges[place] = (index, 1, 1);
-    let Slot::Value(mapped) = cut(i, "one", Slot::Value(mapped), &ranges)? else {
-        return Err("found a constant".to_owned());
-    };
-    let removed = mapped.place(place);
-    let mut extents = i.dims(mapped.value)?.extents().to_vec();
-    extents.remove(removed);
-    let value = i.reshaped("", mapped.value, &extents)?;
-    i.write(op, 0, Mapped { value, order: without(&mapped.order, &[place]), kind: mapped.kind })
-}
-
-/// `GatherND` without shared axes.
-pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.int("batch_dims", 0) != 0 {
-        return Err(format!("found {} shared axes, wanted none", op.int("batch_dims", 0)));
-    }
-    let ((x, kind), (indices, _)) = (i.value(op, 0)?, i.value(op, 1)?);
-    let value = i.add("", |graph, name| graph.gather_nd(name, x, indices))?;
-    i.write_plain(op, 0, value, kind)
-}
-
-/// `ReverseSequence` and others of lists that are constant are not here; this turns axes around.
+/// A value backwards along an axis.
 pub(super) fn reversed(i: &mut Import<'_>, part: &str, x: Value, place: usize) -> Result<Value, Reason> {
     i.add(part, |graph, name| graph.reverse(name, x, &[place as isize]))
 }

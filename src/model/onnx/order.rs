@@ -122,6 +122,15 @@ impl<'a> Import<'a> {
         }
         let extents = constant.extents();
         let target = stored(&extents, order);
+        if let (Constant::Floats(tensor), &[rows, columns], [1, 0]) = (constant, &extents[..], order) {
+            // Weights of dense layers are many.
+            self.budget.spend(rows.saturating_mul(columns).saturating_mul(4))?;
+            let elements = tensor.to_nhwc();
+            let values = (0..columns)
+                .flat_map(|column| elements.iter().skip(column).step_by(columns).copied())
+                .collect();
+            return super::tensors::floats(&target, values);
+        }
         let mut logical = vec![0; extents.len()];
         let logical = std::cell::RefCell::new(&mut logical);
         constant.moved(target, &mut self.budget, |index| {

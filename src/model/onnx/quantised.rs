@@ -65,15 +65,11 @@ fn floats<'a>(
     zero: usize,
     part: &str,
 ) -> Result<Slot, Reason> {
-    let (rank, own) = match &x {
-        Slot::Value(mapped) => (mapped.rank(), i.extents(mapped)?),
-        Slot::Constant(constant, _) => (constant.extents().len(), constant.extents()),
-    };
+    let rank = i.slot_extents(&x)?.len();
     let place = match i.extents_of(op, scale)?.len() {
         1 if rank > 0 => axis(op.int("axis", 1), rank).unwrap_or(0),
         _ => 0,
     };
-    let _ = own;
     let kind = i.kind_of(op, scale)?;
     let mut x = super::elementwise::converted(i, x, Kind::F32)?;
     if op.has(zero) {
@@ -83,14 +79,7 @@ fn floats<'a>(
     }
     let scale = spread(i, op, scale, place, rank)?;
     let slot = i.apply(part, Function::Mul, &[x.into(), scale.into()])?;
-    Ok(of_kind(slot, kind))
-}
-
-fn of_kind(slot: Slot, kind: Kind) -> Slot {
-    match slot {
-        Slot::Value(mapped) => Slot::Value(Mapped { kind, ..mapped }),
-        Slot::Constant(constant, _) => Slot::Constant(constant, kind),
-    }
+    Ok(slot.of_kind(kind))
 }
 
 /// `round(x / scale) + zero`, within the integers' range.
@@ -117,10 +106,7 @@ fn rounded<'a>(
     place: usize,
     kind: Kind,
 ) -> Result<Slot, Reason> {
-    let rank = match &x {
-        Slot::Value(mapped) => mapped.rank(),
-        Slot::Constant(constant, _) => constant.extents().len(),
-    };
+    let rank = i.slot_extents(&x)?.len();
     let [low, high] = kind.range().ok_or_else(|| format!("found {kind:?}, wanted integers"))?;
     let scale = spread(i, op, scale, place, rank)?;
     let quotient = i.apply("quotient", Function::Div, &[x.into(), scale.into()])?;
@@ -175,7 +161,107 @@ pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let steps = i.apply("steps", Function::Round, &[quotient.into()])?;
     let moved = i.apply("moved", Function::Add, &[steps.into(), zero.clone().into()])?;
     let y = i.apply("", Function::Clamp, &[moved.into(), 0.0.into(), 255.0.into()])?;
-    i.set(op, 0, of_kind(y, Kind::U8))?;
+    i.set(op, 0, y.of_kind(Kind::U8))?;
     i.set(op, 1, scale)?;
-    i.set(op, 2, of_kind(zero, Kind::U8))
+    i.set(op, 2, zero.of_kind(Kind::U8))
+}
+
+/// A tensor less its zero point, which may be one for each index along its first axis.
+fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Slot, Reason> {
+    let x = i.slot(op, index)?;
+    let x = super::elementwise::converted(i, x, Kind::F32)?;
+    if !op.has(zero) {
+        return Ok(x);
+    }
+    let rank = i.slot_extents(&x)?.len();
+    let zero = spread(i, op, zero, 0, rank)?;
+    let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+    i.apply("centred", Function::Sub, &[x.into(), zero.into()])
+}
+
+/// The constant that a slot is.
+fn weights(i: &mut Import<'_>, slot: Slot) -> Result<crate::host::HostTensor, Reason> {
+    match slot {
+        Slot::Constant(constant, _) => constant.floats(&mut i.budget),
+        Slot::Value(_) => Err("found weights computed at each run, wanted a constant".to_owned()),
+    }
+}
+
+/// `ConvInteger`: of integers less their zero points; exact while sums are within 2^24.
+pub(super) fn conv_integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 1, 3)?);
+    let w = weights(i, w)?;
+    let slot = super::convolution::sums(i, op, x, &w, None)?;
+    i.set(op, 0, slot.of_kind(Kind::I32))
+}
+
+/// `QLinearConv`: the sums of integers, then the scales, rounded.
+pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 3, 5)?);
+    let w = weights(i, w)?;
+    let bias = if op.has(8) {
+        let bias = i.constant(op, 8)?;
+        Some(super::convolution::floats_of(i, &bias)?)
+    } else {
+        None
+    };
+    let sums = super::convolution::sums(i, op, x, &w, bias)?;
+    let rank = i.slot_extents(&sums)?.len();
+    let (own, others) = (spread(i, op, 1, 1, rank)?, spread(i, op, 4, 1, rank)?);
+    let scale = i.apply("scale", Function::Mul, &[own.into(), others.into()])?;
+    let floats = i.apply("floats", Function::Mul, &[sums.into(), scale.into()])?;
+    let kind = if op.has(7) { i.kind_of(op, 7)? } else { Kind::U8 };
+    let slot = rounded(i, op, floats, 6, 7, 1, kind)?;
+    i.set(op, 0, slot)
+}
+
+/// `QLinearAdd` and `QLinearMul` of com.microsoft.
+pub(super) fn binary<'a>(i: &mut Import<'a>, op: &Op<'a>, function: Function) -> Done {
+    let (a, b) = (i.slot(op, 0)?, i.slot(op, 3)?);
+    let kind = a.kind();
+    let (a, b) = (floats(i, op, a, 1, 2, "a")?, floats(i, op, b, 4, 5, "b")?);
+    let result = i.apply("floats", function, &[a.into(), b.into()])?;
+    let slot = rounded(i, op, result, 6, 7, 0, kind)?;
+    i.set(op, 0, slot)
+}
+
+/// A function of the floats of a quantised tensor, rounded: of com.microsoft.
+pub(super) fn unary<'a>(i: &mut Import<'a>, op: &Op<'a>, function: Function) -> Done {
+    let x = i.slot(op, 0)?;
+    let kind = x.kind();
+    let x = floats(i, op, x, 1, 2, "x")?;
+    let result = match function {
+        Function::LeakyRelu => i.apply("floats", function, &[x.into(), op.float("alpha", 0.01).into()])?,
+        _ => i.apply("floats", function, &[x.into()])?,
+    };
+    let slot = rounded(i, op, result, 3, 4, 0, kind)?;
+    i.set(op, 0, slot)
+}
+
+/// `QLinearGlobalAveragePool` of com.microsoft.
+pub(super) fn global_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let last = op.flag("channels_last", false);
+    let x = i.slot(op, 0)?;
+    let kind = x.kind();
+    let x = floats(i, op, x, 1, 2, "x")?;
+    let rank = i.slot_extents(&x)?.len();
+    let axes: Vec<usize> = if last { (1..rank.max(2) - 1).collect() } else { (2..rank).collect() };
+    let mean = super::reductions::reduced(i, "mean", x, crate::ops::reduce::Reduction::Mean, &axes, true)?;
+    let slot = rounded(i, op, mean, 3, 4, 0, kind)?;
+    i.set(op, 0, slot)
+}
+
+/// `QLinearConcat` of com.microsoft: each input with its own scale.
+pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let kind = i.kind_of(op, 1)?;
+    let mut parts = Vec::new();
+    for index in (2..op.inputs()).step_by(3) {
+        let x = i.slot(op, index)?;
+        parts.push(floats(i, op, x, index + 1, index + 2, "x")?);
+    }
+    let rank = parts.first().map(|slot| i.slot_extents(slot)).transpose()?.map_or(0, |own| own.len());
+    let place = axis(op.int("axis", 1), rank)?;
+    let all = i.slots_joined("floats", parts, place)?;
+    let slot = rounded(i, op, all, 0, 1, 0, kind)?;
+    i.set(op, 0, slot)
 }

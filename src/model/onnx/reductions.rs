@@ -59,7 +59,7 @@ pub(super) fn reduced(
     keep: bool,
 ) -> Result<Slot, Reason> {
     if let Slot::Constant(constant, kind) = &slot
-        && let Some(folded) = folded(constant, reduction, along, keep)
+        && let Some(folded) = folded(constant, *kind, reduction, along, keep)
     {
         return Ok(Slot::Constant(folded?, *kind));
     }
@@ -73,12 +73,16 @@ pub(super) fn reduced(
 /// Integers of shapes, reduced over all axes.
 fn folded(
     constant: &Constant,
+    kind: Kind,
     reduction: Reduction,
     along: &[usize],
     keep: bool,
 ) -> Option<Result<Constant, Reason>> {
     let Constant::Integers(integers) = constant else { return None };
-    if along.len() != integers.dims.len() || integers.values.is_empty() {
+    if integers.values.is_empty() {
+        return Some(of_nothing(&integers.dims, kind, reduction, along, keep));
+    }
+    if along.len() != integers.dims.len() {
         return None;
     }
     let values = integers.values.iter().copied();
@@ -91,6 +95,39 @@ fn folded(
     };
     let extents = if keep { vec![1; along.len()] } else { Vec::new() };
     Some(super::tensors::integers(&extents, vec![value]))
+}
+
+/// What a reduction of no elements gives.
+fn of_nothing(
+    own: &[usize],
+    kind: Kind,
+    reduction: Reduction,
+    along: &[usize],
+    keep: bool,
+) -> Result<Constant, Reason> {
+    let number = match reduction {
+        Reduction::Sum | Reduction::Any => 0.0,
+        Reduction::Product | Reduction::All => 1.0,
+        Reduction::Max => f32::NEG_INFINITY,
+        Reduction::Min => f32::INFINITY,
+        Reduction::Mean => f32::NAN,
+    };
+    let extent = |(axis, &extent): (usize, &usize)| match along.contains(&axis) {
+        true => keep.then_some(1),
+        false => Some(extent),
+    };
+    let extents: Vec<usize> = own.iter().enumerate().filter_map(extent).collect();
+    let count = crate::model::constant::elements_of(&extents)?;
+    if let Some([low, high]) = kind.range() {
+        let number = match reduction {
+            Reduction::Max => low,
+            Reduction::Min => high,
+            Reduction::Mean => return Err("found the mean of no integers".to_owned()),
+            _ => number as i64,
+        };
+        return super::tensors::integers(&extents, vec![number; count]);
+    }
+    super::tensors::floats(&extents, vec![number; count])
 }
 
 /// `ReduceLogSumExp`: the largest is taken off before and added after.

@@ -169,7 +169,7 @@ impl Along {
             "asymmetric" => at / self.scale,
             "align_corners" => {
                 if self.output > 1 {
-                    at * (input - 1.0) / (output - 1.0)
+                    at * (input - 1.0) / (self.scale * input - 1.0)
                 } else {
                     0.0
                 }

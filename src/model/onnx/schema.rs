@@ -307,7 +307,7 @@ fn extent<'a>(bytes: &'a [u8], budget: &mut Budget) -> Result<Extent<'a>, Reason
     read(bytes, budget, |number, value, _| {
         match number {
             1 => {
-                if let Some(fixed) = usize::try_from(value.integer()?).ok().filter(|extent| *extent > 0) {
+                if let Ok(fixed) = usize::try_from(value.integer()?) {
                     extent = Extent::Fixed(fixed);
                 }
             }

@@ -295,7 +295,22 @@ pub(super) fn depth_to_space<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn space_to_depth<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let block = block_size(op)?;
     let (x, kind) = i.map_input(op, 0)?;
-    let value = i.add("", |graph, name| graph.space_to_depth(name, x, block))?;
+    let value = match op.text("mode", "DCR")? {
+        "DCR" => i.add("", |graph, name| graph.space_to_depth(name, x, block))?,
+        "CRD" => {
+            let dims = i.dims(x)?;
+            let &[n, h, w, c] = dims.extents() else {
+                return Err(format!("found a tensor of {dims}, wanted rank 4"));
+            };
+            if !h.is_multiple_of(block) || !w.is_multiple_of(block) {
+                return Err(format!("found a map of {h}x{w} for blocks of {block}x{block}"));
+            }
+            let split = i.reshaped("split", x, &[n * (h / block), block, w / block, block, c])?;
+            let moved = i.add("blocks", |graph, name| graph.transpose(name, split, &[0, 2, 4, 1, 3]))?;
+            i.reshaped("", moved, &[n, h / block, w / block, c * block * block])?
+        }
+        other => return Err(format!("found mode {other:?}, wanted DCR or CRD")),
+    };
     i.write(op, 0, Mapped { value, order: channels_last(4), kind })
 }
 

@@ -74,9 +74,9 @@ impl Kernel<ArgOp> for Group {
         VariantEntry::wgsl("group", include_str!("../../../shaders/arg/group.wgsl"))
     }
 
-    fn offers(&self, op: &ArgOp, _limits: &Limits) -> Vec<Offer> {
+    fn offers(&self, op: &ArgOp, limits: &Limits) -> Vec<Offer> {
         let [_, count, _] = op.extents();
-        offers(1, group_sizes(count))
+        offers(1, group_sizes(count, limits))
     }
 
     fn grid(&self, op: &ArgOp, tile: [u32; 3]) -> [u32; 3] {

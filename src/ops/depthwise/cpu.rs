@@ -9,7 +9,7 @@ use super::{DepthwiseOp, OP};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::panels::lanes_for;
-use crate::cpu::products::{Products, load, store};
+use crate::cpu::products::{Products, Store, load, store};
 use crate::cpu::tail::{After, Tail};
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
@@ -198,8 +198,8 @@ struct Lines<'a> {
     after: After,
 }
 
-/// Vectors with the same taps inside: `rows` rows of `count` groups of `pixels` pixels, from pixel `j` on. With
-/// one group, its rows are what lies side by side.
+/// Groups of pixels with the same taps inside: in each row `count` groups of `pixels` pixels, from pixel `j` on.
+/// Of a single group it is the rows that lie side by side.
 struct Part {
     j: usize,
     count: usize,
@@ -211,29 +211,25 @@ impl Lines<'_> {
     /// Sums of as many output as input channels.
     #[inline(always)]
     fn sums<S: Simd>(&self, simd: S, dst: &mut [f32]) {
-        let Channelwise { conv, ref inner, ref columns, period, pixels, .. } = *self.of;
-        let c = conv.output.c;
+        let Channelwise { conv, ref inner, ref columns, pixels, .. } = *self.of;
         for (j, taps) in columns.iter().enumerate() {
             if !inner.contains(&j) {
-                let part = Part { j, count: 1, pixels: 1, columns: taps.clone() };
-                for channel in (0..c).step_by(S::F32_LANES) {
-                    self.vectors(simd, &part, channel, dst);
-                }
+                self.part(simd, &Part { j, count: 1, pixels: 1, columns: taps.clone() }, dst);
             }
         }
         let (count, rest) = (inner.len() / pixels, inner.len() % pixels);
-        let whole = Part { j: inner.start, count, pixels, columns: 0..conv.kernel[1] };
-        let rest = Part { j: inner.end - rest, count: 1, pixels: rest, columns: 0..conv.kernel[1] };
-        for part in [whole, rest] {
-            for place in (0..period.min(part.pixels * c)).step_by(S::F32_LANES) {
-                self.vectors(simd, &part, place, dst);
+        let columns = 0..conv.kernel[1];
+        let last = Part { j: inner.end - rest, count: 1, pixels: rest, columns: columns.clone() };
+        for part in [Part { j: inner.start, count, pixels, columns }, last] {
+            if part.count * part.pixels > 0 {
+                self.part(simd, &part, dst);
             }
         }
     }
 
-    /// The vectors at `place` of each group.
+    /// Whole vectors, then those that have fewer values than lanes.
     #[inline(always)]
-    fn vectors<S: Simd>(&self, simd: S, part: &Part, place: usize, dst: &mut [f32]) {
+    fn part<S: Simd>(&self, simd: S, part: &Part, dst: &mut [f32]) {
         let of = self.of;
         let Convolution { input, output, kernel, stride, dilation, before, .. } = of.conv;
         let (c, input_row) = (input.c, input.w * input.c);
@@ -242,42 +238,46 @@ impl Lines<'_> {
         let group = [part.pixels * stride[1] * c, part.pixels * c];
         let one = part.count == 1;
         let [outer, inner] = if one { [[0, 0], row] } else { [row, group] };
-        let products = Products {
-            src: self.src,
-            weights: &of.weights,
-            rows: if one { 1 } else { self.rows },
-            count: if one { self.rows } else { part.count },
-            first: self.top * input_row + column * c + place,
-            row: outer[0],
-            step: inner[0],
-            place: (self.taps.start * kernel[1] + part.columns.start) * of.period + place,
-            lines: self.taps.len(),
-            line: [dilation[0] * input_row, kernel[1] * of.period],
-            columns: part.columns.len(),
-            column: [dilation[1] * c, of.period],
-        };
-        let lanes = S::F32_LANES.min(part.pixels * c - place);
-        let slope = load(simd, &of.slopes, place);
-        products.each(
-            simd,
-            load(simd, &of.begin, place),
-            #[inline(always)]
-            |row, index, sum| {
-                let start = part.j * c + place + row * outer[1] + index * inner[1];
-                let sum = match self.residual {
-                    None => self.after.apply(simd, sum, slope),
-                    Some(residual) => {
-                        let residual = load(simd, residual, start);
-                        if of.tail.adds_first() {
-                            self.after.apply(simd, simd.add_f32s(sum, residual), slope)
-                        } else {
-                            simd.add_f32s(self.after.apply(simd, sum, slope), residual)
-                        }
-                    }
-                };
-                store(simd, dst, start, lanes, sum);
-            },
-        );
+        let values = part.pixels * c;
+        let whole = values - values % S::F32_LANES;
+        for (place, vectors, lanes) in
+            [(0, whole / S::F32_LANES, S::F32_LANES), (whole, 1, values % S::F32_LANES)]
+        {
+            if vectors * lanes == 0 {
+                continue;
+            }
+            let products = Products {
+                src: self.src,
+                weights: &of.weights,
+                rows: if one { 1 } else { self.rows },
+                count: if one { self.rows } else { part.count },
+                vectors,
+                first: self.top * input_row + column * c + place,
+                row: outer[0],
+                step: inner[0],
+                place: (self.taps.start * kernel[1] + part.columns.start) * of.period + place,
+                lines: self.taps.len(),
+                line: [dilation[0] * input_row, kernel[1] * of.period],
+                columns: part.columns.len(),
+                column: [dilation[1] * c, of.period],
+            };
+            let (first, steps) = (part.j * c + place, [outer[1], inner[1]]);
+            let bounds = match (self.residual, self.after) {
+                (None, After::Nothing) => Some(None),
+                (None, After::Bounds(bounds)) => Some(Some(bounds)),
+                _ => None,
+            };
+            match bounds {
+                Some(bounds) if lanes == S::F32_LANES => {
+                    let begin = of.begin.get(place..).unwrap_or_default();
+                    let [low, high] = bounds.unwrap_or_default();
+                    let bounds = [simd.splat_f32s(low), simd.splat_f32s(high)];
+                    let bounded = matches!(self.after, After::Bounds(_));
+                    products.each(simd, &mut Bounded { begin, dst, first, steps, bounds, bounded });
+                }
+                _ => products.each(simd, &mut Finished { lines: self, dst, first, steps, place, lanes }),
+            }
+        }
     }
 
     /// Sums of several output channels per input channel.
@@ -307,5 +307,76 @@ impl Lines<'_> {
                 }
             }
         }
+    }
+}
+
+/// Where sums are stored as whole vectors, perhaps within bounds.
+struct Bounded<'a, S: Simd> {
+    begin: &'a [f32],
+    dst: &'a mut [f32],
+    first: usize,
+    steps: [usize; 2],
+    bounds: [S::f32s; 2],
+    bounded: bool,
+}
+
+impl<S: Simd> Store<S> for Bounded<'_, S> {
+    #[inline(always)]
+    fn begin(&self, simd: S, v: usize) -> S::f32s {
+        match S::as_simd_f32s(self.begin).0.get(v) {
+            Some(begin) => *begin,
+            None => simd.splat_f32s(0.0),
+        }
+    }
+
+    #[inline(always)]
+    fn store(&mut self, simd: S, row: usize, p: usize, v: usize, sum: S::f32s) {
+        let start = self.first + row * self.steps[0] + p * self.steps[1] + v * S::F32_LANES;
+        let Some(dst) = self.dst.get_mut(start..start + S::F32_LANES) else { return };
+        let Some(dst) = S::as_mut_simd_f32s(dst).0.first_mut() else { return };
+        let [low, high] = self.bounds;
+        *dst = if self.bounded { simd.min_f32s(simd.max_f32s(sum, low), high) } else { sum };
+    }
+}
+
+/// Where sums are finished and stored.
+struct Finished<'a, 'b> {
+    lines: &'a Lines<'b>,
+    dst: &'a mut [f32],
+    /// The first value of the first sum, and the distances between rows and groups.
+    first: usize,
+    steps: [usize; 2],
+    /// The place of the first value in a period.
+    place: usize,
+    /// Values of a vector.
+    lanes: usize,
+}
+
+impl<S: Simd> Store<S> for Finished<'_, '_> {
+    #[inline(always)]
+    fn begin(&self, simd: S, v: usize) -> S::f32s {
+        load(simd, &self.lines.of.begin, self.place + v * S::F32_LANES)
+    }
+
+    #[inline(always)]
+    fn store(&mut self, simd: S, row: usize, p: usize, v: usize, sum: S::f32s) {
+        let Lines { of, after, residual, .. } = *self.lines;
+        let start = self.first + row * self.steps[0] + p * self.steps[1] + v * S::F32_LANES;
+        let slope = match after {
+            After::Slopes => load(simd, &of.slopes, self.place + v * S::F32_LANES),
+            _ => simd.splat_f32s(0.0),
+        };
+        let sum = match residual {
+            None => after.apply(simd, sum, slope),
+            Some(residual) => {
+                let residual = load(simd, residual, start);
+                if of.tail.adds_first() {
+                    after.apply(simd, simd.add_f32s(sum, residual), slope)
+                } else {
+                    simd.add_f32s(after.apply(simd, sum, slope), residual)
+                }
+            }
+        };
+        store(simd, self.dst, start, self.lanes, sum);
     }
 }

@@ -3,14 +3,13 @@
 
 use super::NormalizeOp;
 use super::plan::{constants, epsilon};
-use super::rows::sizes;
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::{MOST_GROUPS, Pixels, obstacle};
-use crate::ops::reduce::rows::wrong_group;
+use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
@@ -30,7 +29,7 @@ impl Kernel<NormalizeOp> for Maps {
         if self.obstacle(op, limits).is_some() {
             return Vec::new();
         }
-        offers(0, sizes(op.merged().count()))
+        offers(0, group_sizes(op.merged().count().max(FEWEST), limits))
     }
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
@@ -79,7 +78,11 @@ impl Kernel<NormalizeOp> for Maps {
 
     fn constants(&self, op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Constants {
         let mut constants = constants(op);
-        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        let whole = pixels(op).whole();
+        constants.extend(
+            [("SIZE", choice.tile[0]), ("WHOLE", whole.into())]
+                .map(|(name, value)| (name, Value::U32(value))),
+        );
         constants
     }
 

@@ -9,14 +9,9 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{FEWEST, GROUPS, LINE, groups, line, wrong_group};
+use crate::ops::reduce::rows::{FEWEST, GROUPS, LINE, group_sizes, groups, line, wrong_group};
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
-
-/// The sizes of a work-group that normalises `count` elements, the default first.
-pub(super) fn sizes(count: usize) -> [[u32; 3]; 2] {
-    if count < 1024 { [[64, 1, 1], [256, 1, 1]] } else { [[256, 1, 1], [64, 1, 1]] }
-}
 
 fn bindings(op: &NormalizeOp) -> Vec<Binding> {
     let element = Element::Scalar(DType::F32);
@@ -57,8 +52,8 @@ impl Kernel<NormalizeOp> for Group {
         VariantEntry::wgsl("group", include_str!("../../../shaders/normalize/group.wgsl"))
     }
 
-    fn offers(&self, op: &NormalizeOp, _limits: &Limits) -> Vec<Offer> {
-        offers(1, sizes(op.merged().count()))
+    fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
+        offers(1, group_sizes(op.merged().count().max(FEWEST), limits))
     }
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {

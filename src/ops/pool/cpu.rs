@@ -1,12 +1,13 @@
-//! The windows on the CPU: rows of channels, one output row after the other.
+//! The windows on the CPU: vectors of channels, one pixel after the other.
 
 use super::{OP, PoolOp, Pooling};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::products::{load, store};
 use crate::cpu::tail::Tail;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 /// A pooling, to run on the CPU as often as wanted.
@@ -27,14 +28,7 @@ impl CpuKernel for PoolKernel {
         let row_values = shape.w * shape.c;
         let block = independent_rows(shape.n * shape.h, row_values * problem.kernel[0] * problem.kernel[1]);
         dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
-            self.arch.dispatch(
-                #[inline(always)]
-                || {
-                    for (row, dst) in dst.chunks_exact_mut(row_values).enumerate() {
-                        self.row(index * block + row, src, dst);
-                    }
-                },
-            );
+            self.arch.dispatch(Rows { of: self, first: index * block, src, dst });
             self.tail.apply(dst, shape.c, None);
         });
         Ok(())
@@ -46,42 +40,51 @@ impl PoolKernel {
         let tail = Tail::new(OP, &op.windows.epilogue, op.windows.output.c, None, None)?;
         Ok(PoolKernel { op: *op, tail, arch: Arch::new() })
     }
+}
 
-    /// Output row `row` of all images.
+/// Output rows from row `first` of all images on, as many as `dst` holds.
+struct Rows<'a> {
+    of: &'a PoolKernel,
+    first: usize,
+    src: &'a [f32],
+    dst: &'a mut [f32],
+}
+
+impl WithSimd for Rows<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn row(&self, row: usize, src: &[f32], dst: &mut [f32]) {
-        let (x, y) = (self.op.windows.input, self.op.windows.output);
-        let rows = self.op.inside(0, row % y.h);
-        let first = row / y.h * x.h;
-        let average = self.op.pooling == Pooling::Average;
-        for (j, dst) in dst.chunks_exact_mut(y.c).enumerate() {
-            let columns = self.op.inside(1, j);
-            if average {
-                dst.fill(0.0);
-            } else {
-                dst.fill(f32::NEG_INFINITY);
-            }
-            for h in rows.clone() {
-                for w in columns.clone() {
-                    let pixel = ((first + h) * x.w + w) * x.c;
-                    let Some(values) = src.get(pixel..pixel + dst.len()) else { return };
-                    if average {
-                        for index in 0..dst.len() {
-                            dst[index] += values[index];
-                        }
-                    } else {
-                        // A NaN is larger than anything, and stays.
-                        for index in 0..dst.len() {
-                            let (best, value) = (dst[index], values[index]);
-                            dst[index] = if value > best || value.is_nan() { value } else { best };
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Rows { of, first, src, dst } = self;
+        let (x, y) = (of.op.windows.input, of.op.windows.output);
+        let average = of.op.pooling == Pooling::Average;
+        let begin = simd.splat_f32s(if average { 0.0 } else { f32::NEG_INFINITY });
+        for (row, dst) in dst.chunks_exact_mut(y.w * y.c).enumerate() {
+            let row = first + row;
+            let rows = of.op.inside(0, row % y.h);
+            let top = row / y.h * x.h;
+            for (j, dst) in dst.chunks_exact_mut(y.c).enumerate() {
+                let columns = of.op.inside(1, j);
+                let count = simd.splat_f32s((rows.len() * columns.len()) as f32);
+                for c in (0..y.c).step_by(S::F32_LANES) {
+                    let mut result = begin;
+                    for h in rows.clone() {
+                        for w in columns.clone() {
+                            let value = load(simd, src, ((top + h) * x.w + w) * x.c + c);
+                            result = if average {
+                                simd.add_f32s(result, value)
+                            } else {
+                                // A NaN is larger than anything, and stays.
+                                let larger = simd.greater_than_f32s(value, result);
+                                let larger = simd.select_f32s(larger, value, result);
+                                simd.select_f32s(simd.equal_f32s(value, value), larger, value)
+                            };
                         }
                     }
-                }
-            }
-            if average {
-                let count = (rows.len() * columns.len()) as f32;
-                for index in 0..dst.len() {
-                    dst[index] /= count;
+                    if average {
+                        result = simd.div_f32s(result, count);
+                    }
+                    store(simd, dst, c, S::F32_LANES.min(y.c - c), result);
                 }
             }
         }

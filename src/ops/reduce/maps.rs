@@ -36,6 +36,11 @@ impl Pixels {
         Pixels { kept: of(false), reduced: of(true) }
     }
 
+    /// Whether what becomes one lies side by side: all of height and width of one map.
+    pub(in crate::ops) fn whole(&self) -> bool {
+        self.reduced[0] == 1 && self.kept[1] == 1 && self.kept[2] == 1
+    }
+
     /// How many remain.
     pub(in crate::ops) fn outputs(&self) -> usize {
         self.kept.iter().product()
@@ -126,11 +131,11 @@ impl Kernel<ReduceOp> for MapsGroup {
         VariantEntry::wgsl("maps_group", include_str!("../../../shaders/reduce/maps_group.wgsl"))
     }
 
-    fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
+    fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
         if obstacle(&op.input, op.reduced).is_some() || pixels(op).outputs() > MOST_GROUPS {
             return Vec::new();
         }
-        offers(1, group_sizes(op.merged().count()))
+        offers(1, group_sizes(op.merged().count(), limits))
     }
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
@@ -159,7 +164,11 @@ impl Kernel<ReduceOp> for MapsGroup {
 
     fn constants(&self, op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Constants {
         let mut constants = constants(op.reduction);
-        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        let whole = pixels(op).whole();
+        constants.extend(
+            [("SIZE", choice.tile[0]), ("WHOLE", whole.into())]
+                .map(|(name, value)| (name, Value::U32(value))),
+        );
         constants
     }
 

@@ -6,7 +6,7 @@ use super::plan::constants;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
-use crate::limits::Limits;
+use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registry::VariantEntry;
@@ -18,14 +18,19 @@ pub(in crate::ops) const LINE: usize = 65536;
 /// Work-groups of a line.
 pub(in crate::ops) const GROUPS: usize = 32768;
 
+/// The elements from which on a work-group may have 1024 invocations.
+const LARGE: usize = 4096;
+
 /// The fewest elements that a work-group joins.
 pub(in crate::ops) const FEWEST: usize = 32;
 
-/// The sizes of a work-group that joins `count` elements, the default first: an ordinary one has enough to do.
-pub(in crate::ops) fn group_sizes(count: usize) -> Vec<[u32; 3]> {
+/// The sizes of a work-group that joins `count` elements, the default first: each invocation has enough to do.
+/// The largest only where invocations run side by side.
+pub(in crate::ops) fn group_sizes(count: usize, limits: &Limits) -> Vec<[u32; 3]> {
     match count {
         0..FEWEST => Vec::new(),
         FEWEST..1024 => vec![[64, 1, 1], [256, 1, 1]],
+        LARGE.. if limits.family != Family::CpuDriver => vec![[1024, 1, 1], [256, 1, 1], [64, 1, 1]],
         _ => vec![[256, 1, 1], [64, 1, 1]],
     }
 }
@@ -133,8 +138,8 @@ impl Kernel<ReduceOp> for Group {
         VariantEntry::wgsl("group", include_str!("../../../shaders/reduce/group.wgsl"))
     }
 
-    fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
-        offers(1, group_sizes(op.merged().count()))
+    fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
+        offers(1, group_sizes(op.merged().count(), limits))
     }
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {

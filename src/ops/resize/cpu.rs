@@ -1,5 +1,10 @@
 //! The resize on the CPU: each output row is the mean of two input rows, then of neighbours within it.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::{OP, ResizeMode, ResizeOp, Source};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::{CpuKernel, check_len, input, output};

@@ -1,5 +1,10 @@
 //! The softmax on the CPU, in lanes: along the axis where its elements are neighbours, else column by column.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::{OP, SoftmaxOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::{CpuKernel, check_len, input, output};
@@ -25,6 +30,13 @@ pub(super) struct SoftmaxKernel {
 /// The largest of `values`.
 #[inline(always)]
 fn largest_of(values: &[f32]) -> f32 {
+    let mut largest = f32::NEG_INFINITY;
+    if values.len() < LANES {
+        for &value in values {
+            largest = larger(largest, value);
+        }
+        return largest;
+    }
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
@@ -35,7 +47,6 @@ fn largest_of(values: &[f32]) -> f32 {
     for lane in 0..rest.len() {
         lanes[lane] = larger(lanes[lane], rest[lane]);
     }
-    let mut largest = f32::NEG_INFINITY;
     for lane in lanes {
         largest = larger(largest, lane);
     }
@@ -45,6 +56,13 @@ fn largest_of(values: &[f32]) -> f32 {
 /// The sum of `values`.
 #[inline(always)]
 fn sum_of(values: &[f32]) -> f32 {
+    let mut sum = 0.0;
+    if values.len() < LANES {
+        for &value in values {
+            sum += value;
+        }
+        return sum;
+    }
     let mut lanes = [0.0; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
@@ -55,7 +73,6 @@ fn sum_of(values: &[f32]) -> f32 {
     for lane in 0..rest.len() {
         lanes[lane] += rest[lane];
     }
-    let mut sum = 0.0;
     for lane in lanes {
         sum += lane;
     }

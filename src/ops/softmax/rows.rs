@@ -89,7 +89,7 @@ impl Kernel<SoftmaxOp> for Group {
     fn offers(&self, op: &SoftmaxOp, limits: &Limits) -> Vec<Offer> {
         let [_, count, inner] = op.extents();
         let together = inner == 1 && limits.family != Family::CpuDriver;
-        offers(if together { 0 } else { 2 }, group_sizes(count))
+        offers(if together { 0 } else { 2 }, group_sizes(count, limits))
     }
 
     fn grid(&self, op: &SoftmaxOp, tile: [u32; 3]) -> [u32; 3] {

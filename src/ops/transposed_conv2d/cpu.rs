@@ -1,6 +1,11 @@
 //! The transposed convolution on the CPU: each output row is a sum of input rows, each times the weights of one
 //! row of taps, whose results are moved to where they belong and added.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::{OP, TransposedConv2dOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};

@@ -2,7 +2,7 @@
 
 mod html;
 
-use crate::table::table;
+use crate::table::{node_name, table};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -13,17 +13,22 @@ use diptych::{
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The TensorFlow Lite model.
+    /// The model: a TensorFlow Lite or an ONNX file.
     pub(crate) model: PathBuf,
 
     /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
     #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
+
+    /// An input that is known while the model is read: a number, or numbers as a list. An ONNX model that computes
+    /// shapes or branches from an input wants it.
+    #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = crate::flags::value)]
+    pub(crate) value: Vec<(String, diptych::HostTensor)>,
 
     /// What would compute.
     #[arg(
@@ -102,8 +107,10 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let options =
-        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
+    let options = LoadOptions {
+        dimensions: arguments.dimension.iter().cloned().collect(),
+        values: arguments.value.iter().cloned().collect(),
+    };
     let model = Model::load(&arguments.model, &options)?;
     let context = Context::new(arguments.backend)?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
@@ -242,6 +249,8 @@ impl Inspection {
         lines.push(("operations", format!("{}FLOP a run", short(self.flops as f64))));
         lines.push(("device", self.device.clone()));
         lines.push(("steps", format!("{} for {} nodes", self.steps.len(), self.nodes.len())));
+        let (converts, transposes) = self.conversions();
+        lines.push(("conversions", format!("{converts} of layout, {transposes} of the order of axes")));
         lines.push((
             "memory",
             format!(
@@ -252,6 +261,12 @@ impl Inspection {
             ),
         ));
         lines
+    }
+
+    /// Steps that change a value's layout, and nodes that change the order of its axes for the file's sake.
+    fn conversions(&self) -> (usize, usize) {
+        let converts = self.steps.iter().filter(|step| step.op == "convert").count();
+        (converts, self.model.info.transposes)
     }
 
     fn text(&self, all: bool) -> String {
@@ -266,15 +281,22 @@ impl Inspection {
         }
         text.push_str(&format!("\n{operators}\n"));
         if all {
+            let terminal = std::io::stdout().is_terminal();
             let mut nodes = table(presets::UTF8_HORIZONTAL_ONLY);
             nodes.set_header(["node", "operator", "output", "operations"]);
             for node in &self.nodes {
-                nodes.add_row([&node.name, node.op, &node.output, &short(node.flops as f64)]);
+                nodes.add_row([
+                    &node_name(&node.name, terminal),
+                    node.op,
+                    &node.output,
+                    &short(node.flops as f64),
+                ]);
             }
             let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
             steps.set_header(["step", "kernel", "precision", "chosen by"]);
             for step in &self.steps {
-                steps.add_row([&step.name, &step.kernel, &step.precision.to_string(), &step.source]);
+                let (name, precision) = (node_name(&step.name, terminal), step.precision.to_string());
+                steps.add_row([&name, &step.kernel, &precision, &step.source]);
             }
             text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
         }
@@ -333,6 +355,7 @@ impl Inspection {
             },
             "nodes": nodes,
             "steps": steps,
+            "conversions": { "layout": self.conversions().0, "axes": self.conversions().1 },
         })
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
         require_equals = true,
         value_parser = OsStringValueParser::new().try_map(Input::parse)
     )]
-    pub(crate) calibrate: Option<Vec<Option<Input>>>,
+    pub(crate) calibrate: Option<Vec<Input>>,
 
     /// How far `--calibrate` lets an output be off, relative to its largest magnitude.
     #[arg(long, default_value_t = Calibration::TOLERANCE)]
@@ -44,7 +44,7 @@ impl Arguments {
             return Ok(self.calibration.as_ref().map(Calibration::load).transpose()?);
         };
         let mut samples: Vec<Vec<HostTensor>> = Vec::new();
-        for file in files.iter().flatten() {
+        for file in files {
             let sources = inputs::bind(ports, std::slice::from_ref(file), &[])?;
             let read = inputs::read(ports, &sources, range, 0)?.into_iter();
             let own = read.zip(&sources).zip(tensors);

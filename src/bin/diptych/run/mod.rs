@@ -28,7 +28,7 @@ const RANDOM_RUNS: u32 = 30;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The TensorFlow Lite model.
+    /// The model: a TensorFlow Lite or an ONNX file.
     pub(crate) model: PathBuf,
 
     /// An input tensor: a .npy file (float32, float64 or float16, C order, of the input's shape, leading
@@ -85,6 +85,11 @@ pub(crate) struct Arguments {
     /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
     #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
+
+    /// An input that is known while the model is read: a number, or numbers as a list. An ONNX model that computes
+    /// shapes or branches from an input wants it.
+    #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = crate::flags::value)]
+    pub(crate) value: Vec<(String, diptych::HostTensor)>,
 
     /// Images in a batch: the outermost extent of every input, which must be 1 in the model.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -190,8 +195,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     let mut trace = Trace::new();
-    let dimensions =
-        LoadOptions { dimensions: arguments.dimension.iter().cloned().collect(), ..Default::default() };
+    let dimensions = LoadOptions {
+        dimensions: arguments.dimension.iter().cloned().collect(),
+        values: arguments.value.iter().cloned().collect(),
+    };
     let mut graph = Model::load(&arguments.model, &dimensions)?.graph;
     if let Some(batch) = arguments.batch {
         graph = graph.with_batch(batch as usize)?;

@@ -1,10 +1,11 @@
 //! What `diptych run` tells: times, memory, outputs; as text and as JSON.
 
 use super::inputs::{Port, Source};
-use crate::table::table;
+use crate::table::{node_name, numbers, table};
 use comfy_table::presets;
 use diptych::{HostTensor, MemoryUse, Profile};
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// What a run was and gave.
@@ -58,6 +59,7 @@ fn bytes(bytes: u64) -> String {
 /// The time of each step, for standard error: no wider than the terminal.
 pub(super) fn profile(profile: &Profile) -> String {
     let total = profile.total().as_secs_f64();
+    let terminal = std::io::stderr().is_terminal();
     let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
     steps.use_stderr().set_header(["#", "name", "op", "kernel", "us", "%", "GFLOP/s", "source"]);
     for (index, node) in profile.nodes.iter().enumerate() {
@@ -66,7 +68,7 @@ pub(super) fn profile(profile: &Profile) -> String {
         let rate = if seconds > 0.0 { node.flops as f64 / seconds / 1e9 } else { 0.0 };
         steps.add_row([
             (index + 1).to_string(),
-            node.name.clone(),
+            node_name(&node.name, terminal),
             node.op.to_owned(),
             node.kernel.clone(),
             format!("{:.1}", seconds * 1e6),
@@ -75,7 +77,7 @@ pub(super) fn profile(profile: &Profile) -> String {
             node.source.clone(),
         ]);
     }
-    crate::table::numbers(&mut steps, &[0, 4, 5, 6]);
+    numbers(&mut steps, &[0, 4, 5, 6]);
     format!("{steps}\ntotal {:.1} us ({})", total * 1e6, profile.clock)
 }
 

@@ -1,0 +1,408 @@
+//! `Attention` and what belongs to it: `softmax(scale Q K^T + bias) V` of each head.
+
+use super::elementwise::Arg;
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::moves::cut;
+use super::products::{product, swapped};
+use super::reductions::reduced;
+use super::slots::counted;
+use crate::model::budget::Reason;
+use crate::ops::elementwise::Function;
+use crate::ops::reduce::Reduction;
+
+type Done = Result<(), Reason>;
+
+/// What is added where a query does not attend a key: so much that nothing of it is left.
+const MASKED: f32 = -1e30;
+
+/// Queries, keys and values as batch, head, place, feature.
+struct Heads {
+    q: Slot,
+    k: Slot,
+    v: Slot,
+}
+
+/// What is added to the products, and what is done to them.
+struct Rule {
+    scale: f32,
+    softcap: f32,
+    bias: Option<Slot>,
+}
+
+/// What comes of it.
+struct Attended {
+    output: Slot,
+    /// The products; with the soft bound; with the bias; behind the softmax.
+    products: [Slot; 4],
+}
+
+/// `batch place (head feature)` as `batch head place feature`.
+fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot, Reason> {
+    let own = i.slot_extents(&slot)?;
+    match own[..] {
+        [_, _, _, _] => Ok(slot),
+        [batch, places, wide] if heads > 0 && wide.is_multiple_of(heads) => {
+            let slot = i.slot_reshaped("heads", slot, &[batch, places, heads, wide / heads])?;
+            i.slot_transposed(slot, &[0, 2, 1, 3])
+        }
+        _ => Err(format!("found {own:?} for {heads} heads")),
+    }
+}
+
+/// The inverse of [`split`].
+fn merged(i: &mut Import<'_>, part: &str, slot: Slot) -> Result<Slot, Reason> {
+    let own = i.slot_extents(&slot)?;
+    let &[batch, heads, places, wide] = &own[..] else { return Err(format!("found {own:?}, wanted heads")) };
+    let slot = i.slot_transposed(slot, &[0, 2, 1, 3])?;
+    i.slot_reshaped(part, slot, &[batch, places, heads * wide])
+}
+
+fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<Attended, Reason> {
+    let (q, k) = (i.slot_extents(&heads.q)?, i.slot_extents(&heads.k)?);
+    let (&[batch, many, rows, depth], &[_, few, columns, _]) = (&q[..], &k[..]) else {
+        return Err(format!("found {q:?} and {k:?}, wanted heads"));
+    };
+    if few == 0 || !many.is_multiple_of(few) {
+        return Err(format!("found {many} heads of queries for {few} of keys"));
+    }
+    // Heads of queries that share one of keys are rows of one product.
+    let shared = many != few;
+    let turned = swapped(i, heads.k)?;
+    let mut q = i.apply("scaled", Function::Mul, &[heads.q.into(), rule.scale.into()])?;
+    if shared {
+        q = i.slot_reshaped("queries", q, &[batch, few, many / few * rows, depth])?;
+    }
+    let mut products = product(i, "products", q, turned)?;
+    if shared {
+        products = i.slot_reshaped("products", products, &[batch, many, rows, columns])?;
+    }
+    let plain = products.clone();
+    if rule.softcap > 0.0 {
+        let below = i.apply("below", Function::Mul, &[products.into(), (1.0 / rule.softcap).into()])?;
+        let bounded = i.apply("bounded", Function::Tanh, &[below.into()])?;
+        products = i.apply("soft", Function::Mul, &[bounded.into(), rule.softcap.into()])?;
+    }
+    let soft = products.clone();
+    if let Some(bias) = &rule.bias {
+        products = i.apply("biased", Function::Add, &[products.into(), bias.clone().into()])?;
+    }
+    let biased = products.clone();
+    let mut shares = i.slot_softmax("shares", products)?;
+    if let Some(bias) = rule.bias.filter(|bias| may_mask_rows(bias)) {
+        // A query that attends nothing has no result.
+        let rank = i.slot_extents(&bias)?.len();
+        let most = reduced(i, "most", bias, Reduction::Max, &[rank - 1], true)?;
+        let attends = i.apply("attends", Function::Greater, &[most.into(), (MASKED / 2.0).into()])?;
+        shares = i.apply("shares", Function::Select, &[attends.into(), shares.into(), 0.0.into()])?;
+    }
+    let mut left = shares.clone();
+    if shared {
+        left = i.slot_reshaped("rows", left, &[batch, few, many / few * rows, columns])?;
+    }
+    let mut output = product(i, if shared { "sums" } else { part }, left, heads.v)?;
+    if shared {
+        let wide = i.slot_extents(&output)?.last().copied().unwrap_or(1);
+        output = i.slot_reshaped(part, output, &[batch, many, rows, wide])?;
+    }
+    Ok(Attended { output, products: [plain, soft, biased, shares] })
+}
+
+/// Whether a row of the bias may mask everything.
+fn may_mask_rows(bias: &Slot) -> bool {
+    match bias {
+        Slot::Value(_) => true,
+        Slot::Constant(constant, _) => {
+            let columns = constant.extents().last().copied().unwrap_or(1).max(1);
+            let masked = |value: f32| value <= MASKED / 2.0;
+            match constant {
+                crate::model::constant::Constant::Floats(tensor) => {
+                    tensor.to_nhwc().chunks(columns).any(|row| row.iter().all(|&value| masked(value)))
+                }
+                crate::model::constant::Constant::Integers(_) => false,
+            }
+        }
+    }
+}
+
+/// What a mask adds: of booleans nothing where it is true, of numbers themselves.
+fn bias_of(i: &mut Import<'_>, mask: Slot) -> Result<Slot, Reason> {
+    match mask.kind() {
+        Kind::Bool => i
+            .apply("mask", Function::Select, &[mask.into(), 0.0.into(), MASKED.into()])
+            .map(|slot| slot.of_kind(Kind::F32)),
+        _ => i.apply("mask", Function::Maximum, &[mask.into(), MASKED.into()]),
+    }
+}
+
+/// A bias on top of another.
+fn with_bias(i: &mut Import<'_>, bias: Option<Slot>, more: Slot) -> Result<Option<Slot>, Reason> {
+    Ok(Some(match bias {
+        None => more,
+        Some(bias) => {
+            let sum = i.apply("bias", Function::Add, &[bias.into(), more.into()])?;
+            i.apply("bias", Function::Maximum, &[sum.into(), MASKED.into()])?
+        }
+    }))
+}
+
+/// The standard operator, of version 23 on.
+pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let count = |name: &str| usize::try_from(op.int(name, 0)).unwrap_or(0);
+    let (q, k, v) = (i.slot(op, 0)?, i.slot(op, 1)?, i.slot(op, 2)?);
+    let flat = i.slot_extents(&q)?.len() == 3;
+    let q = split(i, q, count("q_num_heads"))?;
+    let (mut k, mut v) = (split(i, k, count("kv_num_heads"))?, split(i, v, count("kv_num_heads"))?);
+    let mut past = 0;
+    if op.has(4) && op.has(5) {
+        past = i.extents_of(op, 4)?.get(2).copied().unwrap_or(0);
+        if past > 0 {
+            let (before_k, before_v) = (i.slot(op, 4)?, i.slot(op, 5)?);
+            k = i.slots_joined("keys", vec![before_k, k], 2)?;
+            v = i.slots_joined("values", vec![before_v, v], 2)?;
+        }
+    }
+    i.set(op, 1, k.clone())?;
+    i.set(op, 2, v.clone())?;
+    let own = i.slot_extents(&q)?;
+    let (rows, depth) = (own[2], own[3]);
+    let columns = i.slot_extents(&k)?[2];
+    let mut bias = None;
+    if op.has(3) {
+        let mask = i.slot(op, 3)?;
+        let mut mask = bias_of(i, mask)?;
+        // Keys that the mask does not know are not attended.
+        let extents = i.slot_extents(&mask)?;
+        let known = extents.last().copied().unwrap_or(columns);
+        if known < columns && known > 1 {
+            let mut more = extents.clone();
+            if let Some(last) = more.last_mut() {
+                *last = columns - known;
+            }
+            let count = crate::model::constant::elements_of(&more)?;
+            let more = Slot::Constant(super::tensors::floats(&more, vec![MASKED; count])?, Kind::F32);
+            mask = i.slots_joined("mask", vec![mask, more], extents.len() - 1)?;
+        }
+        bias = Some(mask);
+    }
+    let lengths = if op.has(6) { Some(i.slot(op, 6)?) } else { None };
+    // How far the queries are behind the first key.
+    let offset: Arg = match &lengths {
+        Some(lengths) => {
+            let batch = own[0];
+            let lengths = i.slot_reshaped("lengths", lengths.clone(), &[batch, 1, 1, 1])?;
+            i.apply("offset", Function::Sub, &[lengths.into(), (rows as f32).into()])?.into()
+        }
+        None => Slot::integers(Vec::new(), vec![past as i64]).into(),
+    };
+    let (key, query): (Arg, Arg) = (counted(columns, 1, 2).into(), counted(rows, 0, 2).into());
+    let place: Arg = i.apply("place", Function::Add, &[query, offset])?.into();
+    let (left, right) = (op.int("left_window_size", -1), op.int("right_window_size", -1));
+    let mut allowed = Vec::new();
+    if op.flag("is_causal", false) {
+        allowed.push(i.apply("allowed", Function::LessEqual, &[key.clone(), place.clone()])?);
+    }
+    if left >= 0 {
+        let first = i.apply("first", Function::Sub, &[place.clone(), (left as f32).into()])?;
+        allowed.push(i.apply("allowed", Function::GreaterEqual, &[key.clone(), first.into()])?);
+    }
+    if right >= 0 {
+        let last = i.apply("last", Function::Add, &[place, (right as f32).into()])?;
+        allowed.push(i.apply("allowed", Function::LessEqual, &[key.clone(), last.into()])?);
+    }
+    if let Some(lengths) = lengths {
+        let lengths = i.slot_reshaped("lengths", lengths, &[own[0], 1, 1, 1])?;
+        allowed.push(i.apply("allowed", Function::Less, &[key, lengths.into()])?);
+    }
+    for mask in allowed {
+        let more = bias_of(i, mask)?;
+        bias = with_bias(i, bias, more)?;
+    }
+    let rule = Rule {
+        scale: op.float("scale", 1.0 / (depth as f32).sqrt()),
+        softcap: op.float("softcap", 0.0),
+        bias,
+    };
+    let part = if flat { "heads" } else { "" };
+    let Attended { mut output, products } = attend(i, part, Heads { q, k, v }, rule)?;
+    if flat {
+        output = merged(i, "", output)?;
+    }
+    i.set(op, 0, output)?;
+    if op.writes(3) {
+        let [plain, soft, biased, shares] = products;
+        let wanted = match op.int("qk_matmul_output_mode", 0) {
+            0 => plain,
+            1 => soft,
+            2 => biased,
+            3 => shares,
+            other => return Err(format!("found qk_matmul_output_mode {other}")),
+        };
+        i.set(op, 3, wanted)?;
+    }
+    Ok(())
+}
+
+/// `Attention` of com.microsoft: one product gives queries, keys and values.
+pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.has(4) || op.writes(1) {
+        return Err("found a state of earlier runs".to_owned());
+    }
+    let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
+    let (x, weights) = (i.slot(op, 0)?, i.slot(op, 1)?);
+    let mut all = product(i, "inputs", x, weights)?;
+    if op.has(2) {
+        let bias = i.slot(op, 2)?;
+        all = i.apply("biased", Function::Add, &[all.into(), bias.into()])?;
+    }
+    let own = i.slot_extents(&all)?;
+    let &[batch, rows, wide] = &own[..] else { return Err(format!("found {own:?}, wanted rank 3")) };
+    let sizes = match op.ints("qkv_hidden_sizes").filter(|list| list.len() == 3) {
+        Some(list) => super::operands::sizes(list)?,
+        None => vec![wide / 3; 3],
+    };
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for size in sizes {
+        let part = cut(i, "part", all.clone(), &[(0, batch, 1), (0, rows, 1), (begin, size, 1)])?;
+        parts.push(split(i, part, heads)?);
+        begin += size;
+    }
+    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return Err("found no three parts".to_owned()) };
+    finish(i, op, Heads { q, k, v }, 3, 5, rows)
+}
+
+/// `MultiHeadAttention` of com.microsoft: queries, keys and values are inputs.
+pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.has(6) || op.has(7) || !op.has(1) || !op.has(2) {
+        return Err("found a state of earlier runs or packed inputs".to_owned());
+    }
+    let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for index in 0..3 {
+        let mut slot = i.slot(op, index)?;
+        let extents = i.slot_extents(&slot)?;
+        if op.has(3) && extents.len() == 3 {
+            let bias = i.slot(op, 3)?;
+            let bias = cut(i, "bias", bias, &[(begin, extents[2], 1)])?;
+            slot = i.apply("biased", Function::Add, &[slot.into(), bias.into()])?;
+            begin += extents[2];
+        }
+        parts.push(split(i, slot, heads)?);
+    }
+    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return Err("found no three parts".to_owned()) };
+    let rows = i.slot_extents(&q)?[2];
+    finish(i, op, Heads { q, k, v }, 4, 5, rows)
+}
+
+/// With a mask of keys (input `mask`) and a bias (input `more`).
+fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: usize, rows: usize) -> Done {
+    let depth = i.slot_extents(&heads.q)?[3];
+    let keys = i.slot_extents(&heads.k)?[2];
+    let mut bias = None;
+    if op.has(mask) {
+        let slot = i.slot(op, mask)?;
+        let own = i.slot_extents(&slot)?;
+        let truth = i.apply("known", Function::NotEqual, &[slot.into(), 0.0.into()])?;
+        let truth = match own[..] {
+            [batch, count] if count == keys => i.slot_reshaped("known", truth, &[batch, 1, 1, count])?,
+            [batch, rows, count] => i.slot_reshaped("known", truth, &[batch, 1, rows, count])?,
+            [_, _, _, _] => truth,
+            _ => return Err(format!("found a mask of {own:?}, wanted one for each key")),
+        };
+        bias = Some(bias_of(i, truth)?);
+    }
+    if op.has(more) {
+        let slot = i.slot(op, more)?;
+        bias = with_bias(i, bias, slot)?;
+    }
+    if op.flag("unidirectional", false) {
+        let allowed = i.apply(
+            "allowed",
+            Function::LessEqual,
+            &[counted(keys, 1, 2).into(), counted(rows, 0, 2).into()],
+        )?;
+        let own = bias_of(i, allowed)?;
+        bias = with_bias(i, bias, own)?;
+    }
+    let scale = match op.float("scale", 0.0) {
+        0.0 => 1.0 / (depth as f32).sqrt(),
+        scale => scale,
+    };
+    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias })?;
+    let output = merged(i, "", attended.output)?;
+    i.set(op, 0, output)
+}
+
+/// `RotaryEmbedding`: pairs of features turned by an angle of their place.
+pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    // The operator of com.microsoft has the places in front of the angles.
+    let [cosines, sines, places] = if op.node.domain.is_empty() { [1, 2, 3] } else { [2, 3, 1] };
+    let x = i.slot(op, 0)?;
+    let shape = i.slot_extents(&x)?;
+    let (x, flat) = match shape[..] {
+        [batch, rows, wide] => {
+            let heads = usize::try_from(op.int("num_heads", 0)).ok().filter(|&heads| heads > 0);
+            let angles = i.extents_of(op, cosines)?.last().copied().unwrap_or(1).max(1);
+            let heads = heads.unwrap_or(wide / (2 * angles).max(1)).max(1);
+            (i.slot_reshaped("heads", x, &[batch, rows, heads, wide / heads])?, true)
+        }
+        [_, _, _, _] => (i.slot_transposed(x, &[0, 2, 1, 3])?, false),
+        _ => return Err(format!("found an input of {shape:?}, wanted rank 3 or 4")),
+    };
+    let own = i.slot_extents(&x)?;
+    let (batch, rows, heads, wide) = (own[0], own[1], own[2], own[3]);
+    let turned =
+        usize::try_from(op.int("rotary_embedding_dim", 0)).ok().filter(|&turned| turned > 0).unwrap_or(wide);
+    let half = turned / 2;
+    let angle = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+        let table = i.slot(op, index)?;
+        if !op.has(places) {
+            return i.slot_reshaped("angles", table, &[batch, rows, 1, half]);
+        }
+        let indices = i.mapped(op, places)?;
+        let indices = i.logical(&indices)?;
+        let table = i.mapped_slot(table, None)?;
+        let table = i.logical(&table)?;
+        let value = i.add("angles", |graph, name| graph.gather(name, table, indices, 0, 0))?;
+        let count = i.dims(value)?.elements() / half.max(1);
+        let slot = Slot::Value(super::order::Mapped::plain(value, i.dims(value)?.rank(), Kind::F32));
+        i.slot_reshaped("angles", slot, &[count / rows.max(1), rows, 1, half])
+    };
+    let (cosine, sine) = (angle(i, cosines)?, angle(i, sines)?);
+    let interleaved = op.flag("interleaved", false);
+    let range = |first: usize, count: usize, step: i64| {
+        [(0, batch, 1), (0, rows, 1), (0, heads, 1), (first, count, step)]
+    };
+    let (a, b) = match interleaved {
+        true => (range(0, half, 2), range(1, half, 2)),
+        false => (range(0, half, 1), range(half, half, 1)),
+    };
+    let (a, b) = (cut(i, "a", x.clone(), &a)?, cut(i, "b", x.clone(), &b)?);
+    let mut term = |function, parts: [(&Slot, &Slot); 2]| -> Result<Slot, Reason> {
+        let [one, two] = parts
+            .map(|(angle, x)| i.apply("turned", Function::Mul, &[angle.clone().into(), x.clone().into()]));
+        i.apply("sum", function, &[one?.into(), two?.into()])
+    };
+    let real = term(Function::Sub, [(&cosine, &a), (&sine, &b)])?;
+    let imaginary = term(Function::Add, [(&sine, &a), (&cosine, &b)])?;
+    let mut result = if interleaved {
+        let pair =
+            [real, imaginary].map(|slot| i.slot_reshaped("pair", slot, &[batch, rows, heads, half, 1]));
+        let [real, imaginary] = pair;
+        let both = i.slots_joined("pairs", vec![real?, imaginary?], 4)?;
+        i.slot_reshaped("features", both, &[batch, rows, heads, turned])?
+    } else {
+        i.slots_joined("features", vec![real, imaginary], 3)?
+    };
+    if turned < wide {
+        let rest = cut(i, "rest", x, &range(turned, wide - turned, 1))?;
+        result = i.slots_joined("all", vec![result, rest], 3)?;
+    }
+    let result = match flat {
+        true => i.slot_reshaped("", result, &shape)?,
+        false => i.slot_transposed(result, &[0, 2, 1, 3])?,
+    };
+    i.set(op, 0, result)
+}

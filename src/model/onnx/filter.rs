@@ -1,0 +1,137 @@
+//! Weights of convolutions, and what follows a convolution and only changes its channels.
+
+use super::import::{Import, Op, Slot};
+use super::schema::Node;
+use crate::model::budget::Reason;
+
+/// Weights `oc ic/groups taps..` of f32, and one summand per output channel.
+pub(super) struct Filter {
+    pub(super) weights: Vec<f32>,
+    pub(super) extents: Vec<usize>,
+    pub(super) bias: Option<Vec<f32>>,
+    /// Which axis of the weights counts output channels: 1 for transposed convolutions, where they are in groups.
+    pub(super) outputs: usize,
+}
+
+impl Filter {
+    pub(super) fn channels(&self, groups: usize) -> usize {
+        if self.outputs == 0 { self.extents[0] } else { self.extents[1] * groups }
+    }
+
+    /// Multiplies the sums of each output channel, and adds to them.
+    fn scale(&mut self, groups: usize, factor: &[f32], summand: &[f32]) {
+        let channels = self.channels(groups);
+        let taps: usize = self.extents[2..].iter().product();
+        let (inner, own) = (self.extents[1], self.extents[0]);
+        for (at, weight) in self.weights.iter_mut().enumerate() {
+            let (row, column) = (at / (inner * taps), at / taps % inner);
+            let channel = if self.outputs == 0 { row } else { row / (own / groups) * inner + column };
+            *weight *= factor[channel % factor.len()];
+        }
+        let bias = self.bias.get_or_insert_with(|| vec![0.0; channels]);
+        for (channel, bias) in bias.iter_mut().enumerate() {
+            *bias = *bias * factor[channel % factor.len()] + summand[channel % summand.len()];
+        }
+    }
+}
+
+pub(super) fn groups(op: &Op<'_>) -> Result<usize, Reason> {
+    usize::try_from(op.int("group", 1))
+        .ok()
+        .filter(|groups| *groups > 0)
+        .ok_or_else(|| format!("found {} groups", op.int("group", 1)))
+}
+
+pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Result<Filter, Reason> {
+    let tensor = i.tensor(op, 1)?;
+    let extents = tensor.dims().extents().to_vec();
+    if extents.len() < 3 {
+        return Err(format!("found weights of {extents:?}, wanted rank 3 to 5"));
+    }
+    i.budget.spend(4 * tensor.dims().elements())?;
+    let bias = if op.has(2) { Some(i.list(op, 2)?) } else { None };
+    let filter = Filter { weights: tensor.to_nhwc().into_owned(), extents, bias, outputs };
+    if let Some(bias) = &filter.bias
+        && bias.len() != filter.channels(groups(op)?)
+    {
+        return Err(format!("found a bias of {} for {} channels", bias.len(), filter.channels(groups(op)?)));
+    }
+    Ok(filter)
+}
+
+/// Takes what alone reads the result and only changes its channels into the weights: a normalisation by constants,
+/// factors and summands. Returns the name of what is computed then.
+pub(super) fn follow<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    filter: &mut Filter,
+    groups: usize,
+) -> Result<&'a str, Reason> {
+    let mut target = *op.node.outputs.first().ok_or("found no output")?;
+    loop {
+        let scope = i.scopes.last().ok_or("found no scope")?;
+        let Some(readers) = scope.readers.get(target).filter(|readers| readers.count == 1) else { break };
+        let Some(node) = op.nodes.get(readers.last) else { break };
+        let (index, channels) = (readers.last, filter.channels(groups));
+        let rank = filter.extents.len();
+        let next = i.op(op.nodes, node)?;
+        let Some((factor, summand)) = affine(i, &next, node, target, channels, rank)? else { break };
+        filter.scale(groups, &factor, &summand);
+        target = *node.outputs.first().ok_or("found no output")?;
+        if let Some(scope) = i.scopes.last_mut() {
+            scope.absorbed.insert(index);
+        }
+        i.current = i.output_name(&next)?;
+    }
+    Ok(target)
+}
+
+/// The factor and the summand of each channel, if a node applies such constants alone.
+fn affine<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    node: &Node<'a>,
+    source: &str,
+    channels: usize,
+    rank: usize,
+) -> Result<Option<(Vec<f32>, Vec<f32>)>, Reason> {
+    if !node.domain.is_empty() {
+        return Ok(None);
+    }
+    let known = |i: &Import<'a>, index: usize| matches!(i.slot(op, index), Ok(Slot::Constant(..)));
+    if node.op == "BatchNormalization" && node.inputs.first() == Some(&source) {
+        if !(1..5).all(|index| known(i, index)) || op.flag("training_mode", false) {
+            return Ok(None);
+        }
+        let (factor, summand) = super::norms::batch_constants(i, op)?;
+        return Ok((factor.len() == channels).then_some((factor, summand)));
+    }
+    let other = match (node.op, &node.inputs[..]) {
+        ("Add" | "Mul", [first, second]) if *first == source && *second != source => 1,
+        ("Add" | "Mul", [first, second]) if *second == source && *first != source => 0,
+        ("Sub" | "Div", [first, second]) if *first == source && *second != source => 1,
+        _ => return Ok(None),
+    };
+    if !known(i, other) {
+        return Ok(None);
+    }
+    let constant = i.constant(op, other)?;
+    let extents = constant.extents();
+    let place = (extents.len() + 1).checked_sub(rank);
+    let per_channel = extents.len() <= rank
+        && extents
+            .iter()
+            .enumerate()
+            .all(|(axis, &extent)| extent == 1 || (Some(axis) == place && extent == channels));
+    if !per_channel || constant.elements() == 0 {
+        return Ok(None);
+    }
+    let values = constant.floats(&mut i.budget)?.to_nhwc().into_owned();
+    Ok(Some(match node.op {
+        "Add" => (vec![1.0], values),
+        "Sub" => (vec![1.0], values.iter().map(|value| -value).collect()),
+        "Mul" => (values, vec![0.0]),
+        _ if values.contains(&0.0) => return Ok(None),
+        _ => (values.iter().map(|value| 1.0 / value).collect(), vec![0.0]),
+    }))
+}

@@ -1,0 +1,234 @@
+//! Files that are not what they should be, and what the loader makes of small ones.
+
+mod writer;
+
+use super::{LoadOptions, Model};
+use crate::context::{Backend, Context};
+use crate::error::Error;
+use crate::host::HostTensor;
+use crate::options::SessionOptions;
+use crate::session::Session;
+use writer::{Attribute, File, Node, external, floats, integers};
+
+fn refused(bytes: &[u8]) -> String {
+    match Model::from_bytes(bytes, &LoadOptions::default()) {
+        Err(Error::Model { message, .. }) => message,
+        Err(other) => other.to_string(),
+        Ok(model) => panic!("taken: {:?}", model.outputs),
+    }
+}
+
+/// What the outputs of a file are for one input.
+fn run(file: &File<'_>, input: &HostTensor) -> Vec<HostTensor> {
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a file that is read");
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let mut session = Session::new(&context, &model.graph, SessionOptions::default()).expect("a session");
+    session.run(&[("x", input)]).expect("a run")
+}
+
+fn tensor(extents: &[usize], values: Vec<f32>) -> HostTensor {
+    HostTensor::new(crate::dims::Dims::new(extents).expect("small"), values).expect("as many")
+}
+
+/// A convolution whose normalisation, factor and summand are taken into its weights.
+fn normalised() -> File<'static> {
+    File {
+        inputs: vec![("x", vec![1, 1, 2, 2])],
+        outputs: vec!["y"],
+        constants: vec![
+            floats("w", &[2, 1, 1, 1], &[1.0, 2.0]),
+            floats("scale", &[2], &[2.0, 3.0]),
+            floats("bias", &[2], &[1.0, -1.0]),
+            floats("mean", &[2], &[0.5, 0.0]),
+            floats("variance", &[2], &[4.0, 1.0]),
+            floats("more", &[1, 2, 1, 1], &[10.0, 20.0]),
+        ],
+        nodes: vec![
+            Node::new("Conv", &["x", "w"], &["a"]),
+            Node {
+                attributes: vec![Attribute::Float("epsilon", 0.0)],
+                ..Node::new("BatchNormalization", &["a", "scale", "bias", "mean", "variance"], &["b"])
+            },
+            Node::new("Add", &["b", "more"], &["y"]),
+        ],
+        ..File::default()
+    }
+}
+
+#[test]
+fn what_follows_a_convolution_per_channel_is_taken_into_its_weights() {
+    let file = normalised();
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a file that is read");
+    let ops: Vec<&str> = model.graph.nodes().iter().map(|node| node.operator().name()).collect();
+    assert_eq!(ops.iter().filter(|op| **op != "remap" && **op != "reshape").count(), 1, "{ops:?}");
+    let found = run(&file, &tensor(&[1, 1, 2, 2], vec![0.0, 1.0, 2.0, 3.0]));
+    // (x - 1/2) / 2 * 2 + 1 + 10, and 2 x * 3 - 1 + 20.
+    assert_eq!(*found[0].to_f32(), [10.5, 11.5, 12.5, 13.5, 19.0, 25.0, 31.0, 37.0]);
+}
+
+#[test]
+fn shapes_are_worked_out_while_the_file_is_read() {
+    let file = File {
+        inputs: vec![("x", vec![2, 3, 4])],
+        outputs: vec!["y"],
+        constants: vec![
+            integers("one", &[], &[1]),
+            integers("rest", &[1], &[-1]),
+            integers("axis", &[1], &[0]),
+        ],
+        nodes: vec![
+            Node::new("Shape", &["x"], &["shape"]),
+            Node {
+                attributes: vec![Attribute::Int("axis", 0)],
+                ..Node::new("Gather", &["shape", "one"], &["extent"])
+            },
+            Node::new("Unsqueeze", &["extent", "axis"], &["list"]),
+            Node {
+                attributes: vec![Attribute::Int("axis", 0)],
+                ..Node::new("Concat", &["list", "rest"], &["target"])
+            },
+            Node::new("Reshape", &["x", "target"], &["y"]),
+        ],
+        ..File::default()
+    };
+    let found = run(&file, &tensor(&[2, 3, 4], (0..24).map(|value| value as f32).collect()));
+    assert_eq!(found[0].dims().extents(), [3, 8]);
+}
+
+#[test]
+fn operators_that_are_not_supported_are_told_all_at_once() {
+    let file = File {
+        inputs: vec![("x", vec![1])],
+        outputs: vec!["y"],
+        nodes: vec![
+            Node::new("StringNormalizer", &["x"], &["a"]),
+            Node::new("NonMaxSuppressionX", &["a"], &["b"]),
+            Node::new("StringNormalizer", &["b"], &["y"]),
+        ],
+        ..File::default()
+    };
+    let told = refused(&file.bytes());
+    assert!(
+        told.contains("StringNormalizer (2, first op 0)") && told.contains("NonMaxSuppressionX (1, op 1)"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_open_extent_is_wanted_by_name() {
+    let mut file = normalised();
+    file.open = vec![("x", 2, "height"), ("x", 3, "width")];
+    assert!(refused(&file.bytes()).contains("\"height\""));
+    let dimensions = [("height".to_owned(), 3), ("x.3".to_owned(), 5)].into();
+    let options = LoadOptions { dimensions, ..LoadOptions::default() };
+    let model = Model::from_bytes(&file.bytes(), &options).expect("both extents are given");
+    assert_eq!(model.outputs[0].dims.extents(), [1, 2, 3, 5]);
+    let options = LoadOptions { dimensions: [("depth".to_owned(), 3)].into(), ..LoadOptions::default() };
+    assert!(Model::from_bytes(&file.bytes(), &options).is_err());
+}
+
+#[test]
+fn every_cut_and_every_changed_byte_is_survived() {
+    let bytes = normalised().bytes();
+    for length in 0..bytes.len() {
+        let _ = Model::from_bytes(&bytes[..length], &LoadOptions::default());
+    }
+    for at in 0..bytes.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff, bytes[at] ^ 0x10] {
+            let mut changed = bytes.clone();
+            changed[at] = value;
+            let _ = super::from_bytes(&changed);
+        }
+    }
+}
+
+#[test]
+fn a_small_file_cannot_ask_for_much() {
+    let huge = 1 << 20;
+    for file in [
+        File {
+            inputs: vec![("x", vec![1])],
+            outputs: vec!["y"],
+            constants: vec![integers("shape", &[3], &[1 << 10, 1 << 10, 1 << 10])],
+            nodes: vec![
+                Node::new("ConstantOfShape", &["shape"], &["a"]),
+                Node::new("Add", &["a", "x"], &["y"]),
+            ],
+            ..File::default()
+        },
+        File {
+            inputs: vec![("x", vec![1])],
+            outputs: vec!["y"],
+            constants: vec![
+                integers("zero", &[], &[0]),
+                integers("end", &[], &[huge * huge]),
+                integers("one", &[], &[1]),
+            ],
+            nodes: vec![Node::new("Range", &["zero", "end", "one"], &["y"])],
+            ..File::default()
+        },
+        File {
+            inputs: vec![("x", vec![1])],
+            outputs: vec!["y"],
+            nodes: vec![Node::new("Relu", &["y"], &["y"])],
+            ..File::default()
+        },
+        File {
+            inputs: vec![("x", vec![1])],
+            outputs: vec!["z"],
+            nodes: vec![Node::new("Relu", &["x"], &["y"])],
+            ..File::default()
+        },
+        File {
+            inputs: vec![("x", vec![1]), ("x", vec![1])],
+            outputs: vec!["y"],
+            nodes: vec![Node::new("Relu", &["x"], &["y"])],
+            ..File::default()
+        },
+    ] {
+        assert!(!refused(&file.bytes()).is_empty());
+    }
+    // Graphs in each other without end.
+    let mut body = Vec::new();
+    for _ in 0..64 {
+        body = writer::nested(&body);
+    }
+    assert!(refused(&writer::model(&body)).contains("deep in each other"));
+}
+
+#[test]
+fn data_outside_of_the_models_folder_are_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inner = folder.path().join("model");
+    std::fs::create_dir(&inner).expect("a folder");
+    let secret: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    std::fs::write(folder.path().join("secret"), &secret).expect("a file");
+    std::fs::write(inner.join("weights"), &secret).expect("a file");
+    let absolute = folder.path().join("secret").display().to_string();
+    let mut places = vec![
+        ("weights", true),
+        ("../secret", false),
+        (absolute.as_str(), false),
+        ("", false),
+        ("missing", false),
+    ];
+    if cfg!(unix) {
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(folder.path().join("secret"), inner.join("link")).expect("a link");
+        places.push(("link", false));
+    }
+    for (place, taken) in places {
+        let file = File {
+            inputs: vec![("x", vec![2])],
+            outputs: vec!["y"],
+            constants: vec![external("w", &[2], place)],
+            nodes: vec![Node::new("Add", &["x", "w"], &["y"])],
+            ..File::default()
+        };
+        let path = inner.join("model.onnx");
+        std::fs::write(&path, file.bytes()).expect("a file");
+        let found = Model::load(&path, &LoadOptions::default());
+        assert_eq!(found.is_ok(), taken, "{place:?}: {found:?}");
+        assert!(Model::from_bytes(&file.bytes(), &LoadOptions::default()).is_err(), "{place:?} in memory");
+    }
+}

@@ -1,0 +1,219 @@
+//! The precision of single nodes: by hand, by bounds, and by calibration.
+
+use crate::machine::{contexts, gpus, noise};
+use diptych::{
+    Activation, Backend, Calibration, Context, Conv2d, Extras, Graph, HostTensor, Padding, Pointwise,
+    Precision, Session, SessionOptions, Shape, Softmax, Value,
+};
+
+const IMAGE: Shape = Shape::nhwc(1, 12, 13, 9);
+
+/// A convolution of 3 x 3 to 24 channels.
+fn conv2d(graph: &mut Graph, name: &str, x: Value, activation: Activation, scale: f32) -> Value {
+    let channels = graph.dims(x).expect("a value").shape().c;
+    let weights =
+        noise(Shape::nhwc(24, 3, 3, channels), 3).to_f32().iter().map(|w| w * scale).collect::<Vec<_>>();
+    let weights = HostTensor::new(Shape::nhwc(24, 3, 3, channels), weights).expect("as many");
+    let options = Conv2d { padding: Padding::Same, activation, ..Default::default() };
+    graph.conv2d(name, x, weights, Extras::default(), options).expect("a convolution")
+}
+
+fn pointwise(graph: &mut Graph, name: &str, x: Value, scale: f32) -> Value {
+    let weights = noise(Shape::nhwc(24, 1, 1, 24), 6).to_f32().iter().map(|w| w * scale).collect::<Vec<_>>();
+    let weights = HostTensor::new(Shape::nhwc(24, 1, 1, 24), weights).expect("as many");
+    graph.pointwise(name, x, weights, Extras::default(), Pointwise::default()).expect("a convolution")
+}
+
+fn run(context: &Context, graph: &Graph, options: SessionOptions) -> (Vec<HostTensor>, Session) {
+    let mut session = Session::new(context, graph, options).expect("a session");
+    let outputs = session.run(&[("x", &noise(IMAGE, 20))]).expect("a run");
+    (outputs, session)
+}
+
+fn auto() -> SessionOptions {
+    SessionOptions { precision: Precision::Auto, ..Default::default() }
+}
+
+/// The largest difference relative to the largest magnitude.
+fn off(exact: &HostTensor, found: &HostTensor) -> f32 {
+    let (exact, found) = (exact.to_f32(), found.to_f32());
+    let largest = exact.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+    exact.iter().zip(found.iter()).fold(0.0f32, |worst, (exact, found)| {
+        let off = (exact - found).abs();
+        if off <= worst { worst } else { off }
+    }) / largest
+}
+
+/// The precision of a node.
+fn of(session: &Session, name: &str) -> Precision {
+    let step = session.steps().into_iter().find(|step| step.name == name);
+    step.unwrap_or_else(|| panic!("no step {name}: {:?}", session.steps())).precision
+}
+
+#[test]
+fn nodes_by_hand_are_in_f16_between_others_in_f32() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", IMAGE).expect("an input");
+    let first = conv2d(&mut graph, "first", x, Activation::Relu, 1.0);
+    let second = conv2d(&mut graph, "second", first, Activation::Relu, 1.0);
+    let third = conv2d(&mut graph, "third", second, Activation::None, 1.0);
+    // Read as rows and as maps of both storages.
+    graph.output(second).expect("an output");
+    graph.output(third).expect("an output");
+    for context in gpus() {
+        let (exact, _) = run(&context, &graph, SessionOptions::default());
+        for precision in [Precision::F16Storage, Precision::F32] {
+            let session = if precision == Precision::F32 { Precision::F16Storage } else { Precision::F32 };
+            let precisions = [("second".to_owned(), precision)].into();
+            let options = SessionOptions { precision: session, precisions, ..Default::default() };
+            let (found, made) = run(&context, &graph, options);
+            assert_eq!(of(&made, "second"), precision, "{}", context.info());
+            assert_eq!(of(&made, "first"), session);
+            assert_eq!(of(&made, "third"), session);
+            for (exact, found) in exact.iter().zip(&found) {
+                let off = off(exact, found);
+                assert!(off < 4e-3, "{}: {off}", context.info());
+                assert!(off > 1e-7, "{}: nothing was rounded", context.info());
+            }
+        }
+        let unknown = SessionOptions {
+            precisions: [("fourth".to_owned(), Precision::F16)].into(),
+            ..Default::default()
+        };
+        let error = Session::new(&context, &graph, unknown).expect_err("no such node").to_string();
+        assert!(error.contains("fourth"), "{error}");
+    }
+}
+
+#[test]
+fn auto_is_in_f16_where_an_op_bounds_what_it_writes() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", IMAGE).expect("an input");
+    let bounded = conv2d(&mut graph, "bounded", x, Activation::Relu6, 1.0);
+    let small = conv2d(&mut graph, "small", bounded, Activation::Relu, 1.0);
+    let large = conv2d(&mut graph, "large", small, Activation::None, 1e4);
+    let again = conv2d(&mut graph, "again", large, Activation::Relu6, 1e-4);
+    let softmax = graph.softmax("softmax", again, Softmax::default()).expect("a softmax");
+    graph.output(softmax).expect("an output");
+    for context in gpus() {
+        let (exact, _) = run(&context, &graph, SessionOptions::default());
+        let (found, session) = run(&context, &graph, auto());
+        let off = off(&exact[0], &found[0]);
+        assert!(off < 1e-2, "{}: {off}", context.info());
+        for name in ["large", "again", "softmax"] {
+            assert_eq!(of(&session, name), Precision::F32, "{name} on {}", context.info());
+        }
+        // So small a network would not gain what the conversions cost; alone it has none.
+        let mut alone = Graph::new();
+        let x = alone.input("x", IMAGE).expect("an input");
+        let y = conv2d(&mut alone, "bounded", x, Activation::Relu6, 1.0);
+        alone.output(y).expect("an output");
+        let (_, session) = run(&context, &alone, auto());
+        let info = context.info().device.clone().expect("a device");
+        let gains = info.limits.native_half || info.limits.matrix_unit.is_some();
+        let wanted = if gains { Precision::F16Storage } else { Precision::F32 };
+        assert_eq!(of(&session, "bounded"), wanted, "{}", context.info());
+        let source = &session.steps()[0].source;
+        println!("{}: {source}", context.info());
+    }
+}
+
+/// A network whose middle is far beyond 65504.
+fn overflowing() -> Graph {
+    let mut graph = Graph::new();
+    let x = graph.input("x", IMAGE).expect("an input");
+    let first = conv2d(&mut graph, "first", x, Activation::Relu, 1.0);
+    let large = pointwise(&mut graph, "large", first, 1e6);
+    let small = pointwise(&mut graph, "small", large, 1e-6);
+    let last = conv2d(&mut graph, "last", small, Activation::None, 1.0);
+    graph.output(last).expect("an output");
+    graph
+}
+
+#[test]
+fn a_calibration_keeps_in_f32_what_halves_do_not_hold() {
+    let graph = overflowing();
+    let input = noise(IMAGE, 20);
+    let samples = [vec![("x", &input)]];
+    for context in contexts(&[Backend::Cpu, Backend::OpenCl, Backend::Wgpu]) {
+        let found = Session::calibrate(&context, &graph, &auto(), &samples, Calibration::TOLERANCE);
+        let limits = context.info().device.as_ref().map(|info| info.limits.clone());
+        if !limits.is_some_and(|limits| limits.native_half || limits.matrix_unit.is_some()) {
+            let error = found.expect_err("no halves").to_string();
+            assert!(error.contains("halves"), "{error}");
+            continue;
+        }
+        let found = found.expect("a calibration");
+        println!("{}: {found}", context.info());
+        let kept: Vec<&str> = found.kept().map(|node| node.name.as_str()).collect();
+        assert_eq!(kept, ["large", "small"], "what writes, and what reads, more than 65504");
+        assert!(found.kept().all(|node| node.kept.as_ref().is_some_and(|why| why.contains("65504"))));
+        assert!(found.outputs()[0].error <= Calibration::TOLERANCE);
+
+        let text = found.to_json().expect("JSON");
+        let again = Calibration::from_json(&text).expect("the same");
+        assert_eq!(again, found);
+        let (exact, _) = run(&context, &graph, SessionOptions::default());
+        let (rounded, _) =
+            run(&context, &graph, SessionOptions { precision: Precision::F16Storage, ..auto() });
+        assert!(rounded[0].to_f32().iter().any(|value| !value.is_finite()), "f16 overflows");
+        let (calibrated, session) =
+            run(&context, &graph, SessionOptions { calibration: Some(again), ..auto() });
+        let off = off(&exact[0], &calibrated[0]);
+        assert!(off <= Calibration::TOLERANCE, "{off}");
+        assert_eq!(of(&session, "large"), Precision::F32);
+
+        let mut other = Graph::new();
+        let x = other.input("x", IMAGE).expect("an input");
+        let y = conv2d(&mut other, "elsewhere", x, Activation::Relu, 1.0);
+        other.output(y).expect("an output");
+        let options = SessionOptions { calibration: Some(found), ..auto() };
+        let error = Session::new(&context, &other, options).expect_err("another network").to_string();
+        assert!(error.contains("elsewhere"), "{error}");
+    }
+}
+
+#[test]
+fn a_calibration_keeps_nodes_until_the_outputs_are_within_the_tolerance() {
+    // Two large values that nearly cancel: halves keep eleven bits of each.
+    let mut graph = Graph::new();
+    let x = graph.input("x", IMAGE).expect("an input");
+    let common = conv2d(&mut graph, "common", x, Activation::Relu, 8.0);
+    let one = pointwise(&mut graph, "one", common, 1.0);
+    let other = pointwise(&mut graph, "other", common, -0.99);
+    let sum = graph.elementwise("sum", diptych::Function::Add, &[one.into(), other.into()]).expect("a sum");
+    graph.output(sum).expect("an output");
+    let input = noise(IMAGE, 20);
+    let samples = [vec![("x", &input)]];
+    for context in contexts(&[Backend::Wgpu]) {
+        if !context.info().device.as_ref().is_some_and(|info| info.limits.native_half) {
+            continue;
+        }
+        let (exact, _) = run(&context, &graph, SessionOptions::default());
+        let kept = |tolerance: f32| {
+            let found =
+                Session::calibrate(&context, &graph, &auto(), &samples, tolerance).expect("a calibration");
+            let count = found.kept().count();
+            println!("{found}");
+            let (rounded, _) = run(&context, &graph, SessionOptions { calibration: Some(found), ..auto() });
+            let off = off(&exact[0], &rounded[0]);
+            assert!(off <= tolerance, "{off} with {tolerance}");
+            count
+        };
+        let (strict, loose) = (kept(1e-4), kept(0.5));
+        assert_eq!(loose, 0);
+        assert!(strict > 0);
+        for (tolerance, samples) in [(0.0, &samples[..]), (f32::NAN, &samples[..]), (0.1, &[])] {
+            assert!(Session::calibrate(&context, &graph, &auto(), samples, tolerance).is_err());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_calibration_is_refused() {
+    for text in ["", "{}", "[1]", r#"{"format": 2, "tolerance": 0.1, "nodes": [], "outputs": []}"#] {
+        let error = Calibration::from_json(text).expect_err(text).to_string();
+        assert!(error.contains("calibration"), "{error}");
+    }
+    assert!(Calibration::load("/nowhere/at/all.json").is_err());
+}
