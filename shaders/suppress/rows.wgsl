@@ -26,7 +26,7 @@ fn overlap_of(own: vec4<f32>, other: vec4<f32>) -> f32 {
 fn suppress_rows(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
     let row: u32 = min(group.x + WIDTH * group.y, params.rows - 1u);
     let stored: bool = group.x + WIDTH * group.y < params.rows;
-    let corners: u32 = 4u * row * params.step;
+    let corners: u32 = 4u * row * params.box_step;
     let chosen: u32 = row * (2u * params.count + params.boxes);
     let left: u32 = chosen + 2u * params.count;
     for (var i: u32 = lid.x; i < params.boxes && stored; i += SIZE) {

@@ -66,7 +66,7 @@ pub struct Session {
 
 #[derive(Debug)]
 enum Runner {
-    Device(device::DeviceSession),
+    Device(Box<device::DeviceSession>),
     Cpu(cpu::CpuSession),
 }
 
@@ -115,7 +115,7 @@ impl Session {
                     }
                     tuner.tune(graph)?;
                 }
-                Runner::Device(device::DeviceSession::new(engine.clone(), graph, &options)?)
+                Runner::Device(Box::new(device::DeviceSession::new(engine.clone(), graph, &options)?))
             }
         };
         Ok(Session { inputs: ports(graph.inputs())?, outputs: ports(graph.outputs())?, runner })

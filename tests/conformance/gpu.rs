@@ -114,8 +114,9 @@ fn stored(
     let info = info(op, operand);
     let canaries = || vec![f32::from_ne_bytes(CANARY); info.stored_elements(form)];
     match binding.access {
-        // Nothing of it may be read, so all of it is NaN.
+        // Nothing of it may be read before it is written, so all of it is NaN.
         Access::Write => Ok(canaries()),
+        Access::ReadWrite if !operands.contains_key(&operand) => Ok(canaries()),
         Access::Read => info.stored(form, &operands[&operand], beyond(op, operand)),
         Access::ReadWrite => {
             let mut held = canaries();

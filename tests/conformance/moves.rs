@@ -8,7 +8,7 @@ use diptych::ops::gather::GatherOp;
 use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::{
     AxisRange, BatchToSpace, Bits, BroadcastTo, CumSum, DepthToSpace, Dims, Gather, OneHot, Pad, PadMode,
-    Precision, Reverse, SpaceToBatch, SpaceToDepth, StridedSlice, Tile, TopK, Transpose,
+    Precision, Reverse, SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     table.concat();
     table.gather();
     table.chosen();
+    table.suppress();
     table.0
 }
 
@@ -174,6 +175,26 @@ impl Table {
                 let op = GatherOp::nd(source, indices).expect("a valid row");
                 let name = format!("{indices} of the first axes of {source}, {channels}");
                 self.push(name, Arc::new(op), Breadth::Groups);
+            }
+        }
+    }
+
+    fn suppress(&mut self) {
+        for (boxes, scores, count) in [
+            (&[1, 1, 4][..], &[1, 1][..], 1),
+            (&[1, 67, 4], &[1, 67], 13),
+            (&[3, 13, 4], &[3, 13], 5),
+            (&[1, 257, 4], &[2, 257], 11),
+            (&[1, 7, 4], &[5, 7], 9),
+        ] {
+            for (overlap, score, sigma, strict) in
+                [(0.25, -0.5, 0.0, false), (0.05, 0.0, 0.0, true), (1.0, -0.25, 0.5, true)]
+            {
+                let [overlap, score, sigma] = [overlap, score, sigma].map(Bits);
+                let options = Suppress { count, overlap, score, sigma, strict };
+                let inputs = [(Operand::Arg(0), boxes), (Operand::Arg(1), scores)];
+                let name = format!("{options:?} of {boxes:?}, {scores:?}");
+                self.push(name, lowered(&options, &inputs, Precision::F32), Breadth::Variants);
             }
         }
     }

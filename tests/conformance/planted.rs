@@ -15,7 +15,8 @@ use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
     Activation, AxisRange, Bits, Conv2d, CumSum, Depthwise, Dims, Gather, Gemm, Layout, OneHot, Operator,
-    Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, TopK, Transpose,
+    Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Suppress, TopK,
+    Transpose,
 };
 use std::sync::Arc;
 
@@ -119,6 +120,13 @@ fn concat(extents: &[[usize; 4]]) -> Problem {
 fn gather() -> Problem {
     let [source, indices] = [&[2, 3, 5][..], &[2, 17]].map(|extents| Dims::new(extents).expect("small"));
     Arc::new(GatherOp::new(source, indices, Gather { axis: 1, batch_dims: 1 }).expect("a valid op"))
+}
+
+fn suppress() -> Problem {
+    let options =
+        Suppress { count: 9, overlap: Bits(0.1), score: Bits(-0.5), sigma: Bits(0.0), strict: false };
+    let inputs = [(Operand::Arg(0), &[3, 67, 4][..]), (Operand::Arg(1), &[3, 67])];
+    lowered(&options, &inputs, Precision::F32)
 }
 
 fn gemm([m, n, k]: [usize; 3], options: Gemm) -> Problem {
@@ -640,6 +648,22 @@ fn mistakes() -> Vec<Mistake> {
             [1; 3],
             "other > own_key",
             "other >= own_key",
+        ),
+        (
+            "the boxes of the first row",
+            suppress(),
+            "rows",
+            [256, 1, 1],
+            "4u * row * @box_step",
+            "0u * row * @box_step",
+        ),
+        (
+            "what overlaps is not suppressed",
+            suppress(),
+            "rows",
+            [256, 1, 1],
+            "overlap > @overlap || i == own",
+            "i == own",
         ),
         (
             "an encoding of other rows",

@@ -98,6 +98,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("LOGICAL_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
     ("LOGICAL_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
     ("LOGICAL_NOT", |i, op| elementwise::of(i, op, Function::LogicalNot)),
+    ("CUSTOM \"FlexErf\"", |i, op| elementwise::of(i, op, Function::Erf)),
     ("SELECT", elementwise::select),
     ("SELECT_V2", |i, op| elementwise::of(i, op, Function::Select)),
     ("RELU_0_TO_1", elementwise::relu_0_to_1),

@@ -11,8 +11,8 @@ pub(super) fn fake_quant<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     op.check(&[1], 1)?;
     let table = op.table.fake_quant().ok_or_else(|| missing(op, "FakeQuantOptions"))?;
     let (least, most, bits) = (table.min(), table.max(), table.bits());
-    if !(2..=16).contains(&bits) || !(least <= 0.0 && most >= 0.0 && most > least && most - least < f32::MAX)
-    {
+    let spans = least <= 0.0 && most >= 0.0 && most > least && most - least < f32::MAX;
+    if !spans || !(2..=16).contains(&bits) {
         return Err(format!(
             "found {bits} bits from {least} to {most}, wanted 2 to 16, and 0 between two numbers"
         ));

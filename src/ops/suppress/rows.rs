@@ -20,7 +20,7 @@ impl Kernel<SuppressOp> for Rows {
     }
 
     fn offers(&self, _op: &SuppressOp, _limits: &Limits) -> Vec<Offer> {
-        offers(0, [[256, 1, 1], [64, 1, 1]])
+        offers(0, [[256, 1, 1]])
     }
 
     fn grid(&self, op: &SuppressOp, tile: [u32; 3]) -> [u32; 3] {
@@ -60,7 +60,7 @@ impl Kernel<SuppressOp> for Rows {
         vec![
             ("rows", unsigned(rows)),
             ("boxes", unsigned(boxes)),
-            ("step", unsigned(if shared { 0 } else { boxes })),
+            ("box_step", unsigned(if shared { 0 } else { boxes })),
             ("count", unsigned(options.count)),
             ("overlap", Scalar::F32(options.overlap.0)),
             ("score", Scalar::F32(options.score.0)),
