@@ -33,9 +33,9 @@ pub(super) enum Attribute {
 /// An operator.
 #[derive(Clone, Default)]
 pub(super) struct Node {
-    op: &'static str,
-    inputs: Vec<&'static str>,
-    outputs: Vec<&'static str>,
+    pub(super) op: &'static str,
+    pub(super) inputs: Vec<&'static str>,
+    pub(super) outputs: Vec<&'static str>,
     pub(super) attributes: Vec<Attribute>,
 }
 
