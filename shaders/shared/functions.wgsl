@@ -32,9 +32,10 @@ fn gelu(x: ${floats}) -> ${floats} {
 }
 
 //% endif
-//% if "erf" in calls
-//# Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: off by at most 1.5e-7.
-fn erf(x: ${floats}) -> ${floats} {
+//% if "error_function" in calls
+//# Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: off by at most 1.5e-7. OpenCL C has
+//# an `erf` of its own.
+fn error_function(x: ${floats}) -> ${floats} {
     let z: ${floats} = abs(x);
     let t: ${floats} = 1.0f / (1.0f + 0.3275911f * z);
     let high: ${floats} = (1.061405429f * t - 1.453152027f) * t + 1.421413741f;

@@ -89,7 +89,7 @@ fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<At
     }
     let biased = products.clone();
     let mut shares = i.slot_softmax("shares", products)?;
-    if let Some(bias) = rule.bias.filter(|bias| may_mask_rows(bias)) {
+    if let Some(bias) = rule.bias.filter(may_mask_rows) {
         // A query that attends nothing has no result.
         let rank = i.slot_extents(&bias)?.len();
         let most = reduced(i, "most", bias, Reduction::Max, &[rank - 1], true)?;

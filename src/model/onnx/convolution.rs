@@ -64,10 +64,10 @@ impl Windows {
             }
             "VALID" => (),
             mode @ ("SAME_UPPER" | "SAME_LOWER") => {
-                for axis in 0..rank {
-                    let output = input[axis].div_ceil(windows.stride[axis]);
+                for (axis, &extent) in input.iter().enumerate() {
+                    let output = extent.div_ceil(windows.stride[axis]);
                     let span = (output - 1) * windows.stride[axis] + windows.span(axis);
-                    let whole = span.saturating_sub(input[axis]) as i64;
+                    let whole = span.saturating_sub(extent) as i64;
                     let (less, more) = (whole / 2, whole - whole / 2);
                     windows.pads[axis] = if mode == "SAME_UPPER" { (less, more) } else { (more, less) };
                 }

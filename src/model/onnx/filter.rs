@@ -86,6 +86,9 @@ pub(super) fn follow<'a>(
     Ok(target)
 }
 
+/// A factor and a summand for each channel, or one for all.
+type Affine = (Vec<f32>, Vec<f32>);
+
 /// The factor and the summand of each channel, if a node applies such constants alone.
 fn affine<'a>(
     i: &mut Import<'a>,
@@ -94,7 +97,7 @@ fn affine<'a>(
     source: &str,
     channels: usize,
     rank: usize,
-) -> Result<Option<(Vec<f32>, Vec<f32>)>, Reason> {
+) -> Result<Option<Affine>, Reason> {
     if !node.domain.is_empty() {
         return Ok(None);
     }

@@ -100,7 +100,7 @@ pub(super) fn shrink<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `x / (1 + |x|)`.
 pub(super) fn softsign<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.first(op)?;
-    let size = i.f(F::Abs, &[x.clone()])?;
+    let size = i.f(F::Abs, std::slice::from_ref(&x))?;
     let below = i.f(F::Add, &[size, 1.0.into()])?;
     i.result(op, F::Div, &[x, below])
 }
@@ -108,7 +108,7 @@ pub(super) fn softsign<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `x tanh(log(1 + exp(x)))`.
 pub(super) fn mish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.first(op)?;
-    let soft = i.f(F::Softplus, &[x.clone()])?;
+    let soft = i.f(F::Softplus, std::slice::from_ref(&x))?;
     let bounded = i.f(F::Tanh, &[soft])?;
     i.result(op, F::Mul, &[x, bounded])
 }
@@ -150,7 +150,7 @@ pub(super) fn biased_gelu<'a>(i: &mut Import<'a>, op: &Op<'a>, function: F) -> D
 
 pub(super) fn tan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.first(op)?;
-    let (sine, cosine) = (i.f(F::Sin, &[x.clone()])?, i.f(F::Cos, &[x])?);
+    let (sine, cosine) = (i.f(F::Sin, std::slice::from_ref(&x))?, i.f(F::Cos, &[x])?);
     i.result(op, F::Div, &[sine, cosine])
 }
 
@@ -170,14 +170,14 @@ pub(super) fn cosh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 fn exponentials(i: &mut Import<'_>, x: Arg) -> Result<(Arg, Arg), Reason> {
-    let minus = i.f(F::Neg, &[x.clone()])?;
+    let minus = i.f(F::Neg, std::slice::from_ref(&x))?;
     Ok((i.f(F::Exp, &[x])?, i.f(F::Exp, &[minus])?))
 }
 
 /// `sign(x) log(|x| + sqrt(x^2 + 1))`.
 pub(super) fn asinh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.first(op)?;
-    let (sign, size) = (i.f(F::Sign, &[x.clone()])?, i.f(F::Abs, &[x.clone()])?);
+    let (sign, size) = (i.f(F::Sign, std::slice::from_ref(&x))?, i.f(F::Abs, std::slice::from_ref(&x))?);
     let square = i.f(F::Square, &[x])?;
     let above = i.f(F::Add, &[square, 1.0.into()])?;
     let root = i.f(F::Sqrt, &[above])?;
@@ -189,7 +189,7 @@ pub(super) fn asinh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `log(x + sqrt(x^2 - 1))`.
 pub(super) fn acosh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.first(op)?;
-    let square = i.f(F::Square, &[x.clone()])?;
+    let square = i.f(F::Square, std::slice::from_ref(&x))?;
     let below = i.f(F::Sub, &[square, 1.0.into()])?;
     let root = i.f(F::Sqrt, &[below])?;
     let sum = i.f(F::Add, &[x, root])?;
@@ -238,17 +238,17 @@ fn arc_of_sine(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
 ///
 /// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 4.4.49, off by at most 2e-8.
 fn arc(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
-    let (sign, size) = (i.f(F::Sign, &[x.clone()])?, i.f(F::Abs, &[x])?);
-    let inverse = i.f(F::Reciprocal, &[size.clone()])?;
+    let (sign, size) = (i.f(F::Sign, std::slice::from_ref(&x))?, i.f(F::Abs, &[x])?);
+    let inverse = i.f(F::Reciprocal, std::slice::from_ref(&size))?;
     let z = i.f(F::Minimum, &[size.clone(), inverse])?;
-    let square = i.f(F::Square, &[z.clone()])?;
+    let square = i.f(F::Square, std::slice::from_ref(&z))?;
     let mut sum: Arg = 0.002_866_225_7.into();
     for factor in [
         -0.016_165_737,
         0.042_909_614,
         -0.075_289_64,
         0.106_562_64,
-        -0.142_088_99,
+        -0.142_089,
         0.199_935_51,
         -0.333_331_45,
         1.0,
@@ -270,8 +270,8 @@ pub(super) fn modulo<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return i.result(op, F::FloorMod, &args);
     }
     let [x, y] = &args[..] else { return Err("found no two inputs".to_owned()) };
-    let (sign, size) = (i.f(F::Sign, &[x.clone()])?, i.f(F::Abs, &[x.clone()])?);
-    let divisor = i.f(F::Abs, &[y.clone()])?;
+    let (sign, size) = (i.f(F::Sign, std::slice::from_ref(x))?, i.f(F::Abs, std::slice::from_ref(x))?);
+    let divisor = i.f(F::Abs, std::slice::from_ref(y))?;
     let rest = i.f(F::FloorMod, &[size, divisor])?;
     i.result(op, F::Mul, &[sign, rest])
 }

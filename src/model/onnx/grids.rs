@@ -59,7 +59,7 @@ pub(super) fn sample<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             }
             "linear" | "bilinear" => {
                 let place = settled(i, place, extent, &rule)?;
-                let first = i.e(F::Floor, &[place.clone()])?;
+                let first = i.e(F::Floor, std::slice::from_ref(&place))?;
                 let share = i.e(F::Sub, &[place, first.clone()])?;
                 let rest = i.e(F::Sub, &[1.0.into(), share.clone()])?;
                 let second = i.e(F::Add, &[first.clone(), 1.0.into()])?;
@@ -127,7 +127,7 @@ fn reflected(i: &mut Import<'_>, place: Arg, extent: usize, aligned: bool) -> Re
 /// The four taps of a cubic and their weights; each tap's place is padded by itself.
 fn cubic(i: &mut Import<'_>, place: Arg, extent: usize, rule: &Rule<'_>) -> Result<Vec<(Arg, Arg)>, Reason> {
     const A: f32 = -0.75;
-    let first = i.e(F::Floor, &[place.clone()])?;
+    let first = i.e(F::Floor, std::slice::from_ref(&place))?;
     let t = i.e(F::Sub, &[place, first.clone()])?;
     let mut taps = Vec::with_capacity(4);
     for tap in 0..4 {

@@ -107,10 +107,12 @@ pub(super) fn import(
         Error::Model { file: file.to_owned(), op, message }
     })?;
     import.outputs(network).map_err(fail)?;
-    let mut info = ModelInfo::default();
-    info.name = network.name.to_owned();
-    info.description = model.description.to_owned();
-    info.transposes = import.transposes;
+    let info = ModelInfo {
+        name: network.name.to_owned(),
+        description: model.description.to_owned(),
+        transposes: import.transposes,
+        ..ModelInfo::default()
+    };
     Ok(Loaded { graph: import.graph, info })
 }
 

@@ -26,7 +26,7 @@ fn strides(extents: &[usize]) -> Vec<usize> {
 
 impl Import<'_> {
     /// Indices of which negative ones count from the end of `extent`.
-    fn from_start(&mut self, index: Slot, extent: usize) -> Result<Slot, Reason> {
+    fn counted_from_start(&mut self, index: Slot, extent: usize) -> Result<Slot, Reason> {
         if let Slot::Constant(Constant::Integers(integers), kind) = &index
             && integers.values.iter().all(|&index| index >= 0)
         {
@@ -77,7 +77,7 @@ fn elements_at(
         return Err(format!("found indices of {wanted:?} for {own:?}"));
     }
     let steps = strides(own);
-    let index = i.from_start(index, own[place])?;
+    let index = i.counted_from_start(index, own[place])?;
     let mut places = i.apply("places", Function::Mul, &[index.into(), (steps[place] as f32).into()])?;
     let mut offset: Option<Slot> = None;
     for axis in (0..rank).filter(|&axis| axis != place && wanted[axis] > 1) {
@@ -123,7 +123,7 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
         let one = cut(i, "column", index.clone(), &ranges)?;
         let one = i.slot_reshaped("column", one, outer)?;
-        let one = i.from_start(one, own[shared + column])?;
+        let one = i.counted_from_start(one, own[shared + column])?;
         let term = i.apply("term", Function::Mul, &[one.into(), (steps[shared + column] as f32).into()])?;
         add(i, term)?;
     }

@@ -227,7 +227,7 @@ pub(super) fn one_hot<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (Some(depth), &[off, on]) = (depth, &values[..]) else {
         return Err(format!("found depth {depth:?} and values {values:?}, wanted one and two numbers"));
     };
-    if !(depth >= 1.0 && depth <= 16_777_216.0) {
+    if !(1.0..=16_777_216.0).contains(&depth) {
         return Err(format!("found depth {depth}, wanted one from 1 on"));
     }
     let rank = i.extents_of(op, 0)?.len();

@@ -81,7 +81,7 @@ impl Files {
             let location = key("location").ok_or("found data in a file without its location")?;
             let offset = number("offset")?.unwrap_or(0);
             let bytes = self.file(location, budget)?;
-            let wanted = width(kind).checked_mul(elements).unwrap_or(usize::MAX);
+            let wanted = width(kind).saturating_mul(elements);
             let length = number("length")?.unwrap_or(wanted);
             let end = offset.checked_add(length).filter(|end| *end <= bytes.len());
             let Some(data) = end.and_then(|end| bytes.get(offset..end)) else {

@@ -306,7 +306,7 @@ impl Program {
 }
 
 /// The functions of `shaders/shared/functions.wgsl`.
-const CALLS: [&str; 5] = ["is_nan", "power", "gelu", "gelu_tanh", "erf"];
+const CALLS: [&str; 5] = ["is_nan", "power", "gelu", "gelu_tanh", "error_function"];
 
 /// `text` with its constants `#(x)` and conversions `$(x)` as `ty`.
 fn spelled(text: &str, ty: &str, suffix: char) -> String {

@@ -197,7 +197,7 @@ functions! {
         Points(&[-0.752_461_422_071_016_2]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1e-5 + 56.0 * u.v32) + 4.0 * u.v32 * f, f, u);
     /// The error function: `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to `a`.
-    Erf "erf" (a) Wgsl("$(erf(@({a})))"), erf::erf_f32(a), erf::erf(a), MONOTONE,
+    Erf "erf" (a) Wgsl("$(error_function(@({a})))"), erf::erf_f32(a), erf::erf(a), MONOTONE,
         |_, f, u| in_f32(1.5e-7 + 40.0 * u.v32, f, u);
     /// `log(1 + exp(a))`.
     Softplus "softplus" (a) Wgsl("max({a}, #(0.0)) + log(#(1.0) + exp(-abs({a})))"),
