@@ -5,6 +5,7 @@ use super::step::Part;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::ops::copy::CopyOp;
+use crate::shape::Shape;
 
 impl Builder<'_, '_> {
     /// Gives each state its buffer.
@@ -51,7 +52,14 @@ impl Builder<'_, '_> {
 
     fn move_to(&mut self, value: Value, from: Part, to: Part) -> Result<()> {
         let shape = self.network.dims(value)?.shape();
-        let op = CopyOp::new(shape, 0, shape)?;
+        // A view may begin where no binding may: what it is a view of is bound.
+        let whole = self.program.whole(from.stored);
+        let (from, op) = if from.offset == 0 {
+            (from, CopyOp::new(shape, 0, shape)?)
+        } else {
+            let elements = (whole.bytes / 4) as usize;
+            (whole, CopyOp::new(Shape::nhwc(1, 1, 1, elements), (from.offset / 4) as usize, shape)?)
+        };
         let name = format!("{} (state)", self.network.graph.name(value)?);
         let step = self.single(name, &op, from, to)?;
         self.program.steps.push(step);
