@@ -73,7 +73,9 @@ fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, rank: usize) ->
     for index in 1..5 {
         let (value, kind) = i.value(op, index)?;
         let mut extents = vec![1; rank];
-        extents[1] = i.dims(value)?.elements();
+        let channels = extents.get_mut(1);
+        *channels.ok_or_else(|| format!("found an input of rank {rank}, wanted at least 2"))? =
+            i.dims(value)?.elements();
         let value = i.reshaped("channels", value, &extents)?;
         lists.push(Slot::Value(Mapped::plain(value, rank, kind)));
     }
