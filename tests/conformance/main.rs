@@ -336,7 +336,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("resize", [1, 1]),
     ("separable", [35, 35]),
     ("top_k", [1, 1]),
-    ("suppress", [2, 2]),
+    ("suppress", [1, 1]),
     ("softmax", [4, 4]),
     ("transposed_conv2d", [5, 5]),
 ];
