@@ -4,7 +4,7 @@
 use super::ReduceOp;
 use super::plan::constants;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::emit::{Access, Binding, Dialect, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
@@ -25,12 +25,15 @@ const LARGE: usize = 4096;
 pub(in crate::ops) const FEWEST: usize = 32;
 
 /// The sizes of a work-group that joins `count` elements, the default first: each invocation has enough to do.
-/// The largest only where invocations run side by side.
+/// The largest only where invocations run side by side, and not through OpenCL: NVIDIA's compiler makes kernels for
+/// at most 256 invocations there.
 pub(in crate::ops) fn group_sizes(count: usize, limits: &Limits) -> Vec<[u32; 3]> {
     match count {
         0..FEWEST => Vec::new(),
         FEWEST..1024 => vec![[64, 1, 1], [256, 1, 1]],
-        LARGE.. if limits.family != Family::CpuDriver => vec![[1024, 1, 1], [256, 1, 1], [64, 1, 1]],
+        LARGE.. if limits.family != Family::CpuDriver && limits.dialect == Dialect::Wgsl => {
+            vec![[1024, 1, 1], [256, 1, 1], [64, 1, 1]]
+        }
         _ => vec![[256, 1, 1], [64, 1, 1]],
     }
 }
