@@ -30,7 +30,6 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Those of [`open`]; [`ErrorKind::FileTooLarge`] for a longer file.
-#[cfg(any(test, feature = "tflite", feature = "onnx"))]
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     use std::io::Read;
     let file = open(path)?;
