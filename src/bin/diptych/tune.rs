@@ -185,60 +185,17 @@ pub(crate) fn finish(
     }
 }
 
-/// The most candidates of a problem that are listed as failed.
-const FAILED: usize = 5;
-
 /// A table with a row for each problem, and below it the candidates that failed.
 fn text_of(report: &Report) -> String {
-    let microseconds = |time: Option<Duration>| match time {
-        Some(time) => format!("{:.1}", time.as_secs_f64() * 1e6),
-        None => "-".to_owned(),
-    };
     let mut problems = table(presets::UTF8_HORIZONTAL_ONLY);
-    problems.set_header(["nodes", "problem", "tried", "default us", "tuned us", "speed-up", "choice"]);
-    let mut failures = String::new();
+    problems.set_header(Report::HEADS);
     for problem in &report.problems {
-        let title = match problem.layout {
-            Layout::C4 => format!("{} {}", problem.op, problem.problem),
-            layout => format!("{} {} {layout}", problem.op, problem.problem),
-        };
-        let choice = match &problem.choice {
-            Some(choice) if *choice == problem.default => format!("default: {choice}"),
-            Some(choice) => choice.to_string(),
-            None => "none gives the right result".to_owned(),
-        };
-        let failed: Vec<String> = problem
-            .trials
-            .iter()
-            .filter(|trial| trial.outcome.is_defect())
-            .map(|trial| format!("{title}: {}: {}\n", trial.choice, trial.outcome))
-            .collect();
-        failures.extend(failed.iter().take(FAILED).cloned());
-        if failed.len() > FAILED {
-            failures += &format!("{title}: {} more failed\n", failed.len() - FAILED);
-        }
-        problems.add_row([
-            problem.nodes.len().to_string(),
-            title,
-            problem.trials.len().to_string(),
-            microseconds(problem.default_time),
-            microseconds(problem.time),
-            format!("{:.2}", problem.speed_up),
-            format!("{choice}{}", if problem.cut_short { " (cut short)" } else { "" }),
-        ]);
+        problems.add_row(problem.cells());
     }
     numbers(&mut problems, &[0, 2, 3, 4, 5]);
-    let (default, tuned) = report.totals();
-    let ratio = if tuned.is_zero() { 1.0 } else { default.as_secs_f64() / tuned.as_secs_f64() };
-    format!(
-        "{} ({})\n{problems}\n{failures}sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took \
-         {:.1} s",
-        report.device,
-        report.clock,
-        microseconds(Some(default)),
-        microseconds(Some(tuned)),
-        report.spent.as_secs_f64()
-    )
+    let failures: String =
+        report.problems.iter().flat_map(|problem| problem.failures()).map(|line| line + "\n").collect();
+    format!("{} ({})\n{problems}\n{failures}{}", report.device, report.clock, report.summary())
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
