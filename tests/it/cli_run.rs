@@ -97,10 +97,8 @@ fn a_device_picks_by_preference_and_by_measured_times() {
             continue;
         }
         let record = folder.path().join(&name);
-        let nodes = "MobilenetV1/Conv2d_6_depthwise/Relu6,MobilenetV1/Conv2d_6_pointwise/Relu6";
         let tuned = Command::new(env!("CARGO_BIN_EXE_diptych"))
-            .args(["tune", MODEL, "--search", "table", "--layouts", "c4,image2d", "--nodes", nodes])
-            .args(["--backend", &name, "--db"])
+            .args(["tune", MODEL, "--search", "table", "--layouts", "c4,image2d", "--backend", &name, "--db"])
             .arg(&record)
             .output()
             .expect("the program starts");
