@@ -92,7 +92,22 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// The work that a step of a recurrent layer may cause, in bytes.
+const WORK_OF_STEP: usize = 1 << 14;
+
 impl<'a> Import<'a> {
+    /// Allows for the nodes of so many steps of a recurrent layer, whose weights may be short.
+    pub(super) fn allow_steps(&mut self, count: usize) -> Result<(), Reason> {
+        self.calls = self.calls.saturating_add(count);
+        if self.calls > MAX_CALLS {
+            return Err(format!(
+                "found more than {MAX_CALLS} passes of loops and steps of layers, wanted fewer"
+            ));
+        }
+        self.budget.grow(count.saturating_mul(WORK_OF_STEP));
+        Ok(())
+    }
+
     /// Does `work` in network `index` of the file.
     pub(super) fn within<T>(
         &mut self,

@@ -94,6 +94,7 @@ impl Steps {
         if count > MAX_STEPS {
             return Err(format!("found {count} steps, wanted at most {MAX_STEPS}"));
         }
+        import.allow_steps(count)?;
         Ok(Steps { batch, count, time_axis: usize::from(!time_major) })
     }
 

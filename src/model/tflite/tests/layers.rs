@@ -510,6 +510,25 @@ fn variables_and_layers_of_one_step_are_kept_from_run_to_run() {
 }
 
 #[test]
+fn a_small_layer_of_many_steps_is_read() {
+    let gates = || (0..4).map(|_| Weights(&[1, 1]));
+    let mut parts: Vec<Part<'_>> = gates().chain(gates()).collect();
+    parts.extend((0..3).map(|_| Part::None));
+    parts.extend((0..4).map(|_| Weights(&[1])));
+    parts.extend((0..2).map(|_| Part::None));
+    parts.extend((0..2).map(|_| Variable(&[1, 1])));
+    parts.extend((0..4).map(|_| Part::None));
+    let options = fields(options::SequenceLstmOptions::TAG, &[(0, Byte(4))]);
+    let name = "UNIDIRECTIONAL_SEQUENCE_LSTM";
+    let file = layer(name, &[1, 1000, 1], &parts, options.clone(), &[&[1, 1000, 1]]);
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a thousand steps");
+    assert!(model.graph.nodes().len() > 10_000);
+    let file = layer(name, &[1, 1025, 1], &parts, options, &[&[1, 1025, 1]]);
+    let error = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect_err("too many").to_string();
+    assert!(error.contains("1025 steps, wanted at most 1024"), "{error}");
+}
+
+#[test]
 fn a_loop_of_a_known_number_of_passes_is_unrolled() {
     let found = runs(&repeated(), 1);
     let times = |factor: f32| vec![0.5 * factor; 3];
