@@ -71,12 +71,16 @@ fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
         header.shape
     );
     ensure!(!header.fortran_order, "found Fortran order, wanted C order (numpy.ascontiguousarray converts)");
-    let (big, size) = match header.descr.as_bytes() {
-        [order @ (b'<' | b'>' | b'='), b'f', size @ (b'2' | b'4' | b'8')] => {
+    let (big, kind, size) = match header.descr.as_bytes() {
+        [order @ (b'<' | b'>' | b'='), kind, size @ (b'2' | b'4' | b'8')] if b"fiu".contains(kind) => {
             let big = if *order == b'=' { cfg!(target_endian = "big") } else { *order == b'>' };
-            (big, usize::from(size - b'0'))
+            (big, *kind, usize::from(size - b'0'))
         }
-        _ => bail!("found elements of type '{}', wanted float32, float64 or float16", header.descr),
+        [b'|', kind @ (b'b' | b'i' | b'u'), b'1'] => (false, *kind, 1),
+        _ => bail!(
+            "found elements of type '{}', wanted floats of 16 to 64 bits, integers or booleans",
+            header.descr
+        ),
     };
     let length = dims.elements() * size;
     ensure!(
@@ -84,12 +88,37 @@ fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
         "found {} bytes of data, wanted {length} for shape {wanted:?} of {size} bytes each",
         data.len()
     );
-    let values: Vec<f32> = match size {
-        2 => numbers(data, big).map(|bytes| f16::from_le_bytes(bytes).to_f32()).collect(),
-        4 => numbers(data, big).map(f32::from_le_bytes).collect(),
-        _ => numbers(data, big).map(|bytes| f64::from_le_bytes(bytes) as f32).collect(),
+    let values: Vec<f32> = match (kind, size) {
+        (b'f', 2) => numbers(data, big).map(|bytes| f16::from_le_bytes(bytes).to_f32()).collect(),
+        (b'f', 4) => numbers(data, big).map(f32::from_le_bytes).collect(),
+        (b'f', _) => numbers(data, big).map(|bytes| f64::from_le_bytes(bytes) as f32).collect(),
+        (b'b', _) => data.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
+        (b'i', 1) => {
+            numbers(data, big).map(|bytes| exact(i8::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', 2) => {
+            numbers(data, big).map(|bytes| exact(i16::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', 4) => {
+            numbers(data, big).map(|bytes| exact(i32::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', _) => {
+            numbers(data, big).map(|bytes| exact(i64::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (_, 1) => numbers(data, big).map(|bytes| exact(u8::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, 2) => numbers(data, big).map(|bytes| exact(u16::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, 4) => numbers(data, big).map(|bytes| exact(u32::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, _) => numbers(data, big).map(|bytes| exact(u64::from_le_bytes(bytes))).collect::<Result<_>>()?,
     };
     Ok(HostTensor::new(dims, values)?)
+}
+
+/// An integer as the float that it is.
+fn exact(integer: impl Into<i128>) -> Result<f32> {
+    let integer = integer.into();
+    let float = integer as f32;
+    ensure!(float as i128 == integer, "found the integer {integer}, wanted one that float32 holds");
+    Ok(float)
 }
 
 /// The bytes of each number, the lowest first.

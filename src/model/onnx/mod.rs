@@ -17,11 +17,14 @@
 
 mod attention;
 mod bits;
+mod columns;
+mod contributed;
 mod control;
 mod convolution;
 mod einsum;
 mod elementwise;
 mod ends;
+mod evaluate;
 mod filter;
 mod functions;
 mod gathers;
@@ -34,16 +37,21 @@ mod norms;
 mod operands;
 mod operators;
 mod order;
+mod pixels;
 mod pooling;
 mod products;
 mod quantised;
 mod recurrent;
 mod reductions;
+mod regions;
 mod resize;
 mod schema;
+mod sequences;
 mod shapes;
 mod slots;
 mod spectra;
+mod states;
+mod suppression;
 mod survey;
 mod tensors;
 #[cfg(test)]
