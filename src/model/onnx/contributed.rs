@@ -236,3 +236,35 @@ pub(super) fn quantised_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let y = super::quantised::rounded(i, op, y, 3, 4, 0, kind)?;
     i.set(op, 0, y)
 }
+
+/// Whether weights are integers with scales, the features in front of the gates.
+pub(super) fn is_packed(op: &Op<'_>) -> bool {
+    op.node.op == "DynamicQuantizeLSTM"
+}
+
+/// The weights of a `DynamicQuantizeLSTM` as those of an `LSTM`: floats, the gates in front. Inputs and states stay the
+/// floats that they are, where ONNX Runtime rounds them to 8 bits at each step.
+pub(super) fn unpacked<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
+    let (scale, zero) = (6 + 2 * index, 7 + 2 * index);
+    let spread = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+        let own = i.extents_of(op, index)?;
+        let slot = i.slot(op, index)?;
+        let slot = converted(i, slot, Kind::F32)?;
+        match own[..] {
+            [directions] => i.slot_reshaped("scale", slot, &[directions, 1, 1]),
+            [directions, gates] => i.slot_reshaped("scale", slot, &[directions, 1, gates]),
+            _ => {
+                Err(format!("found scales of {own:?}, wanted one for each direction, or for each gate of it"))
+            }
+        }
+    };
+    let weights = i.slot(op, index)?;
+    let mut weights = converted(i, weights, Kind::F32)?;
+    if op.has(zero) {
+        let zero = spread(i, zero)?;
+        weights = i.apply("centred", F::Sub, &[weights.into(), zero.into()])?;
+    }
+    let scale = spread(i, scale)?;
+    let weights = i.apply("weights", F::Mul, &[weights.into(), scale.into()])?;
+    super::products::swapped(i, weights)
+}

@@ -19,7 +19,7 @@ use std::path::Path;
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
 
 /// The work that any file may cause, whatever its length.
-const LEAST_WORK: u64 = 1 << 26;
+const LEAST_WORK: u64 = 1 << 30;
 
 /// The most scopes within each other.
 const MAX_SCOPES: usize = 64;

@@ -247,6 +247,7 @@ const OTHERS: &[(&str, Handler)] = &[
     ("QGemm", contributed::quantised_gemm),
     ("DynamicQuantizeMatMul", contributed::dynamic_product),
     ("MatMulIntegerToFloat", contributed::integer_product),
+    ("DynamicQuantizeLSTM", |i, op| recurrent::sequence(i, op, Cell::Lstm)),
     ("MatMulNBits", contributed::packed_product),
     ("FusedGemm", contributed::fused_gemm),
     ("EmbedLayerNormalization", contributed::embed),
