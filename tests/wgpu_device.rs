@@ -555,7 +555,7 @@ fn child_awaits_a_run_and_exits() {
     std::process::exit(0);
 }
 
-/// Threads of this process that wait for a device, where the system tells.
+/// Threads of this process that wait for a device, where the system reports them.
 fn waiting_threads() -> usize {
     let names = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     names

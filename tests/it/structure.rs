@@ -2,7 +2,7 @@
 //! `unsafe` stay where they belong, nothing outside an op's folder asks which op it has, files stay short,
 //! and every kernel has one text.
 //!
-//! The sources are read as text: comments and tests are left out, strings are not told apart.
+//! The sources are read as text: comments and tests are left out, strings are not distinguished.
 
 use diptych::{Dialect, ops};
 use std::collections::{BTreeMap, BTreeSet};

@@ -121,7 +121,7 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// The baselines of every target; the first time, they tell what may take too long.
+    /// The baselines of every target; the first time, they show what may take too long.
     fn baselines<'m>(&mut self) -> Vec<Box<dyn Subject + 'm>> {
         let mut subjects: Vec<Box<dyn Subject + 'm>> = Vec::new();
         let mut failed = Vec::new();

@@ -20,7 +20,7 @@ pub(super) struct DeviceOp {
     chain: Option<Row>,
 }
 
-/// How long the short chain takes, so that the host's clock tells them apart.
+/// How long the short chain takes, so that the host's clock distinguishes them.
 const CHAIN: f64 = 0.002;
 
 /// Runs that last longer are not measured in a chain.

@@ -1,4 +1,4 @@
-//! Where things are timed, and what is timed there.
+//! The backends on which ops and networks are timed, and the trait of what is timed.
 
 use super::row::{Device, Machine, Row, SCHEMA};
 use anyhow::{Context as _, Result};

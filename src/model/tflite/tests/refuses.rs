@@ -149,7 +149,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn every_reason_is_told() {
+fn every_reason_is_reported() {
     let mut failures = Vec::new();
     for (name, change, wanted) in CASES {
         let mut file = FileSpec::stem();
@@ -206,7 +206,7 @@ fn a_tensor_is_written_once() {
 }
 
 #[test]
-fn everything_that_cannot_run_is_told_at_once() {
+fn everything_that_cannot_run_is_reported_at_once() {
     let mut file = FileSpec::stem();
     let (a, b) = (file.map("a", &[1, 4, 4, 4]), file.map("b", &[1, 4, 4, 4]));
     for (name, custom) in [("UNIQUE", None), ("WHERE", None), ("UNIQUE", None), ("CUSTOM", Some("Blaze"))] {
