@@ -20,7 +20,7 @@ type Group = (Vec<usize>, Vec<Arc<dyn Op>>);
 /// Stacks what can be; units that `alone` names are left out.
 pub(crate) fn stack(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut groups: Vec<Group> = Vec::new();
-    for (index, unit) in network.units.iter().enumerate() {
+    for (index, unit) in network.units().iter().enumerate() {
         if alone(&unit.name) || !can_be_stacked(network, unit) {
             continue;
         }
@@ -28,7 +28,7 @@ pub(crate) fn stack(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> 
         let group = groups.iter_mut().find(|(members, ops)| {
             let read = |unit: &Unit| unit.reads().collect::<Vec<_>>();
             let with: Vec<&dyn Op> = ops.iter().chain([&op]).map(|op| &**op).collect();
-            let same_input = read(&network.units[members[0]]) == read(unit);
+            let same_input = read(&network.units()[members[0]]) == read(unit);
             members.len() < MOST_PARTS && same_input && with[0].stack(&with).is_some()
         });
         match group {
@@ -42,20 +42,20 @@ pub(crate) fn stack(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> 
     groups.retain(|(members, _)| members.len() > 1);
     let mut stacks = Vec::with_capacity(groups.len());
     for (members, ops) in groups {
-        let parts: Vec<Unit> = members.iter().map(|&member| network.units[member].clone()).collect();
+        let parts: Vec<Unit> = members.iter().map(|&member| network.units()[member].clone()).collect();
         let inputs = inputs(&parts, &ops)?;
         stacks.push((members, Unit::stacked(parts, inputs)));
     }
     // A stack runs in its first part's place: what it reads is there already.
-    let mut units = Vec::with_capacity(network.units.len());
-    for (index, unit) in network.units.drain(..).enumerate() {
+    let mut units = Vec::new();
+    for (index, unit) in network.take_units().into_iter().enumerate() {
         match stacks.iter().find(|(members, _)| members.contains(&index)) {
             Some((members, stack)) if members[0] == index => units.push(stack.clone()),
             Some(_) => {}
             None => units.push(unit),
         }
     }
-    network.units = units;
+    network.set_units(units);
     Ok(())
 }
 

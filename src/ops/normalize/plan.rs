@@ -75,8 +75,4 @@ impl Definition for NormalizeOp {
     fn network_precision(wanted: Precision) -> Precision {
         wanted.with_f32_sums()
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("the kernel of a normalisation follows from how many elements have one mean")
-    }
 }

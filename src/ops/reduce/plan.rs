@@ -70,10 +70,6 @@ impl Definition for ReduceOp {
     fn network_precision(wanted: Precision) -> Precision {
         wanted.with_f32_sums()
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("the kernel of a reduction follows from how many elements become one")
-    }
 }
 
 #[cfg(test)]

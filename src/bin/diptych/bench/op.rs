@@ -71,7 +71,7 @@ impl DeviceOp {
         let on_cpu = device.info().is_cpu;
         let (choice, from) = target.choose(&*problem)?;
         let launch = problem.plan(&choice, &device.info().limits)?;
-        let mut bench = OpBench::new(device, problem)?;
+        let mut bench = OpBench::new(device, problem)?.in_layout(choice.layout);
         bench.prepare(&choice)?;
         if let Check::Wrong { detail } = bench.check(&choice)? {
             bail!("wrong: {detail}");

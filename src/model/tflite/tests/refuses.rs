@@ -209,7 +209,7 @@ fn a_tensor_is_written_once() {
 fn everything_that_cannot_run_is_reported_at_once() {
     let mut file = FileSpec::stem();
     let (a, b) = (file.map("a", &[1, 4, 4, 4]), file.map("b", &[1, 4, 4, 4]));
-    for (name, custom) in [("UNIQUE", None), ("WHERE", None), ("UNIQUE", None), ("CUSTOM", Some("Blaze"))] {
+    for (name, custom) in [("UNIQUE", None), ("BITCAST", None), ("UNIQUE", None), ("CUSTOM", Some("Blaze"))] {
         file.op(code(name), &[3], &[a], OptionsSpec::None);
         file.ops.last_mut().expect("an operator").custom = custom.map(str::to_owned);
     }
@@ -217,7 +217,8 @@ fn everything_that_cannot_run_is_reported_at_once() {
     file.op(code("RESHAPE"), &[a], &[b], OptionsSpec::None);
     file.tensors[b as usize].element_type = 5;
     let text = refused(&file);
-    for words in ["UNIQUE (2, first op 1); WHERE (1, op 2); CUSTOM \"Blaze\" (1, op 4)", "STRING", "\"b\""] {
+    for words in ["UNIQUE (2, first op 1); BITCAST (1, op 2); CUSTOM \"Blaze\" (1, op 4)", "STRING", "\"b\""]
+    {
         assert!(text.contains(words), "no {words:?} in: {text}");
     }
 }
