@@ -64,7 +64,12 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
     let problem = |extras| gate([2, 9, 7, 10], [21, 27], [RELU, SIGMOID], extras, F32);
     let rows = [
         ("the first image's pixel for all", [true, false], "n * params.pooled_slices + k", "k"),
-        ("a part of a sum is left out", [true, false], "var q: u32 = 1u; q < 8u", "var q: u32 = 2u; q < 8u"),
+        (
+            "a part of a sum is left out",
+            [true, false],
+            "var q: u32 = 1u; q < SPLITS",
+            "var q: u32 = 2u; q < SPLITS",
+        ),
         (
             "a sum between the two is left out",
             [true, false],
