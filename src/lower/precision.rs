@@ -206,7 +206,8 @@ pub(crate) struct Observed {
 
 /// What runs of `graph` with `options`.
 pub(crate) fn observed(graph: &crate::graph::Graph, options: &SessionOptions) -> Result<Vec<Observed>> {
-    let network = super::program::network(graph, options)?;
+    // What is stacked does not depend on where bindings begin.
+    let network = super::program::network(graph, options, 0)?;
     let each = network.units().iter().map(|unit| {
         let op = unit.op(graph, Precision::F16Storage)?;
         Ok(Observed {

@@ -4,11 +4,11 @@
 use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::fuse;
-use super::kind::{Kind, same_kind, stored_bytes};
+use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::precision;
-use super::simplify::simplified;
-use super::stack::stack;
+use super::simplify::{joined, simplified};
+use super::stack::multiple;
 use super::step::{Part, Source, Step, Stored, StoredValue};
 use super::unit::{Input, Network, Unit};
 use crate::device::DeviceInfo;
@@ -43,11 +43,11 @@ pub(crate) struct Program {
     pub(crate) states: Vec<(Part, HostTensor)>,
 }
 
-/// The units of `graph` before pairs of them are made one.
-pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
+/// The units of `graph` before pairs of them are made one; a binding may begin at multiples of `alignment` bytes.
+pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions, alignment: u64) -> Result<Network<'g>> {
     let alone = |name: &str| options.choices.contains_key(name) || options.precisions.contains_key(name);
     let mut network = simplified(graph, &alone)?;
-    stack(&mut network, &alone)?;
+    joined(&mut network, &alone, multiple(options.precision, alignment))?;
     Ok(network)
 }
 
@@ -60,7 +60,7 @@ impl Program {
         changes: &ChangeTimes<'_>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
-        let mut network = network(graph, options)?;
+        let mut network = network(graph, options, info.limits.binding_alignment)?;
         let base;
         let asked = options;
         let options = if asked.precision == Precision::Auto {
@@ -204,6 +204,12 @@ impl<'n, 'g> Builder<'n, 'g> {
         if let Some((_, part)) = self.place(value, &|other| same_kind(other, &kind)) {
             return Ok(part);
         }
+        // What leaves the network is read behind the last step, when the memory of a map may be another one's.
+        if (form != Form::Rows || !self.network.leaves(value))
+            && let Some((_, part)) = self.place(value, &|other| same_bytes(other, &kind))
+        {
+            return Ok(Part { bytes: stored_bytes(kind) as u64, ..part });
+        }
         if form == Form::Rows
             && let Some(part) = self.rows_elsewhere(value)?
         {
@@ -338,6 +344,9 @@ impl<'n, 'g> Builder<'n, 'g> {
         let shapes = shapes.collect::<Result<Vec<_>>>()?;
         let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
         let map = Self::kind(&*kernel.op, &info, Form::C4);
+        if unit.multiple() > 1 {
+            return self.pieces(unit, kernel, info.operand, map);
+        }
         let precision = kernel.op.precision();
         let whole = self.own(stored_bytes(map), false);
         let rows = self.own(4 * info.shape.elements(), true);
@@ -351,6 +360,21 @@ impl<'n, 'g> Builder<'n, 'g> {
             let kind = self.rows(value)?;
             self.places.entry(value).or_default().push((kind, Part { stored: rows.stored, offset, bytes }));
             offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// The step of a stack of pixels, of which each part is a piece.
+    fn pieces(&mut self, unit: &Unit, kernel: Kernel, operand: Operand, map: Kind) -> Result<()> {
+        let whole = self.own(stored_bytes(map), false);
+        self.launch(unit, kernel, &mut |_, own| (own == operand).then_some(whole))?;
+        let mut channel = 0;
+        for &value in &unit.outputs {
+            let kind = (Form::C4, self.network.dims(value)?.shape(), map.2);
+            let (offset, bytes) = ((channel * map.2.bytes()) as u64, stored_bytes(kind) as u64);
+            let part = Part { stored: whole.stored, offset, bytes };
+            self.places.entry(value).or_default().push((kind, part));
+            channel += kind.1.c.next_multiple_of(unit.multiple());
         }
         Ok(())
     }

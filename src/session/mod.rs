@@ -8,6 +8,7 @@ mod into;
 mod offload;
 mod profile;
 mod resources;
+mod spare;
 mod stages;
 mod stream;
 

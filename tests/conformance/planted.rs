@@ -777,6 +777,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .chain(mistakes_in_subgroups())
             .chain(mistakes_in_elements())
             .chain(crate::reductions::mistakes())
+            .chain(crate::gates::mistakes())
             .enumerate()
         {
             let Mistake { what, problem, variant, tile, layout, from, to } = mistake;
