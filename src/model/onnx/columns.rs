@@ -106,7 +106,7 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
     let rank = own.len().saturating_sub(2);
     let kernel = sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
-    if rank == 0 || i.extents_of(op, 1)? != own {
+    if rank == 0 || own.contains(&0) || i.extents_of(op, 1)? != own {
         return Err(format!("found an input of {own:?} and indices of {:?}", i.extents_of(op, 1)?));
     }
     let windows = Windows::read(op, &own[2..], &kernel)?;

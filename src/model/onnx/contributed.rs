@@ -122,7 +122,8 @@ fn scaled<'a>(
 pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let size = |name: &str, default: i64| usize::try_from(op.int(name, default)).unwrap_or(0);
     let (rows, columns, bits, block) = (size("K", 0), size("N", 0), size("bits", 4), size("block_size", 0));
-    if ![4, 8].contains(&bits) || rows == 0 || columns == 0 || block == 0 || op.has(4) {
+    let count = elements_of(&[rows, columns])?;
+    if ![4, 8].contains(&bits) || count == 0 || !(1..=1 << 16).contains(&block) || op.has(4) {
         return Err(format!(
             "found {rows}x{columns} of {bits} bits in blocks of {block}, wanted 4 or 8 bits"
         ));
@@ -137,7 +138,6 @@ pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         (true, true) => Zeros::Floats(i.list(op, 3)?),
         (true, false) => Zeros::Packed(bytes(i, 3)?),
     };
-    let count = elements_of(&[rows, columns])?;
     i.budget.spend(count.saturating_mul(4))?;
     let blob = (block * bits).div_ceil(8);
     if packed.len() != columns * blocks * blob || scales.len() != columns * blocks {

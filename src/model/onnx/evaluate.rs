@@ -72,7 +72,9 @@ impl<'a> Import<'a> {
             most = most.max(graph.dims(mapped.value).map_err(explain)?.elements());
         }
         let flops = graph.flops().map_err(explain)?;
-        Ok(most > MAX_ELEMENTS || flops > MAX_FLOPS || self.budget.spend((flops / 4) as usize).is_err())
+        let elements: usize = graph.all_values().map(|(_, info)| info.dims.elements()).sum();
+        let work = elements.saturating_mul(4).saturating_add((flops / 4) as usize);
+        Ok(most > MAX_ELEMENTS || flops > MAX_FLOPS || self.budget.spend(work).is_err())
     }
 
     /// The elements of values of a graph without inputs, in the order of the file.

@@ -56,7 +56,8 @@ fn of_blocks(
     own: &[usize],
 ) -> Result<Slot, Reason> {
     let extents = i.slot_extents(&slot)?;
-    let fits = extents.len() == own.len()
+    let fits = place < own.len()
+        && extents.len() == own.len()
         && (0..own.len()).all(|axis| match axis == place {
             true => extents[axis] == own[axis].div_ceil(size),
             false => extents[axis] == own[axis],
