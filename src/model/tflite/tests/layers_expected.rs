@@ -2,6 +2,7 @@
 
 use super::expected::Outputs;
 
+#[expect(clippy::approx_constant, reason = "an angle that a file gives is what it is")]
 #[rustfmt::skip]
 pub(super) const EXPECTED: &[(&str, Outputs)] = &[
     ("BUCKETIZE", &[(&[3, 5], &[0.0, 2.0, 1.0, 3.0, 2.0, 0.0, 3.0, 2.0, 0.0, 3.0, 1.0, 0.0, 2.0, 1.0, 3.0])]),
