@@ -135,6 +135,7 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let part =
             cut(i, "axis", moves.clone(), &[(0, n, 1), (0, shifts * taps, 1), (axis, 1, 1), (0, places, 1)])?;
         let part = per_tap(i, part)?;
+        i.budget.spend(places.saturating_mul(taps).saturating_mul(4))?;
         let mut base = Vec::with_capacity(places * taps);
         for place in 0..places {
             for tap in 0..taps {
@@ -143,7 +144,6 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 base.push(whole as f32 - windows.pads[axis].0 as f32);
             }
         }
-        i.budget.spend(4 * base.len())?;
         let base = Slot::Constant(super::tensors::floats(&[1, places, taps, 1], base)?, Kind::F32);
         let place = i.e(F::Add, &[part.into(), base.into()])?;
         axes.push(linear(i, place)?);
