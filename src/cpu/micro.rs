@@ -185,7 +185,8 @@ impl Block<'_, '_> {
     /// have: what it stores beyond a row is stored again with the next one.
     fn whole(&self, lanes: usize) -> bool {
         let all = self.vectors.iter().all(|vector| vector.taken == lanes);
-        let only = matches!(&*self.dst, Tile::Rows { columns, .. } if *columns == self.vectors[0].taken);
+        let Place { skipped, taken, .. } = self.vectors[0];
+        let only = matches!(&*self.dst, Tile::Rows { columns, .. } if *columns == taken && skipped == 0);
         all || only
     }
 
