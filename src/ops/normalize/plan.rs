@@ -76,6 +76,12 @@ impl Definition for NormalizeOp {
         wanted.with_f32_sums()
     }
 
+    /// Its sums are in f32, but nothing bounds by how much a small deviation magnifies the rounding of what is read:
+    /// a calibration finds out.
+    fn halves(&self) -> bool {
+        true
+    }
+
     fn untunable(&self) -> Option<&'static str> {
         Some("the kernel of a normalisation follows from how many elements have one mean")
     }

@@ -71,6 +71,12 @@ impl Definition for ReduceOp {
         wanted.with_f32_sums()
     }
 
+    /// Means and choices are no larger than what is read, and sums are in f32; by how much a difference of means is
+    /// off then, a calibration finds out.
+    fn halves(&self) -> bool {
+        matches!(self.reduction, Reduction::Mean | Reduction::Max | Reduction::Min)
+    }
+
     fn untunable(&self) -> Option<&'static str> {
         Some("the kernel of a reduction follows from how many elements become one")
     }
