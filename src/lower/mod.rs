@@ -27,6 +27,7 @@ mod idioms;
 mod join;
 mod kind;
 mod memory;
+mod parts;
 mod precision;
 mod program;
 mod simplify;

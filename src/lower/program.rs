@@ -215,9 +215,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         {
             return Ok(part);
         }
-        // From C4 to an image or back directly, if only the form differs; else from or through rows.
+        // From C4 to an image or back directly, if only the form differs, and from C4 to C4 of another type; else
+        // from or through rows.
         let near = |other: &Kind| {
-            form != Form::Rows && (other.1, other.2) == (shape, dtype) && other.0 != Form::Rows
+            let alike = other.2 == dtype || (form, other.0) == (Form::C4, Form::C4);
+            form != Form::Rows && other.1 == shape && other.0 != Form::Rows && alike
         };
         let from = match (self.place(value, &near), form) {
             (Some(found), _) => found,
@@ -297,9 +299,13 @@ impl<'n, 'g> Builder<'n, 'g> {
             DType::F16 => Precision::F16Storage,
             DType::F32 => Precision::F32,
         };
-        let (from, to) = (from.0.layout(), to.0.layout());
-        let op = ConvertOp::new(maps.1, from, to, precision)?;
-        let name = format!("{} ({from} to {to})", self.network.graph.name(value)?);
+        let name = self.network.graph.name(value)?;
+        let (op, name) = match (from.0.layout(), to.0.layout()) {
+            (one, other) if one == other => {
+                (ConvertOp::storage(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
+            }
+            (from, to) => (ConvertOp::new(maps.1, from, to, precision)?, format!("{name} ({from} to {to})")),
+        };
         let step = self.single(name, &op, source, target)?;
         // What is the same at each run is converted once.
         if self.network.constant(value).is_some() {
@@ -334,53 +340,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         })
     }
 
-    /// The step of a stack, and one that gives each of its parts its rows.
-    fn stack(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
-        let infos: Vec<OperandInfo> = crate::ops::outputs(&*kernel.op).collect();
-        let [info] = infos[..] else {
-            return Err(Error::Internal("a stack without a single output".to_owned()));
-        };
-        let shapes = unit.outputs.iter().map(|&value| Ok(self.network.dims(value)?.shape()));
-        let shapes = shapes.collect::<Result<Vec<_>>>()?;
-        let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
-        let map = Self::kind(&*kernel.op, &info, Form::C4);
-        if unit.multiple() > 1 {
-            return self.pieces(unit, kernel, info.operand, map);
-        }
-        let precision = kernel.op.precision();
-        let whole = self.own(stored_bytes(map), false);
-        let rows = self.own(4 * info.shape.elements(), true);
-        self.launch(unit, kernel, &mut |_, operand| (operand == info.operand).then_some(whole))?;
-        let op = ConvertOp::parts(info.shape, &channels, precision)?;
-        let step = self.single(format!("{} (rows)", unit.name), &op, whole, rows)?;
-        self.program.steps.push(step);
-        let mut offset = 0;
-        for (&value, shape) in unit.outputs.iter().zip(shapes) {
-            let bytes = 4 * shape.elements() as u64;
-            let kind = self.rows(value)?;
-            self.places.entry(value).or_default().push((kind, Part { stored: rows.stored, offset, bytes }));
-            offset += bytes;
-        }
-        Ok(())
-    }
-
-    /// The step of a stack of pixels, of which each part is a piece.
-    fn pieces(&mut self, unit: &Unit, kernel: Kernel, operand: Operand, map: Kind) -> Result<()> {
-        let whole = self.own(stored_bytes(map), false);
-        self.launch(unit, kernel, &mut |_, own| (own == operand).then_some(whole))?;
-        let mut channel = 0;
-        for &value in &unit.outputs {
-            let kind = (Form::C4, self.network.dims(value)?.shape(), map.2);
-            let (offset, bytes) = ((channel * map.2.bytes()) as u64, stored_bytes(kind) as u64);
-            let part = Part { stored: whole.stored, offset, bytes };
-            self.places.entry(value).or_default().push((kind, part));
-            channel += kind.1.c.next_multiple_of(unit.multiple());
-        }
-        Ok(())
-    }
-
     /// The kernel of `unit`, which writes where `target` says.
-    fn launch(
+    pub(super) fn launch(
         &mut self,
         unit: &Unit,
         Kernel { op, choice, from }: Kernel,

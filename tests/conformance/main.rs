@@ -321,7 +321,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("arg", [3, 3]),
     ("concat", [2, 2]),
     ("conv2d", [58, 65]),
-    ("convert", [3, 7]),
+    ("convert", [4, 8]),
     ("copy", [1, 1]),
     ("cumsum", [1, 1]),
     ("depthwise", [14, 15]),

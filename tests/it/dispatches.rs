@@ -13,7 +13,7 @@ fn pointwise(graph: &mut Graph, name: &str, x: Value, channels: usize, activatio
     let weights = noise(Shape::nhwc(channels, 1, 1, input), channels as u32 + 1);
     let bias = noise(Shape::nhwc(1, 1, 1, channels), 7).to_f32().to_vec();
     let bias = HostTensor::vector(bias).expect("a vector");
-    let extras = Extras { bias: Some(bias.into()), ..Extras::default() };
+    let extras = Extras { bias: Some(bias), ..Extras::default() };
     graph.pointwise(name, x, weights, extras, Pointwise { activation }).expect("1x1")
 }
 
@@ -111,10 +111,10 @@ fn convolutions_of_one_pixel_run_as_one() {
         .enumerate()
         .map(|(at, channels)| pointwise(&mut graph, &format!("part {at}"), x, channels, Activation::Relu))
         .collect();
-    let sum = of(&mut graph, "sum", Function::Add, &[parts[0], parts[1]]);
+    let most = of(&mut graph, "most", Function::Maximum, &[parts[0], parts[1]]);
     let sines: Vec<Value> =
         (2..4).map(|at| of(&mut graph, &format!("sine {at}"), Function::Sin, &[parts[at]])).collect();
-    for output in [sum, sines[0], sines[1]] {
+    for output in [most, sines[0], sines[1]] {
         graph.output(output).expect("an output");
     }
     // Five channels are no whole slices: such a pixel stays by itself.
