@@ -251,6 +251,7 @@ mod session;
 mod shape;
 mod tuner;
 mod vector;
+mod weights;
 
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
@@ -332,6 +333,7 @@ pub use tune::work_group::WorkGroup;
 #[doc(hidden)]
 pub use tuner::Comparison;
 pub use tuner::{ProblemReport, Report, Tuner, TunerProgress};
+pub use weights::Weights;
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "tflite"))]

@@ -6,7 +6,8 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `panels` | a constant right operand, packed once, and the micro-kernel that multiplies rows with it |
+//! | `panels` | a constant right operand, packed once |
+//! | `micro` | the micro-kernel that multiplies rows with it |
 //! | `products` | sums of products of vectors at regular distances |
 //! | `product` | the matrix product of two operands that change from run to run |
 //! | `tail` | bias, activation and residual |
@@ -19,6 +20,7 @@
 
 pub(crate) mod aligned;
 pub(crate) mod blocks;
+mod micro;
 pub(crate) mod panels;
 pub(crate) mod product;
 pub(crate) mod products;

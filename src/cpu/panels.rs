@@ -7,15 +7,16 @@
 //! residual are applied before the sums leave their registers (Goto and van de Geijn, *Anatomy of
 //! High-Performance Matrix Multiplication*, 2008; Dukhan, *The Indirect Convolution Algorithm*,
 //! 2019).
+//!
+//! The last vector ends with the last column: where the columns are no multiple of a vector's lanes, its
+//! first ones are computed and stored twice, which is faster than to store a part of a vector.
 
 use super::aligned::Aligned;
+use super::micro::{Block, Kernel, Place, VECTORS};
 use super::tail::After;
 use super::tile::Tile;
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
-
-/// Vectors of a panel.
-const VECTORS: usize = 2;
 
 /// Most rows whose sums are held in registers: of machines with 32 vector registers, and of others.
 const HEIGHTS: [usize; 2] = [MAX_HEIGHT, 6];
@@ -23,13 +24,26 @@ const HEIGHTS: [usize; 2] = [MAX_HEIGHT, 6];
 /// The highest micro-kernel.
 const MAX_HEIGHT: usize = 12;
 
+/// Rows of a panel that are packed together.
+const PACKED_ROWS: usize = 32;
+
+/// The column in a slot of the panels: the last vector ends with the last column, if there are as many columns as
+/// lanes.
+fn column_of(slot: usize, columns: usize, lanes: usize) -> Option<usize> {
+    let first = slot - slot % lanes;
+    let column =
+        if first + lanes > columns && columns >= lanes { columns - lanes } else { first } + slot % lanes;
+    (column < columns).then_some(column)
+}
+
 /// A matrix of `depth x columns`, packed.
 #[derive(Debug, Clone)]
 pub(crate) struct Panels {
     depth: usize,
-    /// Panel after panel; the columns beyond the last are zeros.
+    columns: usize,
+    /// Panel after panel; with fewer columns than lanes, those beyond the last are zeros.
     values: Aligned,
-    /// What the sums begin with, as long as the panels are wide.
+    /// What the sums begin with, laid out as the panels' columns.
     bias: Vec<f32>,
     /// The activation's slopes, as many, if it has any.
     slopes: Vec<f32>,
@@ -68,30 +82,45 @@ pub(crate) struct Finish<'a> {
 impl Panels {
     /// Packs `weights`, which is `columns x depth`; its length is checked by the caller. Sums begin
     /// with `bias`, if there is one.
-    pub(crate) fn new(depth: usize, columns: usize, weights: &[f32], bias: Option<&[f32]>) -> Self {
+    pub(crate) fn new(depth: usize, columns: usize, weights: &[f32], bias_of: Option<&[f32]>) -> Self {
         let (arch, lanes) = lanes_for(Some(columns));
         let (_, registers) = arch.dispatch(Machine);
         let width = VECTORS * lanes;
         let padded = columns.next_multiple_of(lanes);
         let mut values = Aligned::zeros(depth * padded);
-        for (panel, weights) in values.chunks_mut(depth * width).zip(weights.chunks(depth * width)) {
-            let width = panel.len() / depth;
-            for (column, weights) in weights.chunks_exact(depth).enumerate() {
-                for (value, slot) in weights.iter().zip(panel.iter_mut().skip(column).step_by(width)) {
-                    *slot = *value;
+        for (panel, values) in values.chunks_mut(depth * width).enumerate() {
+            let own = values.len() / depth;
+            // A few rows of a panel at a time, which the first-level cache holds.
+            for (block, values) in values.chunks_mut(PACKED_ROWS * own).enumerate() {
+                for slot in 0..own {
+                    let Some(column) = column_of(panel * width + slot, columns, lanes) else { continue };
+                    let first = column * depth + block * PACKED_ROWS;
+                    let weights = weights.get(first..first + values.len() / own).unwrap_or_default();
+                    for (value, slot) in weights.iter().zip(values.iter_mut().skip(slot).step_by(own)) {
+                        *slot = *value;
+                    }
                 }
             }
         }
-        let mut bias = bias.map(<[f32]>::to_vec).unwrap_or_default();
-        bias.resize(padded, 0.0);
         let height = HEIGHTS[usize::from(registers < 32)];
-        Panels { depth, values, bias, slopes: Vec::new(), width, height, arch }
+        let (bias, slopes) = (vec![0.0; padded], Vec::new());
+        let mut panels = Panels { depth, columns, values, bias, slopes, width, height, arch };
+        if let Some(bias) = bias_of {
+            panels.bias = panels.laid_out(bias);
+        }
+        panels
+    }
+
+    /// One value for each column, laid out as the panels' columns are.
+    fn laid_out(&self, values: &[f32]) -> Vec<f32> {
+        let column = |slot| column_of(slot, self.columns, self.width / VECTORS);
+        let value = |slot| column(slot).and_then(|column| values.get(column)).copied().unwrap_or(0.0);
+        (0..self.bias.len()).map(value).collect()
     }
 
     /// The slopes of the columns, for [`After::Slopes`].
     pub(crate) fn with_slopes(mut self, slopes: &[f32]) -> Self {
-        self.slopes = slopes.to_vec();
-        self.slopes.resize(self.bias.len(), 0.0);
+        self.slopes = self.laid_out(slopes);
         self
     }
 
@@ -114,6 +143,14 @@ impl Panels {
         // Each panel is read for all rows before the next: the rows stay in the second-level cache.
         for column in columns.clone().step_by(self.width) {
             let padded = (columns.end - column).next_multiple_of(lanes).min(self.width);
+            // Where vectors lie in the tile. The last may begin in front of it.
+            let vectors = [0, lanes].map(|lane| {
+                let first =
+                    column_of(column + lane.min(padded - lanes), self.columns, lanes).unwrap_or(column);
+                let skipped = columns.start.saturating_sub(first);
+                let taken = lanes.min(columns.end - first).saturating_sub(skipped);
+                Place { first: at + first + skipped - columns.start, skipped, taken }
+            });
             let block = Block {
                 rows,
                 line: 0,
@@ -126,8 +163,7 @@ impl Panels {
                 bias: self.bias.get(column..column + padded).unwrap_or_default(),
                 slopes: self.slopes.get(column..column + padded).unwrap_or_default(),
                 dst,
-                columns: padded.min(columns.end - column),
-                at: at + column - columns.start,
+                vectors,
                 finish,
             };
             self.panel(block, padded / lanes);
@@ -196,203 +232,6 @@ impl WithSimd for Machine {
     }
 }
 
-/// `blocks` blocks of rows, one after the other within a line, and one panel.
-struct Block<'a, 'd> {
-    rows: Rows<'a>,
-    line: usize,
-    /// First row, within the line.
-    row: usize,
-    blocks: usize,
-    panel: &'a [f32],
-    bias: &'a [f32],
-    slopes: &'a [f32],
-    dst: &'a mut Tile<'d>,
-    /// Columns of the panel that there are.
-    columns: usize,
-    /// Their place in the tile.
-    at: usize,
-    finish: Finish<'a>,
-}
-
-/// The micro-kernel: `M` rows, `V` vectors of columns.
-struct Kernel<'b, 'a, 'd, const M: usize, const V: usize>(&'b mut Block<'a, 'd>);
-
-/// The micro-kernel of each height, with the names of its rows' values and sums.
-///
-/// Each sum is a variable of its own: whether an array lies in registers depends on what the compiler has
-/// inlined when it looks, and so on the profile and the number of crates.
-macro_rules! kernels {
-    ($($height:literal: $($row:literal $values:ident $sum:ident $other:ident),*;)*) => {$(
-        impl<const V: usize> WithSimd for Kernel<'_, '_, '_, $height, V> {
-            type Output = ();
-
-            #[inline(always)]
-            fn with_simd<S: Simd>(self, simd: S) {
-                let block = self.0;
-                let Rows { src, row_stride, taps, values: run, .. } = block.rows;
-                let panel = S::as_simd_f32s(block.panel).0.as_chunks::<V>().0;
-                let Some(bias) = S::as_simd_f32s(block.bias).0.first_chunk::<V>() else { return };
-                let plain = block.plain(V * S::F32_LANES);
-                for index in 0..block.blocks {
-                    let row = block.row + index * $height;
-                    let first = block.rows.first + block.line * block.rows.line_stride + row * row_stride;
-                    $(let (mut $sum, mut $other) = (bias[0], bias[V - 1]);)*
-                    for (tap, panel) in taps.iter().zip(panel.chunks_exact(run)) {
-                        // One check for all rows.
-                        let reach = row_stride.saturating_mul($height - 1).saturating_add(run);
-                        let start = first + tap;
-                        let Some(src) = src.get(start..start.saturating_add(reach)) else { return };
-                        $(let $values = src.as_ptr().wrapping_add($row * row_stride);)*
-                        for (k, columns) in panel.iter().enumerate() {
-                            $(
-                                // SAFETY: `k` is less than `run`, so the place lies within `reach` values.
-                                let value = simd.splat_f32s(unsafe { *$values.add(k) });
-                                $sum = simd.mul_add_e_f32s(value, columns[0], $sum);
-                                if V == 2 {
-                                    $other = simd.mul_add_e_f32s(value, columns[V - 1], $other);
-                                }
-                            )*
-                        }
-                    }
-                    let row = block.line * block.rows.per_line + row;
-                    match block.dst {
-                        Tile::Rows { data, columns } if plain => {
-                            let start = row * *columns + block.at;
-                            let reach = columns.saturating_mul($height - 1).saturating_add(V * S::F32_LANES);
-                            let Some(data) = data.get_mut(start..start.saturating_add(reach)) else { return };
-                            let (stride, data) = (*columns, data.as_mut_ptr());
-                            let Finish { after, residual, first, stride: apart } = block.finish;
-                            let residual = match residual {
-                                None => None,
-                                Some(values) => {
-                                    let reach = apart.saturating_mul($height - 1);
-                                    let reach = reach.saturating_add(V * S::F32_LANES);
-                                    let start = row * apart + block.at;
-                                    let values = values.get(start..start.saturating_add(reach));
-                                    let Some(values) = values else { return };
-                                    Some(values.as_ptr())
-                                }
-                            };
-                            $(
-                                // SAFETY: row and vectors lie within `reach` values of both slices.
-                                unsafe {
-                                    let row = data.add($row * stride);
-                                    let residual = match residual {
-                                        Some(values) => Some(values.add($row * apart)),
-                                        None => None,
-                                    };
-                                    let sum = finished(simd, $sum, after, residual, first);
-                                    row.cast::<S::f32s>().write_unaligned(sum);
-                                    if V == 2 {
-                                        let residual = match residual {
-                                            Some(values) => Some(values.add(S::F32_LANES)),
-                                            None => None,
-                                        };
-                                        let sum = finished(simd, $other, after, residual, first);
-                                        row.add(S::F32_LANES).cast::<S::f32s>().write_unaligned(sum);
-                                    }
-                                }
-                            )*
-                        }
-                        _ => {
-                            $(block.store::<S, V>(simd, row + $row, [$sum, $other]);)*
-                        }
-                    }
-                }
-            }
-        }
-    )*};
-}
-
-kernels! {
-    1: 0 x0 a0 b0;
-    2: 0 x0 a0 b0, 1 x1 a1 b1;
-    3: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2;
-    4: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3;
-    5: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4;
-    6: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5;
-    7: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6;
-    8: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7;
-    9: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
-        8 x8 a8 b8;
-    10: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
-        8 x8 a8 b8, 9 x9 a9 b9;
-    11: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
-        8 x8 a8 b8, 9 x9 a9 b9, 10 x10 a10 b10;
-    12: 0 x0 a0 b0, 1 x1 a1 b1, 2 x2 a2 b2, 3 x3 a3 b3, 4 x4 a4 b4, 5 x5 a5 b5, 6 x6 a6 b6, 7 x7 a7 b7,
-        8 x8 a8 b8, 9 x9 a9 b9, 10 x10 a10 b10, 11 x11 a11 b11;
-}
-
-/// A sum after activation and residual.
-///
-/// # Safety
-/// `residual` must be that of a vector of `S`.
-#[inline(always)]
-unsafe fn finished<S: Simd>(
-    simd: S,
-    sum: S::f32s,
-    after: After,
-    residual: Option<*const f32>,
-    first: bool,
-) -> S::f32s {
-    let none = simd.splat_f32s(0.0);
-    let Some(residual) = residual else { return after.apply(simd, sum, none) };
-    // SAFETY: it is a vector's.
-    let residual = unsafe { residual.cast::<S::f32s>().read_unaligned() };
-    if first {
-        after.apply(simd, simd.add_f32s(sum, residual), none)
-    } else {
-        simd.add_f32s(after.apply(simd, sum, none), residual)
-    }
-}
-
-impl Block<'_, '_> {
-    /// Whether sums of `width` columns are stored as whole vectors and have no slopes of their own.
-    fn plain(&self, width: usize) -> bool {
-        self.columns == width && self.slopes.is_empty()
-    }
-
-    /// Finishes and stores the sums of one row.
-    #[inline(always)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-    )]
-    fn store<S: Simd, const V: usize>(&mut self, simd: S, row: usize, sums: [S::f32s; 2]) {
-        let Finish { after, residual, first, stride } = self.finish;
-        let Some(dst) = self.dst.row(row).get_mut(self.at..self.at + self.columns) else { return };
-        let (whole, rest) = S::as_mut_simd_f32s(dst);
-        let slopes = S::as_simd_f32s(self.slopes).0;
-        let start = row * stride + self.at;
-        for vector in 0..V {
-            let slope = match slopes.get(vector) {
-                Some(slope) => *slope,
-                None => simd.splat_f32s(0.0),
-            };
-            let sum = match residual {
-                None => after.apply(simd, sums[vector], slope),
-                Some(values) => {
-                    let values = values.get(start..start + self.columns).unwrap_or_default();
-                    let (all, rest) = S::as_simd_f32s(values);
-                    let residual = match all.get(vector) {
-                        Some(whole) => *whole,
-                        None => simd.partial_load_f32s(rest),
-                    };
-                    if first {
-                        after.apply(simd, simd.add_f32s(sums[vector], residual), slope)
-                    } else {
-                        simd.add_f32s(after.apply(simd, sums[vector], slope), residual)
-                    }
-                }
-            };
-            match whole.get_mut(vector) {
-                Some(whole) => *whole = sum,
-                None => simd.partial_store_f32s(rest, sum),
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -443,6 +282,43 @@ mod tests {
                     assert_eq!(found, wanted, "row {row}, column {column}, {columns} x {per_line}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn parts_of_rows_and_slopes_agree_with_whole_rows_and_bounds() {
+        let (depth, count) = (5, 13);
+        for columns in [3, 16, 21, 40, 47, 75] {
+            let (weights, residual) = (numbers(columns * depth), numbers(count * columns));
+            // With slopes of zero it is a ReLU.
+            let panels = Panels::new(depth, columns, &weights, None).with_slopes(&vec![0.0; columns]);
+            let src = numbers(count * depth);
+            let rows = Rows {
+                src: &src,
+                first: 0,
+                lines: 1,
+                line_stride: 0,
+                per_line: count,
+                row_stride: depth,
+                taps: &[0],
+                values: depth,
+            };
+            let mut whole = vec![f32::NAN; count * columns];
+            let after = After::Bounds([0.0, f32::INFINITY]);
+            let finish = Finish { after, residual: Some(&residual), first: false, stride: columns };
+            let mut tile = Tile::Rows { data: &mut whole, columns };
+            panels.multiply(rows, 0..columns, &mut tile, 0, finish);
+            let mut apart = vec![f32::NAN; count * columns];
+            let width = panels.width();
+            for first in (0..columns).step_by(width) {
+                let part = first..columns.min(first + width);
+                let parts = apart.chunks_mut(columns).map(|row| &mut row[part.clone()]);
+                let mut tile = Tile::Parts(parts.collect());
+                let residual = Some(&residual[first..]);
+                let finish = Finish { after: After::Slopes, residual, first: false, stride: columns };
+                panels.multiply(rows, part.clone(), &mut tile, 0, finish);
+            }
+            assert_eq!(apart, whole, "{columns} columns");
         }
     }
 }

@@ -8,9 +8,13 @@ use crate::error::{Error, Result};
 use pulp::{Arch, Simd, WithSimd};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Host values of an op's constants.
 type Constants<'a> = BTreeMap<Operand, Cow<'a, [f32]>>;
+
+/// Columns of rows that are finished several at a time.
+const FEW_COLUMNS: usize = 64;
 
 /// What is done to every sum of a kernel, its constants expanded to one value per column.
 #[derive(Debug, Clone)]
@@ -18,9 +22,10 @@ pub(crate) struct Tail {
     op: &'static str,
     activation: Activation,
     residual: Residual,
-    /// Zeros where the op has no bias.
+    columns: usize,
+    /// Zeros where the op has no bias. Few columns' values come again and again, for vectors over several rows.
     bias: Vec<f32>,
-    /// Zeros where the activation has no slopes.
+    /// As many; zeros where the activation has no slopes.
     slope: Vec<f32>,
     /// Whether there is anything to do but a residual.
     changes: bool,
@@ -48,12 +53,17 @@ impl Tail {
             }
             (None, true) => Err(Error::input(format!("{op} {what}"), "none", format!("{columns} values"))),
         };
+        let repeated = |values: Vec<f32>| match FEW_COLUMNS / columns.max(1) {
+            0 => values,
+            times => values.repeat(times),
+        };
         Ok(Tail {
             op,
             activation: epilogue.activation,
             residual: epilogue.residual,
-            bias: one("bias", bias, epilogue.bias)?,
-            slope: one("slope", slope, wants_slope)?,
+            columns,
+            bias: repeated(one("bias", bias, epilogue.bias)?),
+            slope: repeated(one("slope", slope, wants_slope)?),
             changes: epilogue.bias || epilogue.activation != Activation::None,
             arch: Arch::new(),
         })
@@ -61,7 +71,7 @@ impl Tail {
 
     /// `tail`, each column of which comes `times` times after the others.
     pub(crate) fn repeated(op: &'static str, epilogue: &Epilogue, tail: &Tail, times: usize) -> Result<Self> {
-        let (bias, slope) = (tail.bias.repeat(times), tail.slope.repeat(times));
+        let (bias, slope) = (tail.bias().repeat(times), tail.slopes().repeat(times));
         let slopes = epilogue.activation == Activation::PRelu;
         Tail::new(op, epilogue, bias.len(), epilogue.bias.then_some(&bias), slopes.then_some(&slope))
     }
@@ -102,12 +112,17 @@ impl Tail {
             Activation::HardSwish => After::HardSwish,
             Activation::Sigmoid | Activation::Tanh => return None,
         };
-        Some((&self.bias, after))
+        Some((self.bias(), after))
+    }
+
+    /// The bias of each column; zeros where there is none.
+    fn bias(&self) -> &[f32] {
+        self.bias.get(..self.columns).unwrap_or_default()
     }
 
     /// The slope of each column; zeros where the activation has none.
     pub(crate) fn slopes(&self) -> &[f32] {
-        &self.slope
+        self.slope.get(..self.columns).unwrap_or_default()
     }
 
     /// `depth x columns` weights, from column `first` on those of the whole, as panels whose sums begin with the
@@ -118,7 +133,7 @@ impl Tail {
             None => Panels::new(depth, columns, weights, None),
             Some((bias, after)) => {
                 let panels = Panels::new(depth, columns, weights, Some(&part(bias)));
-                if after == After::Slopes { panels.with_slopes(&part(&self.slope)) } else { panels }
+                if after == After::Slopes { panels.with_slopes(&part(self.slopes())) } else { panels }
             }
         }
     }
@@ -132,7 +147,10 @@ impl Tail {
     /// `residual` is laid out as `block`.
     pub(crate) fn apply(&self, block: &mut [f32], stride: usize, residual: Option<&[f32]>) {
         if self.changes || residual.is_some() {
-            self.arch.dispatch(Apply { tail: self, block, stride, column: 0, residual });
+            // Rows without gaps are one run of values.
+            let all = if stride == self.columns { self.bias.len() } else { self.columns };
+            let stride = stride.max(all);
+            self.arch.dispatch(Apply { tail: self, block, stride, columns: 0..all, residual });
         }
     }
 
@@ -158,10 +176,16 @@ impl Tail {
         if self.in_registers().is_some() {
             return;
         }
+        if let (Tile::Rows { data, columns }, 0) = (&mut *tile, column)
+            && *columns == stride
+        {
+            return self.apply(data, stride, residual);
+        }
         for row in 0..tile.rows() {
             let block = tile.row(row);
             let residual = residual.map(|all| all.get(row * stride..).unwrap_or_default());
-            self.arch.dispatch(Apply { tail: self, stride: block.len(), block, column, residual });
+            let columns = column..column + block.len();
+            self.arch.dispatch(Apply { tail: self, stride: block.len(), block, columns, residual });
         }
     }
 }
@@ -213,8 +237,8 @@ struct Apply<'a> {
     tail: &'a Tail,
     block: &'a mut [f32],
     stride: usize,
-    /// The column of the block's first value.
-    column: usize,
+    /// The columns of each row.
+    columns: Range<usize>,
     residual: Option<&'a [f32]>,
 }
 
@@ -241,9 +265,9 @@ impl WithSimd for Apply<'_> {
 impl Apply<'_> {
     #[inline(always)]
     fn rows(self, activation: Activation) {
-        let Apply { tail, block, stride, column, residual } = self;
-        let bias = tail.bias.get(column..).unwrap_or_default();
-        let slope = tail.slope.get(column..).unwrap_or_default();
+        let Apply { tail, block, stride, columns, residual } = self;
+        let bias = tail.bias.get(columns.clone()).unwrap_or_default();
+        let slope = tail.slope.get(columns).unwrap_or_default();
         // Indices, not iterators: whether those are inlined depends on the profile.
         for (index, row) in block.chunks_mut(stride).enumerate() {
             let len = row.len().min(bias.len()).min(slope.len());

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 pub(super) const PIECE_BYTES: usize = 256 << 10;
 
 /// The length from which several threads are worth waking.
-pub(super) const MIN_PARALLEL_BYTES: usize = 2 << 20;
+pub(crate) const MIN_PARALLEL_BYTES: usize = 1 << 20;
 
 /// `bytes` in the pieces that they are copied in.
 pub(super) fn pieces(bytes: &[u8]) -> impl IndexedParallelIterator<Item = &[u8]> {
@@ -17,15 +17,14 @@ pub(super) fn pieces(bytes: &[u8]) -> impl IndexedParallelIterator<Item = &[u8]>
 }
 
 /// Copies `from` to the memory `to` of the same length.
-#[cfg(feature = "opencl")]
-pub(super) fn copy(to: &mut [u8], from: &[u8]) {
+pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     if from.len() < MIN_PARALLEL_BYTES {
         return to.copy_from_slice(from);
     }
     to.par_chunks_mut(PIECE_BYTES).zip(pieces(from)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
-#[cfg(all(test, feature = "opencl"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -2,8 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod choice;
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-mod copy;
+pub(crate) mod copy;
 pub mod family;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod signal;

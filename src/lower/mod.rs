@@ -6,8 +6,8 @@
 //! | `unit`, `uses` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `border` | zeros around a map become the padding of the one that reads it |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
-//! | `idioms` | normalisations and softmax that were written out become one unit |
-//! | `stack` | units that read one input and only leave the network become one |
+//! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
+//! | `stack` | units that read one input, and only leave the network or are pixels, become one |
 //! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
 //! | `precision` | which units store f16, where the session or the caller asks for several precisions |
 //! | `forms` | the layout of the units that compute in several |
@@ -27,6 +27,7 @@ mod idioms;
 mod join;
 mod kind;
 mod memory;
+mod parts;
 mod precision;
 mod program;
 mod simplify;
@@ -42,7 +43,7 @@ pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
 pub(crate) use memory::{Lifetime, least, plan};
 pub(crate) use precision::{Observed, has_halves, observed};
 pub(crate) use program::Program;
-pub(crate) use simplify::simplified;
-pub(crate) use stack::stack;
+pub(crate) use simplify::{joined, simplified};
+pub(crate) use stack::multiple;
 pub(crate) use step::{Part, Source, Step, Stored};
 pub(crate) use unit::{Alias, Input, Network, Unit};

@@ -6,8 +6,8 @@
 //! network's own inputs are taken to be at most [`LARGEST_INPUT`]. So a bounded activation begins anew, and a chain
 //! of others is in f16 as far as their weights allow.
 //!
-//! **Conversions.** Where units of both storages meet, a value is converted by way of rows. Units in f16 that
-//! follow each other are worth it together: if they save less than the conversions around them cost, all of them
+//! **Conversions.** Where units of both storages meet, a value is converted. Units in f16 that follow each other are
+//! worth it together: if they save less than the conversions around them cost, all of them
 //! are in f32.
 
 use super::unit::{Assigned, Network, Unit};
@@ -24,8 +24,8 @@ use std::sync::Arc;
 /// What inputs of a network are taken to be at most: pictures that are not normalised are 255.
 const LARGEST_INPUT: f64 = 256.0;
 
-/// What a conversion between two storages costs beside what it moves, in bytes that could be moved meanwhile: two
-/// dispatches of 2 us at 1000 GB/s. Networks of less on an NVIDIA H200 were slower with it, by up to a tenth.
+/// What a conversion between two storages costs beside what it moves, in bytes that could be moved meanwhile: a
+/// dispatch of 4 us at 1000 GB/s. Networks of less on an NVIDIA H200 were slower with it, by up to a tenth.
 const CONVERSION: f64 = (4 << 20) as f64;
 
 /// Operations that a device makes in f32 while it moves a byte.
@@ -183,7 +183,7 @@ fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option
             moved(op, 2) + op.flops() as f64 / (2.0 * OPERATIONS_PER_BYTE)
         };
         let saved: f64 = region.iter().map(saves).sum();
-        let bytes = |value: &Value| network.dims(*value).map_or(0, |dims| 12 * dims.elements()) as f64;
+        let bytes = |value: &Value| network.dims(*value).map_or(0, |dims| 6 * dims.elements()) as f64;
         let cost: f64 = border.iter().map(|value| CONVERSION + bytes(value)).sum();
         if saved < cost {
             for unit in region {
@@ -206,7 +206,8 @@ pub(crate) struct Observed {
 
 /// What runs of `graph` with `options`.
 pub(crate) fn observed(graph: &crate::graph::Graph, options: &SessionOptions) -> Result<Vec<Observed>> {
-    let network = super::program::network(graph, options)?;
+    // What is stacked does not depend on where bindings begin.
+    let network = super::program::network(graph, options, 0)?;
     let each = network.units().iter().map(|unit| {
         let op = unit.op(graph, Precision::F16Storage)?;
         Ok(Observed {

@@ -4,11 +4,11 @@
 use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::fuse;
-use super::kind::{Kind, same_kind, stored_bytes};
+use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::precision;
-use super::simplify::simplified;
-use super::stack::stack;
+use super::simplify::{joined, simplified};
+use super::stack::multiple;
 use super::step::{Part, Source, Step, Stored, StoredValue};
 use super::unit::{Input, Network, Unit};
 use crate::device::DeviceInfo;
@@ -43,11 +43,11 @@ pub(crate) struct Program {
     pub(crate) states: Vec<(Part, HostTensor)>,
 }
 
-/// The units of `graph` before pairs of them are made one.
-pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
+/// The units of `graph` before pairs of them are made one; a binding may begin at multiples of `alignment` bytes.
+pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions, alignment: u64) -> Result<Network<'g>> {
     let alone = |name: &str| options.choices.contains_key(name) || options.precisions.contains_key(name);
     let mut network = simplified(graph, &alone)?;
-    stack(&mut network, &alone)?;
+    joined(&mut network, &alone, multiple(options.precision, alignment))?;
     Ok(network)
 }
 
@@ -60,7 +60,7 @@ impl Program {
         changes: &ChangeTimes<'_>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
-        let mut network = network(graph, options)?;
+        let mut network = network(graph, options, info.limits.binding_alignment)?;
         let base;
         let asked = options;
         let options = if asked.precision == Precision::Auto {
@@ -204,14 +204,22 @@ impl<'n, 'g> Builder<'n, 'g> {
         if let Some((_, part)) = self.place(value, &|other| same_kind(other, &kind)) {
             return Ok(part);
         }
+        // What leaves the network is read behind the last step, when the memory of a map may be another one's.
+        if (form != Form::Rows || !self.network.leaves(value))
+            && let Some((_, part)) = self.place(value, &|other| same_bytes(other, &kind))
+        {
+            return Ok(Part { bytes: stored_bytes(kind) as u64, ..part });
+        }
         if form == Form::Rows
             && let Some(part) = self.rows_elsewhere(value)?
         {
             return Ok(part);
         }
-        // From C4 to an image or back directly, if only the form differs; else from or through rows.
+        // From C4 to an image or back directly, if only the form differs, and from C4 to C4 of another type; else
+        // from or through rows.
         let near = |other: &Kind| {
-            form != Form::Rows && (other.1, other.2) == (shape, dtype) && other.0 != Form::Rows
+            let alike = other.2 == dtype || (form, other.0) == (Form::C4, Form::C4);
+            form != Form::Rows && other.1 == shape && other.0 != Form::Rows && alike
         };
         let from = match (self.place(value, &near), form) {
             (Some(found), _) => found,
@@ -291,9 +299,13 @@ impl<'n, 'g> Builder<'n, 'g> {
             DType::F16 => Precision::F16Storage,
             DType::F32 => Precision::F32,
         };
-        let (from, to) = (from.0.layout(), to.0.layout());
-        let op = ConvertOp::new(maps.1, from, to, precision)?;
-        let name = format!("{} ({from} to {to})", self.network.graph.name(value)?);
+        let name = self.network.graph.name(value)?;
+        let (op, name) = match (from.0.layout(), to.0.layout()) {
+            (one, other) if one == other => {
+                (ConvertOp::storage(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
+            }
+            (from, to) => (ConvertOp::new(maps.1, from, to, precision)?, format!("{name} ({from} to {to})")),
+        };
         let step = self.single(name, &op, source, target)?;
         // What is the same at each run is converted once.
         if self.network.constant(value).is_some() {
@@ -328,35 +340,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         })
     }
 
-    /// The step of a stack, and one that gives each of its parts its rows.
-    fn stack(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
-        let infos: Vec<OperandInfo> = crate::ops::outputs(&*kernel.op).collect();
-        let [info] = infos[..] else {
-            return Err(Error::Internal("a stack without a single output".to_owned()));
-        };
-        let shapes = unit.outputs.iter().map(|&value| Ok(self.network.dims(value)?.shape()));
-        let shapes = shapes.collect::<Result<Vec<_>>>()?;
-        let channels: Vec<usize> = shapes.iter().map(|shape| shape.c).collect();
-        let map = Self::kind(&*kernel.op, &info, Form::C4);
-        let precision = kernel.op.precision();
-        let whole = self.own(stored_bytes(map), false);
-        let rows = self.own(4 * info.shape.elements(), true);
-        self.launch(unit, kernel, &mut |_, operand| (operand == info.operand).then_some(whole))?;
-        let op = ConvertOp::parts(info.shape, &channels, precision)?;
-        let step = self.single(format!("{} (rows)", unit.name), &op, whole, rows)?;
-        self.program.steps.push(step);
-        let mut offset = 0;
-        for (&value, shape) in unit.outputs.iter().zip(shapes) {
-            let bytes = 4 * shape.elements() as u64;
-            let kind = self.rows(value)?;
-            self.places.entry(value).or_default().push((kind, Part { stored: rows.stored, offset, bytes }));
-            offset += bytes;
-        }
-        Ok(())
-    }
-
     /// The kernel of `unit`, which writes where `target` says.
-    fn launch(
+    pub(super) fn launch(
         &mut self,
         unit: &Unit,
         Kernel { op, choice, from }: Kernel,

@@ -1,5 +1,6 @@
 //! The passes that every backend runs first: fewer units that compute the same.
 
+use super::stack::stack;
 use super::unit::Network;
 use super::{border, chain, idioms};
 use crate::error::Result;
@@ -12,4 +13,11 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> 
     idioms::recognise(&mut network, alone)?;
     chain::join(&mut network, alone)?;
     Ok(network)
+}
+
+/// The passes that only devices run: fewer dispatches for more work. A binding may begin at a channel of a pixel
+/// that is a multiple of `multiple`.
+pub(crate) fn joined(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool, multiple: usize) -> Result<()> {
+    idioms::gates(network, alone)?;
+    stack(network, alone, multiple)
 }

@@ -37,8 +37,8 @@ impl Input {
 enum Compute {
     /// A node's.
     Node { operator: Arc<dyn Operator>, arguments: Vec<Argument> },
-    /// Several units' results, one behind the other along the channels.
-    Stack(Vec<Unit>),
+    /// Several units' results, one behind the other along the channels, each from a multiple of so many on.
+    Stack { parts: Vec<Unit>, multiple: usize },
     /// Two units, the second of which reads the first.
     Pair { units: Box<[Unit; 2]>, fuse: Fuse },
 }
@@ -68,14 +68,14 @@ pub(crate) struct Assigned {
 }
 
 impl Unit {
-    /// A stack of `parts`, which read one input.
-    pub(super) fn stacked(parts: Vec<Unit>, inputs: Vec<(Operand, Input)>) -> Unit {
+    /// A stack of `parts`, which read one input; each begins at a channel that is a multiple of `multiple`.
+    pub(super) fn stacked(parts: Vec<Unit>, inputs: Vec<(Operand, Input)>, multiple: usize) -> Unit {
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         Unit {
             name: names.join(" + "),
             inputs,
             outputs: parts.iter().flat_map(|part| part.outputs.iter().copied()).collect(),
-            compute: Compute::Stack(parts),
+            compute: Compute::Stack { parts, multiple },
             why: None,
             precision: None,
         }
@@ -157,10 +157,10 @@ impl Unit {
                 Lowered::Op(op) => Ok(op),
                 Lowered::View(_) => Err(Error::Internal(format!("a view, {:?}, as a step", self.name))),
             },
-            Compute::Stack(parts) => {
+            Compute::Stack { parts, multiple } => {
                 let ops = parts.iter().map(|part| part.op(graph, precision)).collect::<Result<Vec<_>>>()?;
                 let ops: Vec<&dyn Op> = ops.iter().map(|op| &**op).collect();
-                ops.first().and_then(|first| first.stack(&ops)).ok_or_else(broken)
+                ops.first().and_then(|first| first.stack(&ops, *multiple)).ok_or_else(broken)
             }
             Compute::Pair { units, fuse } => {
                 let [first, second] = &**units;
@@ -173,8 +173,16 @@ impl Unit {
     /// The parts of a stack, in the order of its outputs; none of another unit.
     pub(crate) fn parts(&self) -> &[Unit] {
         match &self.compute {
-            Compute::Stack(parts) => parts,
+            Compute::Stack { parts, .. } => parts,
             _ => &[],
+        }
+    }
+
+    /// The multiple of channels that each part of a stack begins at: 1 where the parts lie side by side.
+    pub(crate) fn multiple(&self) -> usize {
+        match &self.compute {
+            Compute::Stack { multiple, .. } => *multiple,
+            _ => 1,
         }
     }
 
@@ -280,7 +288,7 @@ impl<'a> Network<'a> {
         }
         uses.add(self, reader, &unit);
         self.units[reader] = unit;
-        self.units[first] = Unit::stacked(Vec::new(), Vec::new());
+        self.units[first] = Unit::stacked(Vec::new(), Vec::new(), 1);
         self.uses = OnceLock::from(uses);
     }
 

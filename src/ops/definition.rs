@@ -97,7 +97,7 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         f64::INFINITY
     }
 
-    fn stack(&self, _parts: &[&dyn Op]) -> Option<Self> {
+    fn stack(&self, _parts: &[&dyn Op], _multiple: usize) -> Option<Self> {
         None
     }
 
@@ -247,8 +247,8 @@ impl<O: Definition> Op for O {
         Definition::reach(self, inputs, constants)
     }
 
-    fn stack(&self, parts: &[&dyn Op]) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Definition::stack(self, parts)?))
+    fn stack(&self, parts: &[&dyn Op], multiple: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Definition::stack(self, parts, multiple)?))
     }
 
     fn joins(&self, choice: &Choice) -> Option<Vec<(Operand, usize)>> {

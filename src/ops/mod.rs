@@ -15,6 +15,7 @@ pub mod cumsum;
 pub mod custom;
 pub mod depthwise;
 pub mod elementwise;
+pub mod gate;
 pub mod gather;
 pub mod gemm;
 pub mod normalize;

@@ -173,9 +173,9 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
 
     /// The op that computes the results of `parts`, of which `self` is the first, at once: they are ops
     /// of the same input, and each of its constants is the parts' constants one after the other, zeros
-    /// where a part has none. Its output has the parts' channels one after the other. `None` if they
-    /// cannot be stacked.
-    fn stack(&self, _parts: &[&dyn Op]) -> Option<Arc<dyn Op>> {
+    /// where a part has none. Its output has the parts' channels one after the other, those of each part
+    /// followed by zeros up to a multiple of `multiple`. `None` if they cannot be stacked.
+    fn stack(&self, _parts: &[&dyn Op], _multiple: usize) -> Option<Arc<dyn Op>> {
         None
     }
 

@@ -9,6 +9,7 @@ use super::cumsum::{self, CumSumOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::elementwise::{self, ElementwiseOp};
+use super::gate::{self, GateOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
 use super::normalize::{self, NormalizeOp};
@@ -147,6 +148,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<CumSumOp>(cumsum::examples, cumsum::NUMBERS),
     OpEntry::of::<DepthwiseOp>(depthwise::examples, depthwise::NUMBERS),
     OpEntry::of::<ElementwiseOp>(elementwise::examples, elementwise::NUMBERS),
+    OpEntry::of::<GateOp>(gate::examples, gate::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),

@@ -84,8 +84,8 @@ const MAX_IDLE_SETS: usize = 4;
 pub(super) struct CpuSession(Arc<CpuNetwork>);
 
 /// Copies of a run's outputs.
-fn owned(outputs: &[&[f32]]) -> Vec<Vec<f32>> {
-    outputs.iter().map(|output| output.to_vec()).collect()
+fn owned(outputs: &[&[f32]]) -> Vec<Arc<[f32]>> {
+    outputs.iter().map(|&output| Arc::from(output)).collect()
 }
 
 /// From the unit that writes a value to the last that reads it; outputs live to the end.
@@ -202,7 +202,7 @@ impl CpuSession {
         })))
     }
 
-    pub(super) fn run(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+    pub(super) fn run(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         self.0.run(inputs, |_| {}, owned)
     }
 
@@ -219,7 +219,7 @@ impl CpuSession {
         )
     }
 
-    pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+    pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         if self.runs_at_once() {
             return self.run(inputs);
         }
@@ -228,7 +228,7 @@ impl CpuSession {
 
     /// A run on a thread of its own. On a worker of rayon's it is over when this returns: the thread
     /// would need the pool whose workers wait for it.
-    pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Vec<f32>>>> {
+    pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Arc<[f32]>>>> {
         if self.runs_at_once() {
             return Ok(Running::Done(self.run(inputs)));
         }
@@ -248,7 +248,7 @@ impl CpuSession {
     }
 
     /// A run that owns what it needs.
-    fn work(&self, inputs: &[Cow<'_, [f32]>]) -> impl FnOnce() -> Result<Vec<Vec<f32>>> + Send + 'static {
+    fn work(&self, inputs: &[Cow<'_, [f32]>]) -> impl FnOnce() -> Result<Vec<Arc<[f32]>>> + Send + 'static {
         let network = Arc::clone(&self.0);
         let inputs: Vec<Cow<'static, [f32]>> =
             inputs.iter().map(|input| Cow::Owned(input.to_vec())).collect();

@@ -2,8 +2,10 @@
 
 use super::profile::{MemoryUse, NodeTime, Profile};
 use super::resources::{allocate, dispatches};
+use super::spare::Spare;
 use super::stages::StageTimes;
 use crate::context::Engine;
+use crate::device::copy::copy;
 use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -40,13 +42,8 @@ fn parts<'a>(outputs: &[Output], read: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
 }
 
 /// The outputs' elements, from the buffers that a run has read.
-fn take_apart(outputs: &[Output], read: &[&[u8]]) -> Result<Vec<Arc<[f32]>>> {
-    // Drivers map memory at whole vec4s; what is copied before it gets here may lie anywhere.
-    let elements = |bytes: &[u8]| match bytemuck::try_cast_slice(bytes) {
-        Ok(elements) => Arc::from(elements),
-        Err(_) => bytemuck::pod_collect_to_vec(bytes).into(),
-    };
-    Ok(parts(outputs, read)?.into_iter().map(elements).collect())
+fn take_apart(outputs: &[Output], spare: &Spare, read: &[&[u8]]) -> Result<Vec<Arc<[f32]>>> {
+    Ok(parts(outputs, read)?.into_iter().map(|bytes| spare.elements(bytes)).collect())
 }
 
 /// Copies the outputs' elements, from the buffers that a run has read.
@@ -57,7 +54,7 @@ fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) ->
         return Err(Error::Internal("outputs of other lengths than their ports".to_owned()));
     }
     for (part, target) in parts.into_iter().zip(targets) {
-        bytemuck::cast_slice_mut(target).copy_from_slice(part);
+        copy(bytemuck::cast_slice_mut(target), part);
     }
     Ok(())
 }
@@ -73,8 +70,8 @@ fn taken<T>(
 }
 
 /// [`take_apart`] of buffers that were copied.
-fn take_copies_apart(outputs: &[Output], read: &[Vec<u8>]) -> Result<Vec<Arc<[f32]>>> {
-    take_apart(outputs, &read.iter().map(Vec::as_slice).collect::<Vec<_>>())
+fn take_copies_apart(outputs: &[Output], spare: &Spare, read: &[Vec<u8>]) -> Result<Vec<Arc<[f32]>>> {
+    take_apart(outputs, spare, &read.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 /// A network made ready to run on a GPU.
@@ -88,6 +85,7 @@ pub(super) struct DeviceSession {
     outputs: Vec<Output>,
     /// The buffers that the outputs lie in: what a run reads.
     reads: Vec<Slice>,
+    spare: Spare,
     steps: Vec<NodeTime>,
     memory: MemoryUse,
 }
@@ -122,6 +120,7 @@ impl DeviceSession {
             recording,
             states: program.states.iter().map(state).collect::<Result<_>>()?,
             inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
+            spare: Spare::new(outputs.len()),
             outputs,
             reads,
             steps: program
@@ -170,7 +169,7 @@ impl DeviceSession {
         let reads: Vec<&Slice> = self.reads.iter().collect();
         let (device, writes) = (self.engine.device()?, self.writes(inputs));
         let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &self.recording, &reads, see);
-        taken(run, |read| take_apart(&self.outputs, read))
+        taken(run, |read| take_apart(&self.outputs, &self.spare, read))
     }
 
     /// [`DeviceSession::run`] with the outputs in the caller's memory.
@@ -198,7 +197,7 @@ impl DeviceSession {
         let network = lap();
         let read: Vec<Vec<u8>> = self.reads.iter().map(|slice| device.read(slice)).collect::<Result<_>>()?;
         let download = lap();
-        Ok((take_copies_apart(&self.outputs, &read)?, StageTimes { upload, network, download }))
+        Ok((take_copies_apart(&self.outputs, &self.spare, &read)?, StageTimes { upload, network, download }))
     }
 
     /// A run up to the wait.
@@ -209,7 +208,7 @@ impl DeviceSession {
 
     /// The wait for a run of this session.
     pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Arc<[f32]>>> {
-        taken(|see| flight.0.finish_and_see(see), |read| take_apart(&self.outputs, read))
+        taken(|see| flight.0.finish_and_see(see), |read| take_apart(&self.outputs, &self.spare, read))
     }
 
     pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
@@ -218,13 +217,13 @@ impl DeviceSession {
             Engine::Wgpu(device) => {
                 let reads: Vec<&Slice> = self.reads.iter().collect();
                 let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
-                take_copies_apart(&self.outputs, &read)
+                take_copies_apart(&self.outputs, &self.spare, &read)
             }
             #[cfg(feature = "opencl")]
             Engine::OpenCl(device) => {
                 let reads: Vec<&Slice> = self.reads.iter().collect();
                 let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
-                take_copies_apart(&self.outputs, &read)
+                take_copies_apart(&self.outputs, &self.spare, &read)
             }
             Engine::Cpu => self.engine.device().map(|_| Vec::new()),
         }

@@ -8,6 +8,7 @@ mod into;
 mod offload;
 mod profile;
 mod resources;
+mod spare;
 mod stages;
 mod stream;
 
@@ -156,7 +157,7 @@ impl Session {
         let inputs = self.arrange(inputs)?;
         let outputs = match &mut self.runner {
             Runner::Device(session) => session.run(&inputs)?,
-            Runner::Cpu(session) => shared(session.run(&inputs)?),
+            Runner::Cpu(session) => session.run(&inputs)?,
         };
         self.wrap(outputs)
     }
@@ -185,7 +186,7 @@ impl Session {
         let inputs = self.arrange(inputs)?;
         let outputs = match &mut self.runner {
             Runner::Device(session) => session.run_async(&inputs).await?,
-            Runner::Cpu(session) => shared(session.run_async(&inputs).await?),
+            Runner::Cpu(session) => session.run_async(&inputs).await?,
         };
         self.wrap(outputs)
     }
@@ -236,7 +237,7 @@ impl Session {
     fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
         let outputs = match (&self.runner, flight) {
             (Runner::Device(session), Flight::Device(flight)) => session.finish(flight)?,
-            (_, Flight::Cpu(running)) => shared(running.wait()?),
+            (_, Flight::Cpu(running)) => running.wait()?,
             (Runner::Cpu(_), Flight::Device(_)) => {
                 return Err(Error::Internal("a frame of another session".to_owned()));
             }
@@ -324,10 +325,6 @@ impl Session {
     fn wrap(&self, outputs: Vec<Arc<[f32]>>) -> Result<Vec<HostTensor>> {
         self.outputs.iter().zip(outputs).map(|(port, data)| HostTensor::new(port.dims, data)).collect()
     }
-}
-
-fn shared(outputs: Vec<Vec<f32>>) -> Vec<Arc<[f32]>> {
-    outputs.into_iter().map(Arc::from).collect()
 }
 
 /// The journal beside the record's file, if it has one: a candidate that takes the application with

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::host::HostTensor;
 use std::collections::VecDeque;
 use std::iter::Fuse;
+use std::sync::Arc;
 
 /// Frames under way by default: one on the device, one being prepared or read.
 const DEFAULT_IN_FLIGHT: usize = 2;
@@ -13,7 +14,7 @@ const DEFAULT_IN_FLIGHT: usize = 2;
 #[derive(Debug)]
 pub(super) enum Flight {
     Device(device::DeviceFlight),
-    Cpu(offload::Running<Vec<Vec<f32>>>),
+    Cpu(offload::Running<Vec<Arc<[f32]>>>),
 }
 
 /// The outputs of a stream of frames, in their order. Made by [`Session::stream`].

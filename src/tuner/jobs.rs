@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{fusible, has_halves, simplified, stack};
+use crate::lower::{fusible, has_halves, joined, multiple, simplified};
 use crate::ops::{Choice, Op};
 use crate::options::Fusing;
 use crate::tune::db::{self, NEAR, SharedDatabase, Source};
@@ -75,7 +75,8 @@ impl Tuner {
     /// If a node's shapes are inconsistent, which the graph's own checks rule out.
     pub fn begin(&mut self, graph: &Graph) -> Result<()> {
         let mut network = simplified(graph, &|_| false)?;
-        stack(&mut network, &|_| false)?;
+        let alignment = self.device.info().limits.binding_alignment;
+        joined(&mut network, &|_| false, multiple(self.precision, alignment))?;
         // Stacks first: they are among the largest.
         let (stacks, nodes): (Vec<_>, Vec<_>) =
             network.units().iter().partition(|unit| !unit.parts().is_empty());

@@ -17,8 +17,8 @@ use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding, Pointwise, Pool,
-    Pooling, Precision, Shape,
+    Activation, Bits, Conv2d, DType, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding,
+    Pointwise, Pool, Pooling, Precision, Shape,
 };
 
 use std::collections::BTreeSet;
@@ -212,6 +212,9 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.resize();
     table.reduce();
     for (name, problem, breadth) in crate::moves::rows() {
+        table.push(name, problem, breadth);
+    }
+    for (name, problem, breadth) in crate::gates::rows() {
         table.push(name, problem, breadth);
     }
     table.softmax();
@@ -697,6 +700,7 @@ impl Table {
         }
         for activation in ACTIVATIONS {
             self.gemm_row([1, 5, 12, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
+            self.gemm_row([1, 2, 16, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
         }
         self.gemm_row([2, 19, 24, 12], factors, false, true, F32, Groups);
         self.gemm_row([2, 11, 13, 7], plain, false, true, F32, Groups);
@@ -755,6 +759,14 @@ impl Table {
                 let shape = Shape::nhwc(2, 3, 5, 7);
                 let op = ConvertOp::new(shape, from, to, precision).expect("a valid row");
                 self.push(format!("{shape} {from} to {to} {precision}"), Arc::new(op), Breadth::Variants);
+            }
+        }
+        for (from, to) in [(DType::F32, DType::F16), (DType::F16, DType::F32)] {
+            for [n, h, w, c] in shapes {
+                let shape = Shape::nhwc(n, h, w, c);
+                let breadth = if c == 7 { Breadth::Groups } else { Breadth::Variants };
+                let op = ConvertOp::storage(shape, from, to).expect("a valid row");
+                self.push(format!("{shape} {from} to {to}"), Arc::new(op), breadth);
             }
         }
         for (channels, precision) in [

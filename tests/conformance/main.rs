@@ -16,6 +16,7 @@ mod cases;
 mod cover;
 mod cpu;
 mod elementwise;
+mod gates;
 mod gpu;
 mod moves;
 mod planted;
@@ -83,7 +84,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot
-    cumsum top_k suppress elementwise resize reduce arg softmax normalize
+    cumsum top_k suppress elementwise resize reduce arg softmax normalize gate
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -320,12 +321,13 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("arg", [3, 3]),
     ("concat", [2, 2]),
     ("conv2d", [58, 65]),
-    ("convert", [3, 7]),
+    ("convert", [4, 8]),
     ("copy", [1, 1]),
     ("cumsum", [1, 1]),
     ("depthwise", [14, 15]),
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
+    ("gate", [4, 4]),
     ("gemm", [39, 53]),
     ("one_hot", [1, 1]),
     ("normalize", [5, 5]),

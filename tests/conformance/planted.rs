@@ -14,9 +14,9 @@ use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
-    Activation, AxisRange, Bits, Conv2d, CumSum, Depthwise, Dims, Gather, Gemm, Layout, OneHot, Operator,
-    Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Suppress, TopK,
-    Transpose,
+    Activation, AxisRange, Bits, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm, Layout, OneHot,
+    Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Suppress,
+    TopK, Transpose,
 };
 use std::sync::Arc;
 
@@ -355,6 +355,10 @@ fn mistakes() -> Vec<Mistake> {
     let scaled = Gemm { alpha: Bits(-0.5), ..Default::default() };
     let pack = ConvertOp::new(Shape::nhwc(1, 3, 5, 7), Layout::Nhwc, Layout::C4, Precision::F32);
     let pack: Problem = Arc::new(pack.expect("a valid op"));
+    let repack = |from, to| -> Problem {
+        Arc::new(ConvertOp::storage(Shape::nhwc(2, 3, 5, 7), from, to).expect("a valid op"))
+    };
+    let (narrow, widen) = (repack(DType::F32, DType::F16), repack(DType::F16, DType::F32));
     let plain = Activation::None;
     #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
     let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
@@ -558,6 +562,8 @@ fn mistakes() -> Vec<Mistake> {
             "(4u * term4 + 2u)",
         ),
         ("a lane not zeroed", pack, "pack", [1, 1, 1], "channel + 3u < @channels", "true"),
+        ("the pixel before", narrow, "repack", [1, 1, 1], "src[index]", "src[max(index, 1u) - 1u]"),
+        ("the first image for all", widen, "repack", [1, 1, 1], "@dst_h * gid.z", "@dst_h * (gid.z % 2u)"),
     ];
     // Kernels whose maps are images. Each still reads and writes within its image: what lies
     // beyond it is the driver's affair.
@@ -777,6 +783,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
             .chain(mistakes_in_subgroups())
             .chain(mistakes_in_elements())
             .chain(crate::reductions::mistakes())
+            .chain(crate::gates::mistakes())
             .enumerate()
         {
             let Mistake { what, problem, variant, tile, layout, from, to } = mistake;

@@ -10,6 +10,7 @@ mod cli_inspect;
 mod cli_run;
 mod cpu_runs;
 mod custom;
+mod dispatches;
 mod forms;
 mod fusing;
 mod graph;

@@ -70,6 +70,9 @@ fn nodes_by_hand_are_in_f16_between_others_in_f32() {
             assert_eq!(of(&made, "second"), precision, "{}", context.info());
             assert_eq!(of(&made, "first"), session);
             assert_eq!(of(&made, "third"), session);
+            let steps = made.steps();
+            let directly = |words: &str| steps.iter().filter(|step| step.name.contains(words)).count();
+            assert_eq!([directly("f16 to f32"), directly("f32 to f16")], [1, 1], "{steps:?}");
             for (exact, found) in exact.iter().zip(&found) {
                 let off = off(exact, found);
                 assert!(off < 4e-3, "{}: {off}", context.info());

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The layer of each top-level module. A module may use its own layer and those below.
 const LAYERS: &[(u32, &[&str])] = &[
-    (0, &["error", "dtype", "dims", "shape", "layout", "host", "file", "vector"]),
+    (0, &["error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "weights"]),
     (1, &["emit", "limits"]),
     (2, &["cpu"]),
     (3, &["ops"]),
@@ -52,7 +52,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What is put between ops: changes of form, and copies of views.
     ("src/lower/", &["convert", "copy"]),
     // What is recognised, and what it becomes.
-    ("src/lower/idioms/", &["elementwise", "normalize", "reduce", "softmax"]),
+    ("src/lower/idioms/", &["elementwise", "gate", "normalize", "pointwise", "reduce", "softmax"]),
     ("src/lower/chain.rs", &["elementwise"]),
     ("src/tune/op_bench/images.rs", &["convert"]),
 ];
@@ -61,7 +61,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
 const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/device/", "drivers are called through C, and the ops' kernels run unchecked"),
     ("src/model/tflite/schema.rs", "flatbuffers' accessors trust their verifier"),
-    ("src/cpu/panels.rs", "a check for each value and vector costs as much as short products"),
+    ("src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
     ("src/cpu/products.rs", "vectors are loaded without a check for each, which costs more than the product"),
     ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
 ];

@@ -11,8 +11,11 @@
 //! function of each element, which may join what follows. `e / sum(e)` with `e = exp(x - max(x))` is a softmax.
 //! Nothing else may read what lies between.
 
+mod gate;
 mod normalisation;
 mod softmax;
+
+pub(super) use gate::gates;
 
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;

@@ -19,6 +19,16 @@ impl ArgKernel {
     /// The lines of `src`, `dst.len()` of them side by side.
     fn columns(&self, src: &[f32], dst: &mut [f32], better: impl Fn(f32, f32) -> bool) {
         let inner = dst.len();
+        if let ([dst], Some(&first)) = (&mut *dst, src.first()) {
+            let (mut best, mut place) = (first, 0);
+            for (k, &x) in src.iter().enumerate() {
+                let is_better = better(x, best);
+                best = if is_better { x } else { best };
+                place = if is_better { k } else { place };
+            }
+            *dst = place as f32;
+            return;
+        }
         with_scratch(inner, |best| {
             dst.fill(0.0);
             for (k, row) in src.chunks_exact(inner).enumerate() {

@@ -1,7 +1,7 @@
 //! Problems that between them use every kernel, every epilogue and every edge.
 
 use super::{ConvertOp, OP};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::ops::plan::Op;
@@ -27,6 +27,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         examples.push(Box::new(ConvertOp::new(shape, from, to, precision)?));
     }
     examples.push(Box::new(ConvertOp::parts(shape, &[1, 4, 2], precision)?));
+    examples.push(Box::new(ConvertOp::storage(shape, DType::F16, DType::F32)?));
+    examples.push(Box::new(ConvertOp::storage(shape, DType::F32, DType::F16)?));
     Ok(examples)
 }
 
@@ -37,7 +39,9 @@ pub(crate) const NUMBERS: Numbers = Numbers { names: NAMES, usual: &[1, 257, 257
 
 fn of(extents: &[usize], kernel: Option<&str>, precision: Precision) -> Result<Arc<dyn Op>> {
     let &[n, h, w, c] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    let shape = Shape::nhwc(n, h, w, c);
     let (from, to) = match kernel {
+        Some("repack") => return Ok(Arc::new(ConvertOp::storage(shape, DType::F16, DType::F32)?)),
         Some("unpack") => (Layout::C4, Layout::Nhwc),
         Some("pack_image2d") => (Layout::Nhwc, Layout::Image2d),
         Some("unpack_image2d") => (Layout::Image2d, Layout::Nhwc),
@@ -45,5 +49,5 @@ fn of(extents: &[usize], kernel: Option<&str>, precision: Precision) -> Result<A
         Some("image2d_to_c4") => (Layout::Image2d, Layout::C4),
         _ => (Layout::Nhwc, Layout::C4),
     };
-    Ok(Arc::new(ConvertOp::new(Shape::nhwc(n, h, w, c), from, to, precision)?))
+    Ok(Arc::new(ConvertOp::new(shape, from, to, precision)?))
 }

@@ -1,7 +1,8 @@
 //! Moves a feature map from one layout to another, on the device.
 //!
 //! The lanes of the last slice beyond the channels are written as zero in C4 and Image2d. The
-//! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type.
+//! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type. A C4 map may
+//! also stay where its elements are, in another type.
 
 mod examples;
 mod moves;
@@ -10,7 +11,7 @@ mod plan;
 
 pub(super) use examples::{NUMBERS, examples};
 
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::shape::Shape;
@@ -31,6 +32,8 @@ pub struct ConvertOp {
     pub(crate) to: Layout,
     /// Storage of the device side.
     pub(crate) precision: Precision,
+    /// The types of what is read and written of the device side: two where only they change.
+    pub(crate) stored: [DType; 2],
     /// Where the host side is several maps, one behind the other, each with the next channels of
     /// the device's: their channels, zeros after the last. All zeros where it is one map.
     pub(crate) parts: [usize; MOST_PARTS],
@@ -53,7 +56,28 @@ impl ConvertOp {
             ));
         }
         let precision = precision.without_matrix_units();
-        Ok(ConvertOp { shape, from, to, precision, parts: [0; MOST_PARTS] })
+        let stored = [precision.storage(); 2];
+        Ok(ConvertOp { shape, from, to, precision, stored, parts: [0; MOST_PARTS] })
+    }
+
+    /// A C4 map of `shape` whose elements become `to`.
+    ///
+    /// # Errors
+    /// If they are already, or the shape is empty or too large.
+    pub fn storage(shape: Shape, from: DType, to: DType) -> Result<Self> {
+        shape.check(OP)?;
+        if from == to {
+            return Err(Error::shape(OP, format!("{from} to {to}"), "two types that differ"));
+        }
+        let (layout, precision) = (Layout::C4, Precision::F16Storage);
+        Ok(ConvertOp {
+            shape,
+            from: layout,
+            to: layout,
+            precision,
+            stored: [from, to],
+            parts: [0; MOST_PARTS],
+        })
     }
 
     /// A C4 map of `shape` to NHWC maps of `channels` channels each, one behind the other.

@@ -69,6 +69,9 @@ pub(super) const FROM_IMAGE: Move = Move {
     to: Side::C4,
 };
 
+pub(super) const REPACK: Move =
+    Move { entry: VariantEntry::wgsl("repack", text!("repack")), from: Side::C4, to: Side::C4 };
+
 fn side(op: &ConvertOp, layout: Layout) -> Side {
     match layout {
         Layout::Nhwc | Layout::Nchw if op.parts[0] > 0 => Side::Parts,
@@ -78,11 +81,11 @@ fn side(op: &ConvertOp, layout: Layout) -> Side {
     }
 }
 
-fn element(op: &ConvertOp, layout: Layout) -> Element {
+fn element(layout: Layout, stored: DType) -> Element {
     match layout {
         Layout::Nhwc | Layout::Nchw => Element::Scalar(DType::F32),
-        Layout::C4 => Element::Vec4(op.precision.storage()),
-        Layout::Image2d => Element::Image2d(op.precision.storage()),
+        Layout::C4 => Element::Vec4(stored),
+        Layout::Image2d => Element::Image2d(stored),
     }
 }
 
@@ -123,8 +126,8 @@ impl Kernel<ConvertOp> for Move {
 
     fn bindings(&self, op: &ConvertOp, _choice: &Choice) -> Vec<Binding> {
         vec![
-            binding(Operand::Src, element(op, op.from), Access::Read),
-            binding(Operand::Dst, element(op, op.to), Access::Write),
+            binding(Operand::Src, element(op.from, op.stored[0]), Access::Read),
+            binding(Operand::Dst, element(op.to, op.stored[1]), Access::Write),
         ]
     }
 

@@ -29,13 +29,18 @@ impl Definition for ConvertOp {
             &moves::UNPACK_IMAGE,
             &moves::TO_IMAGE,
             &moves::FROM_IMAGE,
+            &moves::REPACK,
         ]
     }
 
     fn problem_key(&self) -> String {
         let Shape { n, h, w, c } = self.shape;
         let parts: String = self.ranges().map(|(_, channels)| format!(" p{channels}")).collect();
-        format!("n{n} h{h} w{w} c{c} {}-to-{}{parts}", self.from, self.to)
+        let storage = match self.stored {
+            [from, to] if from != to => format!(" {from}-to-{to}"),
+            _ => String::new(),
+        };
+        format!("n{n} h{h} w{w} c{c} {}-to-{}{storage}{parts}", self.from, self.to)
     }
 
     fn precision(&self) -> Precision {
@@ -94,11 +99,18 @@ impl Definition for ConvertOp {
     }
 
     fn with_precision(&self, precision: Precision) -> Self {
-        ConvertOp { precision: precision.without_matrix_units(), ..*self }
+        if self.stored[0] != self.stored[1] {
+            return *self;
+        }
+        let precision = precision.without_matrix_units();
+        ConvertOp { precision, stored: [precision.storage(); 2], ..*self }
     }
 
     fn untunable(&self) -> Option<&'static str> {
         let images = self.from == Layout::Image2d || self.to == Layout::Image2d;
-        images.then_some("a conversion of images has one kernel")
+        let storage = self.stored[0] != self.stored[1];
+        images
+            .then_some("a conversion of images has one kernel")
+            .or_else(|| storage.then_some("a change of storage has one kernel"))
     }
 }

@@ -227,7 +227,8 @@ impl Lines<'_> {
         }
     }
 
-    /// Whole vectors, then those that have fewer values than lanes.
+    /// Whole vectors, the last of which ends with the last value, even if its first values are computed twice; of
+    /// fewer values than lanes a part of a vector.
     #[inline(always)]
     fn part<S: Simd>(&self, simd: S, part: &Part, dst: &mut [f32]) {
         let of = self.of;
@@ -240,9 +241,12 @@ impl Lines<'_> {
         let [outer, inner] = if one { [[0, 0], row] } else { [row, group] };
         let values = part.pixels * c;
         let whole = values - values % S::F32_LANES;
-        for (place, vectors, lanes) in
-            [(0, whole / S::F32_LANES, S::F32_LANES), (whole, 1, values % S::F32_LANES)]
-        {
+        let last = match values % S::F32_LANES {
+            0 => (0, 0, 0),
+            rest if whole == 0 => (0, 1, rest),
+            _ => (values - S::F32_LANES, 1, S::F32_LANES),
+        };
+        for (place, vectors, lanes) in [(0, whole / S::F32_LANES, S::F32_LANES), last] {
             if vectors * lanes == 0 {
                 continue;
             }

@@ -75,4 +75,10 @@ impl Definition for NormalizeOp {
     fn network_precision(wanted: Precision) -> Precision {
         wanted.with_f32_sums()
     }
+
+    /// Its sums are in f32, but nothing bounds by how much a small deviation magnifies the rounding of what is read:
+    /// a calibration finds out.
+    fn halves(&self) -> bool {
+        true
+    }
 }

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ops::operands::{Operands, need};
 
 /// Lays out the weights (`oc 1 1 c`).
-pub(super) fn kernel(op: &PointwiseOp, constants: &Operands<'_>) -> Result<RowProduct> {
+pub(in crate::ops) fn kernel(op: &PointwiseOp, constants: &Operands<'_>) -> Result<RowProduct> {
     let (input, output) = (op.0.input, op.0.output);
     let tail = Tail::of(OP, &op.0.epilogue, output.c, constants)?;
     let rows = output.n * output.h * output.w;

@@ -19,6 +19,7 @@ mod split;
 mod tiled;
 
 pub(super) use examples::{NUMBERS, examples};
+pub(super) use oracle::oracle;
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};

@@ -7,7 +7,7 @@ use crate::ops::reference::Sum;
 
 /// The 1x1 convolution of `operands`, which were checked, in NHWC order: `x` is `n h w c`, `w` is
 /// `oc 1 1 c`.
-pub(super) fn oracle(op: &PointwiseOp, operands: &Operands<'_>) -> Sum {
+pub(in crate::ops) fn oracle(op: &PointwiseOp, operands: &Operands<'_>) -> Sum {
     let inputs = Inputs::of(operands);
     let (channels, outputs) = (op.0.input.c, op.0.output.c);
     let pixels = op.0.output.n * op.0.output.h * op.0.output.w;

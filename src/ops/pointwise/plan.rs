@@ -80,7 +80,7 @@ impl Definition for PointwiseOp {
 
     /// 1x1 convolutions of one input with one activation and no residual are one with their weights
     /// stacked.
-    fn stack(&self, parts: &[&dyn Op]) -> Option<Self> {
+    fn stack(&self, parts: &[&dyn Op], multiple: usize) -> Option<Self> {
         let part = |part: &&dyn Op| {
             let problem = part.as_any().downcast_ref::<PointwiseOp>()?.0;
             let Epilogue { activation, residual, .. } = problem.epilogue;
@@ -90,7 +90,8 @@ impl Definition for PointwiseOp {
         };
         let parts: Option<Vec<(usize, bool)>> = parts.iter().map(part).collect();
         let parts = parts.filter(|_| !self.0.epilogue.residual.is_some())?;
-        let channels: usize = parts.iter().map(|(channels, _)| channels).sum();
+        let padded = parts.iter().map(|(channels, _)| channels.checked_next_multiple_of(multiple));
+        let channels = padded.sum::<Option<usize>>()?;
         let Convolution { input, precision, epilogue: Epilogue { activation, .. }, .. } = self.0;
         let (options, weights) = (Pointwise { activation }, Shape::nhwc(channels, 1, 1, input.c));
         let bias = parts.iter().any(|(_, bias)| *bias);

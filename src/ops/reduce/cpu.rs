@@ -15,6 +15,9 @@ const LANES: usize = 32;
 /// The most rows that are added up before their sum is added to others, for its error.
 const RUN: usize = 1024;
 
+/// Elements of short rows that are joined at a time.
+const WIDE: usize = 64;
+
 /// The fewest elements that are worth another worker.
 const MIN_WORK: usize = 32 * 1024;
 
@@ -227,7 +230,10 @@ impl ReduceKernel {
     /// Joins to `dst` the elements `range` of output row `row`.
     fn rows<J: Join>(&self, src: &[f32], dst: &mut [f32], row: usize, range: std::ops::Range<usize>) {
         let first = place(&self.merged.kept, row * dst.len());
-        let mut run = vec![J::BEGIN; dst.len()];
+        let columns = dst.len();
+        let Axis { extent, step } = self.merged.reduced[2];
+        let apart = step != columns;
+        let mut run = vec![J::BEGIN; columns * if apart { 1 } else { (WIDE / columns).max(1) }];
         self.arch.dispatch(
             #[inline(always)]
             || {
@@ -235,11 +241,20 @@ impl ReduceKernel {
                 while begin < range.end {
                     run.fill(J::BEGIN);
                     let end = range.end.min(begin + RUN);
-                    for index in begin..end {
+                    let mut index = begin;
+                    while index < end {
+                        // Rows that lie one behind the other are one run of values.
+                        let rows = if apart { 1 } else { (end - index).min(extent - index % extent) };
                         let start = first + place(&self.merged.reduced, index);
-                        join_row::<J>(&mut run, src.get(start..start + dst.len()).unwrap_or_default());
+                        let values = src.get(start..start + rows * columns).unwrap_or_default();
+                        for values in values.chunks(run.len()) {
+                            join_row::<J>(&mut run, values);
+                        }
+                        index += rows;
                     }
-                    dst.iter_mut().zip(&run).for_each(|(dst, &x)| *dst = J::join(*dst, x));
+                    for run in run.chunks_exact(columns) {
+                        join_row::<J>(dst, run);
+                    }
                     begin = end;
                 }
             },

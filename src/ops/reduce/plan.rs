@@ -70,6 +70,12 @@ impl Definition for ReduceOp {
     fn network_precision(wanted: Precision) -> Precision {
         wanted.with_f32_sums()
     }
+
+    /// Means and choices are no larger than what is read, and sums are in f32; by how much a difference of means is
+    /// off then, a calibration finds out.
+    fn halves(&self) -> bool {
+        matches!(self.reduction, Reduction::Mean | Reduction::Max | Reduction::Min)
+    }
 }
 
 #[cfg(test)]

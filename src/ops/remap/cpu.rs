@@ -109,6 +109,9 @@ impl RemapKernel {
             (Inner::Strided(_), Some(part), Some(at)) if part.is_linear() && part.stride == 1 => {
                 NEIGHBOURS.min(part.extent - at)
             }
+            (&Inner::Run { taken, .. }, Some(part), Some(at)) if part.is_linear() && taken == self.run => {
+                part.extent - at
+            }
             _ => 1,
         }
     }
@@ -137,6 +140,22 @@ impl RemapKernel {
     /// One run, or several of neighbours, whose coordinate 0 is element `begin` of the source.
     fn runs(&self, begin: isize, src: &[f32], dst: &mut [f32]) -> Option<()> {
         match &self.inner {
+            &Inner::Run { skipped, taken, .. } if taken == self.run => {
+                let begin = begin + isize::try_from(skipped).ok()?;
+                let stride = self.outer.last().map_or(0, |part| part.stride);
+                match taken {
+                    1 => short::<1>(begin, stride, src, dst)?,
+                    2 => short::<2>(begin, stride, src, dst)?,
+                    3 => short::<3>(begin, stride, src, dst)?,
+                    4 => short::<4>(begin, stride, src, dst)?,
+                    _ => {
+                        for (index, dst) in dst.chunks_exact_mut(taken).enumerate() {
+                            let first = usize::try_from(begin + stride * index as isize).ok()?;
+                            dst.copy_from_slice(src.get(first..first + taken)?);
+                        }
+                    }
+                }
+            }
             &Inner::Run { before, skipped, taken } => {
                 let begin = usize::try_from(begin).ok()? + skipped;
                 let (head, rest) = dst.split_at_mut_checked(before)?;
@@ -158,6 +177,15 @@ impl RemapKernel {
         }
         Some(())
     }
+}
+
+/// Runs of `N` elements, each `stride` elements behind the one before.
+fn short<const N: usize>(begin: isize, stride: isize, src: &[f32], dst: &mut [f32]) -> Option<()> {
+    for (index, dst) in dst.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+        let first = usize::try_from(begin + stride * index as isize).ok()?;
+        *dst = *src.get(first..)?.first_chunk::<N>()?;
+    }
+    Some(())
 }
 
 impl Inner {

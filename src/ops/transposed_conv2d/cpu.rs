@@ -36,8 +36,7 @@ impl Transposed {
         let apart = op.0.kernel == op.0.stride
             && op.0.before == [0, 0]
             && (y.h, y.w) == (x.h * kh, x.w * kw)
-            && !op.0.epilogue.residual.is_some()
-            && tail.in_registers().is_some();
+            && !op.0.epilogue.residual.is_some();
         let all = Tail::repeated(OP, &op.0.epilogue, &tail, kw)?;
         let panels = (0..kh).map(|a| {
             let columns = (0..kw).flat_map(|b| (0..outputs).map(move |o| (o * kh + a) * kw + b));
@@ -64,7 +63,11 @@ impl Transposed {
             let first = (row / y.h * x.h + row % y.h / self.panels.len()) * x.w * x.c;
             let mut tile = Tile::Rows { data: dst, columns };
             let finish = self.tail.finish(None, columns);
-            return panels.multiply(self.pixels(src, first), 0..columns, &mut tile, 0, finish);
+            panels.multiply(self.pixels(src, first), 0..columns, &mut tile, 0, finish);
+            if self.tail.in_registers().is_none() {
+                self.tail.apply(dst, y.c, None);
+            }
+            return;
         }
         dst.fill(0.0);
         for (tap, panels) in self.panels.iter().enumerate() {

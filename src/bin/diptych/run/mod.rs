@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// The model: a TensorFlow Lite or an ONNX file.
     pub(crate) model: PathBuf,
 
-    /// An input tensor: a .npy file (float32, float64 or float16, C order, of the input's shape, leading
+    /// An input tensor: a .npy file (floats, integers or booleans, C order, of the input's shape, leading
     /// ones optional). The name may be left out if the model has one input; a path that contains
     /// `=` needs it. Inputs that are not given are random numbers from 0 to 1.
     #[arg(

@@ -1,0 +1,57 @@
+//! A weighted map as a node of a graph: `Src`, the pixel, with `Window` and `WindowBias`, then `Weights` and `Bias`,
+//! `Arg(0)`, the map, and where given `Residual`.
+
+use super::{GateOp, OP};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::plan::Op;
+use crate::ops::pointwise::{Pointwise, PointwiseOp};
+use crate::shape::Shape;
+use std::sync::Arc;
+
+/// Options of the two convolutions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Gate {
+    pub(crate) first: Pointwise,
+    pub(crate) second: Pointwise,
+}
+
+impl Operator for Gate {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let map = |operand: Operand| -> Result<Shape> {
+            let dims = arguments.need(OP, operand)?;
+            let wanted = || format!("{} of rank 4", operand.name());
+            if dims.rank() == 4 {
+                return Ok(dims.shape());
+            }
+            Err(Error::shape(OP, format!("{} of {dims}", operand.name()), wanted()))
+        };
+        let [pixel, window, weights, x] =
+            [Operand::Src, Operand::Window, Operand::Weights, Operand::Arg(0)].map(map);
+        let x = x?;
+        let [first_bias, bias, residual] =
+            [Operand::WindowBias, Operand::Bias, Operand::Residual].map(|operand| arguments.has(operand));
+        if residual && map(Operand::Residual)? != x {
+            let found = format!("a residual of {}", map(Operand::Residual)?);
+            return Err(Error::shape(OP, found, format!("one of {x}")));
+        }
+        let first = PointwiseOp::new(pixel?, window?, &self.first, first_bias, false, precision)?;
+        let second = PointwiseOp::new(first.0.output, weights?, &self.second, bias, false, precision)?;
+        Ok(Lowered::Op(Arc::new(GateOp::new(first, second, x, residual)?)))
+    }
+
+    fn outputs(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
+        arguments.get(Operand::Arg(0)).into_iter().collect()
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}

@@ -1,0 +1,112 @@
+//! What `gate` is, and its kernel.
+
+use super::{GateOp, OP, cpu, maps, oracle};
+use crate::cpu::CpuKernel;
+use crate::dtype::Precision;
+use crate::emit::{Activation, Epilogue, Operand};
+use crate::error::Result;
+use crate::ops::Magnitudes;
+use crate::ops::definition::Definition;
+use crate::ops::kernel::Kernel;
+use crate::ops::operands::{OperandInfo, Operands, Role};
+use crate::ops::problem;
+use crate::ops::reference::Reference;
+use crate::ops::spec::extent;
+use crate::shape::Shape;
+
+impl Definition for GateOp {
+    const NAME: &'static str = OP;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&maps::Maps]
+    }
+
+    fn problem_key(&self) -> String {
+        let Shape { n, h, w, c } = self.map;
+        let [first, second] = [&self.first, &self.second].map(|problem| problem::epilogue(&problem.epilogue));
+        let residual = if self.residual { " residual" } else { "" };
+        let (pooled, hidden) = (self.first.input.c, self.first.output.c);
+        format!("n{n} h{h} w{w} c{c} k{pooled} r{hidden}{first} then{second}{residual}")
+    }
+
+    fn precision(&self) -> Precision {
+        self.second.precision
+    }
+
+    fn flops(&self) -> u64 {
+        self.first.flops() + self.second.flops() + (1 + u64::from(self.residual)) * self.map.elements() as u64
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.map.slices())
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let (first, second) = (&self.first, &self.second);
+        let weights = |oc: usize, c: usize| Shape::nhwc(oc, 1, 1, c);
+        let mut operands = vec![
+            OperandInfo::new(Operand::Src, first.input, Role::Input),
+            OperandInfo::new(Operand::Window, weights(first.output.c, first.input.c), Role::Constant),
+        ];
+        let bias = OperandInfo::vector(Operand::WindowBias, first.output.c);
+        operands.extend(first.epilogue.bias.then_some(bias));
+        let weights = weights(second.output.c, second.input.c);
+        operands.push(OperandInfo::new(Operand::Weights, weights, Role::Constant));
+        let bias = OperandInfo::vector(Operand::Bias, second.output.c);
+        operands.extend(second.epilogue.bias.then_some(bias));
+        operands.push(OperandInfo::new(Operand::Arg(0), self.map, Role::Input));
+        let residual = OperandInfo::new(Operand::Residual, self.map, Role::Input);
+        operands.extend(self.residual.then_some(residual));
+        operands.push(OperandInfo::new(Operand::Dst, self.map, Role::Output));
+        operands
+    }
+
+    /// That of the factors.
+    fn epilogue(&self) -> Epilogue {
+        self.second.epilogue
+    }
+
+    fn between(&self) -> Option<Epilogue> {
+        Some(self.first.epilogue)
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, operands)
+    }
+
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::GateKernel::new(self, constants)?))
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        let factor = match self.second.epilogue.activation {
+            Activation::Sigmoid | Activation::Tanh => 1.0,
+            Activation::Relu6 => 6.0,
+            _ => return f64::INFINITY,
+        };
+        let residual = if self.residual { inputs(Operand::Residual) } else { 0.0 };
+        factor * inputs(Operand::Arg(0)) + residual
+    }
+
+    fn with_precision(&self, precision: Precision) -> Self {
+        let precision = precision.with_f32_sums();
+        let [first, second] = [self.first, self.second].map(|problem| problem.with_precision(precision));
+        GateOp { first, second, ..*self }
+    }
+
+    fn network_precision(wanted: Precision) -> Precision {
+        wanted.with_f32_sums()
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("a weighted map has one kernel")
+    }
+
+    fn mixes_channels() -> bool {
+        true
+    }
+}

@@ -1,0 +1,97 @@
+//! Rows of the table, and planted mistakes, of weighted maps.
+
+use crate::cases::Breadth;
+use crate::planted::Mistake;
+use crate::problem::Problem;
+use diptych::ops::gate::GateOp;
+use diptych::ops::pointwise::PointwiseOp;
+use diptych::{Activation, Bits, Layout, Pointwise, Precision, Shape};
+use std::sync::Arc;
+
+const F32: Precision = Precision::F32;
+const RELU: Activation = Activation::Relu;
+const SIGMOID: Activation = Activation::Sigmoid;
+
+/// A map of `c` channels, weighted by what is made of `k` channels by way of `r`.
+fn gate(
+    [n, h, w, c]: [usize; 4],
+    [k, r]: [usize; 2],
+    [first, second]: [Activation; 2],
+    [biases, residual]: [bool; 2],
+    precision: Precision,
+) -> Problem {
+    let [first, second] = [first, second].map(|activation| Pointwise { activation });
+    let pixel = Shape::nhwc(n, 1, 1, k);
+    let first = PointwiseOp::new(pixel, Shape::nhwc(r, 1, 1, k), &first, biases, false, precision);
+    let first = first.expect("a valid row");
+    let (between, weights) = (first.convolution().output, Shape::nhwc(c, 1, 1, r));
+    let second = PointwiseOp::new(between, weights, &second, biases, false, precision).expect("a valid row");
+    Arc::new(GateOp::new(first, second, Shape::nhwc(n, h, w, c), residual).expect("a valid row"))
+}
+
+pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
+    use Breadth::{Groups, Tiles, Variants};
+    let mut rows = Vec::new();
+    let mut row = |map, inner, activations, extras, precision, breadth| {
+        let name = format!("{map:?} by {inner:?} {activations:?} {extras:?} {precision}");
+        rows.push((name, gate(map, inner, activations, extras, precision), breadth));
+    };
+    let usual = [RELU, SIGMOID];
+    for map in [[1, 1, 1, 1], [1, 1, 2, 3], [2, 7, 9, 6], [3, 16, 17, 9], [1, 67, 61, 5], [1, 131, 43, 4]] {
+        row(map, [map[3], 3], usual, [true, false], F32, Tiles);
+    }
+    // More slices between the convolutions than parts of a sum, than invocations, and one.
+    for inner in [[1, 1], [33, 5], [70, 66], [5, 263], [131, 17]] {
+        row([2, 5, 7, 10], inner, usual, [true, true], F32, Tiles);
+    }
+    for extras in [[false, false], [false, true], [true, false], [true, true]] {
+        row([2, 5, 7, 10], [9, 6], usual, extras, F32, Tiles);
+    }
+    for activation in crate::cases::ACTIVATIONS {
+        if activation != Activation::PRelu {
+            row([1, 5, 5, 7], [6, 5], [activation; 2], [true, true], F32, Variants);
+        }
+    }
+    let leaky = Activation::LeakyRelu(Bits(0.25));
+    row([2, 11, 13, 14], [30, 21], [leaky, SIGMOID], [true, true], F32, Groups);
+    for precision in [Precision::F16Storage, Precision::F16] {
+        row([2, 7, 6, 9], [13, 5], usual, [true, true], precision, Tiles);
+    }
+    rows
+}
+
+pub(crate) fn mistakes() -> Vec<Mistake> {
+    let problem = |extras| gate([2, 9, 7, 10], [21, 27], [RELU, SIGMOID], extras, F32);
+    let rows = [
+        ("the first image's pixel for all", [true, false], "n * params.pooled_slices + k", "k"),
+        (
+            "a part of a sum is left out",
+            [true, false],
+            "var q: u32 = 1u; q < SPLITS",
+            "var q: u32 = 2u; q < SPLITS",
+        ),
+        (
+            "a sum between the two is left out",
+            [true, false],
+            "var row: u32 = 1u; row",
+            "var row: u32 = 2u; row",
+        ),
+        (
+            "the first slice's factors for all",
+            [true, false],
+            "4u * (slice * params.hidden_slices",
+            "4u * (0u * params.hidden_slices",
+        ),
+        ("the pixel before", [true, true], "residual[at0]", "residual[max(at0, 1u) - 1u]"),
+    ];
+    let mistake = |(what, extras, from, to)| Mistake {
+        what,
+        problem: problem(extras),
+        variant: "maps",
+        tile: [256, 1, 1],
+        layout: Layout::C4,
+        from,
+        to,
+    };
+    rows.into_iter().map(mistake).collect()
+}

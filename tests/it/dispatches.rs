@@ -1,0 +1,124 @@
+//! Work that takes fewer dispatches on a device than the graph has nodes: maps that are weighted by what two
+//! convolutions make of a pixel, and convolutions of one pixel.
+
+use crate::machine::{everywhere, noise};
+use diptych::{
+    Activation, Backend, Extras, Function, Graph, HostTensor, Pointwise, Reduction, Session, SessionOptions,
+    Shape, Value,
+};
+
+/// A 1x1 convolution to `channels`.
+fn pointwise(graph: &mut Graph, name: &str, x: Value, channels: usize, activation: Activation) -> Value {
+    let input = graph.shape(x).expect("a map").c;
+    let weights = noise(Shape::nhwc(channels, 1, 1, input), channels as u32 + 1);
+    let bias = noise(Shape::nhwc(1, 1, 1, channels), 7).to_f32().to_vec();
+    let bias = HostTensor::vector(bias).expect("a vector");
+    let extras = Extras { bias: Some(bias), ..Extras::default() };
+    graph.pointwise(name, x, weights, extras, Pointwise { activation }).expect("1x1")
+}
+
+fn of(graph: &mut Graph, name: &str, function: Function, inputs: &[Value]) -> Value {
+    let inputs: Vec<_> = inputs.iter().map(|&input| input.into()).collect();
+    graph.elementwise(name, function, &inputs).expect("a function")
+}
+
+/// The ops of the steps on each GPU API, after the outputs were compared with the CPU's.
+fn steps(graph: &Graph, input: Shape) -> Vec<(Backend, Vec<&'static str>)> {
+    let tensor = noise(input, 3);
+    let mut wanted: Option<Vec<HostTensor>> = None;
+    let mut all = Vec::new();
+    for context in everywhere() {
+        let backend = context.info().backend;
+        let mut session = Session::new(&context, graph, SessionOptions::default()).expect("a session");
+        // Twice: what the first run leaves behind must not matter.
+        session.run(&[("x", &tensor)]).expect("a run");
+        let outputs = session.run(&[("x", &tensor)]).expect("a run");
+        let wanted = wanted.get_or_insert_with(|| outputs.clone());
+        for (index, (found, wanted)) in outputs.iter().zip(wanted).enumerate() {
+            for (place, (found, wanted)) in found.to_f32().iter().zip(&*wanted.to_f32()).enumerate() {
+                let off = (found - wanted).abs();
+                assert!(off <= 1e-4, "{backend}: output {index}, element {place}: {found} for {wanted}");
+            }
+        }
+        if backend != Backend::Cpu {
+            all.push((backend, session.steps().iter().map(|step| step.op).collect()));
+        }
+    }
+    all
+}
+
+fn count(ops: &[&str], wanted: &str) -> usize {
+    ops.iter().filter(|op| **op == wanted).count()
+}
+
+/// A map of `channels` weighted by what `hidden` sums of its means say, with what `added` adds; the map, its factors
+/// and the result.
+fn weighted(graph: &mut Graph, input: Shape, hidden: usize, added: bool) -> [Value; 3] {
+    let x = graph.input("x", input).expect("an input");
+    let map = of(graph, "map", Function::Sin, &[x]);
+    let mean = graph.reduce("mean", map, Reduction::Mean, &[1, 2], true).expect("means");
+    let first = pointwise(graph, "first", mean, hidden, Activation::Relu);
+    let factors = pointwise(graph, "second", first, input.c, Activation::None);
+    let factors = of(graph, "sigmoid", Function::Sigmoid, &[factors]);
+    let mut result = of(graph, "weighted", Function::Mul, &[map, factors]);
+    if added {
+        result = of(graph, "sum", Function::Add, &[x, result]);
+    }
+    graph.output(result).expect("an output");
+    [map, factors, result]
+}
+
+#[test]
+fn a_map_is_weighted_in_one_dispatch() {
+    for (input, hidden, added) in [
+        (Shape::nhwc(1, 6, 5, 12), 3, false),
+        (Shape::nhwc(2, 9, 7, 10), 5, true),
+        (Shape::nhwc(1, 70, 66, 4), 70, true),
+    ] {
+        let mut graph = Graph::new();
+        weighted(&mut graph, input, hidden, added);
+        for (backend, ops) in steps(&graph, input) {
+            assert_eq!((count(&ops, "gate"), count(&ops, "pointwise")), (1, 0), "{backend}: {ops:?}");
+        }
+    }
+}
+
+#[test]
+fn factors_that_others_want_are_stored() {
+    let input = Shape::nhwc(1, 6, 5, 12);
+    let mut graph = Graph::new();
+    let [_, factors, _] = weighted(&mut graph, input, 3, false);
+    graph.output(factors).expect("an output");
+    for (backend, ops) in steps(&graph, input) {
+        assert_eq!((count(&ops, "gate"), count(&ops, "pointwise")), (0, 2), "{backend}: {ops:?}");
+    }
+    // Every work-group would read eight megabytes.
+    let input = Shape::nhwc(1, 3, 2, 512);
+    let mut graph = Graph::new();
+    weighted(&mut graph, input, 256, false);
+    for (backend, ops) in steps(&graph, input) {
+        assert_eq!((count(&ops, "gate"), count(&ops, "pointwise")), (0, 2), "{backend}: {ops:?}");
+    }
+}
+
+#[test]
+fn convolutions_of_one_pixel_run_as_one() {
+    let input = Shape::nhwc(1, 1, 1, 20);
+    let mut graph = Graph::new();
+    let x = graph.input("x", input).expect("an input");
+    let parts: Vec<Value> = [8, 8, 5, 24]
+        .into_iter()
+        .enumerate()
+        .map(|(at, channels)| pointwise(&mut graph, &format!("part {at}"), x, channels, Activation::Relu))
+        .collect();
+    let most = of(&mut graph, "most", Function::Maximum, &[parts[0], parts[1]]);
+    let sines: Vec<Value> =
+        (2..4).map(|at| of(&mut graph, &format!("sine {at}"), Function::Sin, &[parts[at]])).collect();
+    for output in [most, sines[0], sines[1]] {
+        graph.output(output).expect("an output");
+    }
+    // Five channels are no whole slices: such a pixel stays by itself.
+    for (backend, ops) in steps(&graph, input) {
+        assert_eq!(count(&ops, "pointwise"), 2, "{backend}: {ops:?}");
+    }
+}
