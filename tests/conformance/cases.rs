@@ -700,7 +700,7 @@ impl Table {
         }
         for activation in ACTIVATIONS {
             self.gemm_row([1, 5, 12, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
-            self.gemm_row([1, 2, 16, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
+            self.gemm_row([1, 8, 16, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
         }
         self.gemm_row([2, 19, 24, 12], factors, false, true, F32, Groups);
         self.gemm_row([2, 11, 13, 7], plain, false, true, F32, Groups);

@@ -2,7 +2,7 @@
 //!
 //! `DIPTYCH_MODELS` runs those alone whose names contain it.
 
-use super::{context, npy, tensor};
+use crate::golden;
 use diptych::{Backend, Context, HostTensor, LoadOptions, Model, Session, SessionOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,9 @@ const MODELS: [(&str, &[&str]); 6] = [
     ("yunet_n_dynamic", &[]),
 ];
 
-/// The largest error of an output, relative to its largest magnitude.
-const TOLERANCE: f64 = 1e-3;
-
 /// What may be off whatever the magnitude: ONNX Runtime's sigmoid is that far from the exact one, and outputs of
 /// `yunet_n_dynamic` are sigmoids of at most 4e-5.
 const LEAST: f64 = 1.5e-7;
-
-fn folder() -> Option<PathBuf> {
-    let root = std::env::var_os("DIPTYCH_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    let folder = root.join("models/onnx");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: {} is not there", folder.display());
-    None
-}
 
 /// Tensors of a folder by number and name: files `I.NAME.{kind}.npy`.
 fn files(folder: &Path, kind: &str) -> BTreeMap<usize, (String, PathBuf)> {
@@ -55,7 +42,7 @@ fn check(context: &Context, folder: &Path, name: &str, known: &[&str]) -> Result
     let mut options = LoadOptions::default();
     let mut feeds: Vec<(String, HostTensor)> = Vec::new();
     for (name, path) in files(&golden, "input").into_values() {
-        let tensor = tensor(&path)?;
+        let tensor = golden::tensor(&path)?;
         if known.contains(&name.as_str()) {
             options.values.insert(name, tensor);
             continue;
@@ -80,44 +67,23 @@ fn check(context: &Context, folder: &Path, name: &str, known: &[&str]) -> Result
         let (port, output) = (&model.outputs[index], &outputs[index]);
         let plain = |name: &str| name.replace(['/', ':'], "_");
         assert!(plain(&port.name).starts_with(&plain(&wanted_name)[..1]), "{} for {wanted_name}", port.name);
-        let (shape, wanted) = npy::read(&path);
-        if shape != output.dims().extents() {
-            return Err(format!("output {index}: found {}, wanted {shape:?}", output.dims()));
-        }
-        let largest = wanted.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
-        let found = output.to_nhwc();
-        let off = found.iter().zip(&wanted).map(|(&found, &wanted)| (f64::from(found) - wanted).abs());
-        // A NaN must not pass for a small difference.
-        let worst = off.fold(0.0, |worst, off| if off <= worst { worst } else { off });
-        errors.push(worst / largest.max(LEAST / TOLERANCE));
+        errors.push(golden::error(output, &path, LEAST)?);
     }
-    let told: Vec<String> = errors.iter().map(|error| format!("{error:.1e}")).collect();
     println!(
         "{name} on {}: {} ({} nodes, {} steps, loaded in {loaded:.0?}, made in {made:.0?})",
         context.info().backend,
-        told.join(" "),
+        golden::within(&errors)?,
         model.graph.nodes().len(),
         session.steps().len()
     );
-    match errors.iter().position(|error| error.is_nan() || *error > TOLERANCE) {
-        Some(index) => Err(format!("output {index} is {} off", errors[index])),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn every_model(backend: Backend) {
-    let Some(folder) = folder() else { return };
-    let Some(context) = context(backend) else { return };
-    let only = std::env::var("DIPTYCH_MODELS").unwrap_or_default();
-    let failures: Vec<String> = MODELS
-        .into_iter()
-        .filter(|(name, _)| name.contains(&only) && folder.join(format!("{name}.onnx")).exists())
-        .filter_map(|(name, known)| {
-            check(&context, &folder, name, known).err().map(|error| format!("{name}: {error}"))
-        })
-        .inspect(|failure| println!("FAILED {failure}"))
-        .collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let Some(folder) = golden::folder("models/onnx") else { return };
+    golden::every_model(backend, &folder, "onnx", MODELS, |context, folder, name, known| {
+        check(context, folder, name, known)
+    });
 }
 
 #[test]

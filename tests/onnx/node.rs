@@ -6,7 +6,8 @@
 //!
 //! `DIPTYCH_ONNX` runs those alone whose names contain it.
 
-use super::{context, npy, tensor};
+use crate::golden::{context, tensor};
+use crate::npy;
 use diptych::{Backend, Context, HostTensor, LoadOptions, Model, Session, SessionOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
