@@ -186,7 +186,7 @@ impl Context {
         WgpuDevice::requirements(adapter)
     }
 
-    /// Loads the OpenCL library, as the crate does when it looks for a device, and tells the path or name
+    /// Loads the OpenCL library, as the crate does when it looks for a device, and returns the path or name
     /// that it was found under: for an application that calls [`opencl3`] before it has a context.
     ///
     /// # Errors

@@ -35,7 +35,7 @@
 //! | [`Session::run_async`] | does not block the thread |
 //! | [`Session::stream`] | overlaps one frame with the next |
 //! | `Session::encode` | records the run into the application's own `wgpu` encoder |
-//! | [`Session::profile`] | tells the time of each node |
+//! | [`Session::profile`] | measures the time of each node |
 //!
 //! # A graph of one's own
 //!
@@ -178,7 +178,7 @@
 //! # Errors
 //!
 //! There is one type, [`Error`]; each says what was found and what was wanted. What concerns a node of a graph
-//! tells which ([`Error::node`]). What is not supported is an error, never a slow path or a wrong result, and
+//! says which ([`Error::node`]). What is not supported is an error, never a slow path or a wrong result, and
 //! nothing panics.
 //!
 //! ```
@@ -251,6 +251,7 @@ mod session;
 mod shape;
 mod tuner;
 mod vector;
+mod weights;
 
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
@@ -332,6 +333,7 @@ pub use tune::work_group::WorkGroup;
 #[doc(hidden)]
 pub use tuner::Comparison;
 pub use tuner::{ProblemReport, Report, Tuner, TunerProgress};
+pub use weights::Weights;
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "tflite"))]

@@ -107,7 +107,7 @@ pub struct Limits {
     /// The smallest and the largest number of invocations in a subgroup, where kernels can exchange
     /// values within one.
     pub subgroup: Option<[u32; 2]>,
-    /// Multiprocessors, where the driver tells.
+    /// Multiprocessors, where the driver reports them.
     pub compute_units: Option<u32>,
 }
 

@@ -218,7 +218,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The kernel that was picked. `Display` tells why.
+/// The kernel that was picked. `Display` says why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picked {
     /// The kernel that runs the node.

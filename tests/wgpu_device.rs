@@ -555,7 +555,7 @@ fn child_awaits_a_run_and_exits() {
     std::process::exit(0);
 }
 
-/// Threads of this process that wait for a device, where the system tells.
+/// Threads of this process that wait for a device, where the system reports them.
 fn waiting_threads() -> usize {
     let names = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     names
@@ -589,6 +589,28 @@ fn processes_that_awaited_a_run_exit_cleanly() {
         }
     };
     std::thread::scope(|scope| (0..6).for_each(|_| drop(scope.spawn(run_some))));
+}
+
+/// A driver that leaves something behind in a thread must not be unloaded before the thread ends.
+#[test]
+fn threads_end_after_the_devices_that_they_used() {
+    if device().is_none() {
+        return;
+    }
+    for _ in 0..4 {
+        let all_closed = std::sync::Barrier::new(4);
+        let use_a_device = || {
+            let device = device().unwrap();
+            let pipeline = device.compile(&increment()).unwrap();
+            let buffer = upload(&device, &[0.0; 64]);
+            let recording = device.record(&[increment_dispatch(&pipeline, &buffer)]).unwrap();
+            device.submit(&recording).unwrap();
+            assert_eq!(floats(&device.read(&buffer.whole()).unwrap()), [1.0; 64]);
+            drop((recording, buffer, pipeline, device));
+            all_closed.wait();
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(use_a_device))));
+    }
 }
 
 #[test]

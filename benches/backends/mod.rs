@@ -4,7 +4,7 @@ use criterion::Criterion;
 use diptych::{Backend, Context};
 use std::time::Duration;
 
-/// Every backend that opens; the others are told.
+/// Every backend that opens; the others are named.
 pub fn contexts() -> Vec<Context> {
     let mut contexts = Vec::new();
     for backend in [Backend::Wgpu, Backend::OpenCl, Backend::Cpu] {

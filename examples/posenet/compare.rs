@@ -14,7 +14,7 @@ use image::{GenericImage, Rgb, RgbImage};
 const GAP: u32 = 4;
 
 /// Three panels: the drawing of either backend, and the map of the difference of their heatmaps, which
-/// is stretched so that its largest difference is white. The text tells what white stands for.
+/// is stretched so that its largest difference is white. The text says what white stands for.
 pub fn compare(options: &Options, picture: &Picture, pair: &mut [(Backend, Network)]) -> Result<String> {
     let (mut panels, mut results, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     for (backend, network) in pair.iter_mut() {

@@ -115,7 +115,7 @@ fn within(person: &Person, pose: &Pose, part: usize) -> bool {
     seen > 0.0 && (found.x - x).hypot(found.y - y) <= ALPHA * person.height
 }
 
-/// Evaluates a folder: the text to tell.
+/// Evaluates a folder, and gives its report.
 pub fn evaluate(options: &Options, folder: &Path, model: &Path, network: &mut Network) -> Result<String> {
     let path = folder.join("truth.json");
     let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
@@ -131,10 +131,14 @@ pub fn evaluate(options: &Options, folder: &Path, model: &Path, network: &mut Ne
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(if options.json { told_json(&score, model, network) } else { told(&score, model, network, &times) })
+    Ok(if options.json {
+        report_json(&score, model, network)
+    } else {
+        report(&score, model, network, &times)
+    })
 }
 
-fn told_json(score: &Score, model: &Path, network: &Network) -> String {
+fn report_json(score: &Score, model: &Path, network: &Network) -> String {
     let share = |part: usize| score.hits[part] as f64 / score.parts[part].max(1) as f64;
     let object = json!({
         "model": model.display().to_string(),
@@ -150,7 +154,7 @@ fn told_json(score: &Score, model: &Path, network: &Network) -> String {
     format!("{object:#}\n")
 }
 
-fn told(score: &Score, model: &Path, network: &Network, times: &[std::time::Duration]) -> String {
+fn report(score: &Score, model: &Path, network: &Network, times: &[std::time::Duration]) -> String {
     let rows = (0..PARTS).map(|part| {
         let (hits, parts) = (score.hits[part], score.parts[part]);
         let share = hits as f64 / parts.max(1) as f64;

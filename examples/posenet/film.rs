@@ -12,7 +12,7 @@ use std::time::Instant;
 /// From a frame to a frame of the animation.
 pub const STAGES: [&str; 8] = ["decode", "resize", "upload", "network", "download", "pose", "draw", "encode"];
 
-/// Makes the animation: the text to tell.
+/// Makes the animation, and gives its report.
 pub fn film(options: &Options, source: &Path, model: &Path, network: &mut Network) -> Result<String> {
     let (count, frames) = frames(source, options.fps)?;
     let output = options.output();

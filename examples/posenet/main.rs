@@ -18,7 +18,7 @@
 //! | `film.rs` | many pictures to an animation |
 //! | `compare.rs` | two backends side by side |
 //! | `evaluate.rs` | the share of parts found in pictures whose truth is known |
-//! | `report.rs` | what is told afterwards |
+//! | `report.rs` | the report |
 //! | `../shared/` | pictures, frames, drawing, progress and tables, for several examples |
 //! | `data/`, `train/` | the bundled network and picture; how both were made |
 
@@ -42,12 +42,12 @@ mod canvas;
 mod frames;
 #[path = "../shared/picture.rs"]
 mod picture;
+#[path = "../shared/print.rs"]
+mod print;
 #[path = "../shared/progress.rs"]
 mod progress;
 #[path = "../shared/tables.rs"]
 mod tables;
-#[path = "../shared/tell.rs"]
-mod tell;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
@@ -65,14 +65,14 @@ use tables::Latency;
 const PEOPLE: &[u8] = include_bytes!("data/people.png");
 const PEOPLE_NAME: &str = "examples/posenet/data/people.png";
 
-/// How often, and for how long at most, the network is run again to tell its time.
+/// How often, and for how long at most, the network is run again to measure its time.
 const FOLLOWING: (u32, Duration) = (20, Duration::from_secs(2));
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("posenet: {}", tell::sentence(&error));
+            eprintln!("posenet: {}", print::sentence(&error));
             ExitCode::FAILURE
         }
     }
@@ -82,16 +82,16 @@ fn run(options: &Options) -> Result<()> {
     let start = Instant::now();
     let compared = options.compare.len();
     ensure!(matches!(compared, 0 | 2), "--compare: found {compared} backends, wanted two, such as wgpu,cpu");
-    tell::check_output(&options.output(), &[&options.image, &options.model, &options.video])?;
+    print::check_output(&options.output(), &[&options.image, &options.model, &options.video])?;
     let (name, graph) = model::graph(options)?;
     let model = Model::of(&graph).with_context(|| format!("{}", name.display()))?;
     if let Some(folder) = &options.evaluate {
         let mut network = Network::new(options, options.backend, &model, &graph)?;
-        return tell::told(&evaluate::evaluate(options, folder, &name, &mut network)?);
+        return print::text(&evaluate::evaluate(options, folder, &name, &mut network)?);
     }
     if let Some(frames) = &options.video {
         let mut network = Network::new(options, options.backend, &model, &graph)?;
-        return tell::told(&film::film(options, frames, &name, &mut network)?);
+        return print::text(&film::film(options, frames, &name, &mut network)?);
     }
     let (image, picture) = match &options.image {
         Some(path) => (path.clone(), Picture::open(path)?),
@@ -102,7 +102,7 @@ fn run(options: &Options) -> Result<()> {
         for backend in [left, right] {
             pair.push((backend, Network::new(options, backend, &model, &graph)?));
         }
-        return tell::told(&compare::compare(options, &picture, &mut pair)?);
+        return print::text(&compare::compare(options, &picture, &mut pair)?);
     }
     let mut network = Network::new(options, options.backend, &model, &graph)?;
     one(options, (&name, &image), &picture, &mut network, start)
@@ -140,7 +140,7 @@ fn one(
         profile: profile.as_deref(),
         output: &output,
     };
-    tell::told(&if options.json { format!("{:#}\n", report.json()) } else { report.text() })
+    print::text(&if options.json { format!("{:#}\n", report.json()) } else { report.text() })
 }
 
 /// The times of the runs after the first: as many as asked for, else a few.

@@ -115,7 +115,7 @@ impl Network {
         })?;
         let prepared = opened + start.elapsed();
         if by_record {
-            eprintln!("posenet: {}", tuning::told(&session));
+            eprintln!("posenet: {}", tuning::describe(&session));
         }
         Ok(Network { model: model.clone(), session, device: context.info().to_string(), prepared })
     }

@@ -86,7 +86,7 @@ impl Options {
         self.output.clone().unwrap_or_else(|| default.into())
     }
 
-    /// How several people are told apart, where they are looked for.
+    /// How several people are distinguished, where they are looked for.
     pub fn several(&self) -> Option<Settings> {
         let bundled = self.image.is_none() && self.video.is_none() && self.evaluate.is_none();
         let settings = Settings { max_poses: self.max_poses, ..Default::default() };

@@ -1,4 +1,4 @@
-//! What is told about a run: tables for people, one JSON object for programs.
+//! The report of a run: tables for people, one JSON object for programs.
 
 use crate::decode::Pose;
 use crate::skeleton::NAMES;
@@ -18,7 +18,7 @@ pub struct NodeRow {
     pub ms: f64,
 }
 
-/// Everything there is to tell.
+/// Everything that is reported.
 #[derive(Debug, Clone)]
 pub struct Report<'a> {
     pub model: &'a Path,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn text_tells_parts_times_shares_and_files() {
+    fn text_has_parts_times_shares_and_files() {
         let (poses, nodes) = ([pose()], nodes());
         let text = report(&poses, false, Some(&nodes)).text();
         let wanted = [

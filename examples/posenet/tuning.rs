@@ -64,7 +64,7 @@ fn record(folder: &Path) -> String {
 }
 
 /// How many of the network's nodes run by the record.
-pub fn told(session: &Session) -> String {
+pub fn describe(session: &Session) -> String {
     let nodes: Vec<_> = session.steps().into_iter().filter(|step| step.op != "convert").collect();
     let by_rule = nodes.iter().filter(|step| step.source == "rule").count();
     format!("{} of {} nodes run as the record says", nodes.len() - by_rule, nodes.len())

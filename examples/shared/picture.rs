@@ -15,7 +15,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Reads a picture; the format is told from the content, not from the name.
+    /// Reads a picture; the format is recognised by the content, not from the name.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
         let file = std::fs::File::open(path).with_context(|| format!("cannot read the picture {name}"))?;

@@ -31,7 +31,7 @@ const PERSON: &[&str] = &["hips", "fullBody", "shoulders", "upperBody"];
 
 const PALM: &[&str] = &["wrist", "indexMcp", "middleMcp", "ringMcp", "littleMcp", "thumbCmc", "thumbMcp"];
 
-/// The detectors, told apart by their input's size, the number of anchors and that of the points.
+/// The detectors, distinguished by their input's size, the number of anchors and that of the points.
 ///
 /// Sources, all in MediaPipe's `mediapipe/modules/`: `face_detection/face_detection_short_range_common.pbtxt`,
 /// `face_detection/face_detection_full_range.pbtxt`, `pose_detection/pose_detection_cpu.pbtxt` (of 2020 for the
@@ -99,7 +99,7 @@ impl Detector {
     }
 
     /// Its outputs, in words.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let anchors = self.anchors().len();
         let (size, coordinates) = (self.size, self.coordinates());
         format!("{anchors}x{coordinates} and {anchors}x1 of an input {size}x{size} ({})", self.what)
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_told_apart_by_its_numbers() {
+    fn each_is_distinguished_by_its_numbers() {
         let of = |detector: &Detector| (detector.size, detector.anchors().len(), detector.coordinates());
         let found: Vec<_> = DETECTORS.iter().map(of).collect();
         let wanted = [(128, 896, 16), (192, 2304, 16), (128, 896, 12), (224, 2254, 12), (192, 2016, 18)];

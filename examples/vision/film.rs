@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// What becomes of a frame. The network computes it while others are read and drawn: what is left is waited for.
 pub const STAGES: [&str; 5] = ["decode", "prepare", "wait", "draw", "encode"];
 
-/// How often the network is run by itself to tell its time.
+/// How often the network is run by itself to measure its time.
 const ALONE: usize = 5;
 
 /// Frames that were given to the network and are not drawn yet, with the times of their first two stages, and
@@ -30,7 +30,7 @@ struct UnderWay {
     spent: Duration,
 }
 
-/// Makes the animation: the text to tell.
+/// Makes the animation, and gives its report.
 pub fn film(options: &Options, source: &Path, network: &mut Network, ink: &Ink) -> Result<String> {
     let (count, mut frames) = frames(source, options.fps)?;
     let output = options.output();

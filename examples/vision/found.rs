@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_are_told_with_their_points() {
+    fn boxes_are_reported_with_their_points() {
         let one = Detection { score: 0.75, area: [1.0, 2.0, 3.5, 4.0], points: vec![[2.0, 3.0]], class: 1 };
         let labels = ["a".to_owned(), "face".to_owned()];
         let found = Found::Boxes { detections: vec![one], points: vec!["nose"] };

@@ -49,12 +49,12 @@ mod figures;
 mod frames;
 #[path = "../shared/picture.rs"]
 mod picture;
+#[path = "../shared/print.rs"]
+mod print;
 #[path = "../shared/progress.rs"]
 mod progress;
 #[path = "../shared/tables.rs"]
 mod tables;
-#[path = "../shared/tell.rs"]
-mod tell;
 
 use anyhow::Result;
 use clap::Parser as _;
@@ -69,14 +69,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tables::{Latency, milliseconds, rounded};
 
-/// How often, and for how long at most, the network is run again to tell its time.
+/// How often, and for how long at most, the network is run again to measure its time.
 const FOLLOWING: (u32, Duration) = (20, Duration::from_secs(2));
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("vision: {}", tell::sentence(&error));
+            eprintln!("vision: {}", print::sentence(&error));
             ExitCode::FAILURE
         }
     }
@@ -84,11 +84,11 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<()> {
     let sources = [&options.image, &options.model, &options.video, &options.style, &options.labels];
-    tell::check_output(&options.output(), &sources)?;
+    print::check_output(&options.output(), &sources)?;
     let ink = Ink::new()?;
     let mut network = Network::new(options)?;
     if let Some(frames) = &options.video {
-        return tell::told(&film::film(options, frames, &mut network, &ink)?);
+        return print::text(&film::film(options, frames, &mut network, &ink)?);
     }
     let (name, picture) = picture(options)?;
     let inputs = network.work.inputs(&picture)?;
@@ -98,9 +98,9 @@ fn run(options: &Options) -> Result<()> {
     let output = options.output();
     canvas::write(&draw::draw(&picture, &found, &network.work.labels, &ink)?, &output)?;
     let latency = latency(&mut network, &inputs, options)?;
-    let told =
-        Told { options, name: &name, picture: &picture, network: &network, found: &found, first, latency };
-    tell::told(&if options.json { told.json() } else { told.text() })
+    let report =
+        Report { options, name: &name, picture: &picture, network: &network, found: &found, first, latency };
+    print::text(&if options.json { report.json() } else { report.text() })
 }
 
 /// The picture that is looked at, and its name.
@@ -128,8 +128,8 @@ fn latency(network: &mut Network, inputs: &Inputs, options: &Options) -> Result<
     Ok(Latency::of(&times))
 }
 
-/// What there is to tell of one picture.
-struct Told<'a> {
+/// The report on one picture.
+struct Report<'a> {
     options: &'a Options,
     name: &'a str,
     picture: &'a RgbImage,
@@ -139,12 +139,12 @@ struct Told<'a> {
     latency: Option<Latency>,
 }
 
-impl Told<'_> {
+impl Report<'_> {
     /// `(v - mean) / deviation` of the input's channels.
     fn normalisation(&self) -> String {
-        let told = self.network.work.wanted.normalise;
+        let report = self.network.work.wanted.normalise;
         let one = |(mean, deviation): (f32, f32)| format!("(v - {mean}) / {deviation}");
-        let all: Vec<String> = told.iter().map(|&pair| one(pair)).collect();
+        let all: Vec<String> = report.iter().map(|&pair| one(pair)).collect();
         if all.iter().all(|text| *text == all[0]) { all[0].clone() } else { all.join(", ") }
     }
 
@@ -178,7 +178,7 @@ impl Told<'_> {
     }
 
     fn text(&self) -> String {
-        let Told { network, picture, .. } = self;
+        let Report { network, picture, .. } = self;
         let [height, width] = network.work.wanted.size;
         let mut out = format!(
             "model    {} (input {width}x{height}, {} as {})\nimage    {} ({}x{})\ndevice   {}\n\n{}\n\n",

@@ -12,7 +12,7 @@ use image::RgbImage;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Classes that are told.
+/// Classes that are reported.
 const TOP: usize = 5;
 
 /// The inputs of a run by their names.

@@ -257,14 +257,14 @@ pub struct Look<'a> {
     pub least: Option<f32>,
     /// Whether the picture is as a mirror shows it.
     pub mirrored: bool,
-    /// How many classes are told.
+    /// How many classes are reported.
     pub top: usize,
 }
 
 /// The detectors of one kind, or all, in words.
 fn known(what: Option<&str>) -> String {
     let of_kind = DETECTORS.iter().filter(|detector| what.is_none_or(|what| detector.what == what));
-    of_kind.map(Detector::told).collect::<Vec<_>>().join(", ")
+    of_kind.map(Detector::describe).collect::<Vec<_>>().join(", ")
 }
 
 fn segmented(outputs: &[Port]) -> Option<Reader> {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_told_apart_by_their_shapes_in_any_order() {
+    fn outputs_are_distinguished_by_their_shapes_in_any_order() {
         let face = ports(&[&[1, 896, 1], &[1, 896, 16]]);
         let found = anchored(&face, [128, 128], Some("face"));
         assert!(matches!(found, Some(Reader::Anchored { rows: 1, logits: 0, .. })), "{found:?}");

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// let context = Context::builder().backend(Backend::Cpu).open()?;
 /// assert_eq!(context.info().backend, Backend::Cpu);
 ///
-/// // What cannot be had is told, with what there is.
+/// // A device that is not there is an error, which lists those that are.
 /// let error = Context::builder().backend(Backend::Cpu).name("Some GPU").open().unwrap_err();
 /// assert!(error.to_string().contains("Some GPU"), "{error}");
 /// # Ok::<(), diptych::Error>(())

@@ -101,7 +101,7 @@ impl KernelCache {
             tracing::warn!("{} is not whole, or another kernel's: it is compiled anew", path.display());
             return None;
         };
-        // Its age tells what to remove first; a read-only folder keeps the old one.
+        // Its age decides what to remove first; a read-only folder keeps the old one.
         let _ =
             File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         Some(bytes.to_vec())

@@ -73,7 +73,7 @@ impl DeviceChoice {
                 .then(|| format!("its name does not contain {wanted:?}")),
             DeviceChoice::Pci(wanted) => match pci {
                 Some(found) => (found != *wanted).then(|| format!("its PCI address is {found}")),
-                None => Some("its driver does not tell its PCI address".to_owned()),
+                None => Some("its driver does not report its PCI address".to_owned()),
             },
         }
     }
@@ -128,6 +128,6 @@ mod tests {
         let pci = DeviceChoice::Pci(at("41:00.0"));
         let reasons = [0, 2].map(|index| pci.obstacle(index, devices[index].0, devices[index].1));
         assert_eq!(reasons[0].as_deref(), Some("its PCI address is 0000:01:00.0"));
-        assert_eq!(reasons[1].as_deref(), Some("its driver does not tell its PCI address"));
+        assert_eq!(reasons[1].as_deref(), Some("its driver does not report its PCI address"));
     }
 }

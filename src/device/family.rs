@@ -17,7 +17,7 @@ const APPLE: u32 = 0x106B;
 /// Parts of names, in lower case, that only drivers for CPUs use.
 const CPU_DRIVERS: [&str; 4] = ["llvmpipe", "swiftshader", "pthread-", "oclgrind"];
 
-/// Parts of names that tell the family where the vendor id does not.
+/// Parts of names that identify the family where the vendor id does not.
 const NAMED: [(&str, Family); 14] = [
     ("nvidia", Family::Nvidia),
     ("geforce", Family::Nvidia),

@@ -124,7 +124,7 @@ pub struct Pipeline {
     pub(crate) raw: RawPipeline,
     pub(crate) label: String,
     pub(crate) interface: Interface,
-    #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "only OpenCL is told at launch"))]
+    #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "only OpenCL takes it at launch"))]
     pub(crate) work_group: [u32; 3],
 }
 

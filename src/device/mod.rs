@@ -45,7 +45,7 @@ pub struct DeviceInfo {
     pub name: String,
     /// The driver's name and version.
     pub driver: String,
-    /// Where it sits on the PCI bus, if it does and the driver tells.
+    /// Where it sits on the PCI bus, if it does and the driver reports it.
     pub pci: Option<PciAddress>,
     /// What it allows, and its family.
     pub limits: Limits,

@@ -1,4 +1,4 @@
-//! What a callback or a waiting thread tells a caller that blocks or awaits.
+//! What a callback or a waiting thread passes to a caller that blocks or awaits.
 
 use super::lock;
 use std::sync::{Condvar, Mutex};

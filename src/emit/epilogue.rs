@@ -78,9 +78,10 @@ impl Activation {
             Activation::Sigmoid => format!("{one} / ({one} + exp(-({x})))"),
             // Beyond +-10 tanh rounds to +-1; drivers that compute it from exp(2x) overflow there. A clamp
             // may make a bound of NaN, and a driver may take `x == x` to be true. NaN is not beyond 10, and stays.
+            // OpenCL's `abs` is of integers alone, and some kernels are written in its C.
             Activation::Tanh => {
                 let (low, high) = (splat(-10.0), splat(10.0));
-                format!("tanh(select({x}, clamp({x}, {low}, {high}), abs({x}) > {high}))")
+                format!("tanh(select({x}, clamp({x}, {low}, {high}), max({x}, -({x})) > {high}))")
             }
             // The factor is 1 from 3 on: the other order overflows where the result does not.
             Activation::HardSwish => {

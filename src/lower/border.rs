@@ -11,16 +11,12 @@ use crate::ops::operator::Operator;
 
 /// Takes out the nodes whose zeros their reader can have as its padding; those that `alone` names stay.
 pub(super) fn absorb(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
-    let mut index = 0;
-    while index < network.units.len() {
-        match merged(network, index, alone)? {
-            Some((reader, unit)) => {
-                network.units[reader] = unit;
-                network.units.remove(index);
-            }
-            None => index += 1,
+    for index in 0..network.units().len() {
+        if let Some((reader, unit)) = merged(network, index, alone)? {
+            network.merge(index, reader, unit);
         }
     }
+    network.close_gaps();
     Ok(())
 }
 
@@ -30,12 +26,12 @@ fn merged(
     index: usize,
     alone: &dyn Fn(&str) -> bool,
 ) -> Result<Option<(usize, Unit)>> {
-    let unit = &network.units[index];
+    let unit = &network.units()[index];
     let Some(border) = unit.operator().and_then(Operator::border) else { return Ok(None) };
     let (&[output], Some(input)) = (&unit.outputs[..], unit.reads().next()) else { return Ok(None) };
     let mut readers = network.readers(output);
     let (Some(reader), None) = (readers.next(), readers.next()) else { return Ok(None) };
-    let second = &network.units[reader];
+    let second = &network.units()[reader];
     let once = second.reads().filter(|&read| network.resolve(read).of == output).count() == 1;
     let as_source = second.input(Operand::Src).is_ok_and(|input| input.value() == Some(output));
     if alone(&unit.name) || alone(&second.name) || !once || !as_source || network.leaves(output) {

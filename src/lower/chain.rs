@@ -25,16 +25,12 @@ use std::sync::Arc;
 pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     // A place in an epilogue first: it costs nothing. A chain may be an activation that was written out.
     for rule in [activated, residual, activated, chained, activated, residual, activated] {
-        let mut index = 0;
-        while index < network.units.len() {
-            match joined(network, index, alone, rule)? {
-                Some((reader, unit)) => {
-                    network.units[reader] = unit;
-                    network.units.remove(index);
-                }
-                None => index += 1,
+        for index in 0..network.units().len() {
+            if let Some((reader, unit)) = joined(network, index, alone, rule)? {
+                network.merge(index, reader, unit);
             }
         }
+        network.close_gaps();
     }
     Ok(())
 }
@@ -62,11 +58,11 @@ fn joined(
     alone: &dyn Fn(&str) -> bool,
     rule: Rule,
 ) -> Result<Option<(usize, Unit)>> {
-    let first = &network.units[index];
+    let first = &network.units()[index];
     let &[between] = &first.outputs[..] else { return Ok(None) };
     let mut readers = network.readers(between);
     let (Some(reader), None) = (readers.next(), readers.next()) else { return Ok(None) };
-    let second = &network.units[reader];
+    let second = &network.units()[reader];
     let Some(program) = second.operator().and_then(Operator::program) else { return Ok(None) };
     let once = second.reads().filter(|&read| network.resolve(read).of == between).count() == 1;
     let place = second.inputs.iter().position(|(_, input)| input.value() == Some(between));
@@ -172,7 +168,7 @@ fn residual(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     }
     // Of two ops that could, the later one: the other's result is there by then.
     if let Some(other) = input.value()
-        && writer(network, other) > writer(network, pair.between)
+        && network.writer(other) > network.writer(pair.between)
         && adds_alone(network, other)
     {
         return Ok(None);
@@ -182,14 +178,9 @@ fn residual(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     Ok(free.then(|| pair.as_first(operator, Some((Operand::Residual, input, dims)))))
 }
 
-/// The place of the unit that writes `value`.
-fn writer(network: &Network<'_>, value: Value) -> Option<usize> {
-    network.units.iter().position(|unit| unit.outputs.contains(&value))
-}
-
 /// Whether the op that writes `value`, which one unit reads, has a free place for a residual.
 fn adds_alone(network: &Network<'_>, value: Value) -> bool {
-    let Some(unit) = writer(network, value).map(|writer| &network.units[writer]) else { return false };
+    let Some(unit) = network.writer(value).map(|writer| &network.units()[writer]) else { return false };
     network.readers(value).count() == 1
         && !network.leaves(value)
         && unit.input(Operand::Residual).is_err()

@@ -6,7 +6,7 @@ use super::unit::{Assigned, Network, Unit};
 use crate::device::{Device, Dispatch, Memory, Resource, compile_planned};
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::convert::ConvertOp;
@@ -69,7 +69,7 @@ impl Choosing<'_> {
     pub(super) fn choose(&self, network: &Network<'_>, changes: &ChangeTimes<'_>) -> Result<Vec<Kernel>> {
         let picks = self.picks(network, changes)?;
         let layouts = forms::layouts(network, self)?;
-        let chosen = network.units.iter().zip(layouts).map(|(unit, layout)| {
+        let chosen = network.units().iter().zip(layouts).map(|(unit, layout)| {
             let chosen = self.chosen(network.graph, unit, layout, picks.get(unit.name.as_str()));
             chosen.map_err(|error| error.at_node(&unit.name))
         });
@@ -104,11 +104,13 @@ impl Choosing<'_> {
         if self.options.pick == Picking::Rule {
             return Ok(HashMap::new());
         }
-        let mut units: Vec<&Unit> = Vec::with_capacity(network.units.len());
-        for unit in &network.units {
+        let mut units: Vec<&Unit> = Vec::with_capacity(network.units().len());
+        for unit in network.units() {
             let by_hand = self.options.choices.contains_key(&unit.name);
-            // What has one kernel, and no times, is not picked.
-            if !by_hand && unit.op(network.graph, self.options.precision)?.untunable().is_none() {
+            let op = unit.op(network.graph, self.options.precision)?;
+            // What has one kernel, and no times, is not picked, nor what computes in rows too: its layout follows
+            // from the bytes that the network moves, and its kernel from the record.
+            if !by_hand && op.untunable().is_none() && !forms::offers(&*op, Layout::Nhwc, self.limits) {
                 units.push(unit);
             }
         }
@@ -238,14 +240,20 @@ impl Choosing<'_> {
         }
         let mut known: HashMap<Shape, [Duration; 2]> = HashMap::new();
         let mut edges = Vec::new();
+        let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
+        for (reader, unit) in units.iter().enumerate().filter(|(reader, _)| maps[*reader]) {
+            for value in unit.reads() {
+                let readers = readers.entry(value).or_default();
+                if readers.last() != Some(&reader) {
+                    readers.push(reader);
+                }
+            }
+        }
         for (producer, unit) in units.iter().enumerate() {
             let (&[value], true, true) = (&unit.outputs[..], maps[producer], unit.parts().is_empty()) else {
                 continue;
             };
-            let reads =
-                |(reader, unit): &(usize, &&Unit)| maps[*reader] && unit.reads().any(|read| read == value);
-            let consumers: Vec<usize> =
-                units.iter().enumerate().filter(reads).map(|(reader, _)| reader).collect();
+            let consumers = readers.get(&value).cloned().unwrap_or_default();
             let open =
                 |index: &usize| found[*index].iter().flatten().count() > 1 || found[*index][1].is_some();
             if !consumers.iter().chain([&producer]).any(open) {
@@ -322,5 +330,5 @@ pub(crate) fn on_cpu(network: &Network<'_>, options: &SessionOptions) -> Result<
         let alone = alone(unit)?;
         Ok(unit.why.as_ref().map_or(alone.clone(), |why| format!("{alone}; fused: {why}")))
     };
-    network.units.iter().map(why).collect()
+    network.units().iter().map(why).collect()
 }

@@ -13,6 +13,7 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::layout::{Form, Layout};
+use crate::limits::Limits;
 use crate::ops::{Choice, Op, OperandInfo};
 use crate::pick::network::{Edge, cheapest};
 use crate::tune::work_group::untuned_in;
@@ -30,8 +31,8 @@ const DISPATCH: u64 = 1 << 19;
 /// The layout of each unit of `network`; C4 for those whose operands have one form each.
 pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<Vec<Layout>> {
     let mut sides = Sides::default();
-    let mut ops: Vec<Arc<dyn Op>> = Vec::with_capacity(network.units.len());
-    for unit in &network.units {
+    let mut ops: Vec<Arc<dyn Op>> = Vec::with_capacity(network.units().len());
+    for unit in network.units() {
         let op = unit.op(network.graph, choosing.options.precision)?;
         sides.add(&*op, choosing);
         ops.push(op);
@@ -48,7 +49,7 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
         values.entry(input).or_default().producer = Some(fixed[1]);
     }
-    for (index, (unit, op)) in network.units.iter().zip(&ops).enumerate() {
+    for (index, (unit, op)) in network.units().iter().zip(&ops).enumerate() {
         let node = |operand| sides.node(index, &**op, operand, fixed);
         for (operand, input) in &unit.inputs {
             let Some(value) = input.value() else { continue };
@@ -83,6 +84,11 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     Ok(sides.given.iter().zip(sides.times.iter().zip(&chosen)).map(layout).collect())
 }
 
+/// Whether a kernel of `op` computes in `layout`.
+pub(super) fn offers(op: &dyn Op, layout: Layout, limits: &Limits) -> bool {
+    op.space(limits).iter().any(|(variant, _)| op.layouts(variant).contains(&layout))
+}
+
 /// Bytes as a time: a nanosecond for each.
 const fn cost(bytes: u64) -> Duration {
     Duration::from_nanos(bytes)
@@ -110,7 +116,7 @@ struct Sides {
 impl Sides {
     fn add(&mut self, op: &dyn Op, choosing: &Choosing<'_>) {
         let space = op.space(choosing.limits);
-        let offers = |layout| space.iter().any(|(variant, _)| op.layouts(variant).contains(&layout));
+        let offers = |layout| offers(op, layout, choosing.limits);
         let mut choices = [None; 2];
         if offers(Layout::Nhwc) {
             choices = LAYOUTS.map(|layout| {

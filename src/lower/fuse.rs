@@ -46,11 +46,11 @@ pub(crate) struct Candidate {
 /// The pairs of `network` that can run as one; units that `alone` names stay out of them.
 pub(crate) fn candidates(network: &Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<Vec<Candidate>> {
     let mut found = Vec::new();
-    for (first, unit) in network.units.iter().enumerate() {
+    for (first, unit) in network.units().iter().enumerate() {
         let &[between] = &unit.outputs[..] else { continue };
         let mut readers = network.readers(between);
         let (Some(second), None) = (readers.next(), readers.next()) else { continue };
-        let reader = &network.units[second];
+        let reader = &network.units()[second];
         let reads_once = reader.reads().filter(|&read| network.resolve(read).of == between).count() == 1;
         let reads_itself = reader.reads().any(|read| read == between);
         let named = alone(&unit.name) || alone(&reader.name);
@@ -65,7 +65,7 @@ pub(crate) fn candidates(network: &Network<'_>, alone: &dyn Fn(&str) -> bool) ->
 
 /// The two units as one, if an op computes both.
 fn pair(network: &Network<'_>, places: [usize; 2], between: Value) -> Result<Option<Candidate>> {
-    let [first, second] = places.map(|place| &network.units[place]);
+    let [first, second] = places.map(|place| &network.units()[place]);
     let ops = [first.op(network.graph, Precision::F32)?, second.op(network.graph, Precision::F32)?];
     for fuse in ops::all().iter().filter_map(|entry| entry.fuse) {
         let Some(Fused { first: of_first, second: of_second, .. }) = fuse(&*ops[0], &*ops[1]) else {
@@ -106,14 +106,13 @@ pub(crate) fn fuse(
             taken.push(candidate);
         }
     }
-    let units = std::mem::take(&mut network.units).into_iter().enumerate();
+    let units = network.take_units().into_iter().enumerate();
     let placed = units.filter(|(index, _)| taken.iter().all(|pair| pair.first != *index));
-    network.units = placed
-        .map(|(index, unit)| {
-            let pair = taken.iter().find(|pair| pair.second == index);
-            pair.map_or(unit, |pair| pair.unit.clone())
-        })
-        .collect();
+    let units = placed.map(|(index, unit)| {
+        let pair = taken.iter().find(|pair| pair.second == index);
+        pair.map_or(unit, |pair| pair.unit.clone())
+    });
+    network.set_units(units.collect());
     Ok(())
 }
 
@@ -186,7 +185,7 @@ fn faster(
 /// The shortest time on record of a unit of `network`.
 fn shortest(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<Duration> {
     let mut shortest = MAX_DISPATCH_COST;
-    for unit in &network.units {
+    for unit in network.units() {
         let op = unit.op(network.graph, choosing.options.precision)?;
         let known = choosing.recorded(&*op, Layout::C4);
         shortest = known.and_then(|known| known.time).map_or(shortest, |time| time.min(shortest));

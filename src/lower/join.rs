@@ -42,7 +42,7 @@ impl Builder<'_, '_> {
         for (index, kernel) in kernels.iter().enumerate().rev() {
             // A concatenation without a kernel writes nothing itself.
             let writes = |unit: usize| unit != index && !joins.contains_key(&unit);
-            if let Some(join) = self.place_join(&self.network.units[index], kernel, &writes)? {
+            if let Some(join) = self.place_join(&self.network.units()[index], kernel, &writes)? {
                 joins.insert(index, join);
             }
         }
@@ -121,18 +121,18 @@ impl Builder<'_, '_> {
             && self.network.dims(alias.of)?.elements() == self.network.dims(value)?.elements();
         // A map in other extents is another map.
         let same = kind.0 == Form::Rows || self.same_map(value)? == alias.of;
-        let units = &self.network.units;
-        let computed = units.iter().any(|unit| unit.parts().is_empty() && unit.outputs.contains(&alias.of));
+        let writer = self.network.writer(alias.of);
+        let computed = writer.is_some_and(|writer| self.network.units()[writer].parts().is_empty());
         let free = !self.targets.contains_key(&alias.of) && !self.network.leaves(alias.of);
         Ok(whole && same && computed && free)
     }
 
     /// Whether the writer of one of `values`, of the units that write, reads another one.
     fn writes_what_it_reads(&self, values: &[Value], writes: &dyn Fn(usize) -> bool) -> bool {
-        let units = self.network.units.iter().enumerate().filter(|(index, _)| writes(*index));
-        let mut writers = units.filter(|(_, unit)| unit.outputs.iter().any(|own| values.contains(own)));
+        let mut writers =
+            values.iter().filter_map(|&value| self.network.writer(value)).filter(|&index| writes(index));
         let reads = |unit: &Unit| unit.reads().any(|read| values.contains(&self.network.resolve(read).of));
-        writers.any(|(_, unit)| reads(unit))
+        writers.any(|index| reads(&self.network.units()[index]))
     }
 
     /// Makes sure that every piece is in its place.

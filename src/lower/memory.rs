@@ -32,12 +32,17 @@ pub(crate) struct MemoryPlan {
 
 /// The bytes that no plan can do without: the most that is alive at one step.
 pub(crate) fn least(lifetimes: &[Lifetime]) -> u64 {
-    let alive = |step: usize| -> u64 {
-        let alive = lifetimes.iter().filter(|lifetime| (lifetime.first..=lifetime.last).contains(&step));
-        alive.map(|lifetime| lifetime.bytes).sum()
-    };
-    // What is alive grows only where a value begins.
-    lifetimes.iter().map(|lifetime| alive(lifetime.first)).max().unwrap_or(0)
+    // What begins at a step is there before what ends at it goes.
+    let begin = lifetimes.iter().map(|lifetime| (lifetime.first, false, lifetime.bytes));
+    let end = lifetimes.iter().map(|lifetime| (lifetime.last, true, lifetime.bytes));
+    let mut events: Vec<(usize, bool, u64)> = begin.chain(end).collect();
+    events.sort_unstable();
+    let (mut alive, mut most) = (0u64, 0);
+    for (_, ends, bytes) in events {
+        alive = if ends { alive.saturating_sub(bytes) } else { alive.saturating_add(bytes) };
+        most = most.max(alive);
+    }
+    most
 }
 
 /// Places every value.

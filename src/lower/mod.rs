@@ -3,7 +3,7 @@
 //!
 //! | pass | what it does |
 //! |---|---|
-//! | `unit` | one unit for each node with kernels; views are noted, nodes of constants are computed |
+//! | `unit`, `uses` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `border` | zeros around a map become the padding of the one that reads it |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
@@ -35,6 +35,7 @@ mod stack;
 mod states;
 mod step;
 mod unit;
+mod uses;
 
 pub(crate) use choose::{change_times, on_cpu};
 pub(crate) use constants::pack;

@@ -39,9 +39,9 @@ pub(crate) fn has_halves(limits: &Limits) -> bool {
 /// Gives each unit its precision, where it is not the session's.
 pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits: &Limits) -> Result<()> {
     let auto = options.precision == Precision::Auto;
-    let mut assigned: Vec<Option<Assigned>> = vec![None; network.units.len()];
+    let mut assigned: Vec<Option<Assigned>> = vec![None; network.units().len()];
     if auto && has_halves(limits) {
-        let ops = network.units.iter().map(|unit| unit.op(network.graph, Precision::F16Storage));
+        let ops = network.units().iter().map(|unit| unit.op(network.graph, Precision::F16Storage));
         let ops = ops.collect::<Result<Vec<_>>>()?;
         assigned = match &options.calibration {
             Some(calibration) => calibrated(network, &ops, calibration)?,
@@ -49,7 +49,7 @@ pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits
         };
         drop_small(network, &ops, &mut assigned);
     }
-    for (unit, assigned) in network.units.iter_mut().zip(assigned) {
+    for (unit, assigned) in network.units_mut().iter_mut().zip(assigned) {
         let by_hand = options.precisions.get(&unit.name).copied();
         let by_hand = by_hand.map(|precision| Assigned { precision, why: "by hand".to_owned() });
         unit.precision = by_hand.or(assigned);
@@ -81,8 +81,8 @@ fn calibrated(
     ops: &[Arc<dyn Op>],
     calibration: &Calibration,
 ) -> Result<Vec<Option<Assigned>>> {
-    let mut known = network.units.is_empty();
-    let each = network.units.iter().zip(ops).map(|(unit, op)| {
+    let mut known = network.units().is_empty();
+    let each = network.units().iter().zip(ops).map(|(unit, op)| {
         let found = entries(unit, calibration);
         known |= !found.is_empty();
         match found.iter().find_map(|node| node.kept.as_ref()) {
@@ -94,7 +94,7 @@ fn calibrated(
     });
     let each = each.collect();
     if !known {
-        let first = network.units.first().map_or("", |unit| unit.name.as_str());
+        let first = network.units().first().map_or("", |unit| unit.name.as_str());
         let wanted = format!("one of this network, whose first node is {first:?}");
         return Err(Error::input("calibration", "none of the network's nodes", wanted));
     }
@@ -107,7 +107,7 @@ fn bounded(network: &Network<'_>, ops: &[Arc<dyn Op>]) -> Vec<Option<Assigned>> 
     let mut reaches: HashMap<Value, f64> =
         graph.inputs().iter().map(|&value| (value, LARGEST_INPUT)).collect();
     let mut assigned = Vec::with_capacity(ops.len());
-    for (unit, op) in network.units.iter().zip(ops) {
+    for (unit, op) in network.units().iter().zip(ops) {
         let of = |value: Value| reaches.get(&network.resolve(value).of).copied().unwrap_or(f64::INFINITY);
         let inputs = |operand| match unit.input(operand) {
             Ok(super::unit::Input::Value(value)) => of(*value),
@@ -143,11 +143,11 @@ fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option
         assigned[unit].as_ref().is_some_and(|own| own.precision.storage() == Precision::F16Storage.storage())
     };
     let mut writer: HashMap<Value, usize> = HashMap::new();
-    for (index, unit) in network.units.iter().enumerate() {
+    for (index, unit) in network.units().iter().enumerate() {
         writer.extend(unit.outputs.iter().map(|&value| (value, index)));
     }
     let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
-    for (index, unit) in network.units.iter().enumerate() {
+    for (index, unit) in network.units().iter().enumerate() {
         for read in unit.reads() {
             readers.entry(network.resolve(read).of).or_default().push(index);
         }
@@ -162,7 +162,7 @@ fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option
         let mut border: HashSet<Value> = HashSet::new();
         while let Some(&unit) = region.get(next) {
             next += 1;
-            let own = &network.units[unit];
+            let own = &network.units()[unit];
             let read = own.reads().map(|value| network.resolve(value).of);
             for value in read.chain(own.outputs.iter().copied()) {
                 let others = readers.get(&value).into_iter().flatten().chain(writer.get(&value));
@@ -208,7 +208,7 @@ pub(crate) struct Observed {
 pub(crate) fn observed(graph: &crate::graph::Graph, options: &SessionOptions) -> Result<Vec<Observed>> {
     // What is stacked does not depend on where bindings begin.
     let network = super::program::network(graph, options, 0)?;
-    let each = network.units.iter().map(|unit| {
+    let each = network.units().iter().map(|unit| {
         let op = unit.op(graph, Precision::F16Storage)?;
         Ok(Observed {
             name: unit.name.clone(),

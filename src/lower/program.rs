@@ -79,7 +79,7 @@ impl Program {
         }
         builder.store_states()?;
         let mut joins = builder.place_joins(&kernels)?;
-        for (index, (unit, kernel)) in network.units.iter().zip(kernels).enumerate() {
+        for (index, (unit, kernel)) in network.units().iter().zip(kernels).enumerate() {
             let built = match joins.remove(&index) {
                 Some(join) => builder.join(unit, join),
                 None if unit.parts().is_empty() => builder.step(unit, kernel),
@@ -92,16 +92,20 @@ impl Program {
 
     /// When each stored value is written first and used last.
     pub(crate) fn lifetimes(&self) -> Vec<Lifetime> {
-        let uses = |stored: usize, step: &Step| {
-            step.sources.iter().any(|source| matches!(source, Source::Stored(part) if part.stored == stored))
+        let mut uses: Vec<Option<(usize, usize)>> = vec![None; self.stored.len()];
+        for (index, step) in self.steps.iter().enumerate() {
+            for source in &step.sources {
+                if let Source::Stored(part) = source {
+                    let (first, _) = uses[part.stored].unwrap_or((index, index));
+                    uses[part.stored] = Some((first, index));
+                }
+            }
+        }
+        let lifetime = |(value, used): (&StoredValue, Option<(usize, usize)>)| {
+            let (first, last) = used.unwrap_or((0, 0));
+            Lifetime { bytes: value.bytes, first, last }
         };
-        let lifetime = |(stored, value): (usize, &StoredValue)| {
-            let mut steps =
-                self.steps.iter().enumerate().filter(|(_, step)| uses(stored, step)).map(|(index, _)| index);
-            let first = steps.next().unwrap_or(0);
-            Lifetime { bytes: value.bytes, first, last: steps.next_back().unwrap_or(first) }
-        };
-        self.stored.iter().enumerate().map(lifetime).collect()
+        self.stored.iter().zip(uses).map(lifetime).collect()
     }
 
     /// All of a stored value.
@@ -238,7 +242,10 @@ impl<'n, 'g> Builder<'n, 'g> {
     fn is_read(&self, value: Value) -> bool {
         let next = |state: &State| state.next == Some(value);
         self.network.graph.states().iter().any(next)
-            || self.network.units.iter().any(|unit| unit.reads().any(|read| read == value))
+            || self
+                .network
+                .readers(self.network.resolve(value).of)
+                .any(|reader| self.network.units()[reader].reads().any(|read| read == value))
     }
 
     /// The value of which `value` is a view of all elements with the same extents, or `value` itself.

@@ -41,7 +41,7 @@ fn stack_those(
     [multiple, most]: [usize; 2],
 ) -> Result<()> {
     let mut groups: Vec<Group> = Vec::new();
-    for (index, unit) in network.units.iter().enumerate() {
+    for (index, unit) in network.units().iter().enumerate() {
         if alone(&unit.name) || !is(network, unit) {
             continue;
         }
@@ -49,7 +49,7 @@ fn stack_those(
         let group = groups.iter_mut().find(|(members, ops)| {
             let read = |unit: &Unit| unit.reads().collect::<Vec<_>>();
             let with: Vec<&dyn Op> = ops.iter().chain([&op]).map(|op| &**op).collect();
-            let same_input = read(&network.units[members[0]]) == read(unit);
+            let same_input = read(&network.units()[members[0]]) == read(unit);
             members.len() < most && same_input && with[0].stack(&with, multiple).is_some()
         });
         match group {
@@ -63,20 +63,20 @@ fn stack_those(
     groups.retain(|(members, _)| members.len() > 1);
     let mut stacks = Vec::with_capacity(groups.len());
     for (members, ops) in groups {
-        let parts: Vec<Unit> = members.iter().map(|&member| network.units[member].clone()).collect();
+        let parts: Vec<Unit> = members.iter().map(|&member| network.units()[member].clone()).collect();
         let inputs = inputs(&parts, &ops, multiple)?;
         stacks.push((members, Unit::stacked(parts, inputs, multiple)));
     }
     // A stack runs in its first part's place: what it reads is there already.
-    let mut units = Vec::with_capacity(network.units.len());
-    for (index, unit) in network.units.drain(..).enumerate() {
+    let mut units = Vec::new();
+    for (index, unit) in network.take_units().into_iter().enumerate() {
         match stacks.iter().find(|(members, _)| members.contains(&index)) {
             Some((members, stack)) if members[0] == index => units.push(stack.clone()),
             Some(_) => {}
             None => units.push(unit),
         }
     }
-    network.units = units;
+    network.set_units(units);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The units of a network: what runs as one step.
 
+use super::uses::Uses;
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -10,7 +11,7 @@ use crate::ops::operator::{Argument, Lowered, Operator, View};
 use crate::ops::{Fuse, Op, Operands, Role};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What an operand of a unit is given.
 #[derive(Debug, Clone)]
@@ -231,7 +232,9 @@ pub(crate) struct Alias {
 #[derive(Debug)]
 pub(crate) struct Network<'a> {
     pub(crate) graph: &'a Graph,
-    pub(crate) units: Vec<Unit>,
+    units: Vec<Unit>,
+    /// Who writes and reads what, once that is asked for; none after the units changed.
+    uses: OnceLock<Uses>,
     aliases: HashMap<Value, Alias>,
     /// Constants of the graph, and what nodes make of them alone.
     constants: HashMap<Value, HostTensor>,
@@ -240,8 +243,13 @@ pub(crate) struct Network<'a> {
 impl<'a> Network<'a> {
     /// One unit for each node of `graph` that has kernels.
     pub(crate) fn of(graph: &'a Graph) -> Result<Self> {
-        let mut network =
-            Network { graph, units: Vec::new(), aliases: HashMap::new(), constants: HashMap::new() };
+        let mut network = Network {
+            graph,
+            units: Vec::new(),
+            uses: OnceLock::new(),
+            aliases: HashMap::new(),
+            constants: HashMap::new(),
+        };
         for (value, info) in graph.all_values() {
             if let Origin::Constant(tensor) = &info.origin {
                 network.constants.insert(value, tensor.clone());
@@ -251,6 +259,53 @@ impl<'a> Network<'a> {
             network.add(node).map_err(|error| error.at_node(node.name()))?;
         }
         Ok(network)
+    }
+
+    pub(crate) fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// The units, to change what they neither read nor write.
+    pub(super) fn units_mut(&mut self) -> &mut [Unit] {
+        &mut self.units
+    }
+
+    pub(super) fn take_units(&mut self) -> Vec<Unit> {
+        self.uses = OnceLock::new();
+        std::mem::take(&mut self.units)
+    }
+
+    pub(super) fn set_units(&mut self, units: Vec<Unit>) {
+        self.uses = OnceLock::new();
+        self.units = units;
+    }
+
+    /// Puts `unit` in the place of unit `reader`, and nothing in that of unit `first`.
+    pub(super) fn merge(&mut self, first: usize, reader: usize, unit: Unit) {
+        let mut uses = self.uses.take().unwrap_or_else(|| Uses::of(self));
+        for place in [first, reader] {
+            uses.remove(self, place, &self.units[place]);
+        }
+        uses.add(self, reader, &unit);
+        self.units[reader] = unit;
+        self.units[first] = Unit::stacked(Vec::new(), Vec::new(), 1);
+        self.uses = OnceLock::from(uses);
+    }
+
+    /// Takes out what [`Network::merge`] left of units.
+    pub(super) fn close_gaps(&mut self) {
+        let mut units = self.take_units();
+        units.retain(|unit| !unit.outputs.is_empty());
+        self.units = units;
+    }
+
+    fn uses(&self) -> &Uses {
+        self.uses.get_or_init(|| Uses::of(self))
+    }
+
+    /// The unit that writes `value`.
+    pub(crate) fn writer(&self, value: Value) -> Option<usize> {
+        self.uses().writer(value)
     }
 
     fn add(&mut self, node: &Node) -> Result<()> {
@@ -337,15 +392,13 @@ impl<'a> Network<'a> {
 
     /// The units that read `value` or something that shows elements of it.
     pub(crate) fn readers(&self, value: Value) -> impl Iterator<Item = usize> + '_ {
-        let reads = move |unit: &Unit| unit.reads().any(|read| self.resolve(read).of == value);
-        self.units.iter().enumerate().filter(move |(_, unit)| reads(unit)).map(|(index, _)| index)
+        self.uses().readers(value).iter().copied()
     }
 
     /// Whether `value`, or something that shows elements of it, is an output of the graph or a state's next
     /// value.
     pub(crate) fn leaves(&self, value: Value) -> bool {
-        let next = self.graph.states().iter().filter_map(|state| state.next);
-        self.graph.outputs().iter().copied().chain(next).any(|output| self.resolve(output).of == value)
+        self.uses().leaves(value)
     }
 
     /// The dimensions of `value`.

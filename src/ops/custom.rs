@@ -79,7 +79,7 @@ impl fmt::Debug for Custom {
 }
 
 impl Custom {
-    /// Parses and validates the text, and reads its interface from it. Until told otherwise each output
+    /// Parses and validates the text, and reads its interface from it. By default each output
     /// has the dimensions of the first input, and an invocation runs for each element of the first output
     /// along x.
     ///

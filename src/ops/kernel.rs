@@ -86,7 +86,7 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         op.form(operand, choice)
     }
 
-    /// The layout that tells it apart from the op's other kernels in a list of candidates.
+    /// The layout that distinguishes it from the op's other kernels in a list of candidates.
     fn place(&self) -> Layout {
         Layout::C4
     }

@@ -26,7 +26,7 @@ pub struct Choice {
     pub work_group: [u32; 3],
     /// How the values lie in memory: feature maps as [`Layout::C4`] in buffers or [`Layout::Image2d`] in
     /// images, and [`Layout::Nhwc`] for rows. C4 for ops that have one form for each operand, about which it
-    /// tells nothing.
+    /// has no meaning.
     pub layout: Layout,
 }
 
@@ -250,7 +250,7 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         &[Layout::C4]
     }
 
-    /// The layout that tells `variant` apart from the op's other kernels in a list of candidates.
+    /// The layout that distinguishes `variant` from the op's other kernels in a list of candidates.
     fn place(&self, _variant: &str) -> Layout {
         Layout::C4
     }

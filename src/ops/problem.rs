@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_told_by_its_effect() {
+    fn padding_is_reported_by_its_effect() {
         assert!(stem(257, Padding::Same).ends_with("pad1,1,1,1 bias"), "{}", stem(257, Padding::Same));
         assert!(stem(224, Padding::Same).contains("pad0,1,1,1"), "{}", stem(224, Padding::Same));
         assert!(!stem(257, Padding::Valid).contains("pad"));

@@ -13,7 +13,7 @@ use crate::tune::work_group;
 /// several layouts once for each. `precision` is the one
 /// that `op` was made with.
 ///
-/// A kernel that cannot run, with any tile that it offers, tells why. Precisions and targets are
+/// A kernel that cannot run, with any tile that it offers, says why. Precisions and targets are
 /// compared by putting several such lists together.
 pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
     let entry = ops::all().iter().find(|entry| entry.name == op.name());

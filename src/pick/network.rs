@@ -10,7 +10,7 @@
 //! ```
 //!
 //! That is a minimum cut (a node's side is its layout; two helper nodes for each value express "some
-//! consumer"), found exactly with augmenting paths (Edmonds and Karp, 1972).
+//! consumer"), found exactly with blocking flows (Dinic, 1970).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -39,8 +39,10 @@ pub(crate) fn cheapest(times: &[[Option<Duration>; 2]], edges: &[Edge]) -> Vec<u
     let mut flow = Flow::new(sink + 1);
     // On the source's side a node is in layout 0, and pays its edge to the sink.
     for (node, [zero, one]) in times.iter().enumerate() {
-        flow.connect(node, sink, cost(*zero));
-        flow.connect(source, node, cost(*one));
+        // What both cost is paid in any case.
+        let (zero, one) = (cost(*zero), cost(*one));
+        flow.connect(node, sink, zero - zero.min(one));
+        flow.connect(source, node, one - zero.min(one));
     }
     for (index, edge) in edges.iter().enumerate() {
         let [any_one, all_one] = [count + 2 * index, count + 2 * index + 1];
@@ -51,7 +53,9 @@ pub(crate) fn cheapest(times: &[[Option<Duration>; 2]], edges: &[Edge]) -> Vec<u
             flow.connect(consumer, all_one, NEVER);
         }
     }
-    while flow.augment(source, sink) {}
+    while let Some(levels) = flow.levels(source, sink) {
+        flow.block(&levels, source, sink);
+    }
     // What the sink can still be reached from is on its side for certain; the rest may be layout 0.
     let reaches = flow.reaches(sink);
     (0..count).map(|node| usize::from(reaches[node])).collect()
@@ -75,26 +79,55 @@ impl Flow {
         }
     }
 
-    /// Sends what fits along a shortest path; false if there is none.
-    fn augment(&mut self, source: usize, sink: usize) -> bool {
-        let mut via: Vec<Option<usize>> = vec![None; self.from.len()];
+    /// How many pipes that are not full each node is from `source`; `None` if there is no way to `sink`.
+    fn levels(&self, source: usize, sink: usize) -> Option<Vec<usize>> {
+        let mut levels = vec![usize::MAX; self.from.len()];
+        levels[source] = 0;
         let mut queue = VecDeque::from([source]);
         while let Some(node) = queue.pop_front() {
             for &pipe in &self.from[node] {
                 let (to, left) = self.pipes[pipe];
-                if left > 0 && to != source && via[to].is_none() {
-                    via[to] = Some(pipe);
+                if left > 0 && levels[to] == usize::MAX {
+                    levels[to] = levels[node] + 1;
                     queue.push_back(to);
                 }
             }
         }
-        let path: Vec<usize> = std::iter::successors(via[sink], |pipe| via[self.pipes[pipe ^ 1].0]).collect();
-        let Some(most) = path.iter().map(|&pipe| self.pipes[pipe].1).min() else { return false };
-        for pipe in path {
-            self.pipes[pipe].1 -= most;
-            self.pipes[pipe ^ 1].1 += most;
+        (levels[sink] != usize::MAX).then_some(levels)
+    }
+
+    /// Sends what fits along ways from level to level, until each has a full pipe.
+    fn block(&mut self, levels: &[usize], source: usize, sink: usize) {
+        let mut next = vec![0; self.from.len()];
+        let mut way: Vec<usize> = Vec::new();
+        loop {
+            let node = way.last().map_or(source, |&pipe| self.pipes[pipe].0);
+            if node == sink {
+                let most = way.iter().map(|&pipe| self.pipes[pipe].1).min().unwrap_or(0);
+                for &pipe in &way {
+                    self.pipes[pipe].1 -= most;
+                    self.pipes[pipe ^ 1].1 += most;
+                }
+                let full = way.iter().position(|&pipe| self.pipes[pipe].1 == 0).unwrap_or(0);
+                way.truncate(full);
+                continue;
+            }
+            match self.from[node].get(next[node]) {
+                Some(&pipe) => {
+                    let (to, left) = self.pipes[pipe];
+                    if left > 0 && levels[to] == levels[node] + 1 {
+                        way.push(pipe);
+                    } else {
+                        next[node] += 1;
+                    }
+                }
+                // Nothing more goes through this node.
+                None => match way.pop() {
+                    Some(pipe) => next[self.pipes[pipe ^ 1].0] += 1,
+                    None => return,
+                },
+            }
         }
-        true
     }
 
     /// Whether each node has a way to `sink` that is not full.

@@ -142,7 +142,7 @@ fn a_target_that_no_place_names_is_not_used() {
 }
 
 #[test]
-fn measured_times_decide_and_missing_ones_are_told() {
+fn measured_times_decide_and_missing_ones_are_reported() {
     let [nchw, image, cpu, half] = kernels();
     let us = Duration::from_micros;
     let times = vec![

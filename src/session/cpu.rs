@@ -90,9 +90,9 @@ fn owned(outputs: &[&[f32]]) -> Vec<Vec<f32>> {
 
 /// From the unit that writes a value to the last that reads it; outputs live to the end.
 fn lifetimes(network: &Network<'_>) -> Result<Vec<(Value, Lifetime)>> {
-    let end = network.units.len();
+    let end = network.units().len();
     let mut lifetimes = Vec::new();
-    for (step, unit) in network.units.iter().enumerate() {
+    for (step, unit) in network.units().iter().enumerate() {
         for &value in &unit.outputs {
             let last = network.readers(value).last().unwrap_or(step);
             let last = if network.leaves(value) { end } else { last };
@@ -169,8 +169,8 @@ impl CpuSession {
         let planned = plan(&spans);
         let buffers = lifetimes.iter().zip(&planned.place).map(|((value, _), &buffer)| (*value, buffer));
         let mut places = Places { network: &network, buffers: buffers.collect(), constants: Vec::new() };
-        let mut steps = Vec::with_capacity(network.units.len());
-        for (unit, source) in network.units.iter().zip(sources) {
+        let mut steps = Vec::with_capacity(network.units().len());
+        for (unit, source) in network.units().iter().zip(sources) {
             steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
         }
         let outputs = graph.outputs().iter().map(|&value| places.of(value)).collect::<Result<Vec<_>>>()?;
@@ -179,7 +179,7 @@ impl CpuSession {
         let initial: Vec<Arc<[f32]>> =
             graph.states().iter().map(|state| state.initial.shared_nhwc()).collect();
         let states = States { held: Mutex::new(initial.clone()), initial, next };
-        let inputs = network.units.iter().flat_map(|unit| &unit.inputs);
+        let inputs = network.units().iter().flat_map(|unit| &unit.inputs);
         let constants = inputs.map(|(_, input)| match input {
             Input::Constant(tensor, _) => 4 * tensor.dims().elements() as u64,
             Input::Value(_) => 0,

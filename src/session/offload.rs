@@ -15,11 +15,11 @@ struct State<T> {
 /// The result of work on a thread of its own.
 pub(super) struct Offloaded<T>(Arc<Mutex<State<T>>>);
 
-/// Tells the future, also when the work panicked.
-struct Finish<T>(Arc<Mutex<State<T>>>);
+/// Where the thread leaves the result; an error if the work panicked.
+struct Completion<T>(Arc<Mutex<State<T>>>);
 
-impl<T> Finish<T> {
-    fn tell(&self, result: Result<T>) {
+impl<T> Completion<T> {
+    fn set(&self, result: Result<T>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.result.is_none() {
             state.result = Some(result);
@@ -30,10 +30,10 @@ impl<T> Finish<T> {
     }
 }
 
-impl<T> Drop for Finish<T> {
+impl<T> Drop for Completion<T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.tell(Err(Error::Internal("a run panicked on its thread".to_owned())));
+            self.set(Err(Error::Internal("a run panicked on its thread".to_owned())));
         }
     }
 }
@@ -43,10 +43,10 @@ pub(super) fn offload<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<Offloaded<T>> {
     let state = Arc::new(Mutex::new(State { result: None, waker: None }));
-    let finish = Finish(Arc::clone(&state));
+    let completion = Completion(Arc::clone(&state));
     std::thread::Builder::new()
         .name("diptych run".to_owned())
-        .spawn(move || finish.tell(work()))
+        .spawn(move || completion.set(work()))
         .map_err(|error| Error::Internal(format!("no thread for a run: {error}")))?;
     Ok(Offloaded(state))
 }

@@ -90,7 +90,7 @@ pub(super) fn dispatches(
         sources.push(step.launch.spec.render_written(dialect).map_err(|error| error.at_node(&step.name))?);
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
-    // wrong is told below, by the first node it concerns.
+    // wrong is reported below, by the first node it concerns.
     let distinct: BTreeMap<&str, (&Step, &KernelSource)> =
         steps.iter().zip(&sources).map(|(step, source)| (source.text.as_str(), (step, source))).collect();
     distinct.into_par_iter().for_each(|(_, (step, source))| drop(compile(device, step, source)));

@@ -6,7 +6,7 @@ use crate::host::HostTensor;
 use std::collections::VecDeque;
 use std::iter::Fuse;
 
-/// Frames under way unless told otherwise: one on the device, one being prepared or read.
+/// Frames under way by default: one on the device, one being prepared or read.
 const DEFAULT_IN_FLIGHT: usize = 2;
 
 /// A frame under way.

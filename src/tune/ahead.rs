@@ -33,7 +33,7 @@ struct Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // A panic is told by the result that is missing.
+        // A panic shows as a missing result.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -88,7 +88,7 @@ pub trait Bench {
     /// round counts.
     ///
     /// # Errors
-    /// If one of them does not run; it is not told which.
+    /// If one of them does not run; the error does not say which.
     fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
         let mut times = vec![Vec::with_capacity(rounds); choices.len()];
         for _ in 0..rounds {

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What tells the time.
+/// The clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockKind {
     /// Timestamp queries around each dispatch.
@@ -80,7 +80,7 @@ impl Clock {
         Clock { kind, resolution, policy }
     }
 
-    /// What tells the time.
+    /// The clock.
     pub fn kind(&self) -> ClockKind {
         self.kind
     }

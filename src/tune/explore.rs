@@ -144,7 +144,7 @@ impl Explorer {
     }
 
     /// Candidate `index` has the log-time `score`, relative to the default's.
-    pub(super) fn tell(&mut self, index: usize, score: f64) {
+    pub(super) fn observe(&mut self, index: usize, score: f64) {
         self.skip(index);
         if score.is_finite() {
             self.know(index, score, true);
@@ -280,7 +280,7 @@ mod tests {
         for _ in 0..15 {
             let Some(index) = explorer.next() else { break };
             best = best.min(height(&candidates[index]));
-            explorer.tell(index, height(&candidates[index]));
+            explorer.observe(index, height(&candidates[index]));
         }
         assert!(best < 0.03, "{best} of {} candidates", candidates.len());
     }
@@ -293,7 +293,7 @@ mod tests {
         while let Some(index) = explorer.next() {
             assert!(!seen.contains(&index), "{index}");
             seen.push(index);
-            explorer.tell(index, 0.1 * index as f64);
+            explorer.observe(index, 0.1 * index as f64);
         }
         assert_eq!(seen[..2], [3, 1]);
         assert!(seen.len() <= candidates.len());

@@ -21,7 +21,7 @@ pub struct DeviceKey {
     /// The GPU's name as the driver gives it; `*` in a family table.
     pub gpu: String,
     /// Its family, as [`Family`] prints: `NVIDIA`, `Adreno 630`, `Mali Bifrost`. Made from the
-    /// vendor's id where the API tells it.
+    /// vendor's id where the API reports it.
     pub family: String,
     /// The driver's name and version; `*` in a family table.
     pub driver: String,
@@ -91,7 +91,7 @@ impl fmt::Display for DeviceKey {
 const NOT_A_MODEL: [&str; 9] =
     ["nvidia", "amd", "intel", "qualcomm", "arm", "corporation", "turnip", "tm", "r"];
 
-/// The words of a GPU's name that tell the model: lower case, without brackets, vendors and
+/// The words of a GPU's name that identify the model: lower case, without brackets, vendors and
 /// revisions such as `r0p0`. `QUALCOMM Adreno(TM) 630` and `Turnip Adreno (TM) 630` are both
 /// `adreno 630`.
 fn model(name: &str) -> Vec<String> {

@@ -9,7 +9,7 @@
 //! The constants were fitted to 1,100 measurements of 1x1 and 3x3 convolutions on an NVIDIA H200, half
 //! of them through each API: the estimates of good kernels are off by 13 %. They rank kernels and
 //! predict no time. Two of them are the drivers': through Vulkan a multiprocessor holds less than half
-//! the local memory that it does through OpenCL, as far as work-groups side by side tell.
+//! the local memory that it does through OpenCL, as far as work-groups side by side show.
 
 use crate::emit::Dialect;
 use crate::limits::{Family, Limits};
@@ -43,7 +43,7 @@ const CACHE_BYTES_PER_CLOCK: f64 = 29.0;
 const MEMORY_BYTES_PER_CLOCK: f64 = 956.0;
 /// Clocks of a launch.
 const LAUNCH_CLOCKS: f64 = 10_950.0;
-/// Multiprocessors where neither driver nor name tells.
+/// Multiprocessors where neither driver nor name gives them.
 const ASSUMED_UNITS: u32 = 64;
 
 /// What a driver makes of a multiprocessor.

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A time that no kernel takes.
 const MAX_PLAUSIBLE_TIME: Duration = Duration::from_secs(100);
 
-/// Runs of one sample where events can be wrong: one bad event among them is told apart.
+/// Runs of one sample where events can be wrong: one bad event among them is distinguished.
 const MIN_RUNS: u32 = 5;
 
 /// Kernels compiled ahead of need at most.

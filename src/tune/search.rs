@@ -22,7 +22,7 @@ pub enum Search {
     /// Every (variant, tile) with every work-group of the generator.
     Exhaustive,
     /// As many of the exhaustive candidates as this much time on the bench allows, the promising
-    /// ones first: a Gaussian process over the times so far tells which.
+    /// ones first: a Gaussian process over the times so far chooses which.
     Budget(Duration),
 }
 
@@ -86,7 +86,7 @@ pub fn boxes(grid: [u32; 3], limits: &Limits) -> Vec<[u32; 3]> {
 /// twice.
 ///
 /// Each (variant, tile) has the table's work-group, whether it fits or not, so that a tile that
-/// cannot run at all is told with its reason. A generator's sizes are guesses: those that do not
+/// cannot run at all is reported with its reason. A generator's sizes are guesses: those that do not
 /// fit are left out.
 ///
 /// # Errors

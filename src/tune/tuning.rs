@@ -49,7 +49,7 @@ const ANCHOR_PERIOD: usize = 8;
 const RACE_Z: f64 = 3.0;
 /// The least relative noise of a sample that is believed.
 const MIN_NOISE: f64 = 0.005;
-/// What is assumed of a sample's noise until enough samples tell.
+/// What is assumed of a sample's noise until there are enough samples.
 const ASSUMED_NOISE: f64 = 0.05;
 /// The same of a pair.
 const ASSUMED_PAIR_NOISE: f64 = 0.015;

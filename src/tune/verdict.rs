@@ -45,7 +45,7 @@ pub enum Call {
     Better(Interval),
     /// It does not.
     NotBetter,
-    /// More rounds may tell.
+    /// More rounds may decide.
     Undecided,
 }
 
@@ -201,7 +201,7 @@ mod tests {
         let rule = Rule::default();
         let faster: Vec<f64> = (0..10).map(|round| -0.1 + 0.002 * f64::from(round)).collect();
         assert!(matches!(rule.call(&faster, 4), Call::Better(_)));
-        // Six finalists share alpha: ten rounds can no longer tell.
+        // Six finalists share alpha: ten rounds can no longer decide.
         assert_eq!(rule.call(&faster, 6), Call::Undecided);
         assert_eq!(rule.call(&faster[..9], 4), Call::Undecided);
         let equal: Vec<f64> = (0..10).map(|round| 0.01 * f64::from(round % 3 - 1)).collect();

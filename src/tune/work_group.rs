@@ -117,6 +117,13 @@ pub fn untuned_in(op: &dyn Op, work_group: WorkGroup, layout: Layout, limits: &L
     untuned_of(op, &|variant| op.untuned(variant, limits), work_group, layout, limits)
 }
 
+/// The layouts in which a kernel of `op` can run on such a device, but for images: feature maps in C4, rows. Ops
+/// whose operands have one layout each answer C4, whatever it is.
+pub fn layouts(op: &dyn Op, limits: &Limits) -> Vec<Layout> {
+    let can_run = |layout: &Layout| untuned_in(op, WorkGroup::Table, *layout, limits).is_ok();
+    [Layout::C4, Layout::Nhwc].into_iter().filter(can_run).collect()
+}
+
 /// As [`untuned_in`], of the variants that `wanted` names.
 pub(crate) fn untuned_of(
     op: &dyn Op,

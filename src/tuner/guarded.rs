@@ -167,7 +167,7 @@ impl Bench for Guarded<'_> {
             if let Some(journal) = self.journal
                 && !begun.contains_key(choice)
             {
-                // What cannot be written down is not tried ahead; preparing it tells the error.
+                // What cannot be written down is not tried ahead; preparing it reports the error.
                 let Ok(trial) = journal.begin(Phase::Compile, &self.keys.of(choice)) else { break };
                 begun.insert(*choice, trial);
             }

@@ -12,7 +12,7 @@ use crate::ops::{Choice, Op};
 use crate::options::Fusing;
 use crate::tune::db::{self, NEAR, SharedDatabase, Source};
 use crate::tune::key::{DeviceKey, ProblemKey};
-use crate::tune::work_group::{WorkGroup, untuned_in};
+use crate::tune::work_group::{WorkGroup, layouts, untuned_in};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ impl Tuner {
         joined(&mut network, &|_| false, multiple(self.precision, alignment))?;
         // Stacks first: they are among the largest.
         let (stacks, nodes): (Vec<_>, Vec<_>) =
-            network.units.iter().partition(|unit| !unit.parts().is_empty());
+            network.units().iter().partition(|unit| !unit.parts().is_empty());
         for unit in stacks.into_iter().chain(nodes) {
             for precision in self.precisions() {
                 let op = unit.op(graph, precision)?;
@@ -112,8 +112,8 @@ impl Tuner {
     pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
         let network = simplified(graph, &|name| names.iter().any(|own| own == name))?;
         for name in names {
-            let Some(unit) = network.units.iter().find(|unit| unit.name == *name) else {
-                let all: Vec<&str> = network.units.iter().map(|unit| unit.name.as_str()).collect();
+            let Some(unit) = network.units().iter().find(|unit| unit.name == *name) else {
+                let all: Vec<&str> = network.units().iter().map(|unit| unit.name.as_str()).collect();
                 return Err(Error::input("node", format!("{name:?}"), format!("one of {all:?}")));
             };
             for precision in self.precisions() {
@@ -145,7 +145,11 @@ impl Tuner {
         let images = self.layouts.iter().copied().filter(|layout| *layout != Layout::C4);
         // A layout in which no kernel can run is no problem to tune.
         let images = images.filter(|layout| untuned_in(&*op, WorkGroup::Table, *layout, limits).is_ok());
-        let layouts: Vec<Layout> = [Layout::C4].into_iter().chain(images).collect();
+        let mut own = layouts(&*op, limits);
+        if own.is_empty() {
+            own.push(Layout::C4);
+        }
+        let layouts: Vec<Layout> = own.into_iter().chain(images).collect();
         for layout in layouts {
             self.line_up_in(layout, name, &op);
         }

@@ -59,12 +59,49 @@ pub struct ProblemReport {
     pub trials: Vec<Trial>,
 }
 
+/// The most candidates of a problem that are listed as failed.
+const MAX_FAILURES: usize = 5;
+
 impl ProblemReport {
     fn title(&self) -> String {
         match self.layout {
             Layout::C4 => format!("{} {}", self.op, self.problem),
             layout => format!("{} {} {layout}", self.op, self.problem),
         }
+    }
+
+    /// Its row in a table.
+    #[doc(hidden)]
+    pub fn cells(&self) -> [String; 7] {
+        let choice = match &self.choice {
+            Some(choice) if *choice == self.default => format!("default: {choice}"),
+            Some(choice) => choice.to_string(),
+            None => "none gives the right result".to_owned(),
+        };
+        [
+            self.nodes.len().to_string(),
+            self.title(),
+            self.trials.len().to_string(),
+            microseconds(self.default_time),
+            microseconds(self.time),
+            format!("{:.2}", self.speed_up),
+            format!("{choice}{}", if self.cut_short { " (cut short)" } else { "" }),
+        ]
+    }
+
+    /// A line for each of the first candidates that failed, and for how many more did.
+    #[doc(hidden)]
+    pub fn failures(&self) -> Vec<String> {
+        let failed: Vec<&Trial> = self.trials.iter().filter(|trial| trial.outcome.is_defect()).collect();
+        let mut lines: Vec<String> = failed
+            .iter()
+            .take(MAX_FAILURES)
+            .map(|trial| format!("{}: {}", trial.choice, trial.outcome))
+            .collect();
+        if let Some(more) = failed.len().checked_sub(MAX_FAILURES).filter(|more| *more > 0) {
+            lines.push(format!("and {more} more that failed"));
+        }
+        lines.into_iter().map(|line| format!("{}: {line}", self.title())).collect()
     }
 }
 
@@ -99,53 +136,47 @@ fn microseconds(time: Option<Duration>) -> String {
     time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1e6))
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} ({})", self.device, self.clock)?;
-        let width = self.problems.iter().map(|problem| problem.title().len()).max().unwrap_or(0);
-        writeln!(
-            f,
-            "{:>5}  {:width$}  {:>5}  {:>10}  {:>10}  {:>8}  choice",
-            "nodes", "problem", "tried", "default us", "tuned us", "speed-up"
-        )?;
-        for problem in &self.problems {
-            let choice = match &problem.choice {
-                Some(choice) if *choice == problem.default => format!("default: {choice}"),
-                Some(choice) => choice.to_string(),
-                None => "none gives the right result".to_owned(),
-            };
-            let failed: Vec<String> = problem
-                .trials
-                .iter()
-                .filter(|trial| trial.outcome.is_defect())
-                .map(|trial| format!("{}: {}", trial.choice, trial.outcome))
-                .collect();
-            writeln!(
-                f,
-                "{:>5}  {:width$}  {:>5}  {:>10}  {:>10}  {:>8.2}  {choice}{}",
-                problem.nodes.len(),
-                problem.title(),
-                problem.trials.len(),
-                microseconds(problem.default_time),
-                microseconds(problem.time),
-                problem.speed_up,
-                if problem.cut_short { " (cut short)" } else { "" }
-            )?;
-            for line in failed.iter().take(5) {
-                writeln!(f, "       {line}")?;
-            }
-            if failed.len() > 5 {
-                writeln!(f, "       and {} more that failed", failed.len() - 5)?;
-            }
-        }
+impl Report {
+    /// The heads of [`ProblemReport::cells`].
+    #[doc(hidden)]
+    pub const HEADS: [&str; 7] =
+        ["nodes", "problem", "tried", "default us", "tuned us", "speed-up", "choice"];
+
+    /// The sums of both times, their ratio, and how long the tuning took.
+    #[doc(hidden)]
+    pub fn summary(&self) -> String {
         let (default, tuned) = self.totals();
         let ratio = if tuned.is_zero() { 1.0 } else { default.as_secs_f64() / tuned.as_secs_f64() };
-        write!(
-            f,
+        format!(
             "sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took {:.1} s",
             microseconds(Some(default)),
             microseconds(Some(tuned)),
             self.spent.as_secs_f64()
         )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ({})", self.device, self.clock)?;
+        let rows: Vec<[String; 7]> = self.problems.iter().map(ProblemReport::cells).collect();
+        let mut widths = Self::HEADS.map(str::len);
+        for row in &rows {
+            widths.iter_mut().zip(row).for_each(|(width, cell)| *width = cell.len().max(*width));
+        }
+        let failures = self.problems.iter().map(ProblemReport::failures);
+        let lines = std::iter::once((Self::HEADS.map(str::to_owned), Vec::new()))
+            .chain(rows.into_iter().zip(failures));
+        for ([nodes, problem, tried, default, tuned, speed_up, choice], failures) in lines {
+            let [a, b, c, d, e, g, _] = widths;
+            writeln!(
+                f,
+                "{nodes:>a$}  {problem:b$}  {tried:>c$}  {default:>d$}  {tuned:>e$}  {speed_up:>g$}  {choice}"
+            )?;
+            for line in failures {
+                writeln!(f, "       {line}")?;
+            }
+        }
+        f.write_str(&self.summary())
     }
 }

@@ -116,7 +116,7 @@ fn a_regression_fails_the_comparison_that_asks_for_it() {
 }
 
 #[test]
-fn wrong_usage_is_told() {
+fn wrong_usage_is_reported() {
     for (arguments, words) in [
         (&["bench", "--suite", "speed"][..], "work-groups"),
         (&["bench", "--draw", "--report", "x"], "--include"),

@@ -19,25 +19,25 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn operators_parameters_and_kernels_are_told() {
-    let told = text(&inspect(MODEL, &["--nodes"]));
+fn operators_parameters_and_kernels_are_reported() {
+    let report = text(&inspect(MODEL, &["--nodes"]));
     for words in ["input ", "output ", "parameters ", "FLOP a run", "depthwise", "chosen by"] {
-        assert!(told.contains(words), "no {words:?} in: {told}");
+        assert!(report.contains(words), "no {words:?} in: {report}");
     }
 }
 
 #[test]
 fn json_has_every_node_and_step() {
     let output = inspect(MODEL, &["--json"]);
-    let told: Value = serde_json::from_str(&text(&output)).expect("JSON");
-    let list = |name: &str| told[name].as_array().unwrap_or_else(|| panic!("no {name}")).len();
+    let report: Value = serde_json::from_str(&text(&output)).expect("JSON");
+    let list = |name: &str| report[name].as_array().unwrap_or_else(|| panic!("no {name}")).len();
     let graph = diptych::tflite::load(MODEL).expect("the bundled network");
     assert_eq!((list("nodes"), list("outputs")), (graph.nodes().len(), graph.outputs().len()));
-    assert!(list("steps") > 0 && told["flops"].as_u64() == graph.flops().ok(), "{told}");
+    assert!(list("steps") > 0 && report["flops"].as_u64() == graph.flops().ok(), "{report}");
     let counted: u64 =
-        told["operators"].as_object().expect("operators").values().filter_map(Value::as_u64).sum();
+        report["operators"].as_object().expect("operators").values().filter_map(Value::as_u64).sum();
     assert_eq!(counted, graph.nodes().len() as u64);
-    assert!(told["parameters"].as_u64() > Some(1000), "{told}");
+    assert!(report["parameters"].as_u64() > Some(1000), "{report}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `diptych run` on the bundled network: how its kernels are picked, as a profile tells it.
+//! `diptych run` on the bundled network: how its kernels are picked, as a profile reports it.
 #![cfg(feature = "cli")]
 
 use crate::npy;
@@ -23,7 +23,7 @@ fn grey(folder: &Path) -> std::path::PathBuf {
 }
 
 /// Standard error of `diptych run` with these words, which must succeed.
-fn told(input: &Path, backend: &str, words: &[&str]) -> String {
+fn report(input: &Path, backend: &str, words: &[&str]) -> String {
     let output = run(input, backend, words);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{backend} {words:?}: {errors}");
@@ -39,8 +39,8 @@ fn the_cpu_picks_by_rule_or_preference_and_refuses_the_rest() {
         ("preference=cpu", "preference: grade 3.500 at place 1 of 1"),
         ("preference=opencl,any", "preference: grade 1.750 at place 2 of 2"),
     ] {
-        let told = told(&input, "cpu", &["--pick", pick]);
-        assert!(told.contains(wanted), "{pick}: {told}");
+        let report = report(&input, "cpu", &["--pick", pick]);
+        assert!(report.contains(wanted), "{pick}: {report}");
     }
     for (pick, wanted) in
         [("measured", "wanted --db"), ("preference=opencl", "no place of the preference has target cpu")]
@@ -86,8 +86,8 @@ fn a_device_picks_by_preference_and_by_measured_times() {
     let folder = tempfile::tempdir().expect("a directory");
     let input = grey(folder.path());
     for (name, images) in devices() {
-        let told_by = |words: &[&str]| told(&input, &name, words);
-        let preferred = told_by(&["--pick", "preference=image2d,any"]);
+        let report_by = |words: &[&str]| report(&input, &name, words);
+        let preferred = report_by(&["--pick", "preference=image2d,any"]);
         let grade = if images { "preference: grade 3.500" } else { "preference: grade 3.000" };
         assert!(preferred.contains(&format!("{grade} at place 1 of 2")), "{name}: {preferred}");
         assert_eq!(preferred.contains("image2d"), images, "{name}: {preferred}");
@@ -104,7 +104,7 @@ fn a_device_picks_by_preference_and_by_measured_times() {
             .expect("the program starts");
         assert!(tuned.status.success(), "{name}: {}", String::from_utf8_lossy(&tuned.stderr));
         let record = record.to_str().expect("text");
-        let measured = told_by(&["--pick", "measured", "--db", record]);
+        let measured = report_by(&["--pick", "measured", "--db", record]);
         assert!(measured.contains("measured: "), "{name}: {measured}");
         assert!(measured.contains("changes of layout not counted"), "{name}: {measured}");
     }

@@ -172,7 +172,7 @@ fn an_index_beyond_its_array_reaches_nothing_else() {
 }
 
 #[test]
-fn a_shader_that_does_not_fit_is_told_why() {
+fn a_shader_that_does_not_fit_is_refused_with_reasons() {
     let refused = |text: &str| Custom::new("mine", text).expect_err("refused").to_string();
     let syntax = refused("@compute @workgroup_size(1) fn main() { let x = ; }");
     assert!(syntax.contains("mine") && syntax.contains("   1 | "), "the numbered source: {syntax}");

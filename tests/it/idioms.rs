@@ -38,7 +38,7 @@ fn check(graph: &Graph, inputs: &[(&str, &HostTensor)], wanted: &[f64], ops: &[&
     }
 }
 
-/// `x`, normalised over groups of elements that `group` tells apart.
+/// `x`, normalised over groups of elements that `group` distinguishes.
 fn normalised(x: &[f32], group: impl Fn(usize) -> usize) -> Vec<f64> {
     let groups = (0..x.len()).map(&group).max().expect("elements") + 1;
     let mean_of = |values: &dyn Fn(usize) -> f64| -> Vec<f64> {

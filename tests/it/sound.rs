@@ -208,7 +208,7 @@ fn a_kernel_of_the_crate_refuses_operands_too_small_for_its_parameters() {
 
 #[test]
 fn a_kernel_that_is_not_its_interface_is_refused() {
-    // What a device is told of a kernel decides what it hands over.
+    // What a device knows of a kernel decides what it passes on.
     let changes: [(&str, &str, &str); 5] = [
         ("src: array<f32>", "src: array<vec4<f32>>", "src"),
         ("struct Params { at: u32 }", "struct Params { at: u32, more: u32 }", "params"),

@@ -2,7 +2,7 @@
 //! `unsafe` stay where they belong, nothing outside an op's folder asks which op it has, files stay short,
 //! and every kernel has one text.
 //!
-//! The sources are read as text: comments and tests are left out, strings are not told apart.
+//! The sources are read as text: comments and tests are left out, strings are not distinguished.
 
 use diptych::{Dialect, ops};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The layer of each top-level module. A module may use its own layer and those below.
 const LAYERS: &[(u32, &[&str])] = &[
-    (0, &["error", "dtype", "dims", "shape", "layout", "host", "file", "vector"]),
+    (0, &["error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "weights"]),
     (1, &["emit", "limits"]),
     (2, &["cpu"]),
     (3, &["ops"]),

@@ -8,6 +8,7 @@ use diptych::ops::convert::ConvertOp;
 use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
+use diptych::tune::work_group::layouts;
 use diptych::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, Tuning};
 use diptych::{
     Activation, Bits, Choice, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
@@ -139,6 +140,19 @@ fn problems() -> Vec<Arc<dyn Op>> {
         for (from, to) in [(Layout::Nhwc, Layout::C4), (Layout::C4, Layout::Nchw)] {
             problems.push(Arc::new(ConvertOp::new(input, from, to, precision).expect("a conversion")));
         }
+        // Extents of ops that compute in several layouts, as their numbers have them.
+        for (name, extents) in [
+            ("elementwise", &[1, 5, 7, 12][..]),
+            ("remap", &[1, 5, 7, 12]),
+            ("resize", &[1, 5, 7, 12, 9, 4]),
+            ("reduce", &[1, 9, 7, 12]),
+            ("normalize", &[1, 9, 7, 12]),
+            ("softmax", &[5, 70, 1]),
+            ("softmax", &[1, 3000, 1]),
+        ] {
+            let entry = diptych::ops::all().iter().find(|entry| entry.name == name).expect("an op");
+            problems.push((entry.numbers.op)(extents, None, precision).expect("valid extents"));
+        }
     }
     problems
 }
@@ -149,11 +163,16 @@ fn candidates_are_checked_and_timed(device: &Arc<dyn Device>) {
     let every_tile = std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|asked| asked == "full");
     let limits = &device.info().limits;
     let (mut checked, mut failures) = (0, Vec::new());
-    for problem in problems() {
-        let mut bench = OpBench::new(Arc::clone(device), Arc::clone(&problem)).expect("a bench");
+    let each = problems().into_iter().flat_map(|problem| {
+        let layouts = layouts(&*problem, limits);
+        layouts.into_iter().map(move |layout| (Arc::clone(&problem), layout))
+    });
+    for (problem, layout) in each {
+        let bench = OpBench::new(Arc::clone(device), Arc::clone(&problem)).expect("a bench");
+        let mut bench = bench.in_layout(layout);
         let mut met = BTreeSet::new();
         for (variant, tile) in bench.space() {
-            let choice = Choice::new(variant, tile, bench.table(variant, tile));
+            let choice = Choice::new(variant, tile, bench.table(variant, tile)).with_layout(layout);
             if problem.fits(&choice, limits).is_err() || !(met.insert(variant) || every_tile) {
                 continue;
             }

@@ -114,15 +114,15 @@ fn a_kill_in_mid_write_loses_at_most_the_row_being_written() {
         std::thread::sleep(Duration::from_micros(500 * u64::from(writer)));
         child.kill().expect("killed");
         child.wait().expect("gone");
-        let mut told = 1;
+        let mut reported = 1;
         while let Ok(number) = answer(&mut lines).parse() {
-            told = number;
+            reported = number;
         }
         let database = Database::open(directory.path()).expect("opened");
         let found =
             database.rows().filter(|row| row.key.problem.shape.contains(&format!("h{writer} "))).count();
         // The child may have been killed between appending a row and telling so.
-        assert!(found == told || found == told + 1, "told {told} rows, found {found}");
+        assert!(found == reported || found == reported + 1, "reported {reported} rows, found {found}");
         assert_eq!(database.load_report().damaged, 0, "{}", database.load_report());
         wanted += found;
         assert_eq!(database.len(), wanted, "the rows of the children before are all there");
@@ -163,7 +163,7 @@ fn what_a_process_did_not_survive_is_known_at_the_next_start() {
         assert_eq!(rows[0].from.note, "the process ended while running it", "{role}");
         assert!(database.get(&key(7, 2)).is_some_and(|row| row.verdict.bars()));
         drop(journal);
-        // Known for good, and told once.
+        // Known for good, and reported once.
         let mut database = Database::open(directory.path()).expect("opened");
         assert_eq!(database.len(), 1, "{role}");
         Journal::open(directory.path(), &mut database).expect("a journal");

@@ -111,8 +111,8 @@ fn the_bundled_network_computes_what_float64_computes() {
         let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
         let outputs = session.run(&[("image", &input(false))]).expect("a run");
         let worst = differences(&outputs);
-        let told: Vec<String> = worst.iter().map(|value| format!("{value:.1e}")).collect();
-        println!("{backend}: {}", told.join(" "));
+        let errors: Vec<String> = worst.iter().map(|value| format!("{value:.1e}")).collect();
+        println!("{backend}: {}", errors.join(" "));
         if !keeps(&worst) {
             failures.push(format!("{backend}: {worst:?}, wanted at most {TOLERANCES:?}"));
         }
@@ -134,7 +134,7 @@ fn the_bundled_network_computes_what_float64_computes() {
 }
 
 #[test]
-fn another_picture_is_told_apart() {
+fn another_picture_is_distinguished() {
     let graph = tflite::from_bytes(FILE).expect("the bundled network");
     let context = Context::new(Backend::Cpu).expect("the CPU");
     let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");

@@ -165,14 +165,14 @@ fn a_tuned_network_is_remembered() {
     let y = graph.pointwise("mix", x, weights, Extras::default(), Default::default()).expect("a node");
     graph.output(y).expect("an output");
     let root = tempfile::tempdir().expect("a folder");
-    let told = |context: &Context, line: &str| {
+    let report = |context: &Context, line: &str| {
         // A folder for each backend: one API's verdict is a hint to the other.
         let folder = root.path().join(context.info().backend.to_string());
         let options = parse(&format!("--db {} {line}", folder.display())).expect("valid");
         let tuning = tuning::tuning(&options, context, &graph)?;
         let session = Session::new(context, &graph, SessionOptions { tuning, ..Default::default() })
             .expect("a session");
-        anyhow::Ok(tuning::told(&session))
+        anyhow::Ok(tuning::describe(&session))
     };
     for backend in [Backend::Wgpu, Backend::OpenCl] {
         let context = match Context::new(backend) {
@@ -185,12 +185,12 @@ fn a_tuned_network_is_remembered() {
                 continue;
             }
         };
-        assert_eq!(told(&context, "").expect("read"), "0 of 1 nodes run as the record says", "{backend}");
-        assert_eq!(told(&context, "--tune 1").expect("tuned"), "1 of 1 nodes run as the record says");
-        assert_eq!(told(&context, "").expect("read"), "1 of 1 nodes run as the record says");
+        assert_eq!(report(&context, "").expect("read"), "0 of 1 nodes run as the record says", "{backend}");
+        assert_eq!(report(&context, "--tune 1").expect("tuned"), "1 of 1 nodes run as the record says");
+        assert_eq!(report(&context, "").expect("read"), "1 of 1 nodes run as the record says");
     }
     let cpu = Context::new(Backend::Cpu).expect("a CPU");
-    let error = told(&cpu, "--tune 1").expect_err("nothing to tune").to_string();
+    let error = report(&cpu, "--tune 1").expect_err("nothing to tune").to_string();
     assert!(error.contains("the CPU backend has no kernels to choose from"), "{error}");
     let options = parse(&format!("--db {}", root.path().display())).expect("valid");
     assert!(matches!(tuning::tuning(&options, &cpu, &graph), Ok(Tuning::Default)));

@@ -43,9 +43,9 @@ mod figures;
 mod frames;
 #[path = "../../examples/shared/picture.rs"]
 mod picture;
+#[path = "../../examples/shared/print.rs"]
+mod print;
 #[path = "../../examples/shared/progress.rs"]
 mod progress;
 #[path = "../../examples/shared/tables.rs"]
 mod tables;
-#[path = "../../examples/shared/tell.rs"]
-mod tell;

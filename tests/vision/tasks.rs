@@ -138,7 +138,7 @@ fn joints_are_where_the_fingers_were_drawn() {
 }
 
 #[test]
-fn a_person_is_told_from_the_room() {
+fn a_person_is_reported_from_the_room() {
     let picture = figures::person().expect("a drawing");
     // Chest, head, a leg; wall, floor, between the legs.
     let (body, room) = ([[252, 200], [252, 80], [232, 320]], [[60, 60], [420, 440], [252, 380]]);
@@ -254,10 +254,10 @@ fn a_film_has_the_results_of_its_frames_in_their_order() {
     options.output = Some(drawn.clone());
     let ink = Ink::new().expect("the font");
     let mut network = Network::new(&options).expect("a network");
-    let told = film::film(&options, &frames, &mut network, &ink).expect("a film");
-    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
-    let left = |index: usize| told["frames"][index]["boxes"][0]["box"][0].as_f64().expect("a face");
-    assert_eq!(told["frames"].as_array().map(Vec::len), Some(4));
+    let report = film::film(&options, &frames, &mut network, &ink).expect("a film");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let left = |index: usize| report["frames"][index]["boxes"][0]["box"][0].as_f64().expect("a face");
+    assert_eq!(report["frames"].as_array().map(Vec::len), Some(4));
     for index in 1..4 {
         let moved = left(index - 1) - left(index);
         assert!((12.0..28.0).contains(&moved), "frame {index}: {moved} pixels to the left, drawn 20");
@@ -295,7 +295,7 @@ fn a_model_of_another_kind_is_refused_with_what_it_has() {
 }
 
 #[test]
-fn a_network_that_is_not_there_is_told() {
+fn a_network_that_is_not_there_is_reported() {
     let line = "vision --task hands --models no/such";
     let options = Options::try_parse_from(line.split_whitespace()).expect("a valid line");
     let error = format!("{:#}", Network::new(&options).expect_err("no file"));

@@ -9,7 +9,7 @@
 //! Both do the same work on the same numbers, in interleaved rounds and f32, and both are checked
 //! first: Burn against Diptych's CPU backend, Diptych as its tuner does. Both are timed alike, by
 //! the host's clock around many launches and one wait: Burn offers no device time through its
-//! tensors, so Diptych's device is told to have none. Burn autotunes while it warms up; Diptych
+//! tensors, so Diptych's device is opened without any. Burn autotunes while it warms up; Diptych
 //! runs untuned. Feature maps are NCHW for Burn, as its tensors are, and C4 for Diptych.
 //!
 //! On lavapipe (Mesa 22.3.6) Burn's matrix product ends the process with a segmentation fault. So

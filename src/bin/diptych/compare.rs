@@ -1,4 +1,4 @@
-//! `diptych compare`: are two records' choices as good as each other?
+//! `diptych compare`: the choices of two records, timed against each other.
 
 use crate::tune::{PrecisionName, backends, record};
 use anyhow::{Result, bail};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A TensorFlow Lite model that both records were tuned for.
+    /// A TensorFlow Lite or ONNX model that both records were tuned for.
     pub(crate) model: PathBuf,
 
     /// A record: a directory or a file.
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) with: PathBuf,
 
-    /// What computes; both GPU APIs, one after the other, if it is left out.
+    /// The backend; both GPU APIs, one after the other, if it is left out.
     #[arg(long)]
     pub(crate) backend: Option<Backend>,
 

@@ -157,11 +157,11 @@ impl Rows {
 fn read(path: &Path) -> Result<Database> {
     ensure!(path.exists(), "{}: found no tuning record, wanted a directory or a .jsonl file", path.display());
     let database = Database::load(path)?;
-    tell(path, &database);
+    warn(path, &database);
     Ok(database)
 }
 
-fn tell(path: &Path, database: &Database) {
+fn warn(path: &Path, database: &Database) {
     let report = database.load_report();
     if report.inactive + report.extended + report.foreign + report.damaged > 0 || report.torn {
         eprintln!("{}: {report}", path.display());
@@ -179,7 +179,7 @@ fn merge(arguments: &Merge) -> Result<()> {
     }
     let path = arguments.place.path()?;
     let (mut database, _) = record(Some(&path))?;
-    tell(&path, &database);
+    warn(&path, &database);
     let before = database.len();
     for other in &others {
         database.merge_and_save(other, arguments.policy.into())?;

@@ -1,4 +1,4 @@
-//! `diptych devices`: what can compute here.
+//! `diptych devices`: the devices of both APIs, and the CPU.
 
 use anyhow::Result;
 use comfy_table::presets;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn no_device_and_no_feature_are_told() {
+    fn no_device_and_no_feature_are_reported() {
         let text = as_text(&[DeviceListing { backend: Backend::Wgpu, devices: Ok(Vec::new()) }], None);
         assert!(
             text.ends_with("wgpu: no device\nopencl: the program was built without feature `opencl`"),

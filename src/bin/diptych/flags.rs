@@ -9,7 +9,7 @@ pub(crate) fn triple(text: &str) -> Result<[u32; 3], String> {
     <[u32; 3]>::try_from(&numbers[..]).map_err(|_| format!("found {} numbers, wanted X,Y,Z", numbers.len()))
 }
 
-/// Whole numbers that commas separate.
+/// Whole numbers separated by commas.
 pub(crate) fn numbers(text: &str) -> Result<Vec<u32>, String> {
     text.split(',')
         .map(|number| {
@@ -41,7 +41,7 @@ pub(crate) fn value(text: &str) -> Result<(String, HostTensor), String> {
     HostTensor::new(dims, numbers).map(|tensor| (name.to_owned(), tensor)).map_err(|error| error.to_string())
 }
 
-/// The GPUs that rules tell apart.
+/// The GPU families that rules distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FamilyName {
     /// Qualcomm Adreno, 4xx and later.

@@ -1,4 +1,4 @@
-//! Ctrl-C, for commands that leave something behind.
+//! Ctrl-C, for commands that write files.
 
 use anyhow::{Context as _, Result};
 use signal_hook::consts::SIGINT;

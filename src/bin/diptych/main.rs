@@ -25,7 +25,7 @@ mod tune;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Convolutional networks and matrix products on any GPU that speaks Vulkan or OpenCL.
+/// Neural networks and matrix products on any GPU with Vulkan or OpenCL.
 #[derive(Debug, Parser)]
 #[command(name = "diptych", version)]
 struct Arguments {
@@ -39,7 +39,7 @@ enum Command {
     Devices(devices::Arguments),
     /// Show, merge or export the tuner's record.
     Db(db::Arguments),
-    /// Time the kernels of a model or an op on this machine's devices, and remember the verdicts.
+    /// Time the kernels of a model or an op on this machine's devices, and keep the fastest in the record.
     Tune(tune::Arguments),
     /// Time two records' choices for a model against each other.
     Compare(compare::Arguments),
@@ -47,9 +47,9 @@ enum Command {
     Article(article::Arguments),
     /// Measure ops and networks on every API of this machine, interleaved; draw and compare.
     Bench(Box<bench::Arguments>),
-    /// Run a TensorFlow Lite model on tensors, pictures or random numbers.
+    /// Run a TensorFlow Lite or ONNX model on tensors, pictures or random numbers.
     Run(Box<run::Arguments>),
-    /// Tell what a TensorFlow Lite model is made of, and what would run of it where.
+    /// Show a TensorFlow Lite or ONNX model: its graph, shapes, operators and the kernels that would run it.
     Inspect(inspect::Arguments),
     /// Print the work-groups that a rule gives.
     ///
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An error with its causes, leaving out a cause that the text before it tells already.
+/// An error with its causes, without those that the text before already contains.
 fn sentence(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_reported_once() {
         let missing = diptych::tflite::load("no/such.tflite").expect_err("no file");
         let text = sentence(&anyhow::Error::from(missing).context("model"));
         assert!(text.starts_with("model: no/such.tflite: "), "{text}");

@@ -21,7 +21,7 @@ const PREFIX: usize = 12;
 /// Bytes that a file's data begin at a multiple of.
 const ALIGNMENT: usize = 64;
 
-/// Reads the tensor of these dimensions in a file of float16, float32 or float64 in C order. Leading extents
+/// Reads the tensor of these dimensions in a file of floats, integers or booleans in C order. Leading extents
 /// of 1 may be missing in the file, or be there in vain.
 pub(crate) fn read(path: &Path, dims: impl Into<Dims>) -> Result<HostTensor> {
     let dims = dims.into();
@@ -71,12 +71,16 @@ fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
         header.shape
     );
     ensure!(!header.fortran_order, "found Fortran order, wanted C order (numpy.ascontiguousarray converts)");
-    let (big, size) = match header.descr.as_bytes() {
-        [order @ (b'<' | b'>' | b'='), b'f', size @ (b'2' | b'4' | b'8')] => {
+    let (big, kind, size) = match header.descr.as_bytes() {
+        [order @ (b'<' | b'>' | b'='), kind, size @ (b'2' | b'4' | b'8')] if b"fiu".contains(kind) => {
             let big = if *order == b'=' { cfg!(target_endian = "big") } else { *order == b'>' };
-            (big, usize::from(size - b'0'))
+            (big, *kind, usize::from(size - b'0'))
         }
-        _ => bail!("found elements of type '{}', wanted float32, float64 or float16", header.descr),
+        [b'|', kind @ (b'b' | b'i' | b'u'), b'1'] => (false, *kind, 1),
+        _ => bail!(
+            "found elements of type '{}', wanted floats of 16 to 64 bits, integers or booleans",
+            header.descr
+        ),
     };
     let length = dims.elements() * size;
     ensure!(
@@ -84,12 +88,37 @@ fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
         "found {} bytes of data, wanted {length} for shape {wanted:?} of {size} bytes each",
         data.len()
     );
-    let values: Vec<f32> = match size {
-        2 => numbers(data, big).map(|bytes| f16::from_le_bytes(bytes).to_f32()).collect(),
-        4 => numbers(data, big).map(f32::from_le_bytes).collect(),
-        _ => numbers(data, big).map(|bytes| f64::from_le_bytes(bytes) as f32).collect(),
+    let values: Vec<f32> = match (kind, size) {
+        (b'f', 2) => numbers(data, big).map(|bytes| f16::from_le_bytes(bytes).to_f32()).collect(),
+        (b'f', 4) => numbers(data, big).map(f32::from_le_bytes).collect(),
+        (b'f', _) => numbers(data, big).map(|bytes| f64::from_le_bytes(bytes) as f32).collect(),
+        (b'b', _) => data.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
+        (b'i', 1) => {
+            numbers(data, big).map(|bytes| exact(i8::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', 2) => {
+            numbers(data, big).map(|bytes| exact(i16::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', 4) => {
+            numbers(data, big).map(|bytes| exact(i32::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', _) => {
+            numbers(data, big).map(|bytes| exact(i64::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (_, 1) => numbers(data, big).map(|bytes| exact(u8::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, 2) => numbers(data, big).map(|bytes| exact(u16::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, 4) => numbers(data, big).map(|bytes| exact(u32::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, _) => numbers(data, big).map(|bytes| exact(u64::from_le_bytes(bytes))).collect::<Result<_>>()?,
     };
     Ok(HostTensor::new(dims, values)?)
+}
+
+/// An integer as the float that it is.
+fn exact(integer: impl Into<i128>) -> Result<f32> {
+    let integer = integer.into();
+    let float = integer as f32;
+    ensure!(float as i128 == integer, "found the integer {integer}, wanted one that float32 holds");
+    Ok(float)
 }
 
 /// The bytes of each number, the lowest first.
@@ -292,6 +321,22 @@ mod tests {
     }
 
     #[test]
+    fn integers_are_the_floats_of_their_value_or_refused() {
+        let dims = Dims::new(&[3]).expect("small");
+        let of = |descr: &str, data: &[u8]| parse(&file(&header(descr, "False", "(3,)"), data), dims);
+        let words = [-7i64, 0, 1 << 40].map(i64::to_le_bytes).concat();
+        assert_eq!(*of("<i8", &words).expect("whole").to_f32(), [-7.0, 0.0, (1u64 << 40) as f32]);
+        let big = [1i32, -2, 3].map(i32::to_be_bytes).concat();
+        assert_eq!(*of(">i4", &big).expect("whole").to_f32(), [1.0, -2.0, 3.0]);
+        assert_eq!(*of("|u1", &[0, 200, 255]).expect("bytes").to_f32(), [0.0, 200.0, 255.0]);
+        assert_eq!(*of("|i1", &[0, 200, 255]).expect("bytes").to_f32(), [0.0, -56.0, -1.0]);
+        assert_eq!(*of("|b1", &[0, 1, 1]).expect("truths").to_f32(), [0.0, 1.0, 1.0]);
+        let inexact = [0u64, (1 << 24) + 1, 0].map(u64::to_le_bytes).concat();
+        let error = of("<u8", &inexact).expect_err("no float").to_string();
+        assert!(error.contains("found the integer 16777217"), "{error}");
+    }
+
+    #[test]
     fn leading_ones_may_be_missing() {
         for shape in ["(1, 2, 3, 2)", "(2, 3, 2)", "(2,3,2,)", "(1, 1, 2, 3, 2)"] {
             let bytes = file(&header("<f4", "False", shape), &floats());
@@ -340,8 +385,9 @@ mod tests {
         let with = |descr: &str, order: &str, shape: &str| file(&header(descr, order, shape), &floats());
         for (bytes, words) in [
             (with("<f4", "True", "(2, 3, 2)"), "Fortran order"),
-            (with("<i8", "False", "(2, 3, 2)"), "type '<i8', wanted float32"),
-            (with("f4", "False", "(2, 3, 2)"), "type 'f4', wanted float32"),
+            (with("<c8", "False", "(2, 3, 2)"), "type '<c8', wanted floats"),
+            (with("<i8", "False", "(2, 3, 2)"), "found 48 bytes of data, wanted 96"),
+            (with("f4", "False", "(2, 3, 2)"), "type 'f4', wanted floats"),
             (with("<f4", "0", "(2, 3, 2)"), "wanted True or False"),
             (with("<f4", "False", "(2, -3, 2)"), "found \"-3, 2), }"),
             (with("<f4", "False", "(99999999999999999999,)"), "64 bits"),

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A TensorFlow Lite model, or an op: conv2d, depthwise, pointwise or gemm.
+    /// A TensorFlow Lite or ONNX model, or an op, as `diptych emit` names it.
     pub(crate) what: OsString,
 
     /// The shape of an op, as `diptych emit` takes it.
     #[arg(long, value_name = "NUMBERS")]
     pub(crate) shape: Option<String>,
 
-    /// What computes; both GPU APIs, one after the other, if it is left out.
+    /// The backend; both GPU APIs, one after the other, if it is left out.
     #[arg(
         long,
         value_parser = PossibleValuesParser::new(["wgpu", "opencl"])
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     )]
     pub(crate) backend: Option<Backend>,
 
-    /// How widely to look, without a budget.
+    /// How many candidates to try, without a budget.
     #[arg(long, value_enum, default_value_t = SearchName::Fast)]
     pub(crate) search: SearchName,
 
@@ -54,12 +54,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
 
-    /// Layouts of feature maps to try beside c4: image2d keeps them in OpenCL images. Without it,
-    /// what suits the GPU's family.
+    /// Layouts of feature maps to try beside c4: image2d keeps them in OpenCL images. The default
+    /// depends on the GPU's family.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LAYOUT,..")]
     pub(crate) layouts: Vec<LayoutName>,
 
-    /// Time again what the record has a verdict on.
+    /// Time again what the record already has.
     #[arg(long)]
     pub(crate) retune: bool,
 
@@ -163,8 +163,8 @@ fn show(bar: &ProgressBar, progress: TunerProgress) {
     bar.set_message(format!("{} of {} candidates", progress.tried, progress.candidates));
 }
 
-/// Tunes what is lined up. Ctrl-C ends the present candidate, not the record of what was found: the
-/// report then has what there is, and comes with [`Interrupted`].
+/// Runs the tuner. Ctrl-C ends the present candidate and keeps what was found: the report then has what
+/// there is, and comes with [`Interrupted`].
 pub(crate) fn finish(
     tuner: &mut Tuner,
     bar: &ProgressBar,
@@ -185,60 +185,17 @@ pub(crate) fn finish(
     }
 }
 
-/// Candidates that failed are told one by one up to this many.
-const FAILED: usize = 5;
-
-/// What was found: a row for each problem, and below them what failed.
-fn told(report: &Report) -> String {
-    let microseconds = |time: Option<Duration>| match time {
-        Some(time) => format!("{:.1}", time.as_secs_f64() * 1e6),
-        None => "-".to_owned(),
-    };
+/// A table with a row for each problem, and below it the candidates that failed.
+fn text_of(report: &Report) -> String {
     let mut problems = table(presets::UTF8_HORIZONTAL_ONLY);
-    problems.set_header(["nodes", "problem", "tried", "default us", "tuned us", "speed-up", "choice"]);
-    let mut failures = String::new();
+    problems.set_header(Report::HEADS);
     for problem in &report.problems {
-        let title = match problem.layout {
-            Layout::C4 => format!("{} {}", problem.op, problem.problem),
-            layout => format!("{} {} {layout}", problem.op, problem.problem),
-        };
-        let choice = match &problem.choice {
-            Some(choice) if *choice == problem.default => format!("default: {choice}"),
-            Some(choice) => choice.to_string(),
-            None => "none gives the right result".to_owned(),
-        };
-        let failed: Vec<String> = problem
-            .trials
-            .iter()
-            .filter(|trial| trial.outcome.is_defect())
-            .map(|trial| format!("{title}: {}: {}\n", trial.choice, trial.outcome))
-            .collect();
-        failures.extend(failed.iter().take(FAILED).cloned());
-        if failed.len() > FAILED {
-            failures += &format!("{title}: {} more failed\n", failed.len() - FAILED);
-        }
-        problems.add_row([
-            problem.nodes.len().to_string(),
-            title,
-            problem.trials.len().to_string(),
-            microseconds(problem.default_time),
-            microseconds(problem.time),
-            format!("{:.2}", problem.speed_up),
-            format!("{choice}{}", if problem.cut_short { " (cut short)" } else { "" }),
-        ]);
+        problems.add_row(problem.cells());
     }
     numbers(&mut problems, &[0, 2, 3, 4, 5]);
-    let (default, tuned) = report.totals();
-    let ratio = if tuned.is_zero() { 1.0 } else { default.as_secs_f64() / tuned.as_secs_f64() };
-    format!(
-        "{} ({})\n{problems}\n{failures}sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took \
-         {:.1} s",
-        report.device,
-        report.clock,
-        microseconds(Some(default)),
-        microseconds(Some(tuned)),
-        report.spent.as_secs_f64()
-    )
+    let failures: String =
+        report.problems.iter().flat_map(|problem| problem.failures()).map(|line| line + "\n").collect();
+    format!("{} ({})\n{problems}\n{failures}{}", report.device, report.clock, report.summary())
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
@@ -279,7 +236,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         line_up(&mut tuner, arguments)?;
         let bar = bar(&backend.to_string())?;
         let (report, interrupted) = finish(&mut tuner, &bar, &interrupt)?;
-        println!("{}\n", told(&report));
+        println!("{}\n", text_of(&report));
         if let Some(interrupted) = interrupted {
             return Err(interrupted.into());
         }

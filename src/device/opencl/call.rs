@@ -321,7 +321,7 @@ impl Owned<Event> {
     }
 }
 
-/// Waits for the queue when dropped, unless told that nothing borrowed is in flight any more.
+/// Waits for the queue when dropped, unless [`Drain::done`] says that nothing borrowed is in flight any more.
 ///
 /// Held while the device copies from or to memory that is only borrowed, so that an early return
 /// cannot free it under the driver.

@@ -265,7 +265,7 @@ mod tests {
     use crate::emit::{Access, Binding, Element, Interface, Operand};
 
     #[test]
-    fn a_kernel_is_told_how_many_elements_its_buffers_have() {
+    fn a_kernel_is_reported_how_many_elements_its_buffers_have() {
         let Ok(device) = OpenClDevice::open(None) else {
             println!("skipped: no OpenCL device");
             return;

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 /// Where `cl3` looks for its library, before [`CL3_DEFAULT`].
 const CL3_CHOICE: &str = "OPENCL_DYLIB_PATH";
 
-/// What `cl3` opens when told nothing.
+/// What `cl3` opens by default.
 const CL3_DEFAULT: &str = if cfg!(target_os = "windows") {
     "OpenCL.dll"
 } else if cfg!(target_os = "macos") {
@@ -115,7 +115,7 @@ fn find(choice: Option<&str>) -> std::result::Result<Loaded, Vec<String>> {
         match probe(&path) {
             Ok(()) => {
                 if for_cl3.as_deref() != Some(&path) && (for_cl3.is_some() || path != CL3_DEFAULT) {
-                    // SAFETY: `cl3` can be told another path in no other way, and reads the
+                    // SAFETY: `cl3` takes another path in no other way, and reads the
                     // variable below. Rust's own accesses to the environment are synchronised;
                     // C code that reads it in another thread at this very moment is not. That
                     // is why it is left alone where `cl3` finds the library by itself (the

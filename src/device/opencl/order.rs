@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
-/// A lock that tells a thread which would wait for itself.
+/// A lock that refuses a thread which would wait for itself.
 ///
 /// It is held while a sequence of commands is enqueued and, as no command may touch a mapped
 /// buffer, while the host works on one.

@@ -158,7 +158,7 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
     }
     let platform = platform_name(value(device.platform())?)?;
     let is_cpu = value(device.dev_type())? & CL_DEVICE_TYPE_CPU != 0;
-    // Adreno drivers tell the model only in the version of the language.
+    // Adreno drivers report the model only in the version of the language.
     let full_name = match name.to_ascii_lowercase().contains("adreno") {
         true => format!("{name} {}", text(device.opencl_c_version())?),
         false => name.clone(),
@@ -213,7 +213,7 @@ pub(super) fn lists_halves(extensions: &str) -> bool {
     clean(extensions).split_whitespace().any(|extension| extension == "cl_khr_fp16")
 }
 
-/// Ten times the compute capability of an NVIDIA device whose driver tells it
+/// Ten times the compute capability of an NVIDIA device whose driver reports it
 /// (`cl_nv_device_attribute_query`).
 fn capability(device: &Device, extensions: &str) -> Option<u32> {
     let told = extensions.split_whitespace().any(|extension| extension == "cl_nv_device_attribute_query");

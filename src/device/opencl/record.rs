@@ -85,7 +85,7 @@ fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launc
     Ok(Launch { kernel, global, local, _memory: memory })
 }
 
-/// Refuses arguments that share memory of which one is written: kernels are told that none do.
+/// Refuses arguments that share memory of which one is written: kernels assume that none do.
 fn check_aliases(inner: &Inner, dispatch: &Dispatch) -> Result<()> {
     let mut earlier: Vec<(&Binding, usize, &Slice)> = Vec::new();
     for (binding, resource) in dispatch.pipeline.interface.bindings.iter().zip(&dispatch.resources) {

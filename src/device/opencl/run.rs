@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// How the end of a run is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The last read returns when it is done. Drivers watch closely there, and are slow to tell of an
+    /// The last read returns when it is done. Drivers watch closely there, and are slow to report an
     /// event: on an H200 waiting for one took 10 to 140 us longer at the median.
     Read,
     /// By an event, waited for later.

@@ -64,7 +64,7 @@ impl WgpuDevice {
             .flat_map(|bytes| bytes.as_chunks().0)
             .map(|tick| u64::from_ne_bytes(*tick))
             .collect();
-        // A pass whose end was written before its beginning took less than the clock can tell.
+        // A pass whose end was written before its beginning took less than the clock can measure.
         Ok(ticks
             .as_chunks()
             .0

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 /// Copies `from` to the memory `to` of the same length.
 pub(super) fn fill(mut to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
     if from.len() < MIN_PARALLEL_BYTES || to.len() != from.len() {
-        // Which tells of two lengths that differ.
+        // The error names two lengths that differ.
         return to.copy_from_slice(from);
     }
     let start = Start(to.as_raw_element_ptr().as_ptr());

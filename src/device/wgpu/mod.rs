@@ -121,7 +121,7 @@ impl WgpuDevice {
 
 /// Whose a buffer, kernel or recording is.
 ///
-/// wgpu cannot tell: its handles are numbers that every instance counts from one, so that a handle
+/// wgpu does not know: its handles are numbers that every instance counts from one, so that a handle
 /// of another instance's device is taken for another resource of this one, or ends the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner(u64);

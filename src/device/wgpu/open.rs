@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// A part of the name of the adapter to open, in any case.
 const ADAPTER_VARIABLE: &str = "DIPTYCH_WGPU_ADAPTER";
@@ -192,22 +192,27 @@ fn cooperative_matrices(adapter: &wgpu::Adapter) -> bool {
         })
 }
 
-/// The adapters of the primary APIs that can compute, the best first.
-fn adapters() -> Vec<wgpu::Adapter> {
+/// The primary APIs that there are, once for the process and as long as it lives.
+///
+/// With the last instance the loader unloads the drivers. NVIDIA's (580.159, Linux) leaves a destructor of
+/// thread-local values behind: a thread that used it crashed when it ended. And it does not survive that two
+/// threads make an instance at once (<https://github.com/gfx-rs/wgpu/issues/5930>).
+static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
     descriptor.backends &= wgpu::Instance::enabled_backend_features() & wgpu::Backends::PRIMARY;
-    let backends = descriptor.backends;
     // No dispatch here takes its grid from a buffer. To check those that do, wgpu compiles kernels of
     // its own whenever a device is made.
     if std::env::var_os(INDIRECT_VARIABLE).is_none() {
         descriptor.flags.remove(wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL);
     }
     // wgpu refuses to make an instance without an API.
-    if backends.is_empty() {
-        return Vec::new();
-    }
-    let instance = wgpu::Instance::new(descriptor);
-    let mut adapters = pollster::block_on(instance.enumerate_adapters(backends));
+    (!descriptor.backends.is_empty()).then(|| wgpu::Instance::new(descriptor))
+});
+
+/// The adapters of the primary APIs that can compute, the best first.
+fn adapters() -> Vec<wgpu::Adapter> {
+    let Some(instance) = &*INSTANCE else { return Vec::new() };
+    let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
     adapters.retain(has_compute);
     // A stable sort: wgpu lists Vulkan and Metal before DX12.
     adapters.sort_by_key(|adapter| match adapter.get_info().device_type {

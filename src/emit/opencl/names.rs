@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// Keywords, types and the built-in functions that the writer prints calls of.
+/// Keywords, types, macros and built-in functions of OpenCL C 1.2, and what the writer defines itself. Those with the
+/// beginnings below are left out.
 const RESERVED: &str = "\
     auto break case char const continue default do double else enum extern float for goto if inline \
     int long register restrict return short signed sizeof static struct switch typedef union \
@@ -11,17 +12,40 @@ const RESERVED: &str = "\
     read_only write_only read_write uchar ushort uint ulong half quad complex imaginary size_t \
     ptrdiff_t intptr_t uintptr_t event_t sampler_t image1d_t image2d_t image3d_t generic pipe \
     uniform NULL NAN INFINITY HUGE_VALF MAXFLOAT FLT_MAX FLT_MIN FLT_EPSILON INT_MAX INT_MIN \
-    UINT_MAX \
-    abs acos acosh all any asin asinh atan atan2 atanh barrier ceil clamp clz cos cosh cross \
-    degrees distance dot exp exp2 fabs floor fma fmax fmin fmod frexp isinf isnan ldexp length \
-    load_half4 log log2 mad main max mem_fence min mix modf normalize popcount pow radians \
-    read_imagef rint rsqrt select sign sin sinh smoothstep sqrt step tan tanh trunc vload_half \
-    vload_half2 vload_half4 vstore_half_rte vstore_half2_rte vstore_half4_rte widened write_imagef";
+    UINT_MAX main widened load_half4 \
+    acos acosh acospi asin asinh asinpi atan atan2 atan2pi atanh atanpi cbrt ceil copysign cos cosh \
+    cospi erf erfc exp exp10 exp2 expm1 fabs fdim floor fma fmax fmin fmod fract frexp hypot ilogb \
+    ldexp lgamma lgamma_r log log10 log1p log2 logb mad maxmag minmag modf nan nextafter pow pown \
+    powr remainder remquo rint rootn round rsqrt sin sincos sinh sinpi sqrt tan tanh tanpi tgamma \
+    trunc half_cos half_divide half_exp half_exp10 half_exp2 half_log half_log10 half_log2 half_powr \
+    half_recip half_rsqrt half_sin half_sqrt half_tan abs abs_diff add_sat clamp clz ctz hadd mad mad24 \
+    mad_hi mad_sat max min mul24 mul_hi popcount rhadd rotate sub_sat upsample degrees mix radians \
+    sign smoothstep step cross distance dot fast_distance fast_length fast_normalize length normalize \
+    all any bitselect isequal isfinite isgreater isgreaterequal isinf isless islessequal islessgreater \
+    isnan isnormal isnotequal isordered isunordered select signbit barrier mem_fence read_mem_fence \
+    write_mem_fence async_work_group_copy async_work_group_strided_copy wait_group_events prefetch \
+    printf shuffle shuffle2 vec_step";
 
 static RESERVED_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| RESERVED.split_whitespace().collect());
 
 /// Beginnings of names that are the language's, the drivers' or the writer's own.
-const RESERVED_BEGINNINGS: &[&str] = &["atomic_", "cl_", "CL_", "CLK_", "get_", "wgsl_"];
+const RESERVED_BEGINNINGS: &[&str] = &[
+    "atom_",
+    "atomic_",
+    "cl_",
+    "CL_",
+    "CLK_",
+    "get_",
+    "intel_",
+    "native_",
+    "read_image",
+    "sub_group_",
+    "vload",
+    "vstore",
+    "wgsl_",
+    "work_group_",
+    "write_image",
+];
 
 /// What precedes a type in the name of a conversion.
 const CONVERSIONS: &[&str] = &["as_", "convert_"];
@@ -95,6 +119,10 @@ mod tests {
         assert_eq!(names.claim("src_w"), "src_w");
         assert_eq!(names.claim("src_w"), "src_w_1");
         assert_eq!(names.claim("step"), "step_");
+        assert_eq!(names.claim("erf"), "erf_");
+        assert_eq!(names.claim("half_recip"), "half_recip_");
+        assert_eq!(names.claim("vload4"), "v_vload4");
+        assert_eq!(names.claim("sub_group_size"), "v_sub_group_size");
         assert_eq!(names.claim("float4"), "float4_");
         assert_eq!(names.claim("kernel"), "kernel_");
         assert_eq!(names.claim("get_local_id"), "v_get_local_id");

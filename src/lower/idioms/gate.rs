@@ -25,7 +25,7 @@ const PIXELS: usize = 256;
 /// Joins what can be; units that `alone` names stay as they are.
 pub(in crate::lower) fn gates(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut index = 0;
-    while index < network.units.len() {
+    while index < network.units().len() {
         let finder = Finder { network, alone };
         match finder.gate(index) {
             Some(found) => index = found.replace(network),
@@ -66,7 +66,7 @@ fn product(program: &Program) -> Option<([u8; 2], Option<u8>)> {
 impl Finder<'_, '_> {
     /// What ends as a weighted map in unit `index`.
     fn gate(&self, index: usize) -> Option<Found> {
-        let unit = self.network.units.get(index)?;
+        let unit = self.network.units().get(index)?;
         let &[output] = &unit.outputs[..] else { return None };
         let ([a, b], added) = product(unit.operator()?.program()?)?;
         let given = unit.given();
@@ -97,7 +97,7 @@ impl Finder<'_, '_> {
             if !one || read > MOST_READ || !self.closed(&old, output) {
                 continue;
             }
-            let names = [first.index, second.index, index].map(|at| self.network.units[at].name.as_str());
+            let names = [first.index, second.index, index].map(|at| self.network.units()[at].name.as_str());
             let operator = Gate { first: first.options, second: second.options };
             let mut inputs = vec![
                 (Operand::Src, Input::Value(first.src.0), first.src.1),
@@ -122,8 +122,8 @@ impl Finder<'_, '_> {
 
     /// The 1x1 convolution that writes `value`, if it has constant weights and is no more than that.
     fn sum(&self, value: Value) -> Option<Sum> {
-        let index = self.writer(value)?;
-        let unit = &self.network.units[index];
+        let index = self.network.writer(value)?;
+        let unit = &self.network.units()[index];
         let options = *(unit.operator()? as &dyn Any).downcast_ref::<Pointwise>()?;
         let given = unit.given();
         let all = [Operand::Src, Operand::Weights, Operand::Bias];

@@ -29,7 +29,7 @@ use std::any::Any;
 /// Replaces what is recognised; units that `alone` names stay as they are.
 pub(super) fn recognise(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut index = 0;
-    while index < network.units.len() {
+    while index < network.units().len() {
         let finder = Finder { network, alone };
         let found = match finder.normalisation(index)? {
             Some(found) => Some(found),
@@ -56,16 +56,17 @@ impl Found {
         self.old.dedup();
         let last = self.old.last().copied().unwrap_or(0);
         let first = self.old.first().copied().unwrap_or(0);
-        let units = std::mem::take(&mut network.units).into_iter().enumerate();
+        let (units, mut all) = (network.take_units().into_iter().enumerate(), Vec::new());
         let mut new = Some(self.new);
         for (index, unit) in units {
             if !self.old.contains(&index) {
-                network.units.push(unit);
+                all.push(unit);
             }
             if index == last {
-                network.units.extend(new.take().unwrap_or_default());
+                all.extend(new.take().unwrap_or_default());
             }
         }
+        network.set_units(all);
         first
     }
 }
@@ -110,13 +111,9 @@ struct Finder<'n, 'g> {
 }
 
 impl Finder<'_, '_> {
-    fn writer(&self, value: Value) -> Option<usize> {
-        self.network.units.iter().position(|unit| unit.outputs.contains(&value))
-    }
-
     /// Unit `index`, if it is `function` alone.
     fn single(&self, index: usize, function: Function) -> Option<Single> {
-        let unit = self.network.units.get(index)?;
+        let unit = self.network.units().get(index)?;
         let [step] = unit.operator()?.program()?.steps() else { return None };
         let &[output] = &unit.outputs[..] else { return None };
         if step.function != function {
@@ -137,12 +134,12 @@ impl Finder<'_, '_> {
 
     /// The unit that writes `value`, if it is `function` alone.
     fn written(&self, value: Value, function: Function) -> Option<Single> {
-        self.single(self.writer(value)?, function)
+        self.single(self.network.writer(value)?, function)
     }
 
     /// The reduction that unit `index` is, what it reads and what it writes.
     fn reduction(&self, index: usize) -> Option<(&Reduce, Value, Value)> {
-        let unit = self.network.units.get(index)?;
+        let unit = self.network.units().get(index)?;
         let reduce = (unit.operator()? as &dyn Any).downcast_ref::<Reduce>()?;
         let (&[output], Input::Value(input)) = (&unit.outputs[..], unit.input(Operand::Src).ok()?) else {
             return None;
@@ -153,14 +150,15 @@ impl Finder<'_, '_> {
     /// The units that read `value`, if it stays in the network and is read as it is.
     fn readers(&self, value: Value) -> Option<Vec<usize>> {
         let readers: Vec<usize> = self.network.readers(value).collect();
-        let as_it_is = readers.iter().all(|&reader| self.network.units[reader].reads().any(|it| it == value));
+        let as_it_is =
+            readers.iter().all(|&reader| self.network.units()[reader].reads().any(|it| it == value));
         (as_it_is && !self.network.leaves(value)).then_some(readers)
     }
 
     /// Whether what the units of `old` write is read by others of them alone, but for `result`.
     fn closed(&self, old: &[usize], result: Value) -> bool {
         old.iter().all(|&index| {
-            let unit = &self.network.units[index];
+            let unit = &self.network.units()[index];
             let inside = |value: &Value| {
                 *value == result
                     || self.readers(*value).is_some_and(|all| all.iter().all(|reader| old.contains(reader)))

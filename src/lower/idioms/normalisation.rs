@@ -67,7 +67,7 @@ impl Finder<'_, '_> {
         };
         let scale_own = scale.as_ref().map(own);
         let bias_own = bias.as_ref().map(own);
-        let name = self.network.units[index].name.clone();
+        let name = self.network.units()[index].name.clone();
         let mut new = Vec::new();
         if scale_own.as_ref().is_none_or(Option::is_some) && bias_own.as_ref().is_none_or(Option::is_some) {
             for (operand, found) in [(Operand::Weights, scale_own), (Operand::Bias, bias_own)] {
@@ -99,7 +99,7 @@ impl Finder<'_, '_> {
             [a, b] => (b.value()?, a.number()?),
             _ => return None,
         };
-        let variance_at = self.writer(variance)?;
+        let variance_at = self.network.writer(variance)?;
         let (over, squares, _) = self.reduction(variance_at)?;
         let difference = self.written(squares, Function::SquaredDifference)?;
         let &[Some(a), Some(b)] = &[difference.terms.first()?.value(), difference.terms.get(1)?.value()]
@@ -107,7 +107,7 @@ impl Finder<'_, '_> {
             return None;
         };
         for (x, mean) in [(a, b), (b, a)] {
-            let Some(mean_at) = self.writer(mean) else { continue };
+            let Some(mean_at) = self.network.writer(mean) else { continue };
             let Some((own, read, _)) = self.reduction(mean_at) else { continue };
             if own == over && read == x && over.reduction == Reduction::Mean {
                 let old = vec![mean_at, difference.index, variance_at, sum.index];

@@ -19,7 +19,7 @@ impl Finder<'_, '_> {
             else {
                 return None;
             };
-            let sum_at = self.writer(sum)?;
+            let sum_at = self.network.writer(sum)?;
             let (summed, read, _) = self.reduction(sum_at)?;
             let power = self.written(exponential, Function::Exp)?;
             let difference = self.written(power.terms.first()?.value()?, Function::Sub)?;
@@ -28,7 +28,7 @@ impl Finder<'_, '_> {
             else {
                 return None;
             };
-            let largest_at = self.writer(largest)?;
+            let largest_at = self.network.writer(largest)?;
             let (over, from, _) = self.reduction(largest_at)?;
             let &[axis] = &summed.axes[..] else { return None };
             let same = summed.axes == over.axes && read == exponential && from == x;
@@ -39,7 +39,7 @@ impl Finder<'_, '_> {
         let Some((x, axis, old, result)) = found() else { return Ok(None) };
         let given = vec![(Operand::Src, Input::Value(x), self.network.dims(x)?)];
         let operator = Arc::new(Softmax { axis, ..Softmax::default() });
-        let name = self.network.units[index].name.clone();
+        let name = self.network.units()[index].name.clone();
         Ok(Some(Found { old, new: vec![Unit::of_node(name, operator, given, vec![result])] }))
     }
 }

@@ -4,6 +4,7 @@ use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, broadcast, broadcast_position, elements_of, indices};
+use half::{bf16, f16};
 
 type Done = Result<(), Reason>;
 
@@ -52,4 +53,52 @@ pub(super) fn not<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = integers(i, op, 0)?;
     let values = own.values.iter().map(|&value| kind.wrapped(!value)).collect();
     i.set(op, 0, Slot::integers(own.dims, values).of_kind(kind))
+}
+
+/// `BitCast` of a constant: the bits of each element as those of another type of the same width.
+pub(super) fn cast<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (from, to) = (i.kind_of(op, 0)?, Kind::of(op.int("to", 1))?);
+    if from == to {
+        return super::shapes::identity(i, op);
+    }
+    let width = |kind: Kind| match kind {
+        Kind::F16 | Kind::Bf16 => Some(2),
+        Kind::F32 => Some(4),
+        // Constants have fewer bits than these.
+        Kind::F64 => None,
+        kind => Some(super::tensors::width(kind)),
+    };
+    if width(from).is_none() || width(from) != width(to) {
+        return Err(format!(
+            "found {from:?} as {to:?}, wanted types of one width of at most 4 bytes for floats"
+        ));
+    }
+    let constant = i.constant(op, 0)?;
+    let extents = constant.extents();
+    i.budget.spend(constant.elements().saturating_mul(16))?;
+    let bits: Vec<i64> = match &constant {
+        Constant::Integers(integers) => integers.values.to_vec(),
+        Constant::Floats(tensor) => tensor.to_nhwc().iter().map(|&value| bits_of(value, from)).collect(),
+    };
+    let constant = match to.is_float() {
+        true => super::tensors::floats(&extents, bits.iter().map(|&bits| float_of(bits, to)).collect())?,
+        false => super::tensors::integers(&extents, bits.iter().map(|&bits| to.wrapped(bits)).collect())?,
+    };
+    i.write_constant(op, 0, constant, to)
+}
+
+fn bits_of(value: f32, kind: Kind) -> i64 {
+    match kind {
+        Kind::F16 => i64::from(f16::from_f32(value).to_bits()),
+        Kind::Bf16 => i64::from(bf16::from_f32(value).to_bits()),
+        _ => i64::from(value.to_bits()),
+    }
+}
+
+fn float_of(bits: i64, kind: Kind) -> f32 {
+    match kind {
+        Kind::F16 => f16::from_bits(bits as u16).to_f32(),
+        Kind::Bf16 => bf16::from_bits(bits as u16).to_f32(),
+        _ => f32::from_bits(bits as u32),
+    }
 }

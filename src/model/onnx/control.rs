@@ -101,7 +101,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let mut go_on = if op.has(1) { i.slot(op, 1)? } else { truth_of(true) };
     let count = op.inputs().saturating_sub(2);
-    let mut carried = (0..count).map(|index| i.slot(op, index + 2)).collect::<Result<Vec<_>, _>>()?;
+    let mut carried = (0..count).map(|index| i.any(op, index + 2)).collect::<Result<Vec<_>, _>>()?;
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < 1 + count || outputs.len() - 1 != op.node.outputs.len() {
         return Err(format!(
@@ -192,7 +192,7 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let states = states.ok_or_else(|| format!("found {scans} inputs to scan of {}", op.inputs()))?;
     let listed =
         |name: &str, index: usize| op.ints(name).and_then(|list| list.get(index).copied()).unwrap_or(0);
-    let mut carried = (0..states).map(|index| i.slot(op, index)).collect::<Result<Vec<_>, _>>()?;
+    let mut carried = (0..states).map(|index| i.any(op, index)).collect::<Result<Vec<_>, _>>()?;
     let mut read = Vec::with_capacity(scans);
     let mut turns = None;
     for index in 0..scans {

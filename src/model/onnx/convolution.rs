@@ -188,7 +188,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 /// A convolution of `x`, whose channels are last and whose extents in the file's order are `own`.
-fn convolved(
+pub(super) fn convolved(
     i: &mut Import<'_>,
     x: Value,
     own: &[usize],

@@ -64,6 +64,9 @@ impl<'a> Import<'a> {
             _ => kinds.first(),
         };
         let own = *own.ok_or("found numbers alone, wanted a value")?;
+        if kinds.iter().any(|kind| kind.is_handle()) {
+            return Err("found a sequence or nothing, wanted tensors".to_owned());
+        }
         let kind = if is_truth(function) { Kind::Bool } else { own };
         if let Some(constants) = all_constant(args) {
             let of_floats = constants.iter().any(|constant| matches!(constant, Constant::Floats(_)));
@@ -193,10 +196,18 @@ fn all_constant(args: &[Arg]) -> Option<Vec<Constant>> {
 
 /// A function of as many inputs as it takes.
 pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -> Result<(), Reason> {
-    if op.has_attribute("broadcast") && op.int("broadcast", 0) != 0 {
-        return Err("found the attribute broadcast of version 6, wanted numpy's rule".to_owned());
+    let mut args = import.args(op, function.arity())?;
+    if let ([_, Arg::Slot(second)], true) =
+        (&args[..], op.flag("broadcast", false) && op.has_attribute("axis"))
+    {
+        // Until version 6: the axes of the second are those of the first from one on.
+        let (own, others) = (import.extents_of(op, 0)?, import.slot_extents(second)?);
+        let place = super::operands::axis(op.int("axis", 0), own.len().max(1))?;
+        let behind = own.len().checked_sub(place + others.len());
+        let behind = behind.ok_or_else(|| format!("found {others:?} from axis {place} of {own:?}"))?;
+        let extents = [&others[..], &vec![1; behind]].concat();
+        args[1] = import.slot_reshaped("axes", second.clone(), &extents)?.into();
     }
-    let args = import.args(op, function.arity())?;
     let kind = args.first().and_then(Arg::kind).unwrap_or(Kind::F32);
     let integer = !kind.is_float();
     let slot = match function {

@@ -30,10 +30,20 @@ pub(super) fn leaky_relu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.result(op, F::LeakyRelu, &[x, alpha.into()])
 }
 
-/// `PRelu`: the slope broadcasts to the input.
+/// `PRelu`: the slope broadcasts to the input; a list that does not is one slope for each channel.
 pub(super) fn prelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let args = i.args(op, 2)?;
-    i.result(op, F::PRelu, &args)
+    let (own, slopes) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
+    let (x, mut slope) = (i.first(op)?, i.slot(op, 1)?);
+    if let (&[count], Some(&channels), Some(&last)) = (&slopes[..], own.get(1), own.last())
+        && count == channels
+        && count > 1
+        && own.len() > 2
+        && (op.version < 7 || last != count)
+    {
+        let extents = [&[count][..], &vec![1; own.len() - 2]].concat();
+        slope = i.slot_reshaped("slopes", slope, &extents)?;
+    }
+    i.result(op, F::PRelu, &[x, slope.into()])
 }
 
 /// `max(0, min(1, alpha x + beta))`.
@@ -119,6 +129,16 @@ pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>, default: f32) -> Done {
     let scaled = if alpha == 1.0 { x.clone() } else { i.f(F::Mul, &[x.clone(), alpha.into()])? };
     let share = i.f(F::Sigmoid, &[scaled])?;
     i.result(op, F::Mul, &[x, share])
+}
+
+/// `SwiGLU`: `a sigmoid(alpha a) b`.
+pub(super) fn swiglu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (a, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let scaled = if alpha == 1.0 { a.clone() } else { i.f(F::Mul, &[a.clone(), alpha.into()])? };
+    let share = i.f(F::Sigmoid, &[scaled])?;
+    let gate = i.f(F::Mul, &[a, share])?;
+    let b = i.slot(op, 1)?.into();
+    i.result(op, F::Mul, &[gate, b])
 }
 
 /// `x max(0, min(1, x / 6 + 1 / 2))`.

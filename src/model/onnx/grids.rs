@@ -4,8 +4,7 @@ use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::moves::cut;
-use super::order::Mapped;
-use super::order::channels_last;
+use super::pixels::linear;
 use super::products::{product, swapped};
 use super::slots::counted;
 use crate::model::budget::Reason;
@@ -19,82 +18,62 @@ struct Rule<'a> {
     aligned: bool,
 }
 
-impl Import<'_> {
-    fn e(&mut self, function: F, args: &[Arg]) -> Result<Arg, Reason> {
-        self.apply("part", function, args).map(Arg::Slot)
-    }
-}
-
-/// `GridSample` of feature maps.
+/// `GridSample` of maps of one to three axes.
 pub(super) fn sample<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, places) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
-    let (&[n, c, h, w], &[_, oh, ow, 2]) = (&own[..], &places[..]) else {
-        return Err(format!("found a grid of {places:?} for {own:?}, wanted maps of rank 4"));
-    };
+    let rank = own.len().saturating_sub(2);
+    let fits = (1..=3).contains(&rank) && places.len() == own.len() && places[0] == own[0];
+    if !fits || places[rank + 1] != rank || own.contains(&0) {
+        return Err(format!("found a grid of {places:?} for {own:?}"));
+    }
+    let (n, target) = (own[0], &places[..=rank]);
     let rule = Rule { padding: op.text("padding_mode", "zeros")?, aligned: op.flag("align_corners", false) };
-    let x = i.mapped(op, 0)?;
-    let order = channels_last(4);
-    let x = Mapped { value: i.in_order(&x, &order)?, order, kind: x.kind };
-    // Rows of channels, one for each pixel.
-    let rows = Slot::Value(Mapped::plain(x.value, 4, x.kind));
-    let rows = i.slot_reshaped("pixels", rows, &[n * h * w, c])?;
-    let grid = i.slot(op, 1)?;
-    let coordinate = |i: &mut Import<'a>, column: usize, extent: usize| -> Result<Arg, Reason> {
-        let part = cut(i, "column", grid.clone(), &[(0, n, 1), (0, oh, 1), (0, ow, 1), (column, 1, 1)])?;
-        let part: Arg = i.slot_reshaped("column", part, &[n, oh, ow])?.into();
+    let (x, grid) = (i.slot(op, 0)?, i.slot(op, 1)?);
+    let kind = x.kind();
+    let pixels = i.pixels(x, 1)?;
+    let mut axes = Vec::with_capacity(rank);
+    for axis in 0..rank {
+        let extent = own[2 + axis];
+        let mut ranges: Vec<(usize, usize, i64)> = target.iter().map(|&extent| (0, extent, 1)).collect();
+        // The last axis comes first.
+        ranges.push((rank - 1 - axis, 1, 1));
+        let part = cut(i, "column", grid.clone(), &ranges)?;
+        let part: Arg = i.slot_reshaped("column", part, target)?.into();
         let (scale, offset) = match rule.aligned {
             true => ((extent - 1) as f32 / 2.0, (extent - 1) as f32 / 2.0),
             false => (extent as f32 / 2.0, (extent as f32 - 1.0) / 2.0),
         };
         let scaled = i.e(F::Mul, &[part, scale.into()])?;
-        i.e(F::Add, &[scaled, offset.into()])
-    };
-    let (u, v) = (coordinate(i, 0, w)?, coordinate(i, 1, h)?);
-    // The taps along each axis: a place, and its weight.
-    let taps = |i: &mut Import<'a>, place: Arg, extent: usize| -> Result<Vec<(Arg, Arg)>, Reason> {
-        match op.text("mode", "linear")? {
-            "nearest" => {
-                let place = settled(i, place, extent, &rule)?;
-                Ok(vec![(i.e(F::Round, &[place])?, Arg::Number(1.0))])
-            }
-            "linear" | "bilinear" => {
-                let place = settled(i, place, extent, &rule)?;
-                let first = i.e(F::Floor, std::slice::from_ref(&place))?;
-                let share = i.e(F::Sub, &[place, first.clone()])?;
-                let rest = i.e(F::Sub, &[1.0.into(), share.clone()])?;
-                let second = i.e(F::Add, &[first.clone(), 1.0.into()])?;
-                Ok(vec![(first, rest), (second, share)])
-            }
-            "cubic" | "bicubic" => cubic(i, place, extent, &rule),
-            other => Err(format!("found mode {other:?}, wanted nearest, linear or cubic")),
-        }
-    };
-    let (columns, lines) = (taps(i, u, w)?, taps(i, v, h)?);
-    let mut sum: Option<Arg> = None;
-    for (line, line_weight) in &lines {
-        for (column, column_weight) in &columns {
-            let tap = tap(i, &rows, [n, h, w, c], [oh, ow], line, column)?;
-            let weight = match (line_weight, column_weight) {
-                (Arg::Number(_), Arg::Number(_)) => None,
-                _ => Some(i.e(F::Mul, &[line_weight.clone(), column_weight.clone()])?),
-            };
-            let term = match weight {
-                None => tap,
-                Some(Arg::Slot(weight)) => {
-                    let weight = i.slot_reshaped("weight", weight, &[n, oh, ow, 1])?;
-                    i.e(F::Mul, &[tap, weight.into()])?
-                }
-                Some(number) => i.e(F::Mul, &[tap, number])?,
-            };
-            sum = Some(match sum {
-                None => term,
-                Some(sum) => i.e(F::Add, &[sum, term])?,
-            });
-        }
+        let place = i.e(F::Add, &[scaled, offset.into()])?;
+        axes.push(taps(i, op, place, extent, &rule)?);
     }
-    let Some(Arg::Slot(slot)) = sum else { return Err("found no taps".to_owned()) };
-    let slot = i.slot_transposed(slot, &[0, 3, 1, 2])?;
-    i.set(op, 0, slot)
+    let image = (n > 1).then(|| Arg::from(counted(n, 0, rank + 1)));
+    let slot = pixels.sum(i, image.as_ref(), None, &axes, target)?;
+    let back: Vec<usize> = [0, rank + 1].into_iter().chain(1..=rank).collect();
+    let slot = i.slot_transposed(slot, &back)?;
+    i.set(op, 0, slot.of_kind(kind))
+}
+
+/// The taps along an axis: a place, and its weight.
+fn taps<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    place: Arg,
+    extent: usize,
+    rule: &Rule<'_>,
+) -> Result<Vec<(Arg, Arg)>, Reason> {
+    match op.text("mode", "linear")? {
+        "nearest" => {
+            let place = settled(i, place, extent, rule)?;
+            Ok(vec![(i.e(F::Round, &[place])?, Arg::Number(1.0))])
+        }
+        "linear" | "bilinear" => {
+            let place = settled(i, place, extent, rule)?;
+            linear(i, place)
+        }
+        "cubic" | "bicubic" => cubic(i, place, extent, rule),
+        other => Err(format!("found mode {other:?}, wanted nearest, linear or cubic")),
+    }
 }
 
 /// A place as the padding has it: for linear and nearest taps, before they are chosen.
@@ -148,39 +127,6 @@ fn cubic(i: &mut Import<'_>, place: Arg, extent: usize, rule: &Rule<'_>) -> Resu
         taps.push((at, sum));
     }
     Ok(taps)
-}
-
-/// The pixels at whole places, zero outside of the map.
-fn tap(
-    i: &mut Import<'_>,
-    rows: &Slot,
-    [n, h, w, c]: [usize; 4],
-    [oh, ow]: [usize; 2],
-    line: &Arg,
-    column: &Arg,
-) -> Result<Arg, Reason> {
-    let within = |i: &mut Import<'_>, place: &Arg, extent: usize| -> Result<Arg, Reason> {
-        let low = i.e(F::GreaterEqual, &[place.clone(), 0.0.into()])?;
-        let high = i.e(F::Less, &[place.clone(), (extent as f32).into()])?;
-        i.e(F::LogicalAnd, &[low, high])
-    };
-    let (a, b) = (within(i, line, h)?, within(i, column, w)?);
-    let inside = i.e(F::LogicalAnd, &[a, b])?;
-    let scaled = i.e(F::Mul, &[line.clone(), (w as f32).into()])?;
-    let mut at = i.e(F::Add, &[scaled, column.clone()])?;
-    if n > 1 {
-        let image = counted(n, 0, 3);
-        let image = i.apply("image", F::Mul, &[image.into(), ((h * w) as f32).into()])?;
-        at = i.e(F::Add, &[at, image.into()])?;
-    }
-    // Elements of no pixel are zero.
-    let at = i.e(F::Select, &[inside, at, (-1.0).into()])?;
-    let Arg::Slot(at) = at else { return Err("found no places".to_owned()) };
-    let (at, x) = (i.mapped_slot(at, None)?, i.mapped_slot(rows.clone(), None)?);
-    let (at, x) = (i.logical(&at)?, i.logical(&x)?);
-    let value = i.add("tap", |graph, name| graph.gather(name, x, at, 0, 0))?;
-    let value = i.reshaped("taps", value, &[n, oh, ow, c])?;
-    Ok(Slot::Value(Mapped::plain(value, 4, Kind::F32)).into())
 }
 
 /// `AffineGrid`: the places of an evenly spaced grid, moved by a matrix.

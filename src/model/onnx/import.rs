@@ -6,6 +6,7 @@ use super::order::Mapped;
 use super::schema::{Attribute, Function, Graph as Network, Model, Node};
 use super::survey;
 use super::tensors::Files;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::model::budget::{Budget, Reason};
@@ -18,7 +19,7 @@ use std::path::Path;
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
 
 /// The work that any file may cause, whatever its length.
-const LEAST_WORK: u64 = 1 << 26;
+const LEAST_WORK: u64 = 1 << 30;
 
 /// The most scopes within each other.
 const MAX_SCOPES: usize = 64;
@@ -70,6 +71,12 @@ pub(super) struct Import<'a> {
     pub(super) current: String,
     /// Nodes of the graph that change the order of axes.
     pub(super) transposes: usize,
+    /// What the operator has written so far.
+    pub(super) written: Vec<&'a str>,
+    /// Lists of tensors, by number.
+    pub(super) sequences: Vec<Vec<Slot>>,
+    /// Where operators of constants are computed, once one was.
+    pub(super) cpu: Option<Context>,
 }
 
 /// An operator with its options.
@@ -155,6 +162,9 @@ impl<'a> Import<'a> {
             moved: HashMap::new(),
             current: String::new(),
             transposes: 0,
+            written: Vec::new(),
+            sequences: Vec::new(),
+            cpu: None,
         })
     }
 
@@ -222,7 +232,11 @@ impl<'a> Import<'a> {
         }
         self.current = self.output_name(&op)?;
         match operators::handler(node.domain, node.op) {
-            Some(handler) => handler(self, &op),
+            Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op),
+            Some(handler) => {
+                self.written.clear();
+                handler(self, &op)
+            }
             None => Err("this operator is not supported".to_owned()),
         }
     }

@@ -18,6 +18,10 @@ pub(super) enum Kind {
     U32,
     U64,
     Bool,
+    /// No tensor but a list of them: the number of one of the import's sequences.
+    Sequence,
+    /// No tensor: an optional one that is not there.
+    Nothing,
 }
 
 /// Names of the codes of the format, by code.
@@ -77,6 +81,11 @@ impl Kind {
         matches!(self, Kind::F32 | Kind::F16 | Kind::Bf16 | Kind::F64)
     }
 
+    /// Whether this is no tensor.
+    pub(super) const fn is_handle(self) -> bool {
+        matches!(self, Kind::Sequence | Kind::Nothing)
+    }
+
     /// The least and the largest integer.
     pub(super) const fn range(self) -> Option<[i64; 2]> {
         Some(match self {
@@ -88,7 +97,7 @@ impl Kind {
             Kind::U32 => [0, u32::MAX as i64],
             Kind::I64 | Kind::U64 => [i64::MIN, i64::MAX],
             Kind::Bool => [0, 1],
-            Kind::F32 | Kind::F16 | Kind::Bf16 | Kind::F64 => return None,
+            Kind::F32 | Kind::F16 | Kind::Bf16 | Kind::F64 | Kind::Sequence | Kind::Nothing => return None,
         })
     }
 

@@ -3,7 +3,11 @@
 //! Values are f32 on a device, whatever the file says of them: floats of other widths are rounded, integers are the
 //! floats of their value (exact to 2^24; a constant that is not is refused), and booleans are 0 and 1. Arithmetic on
 //! shapes is done while the file is read; so are branches and loops whose conditions are known then. What an input
-//! leaves open is given by [`LoadOptions`]. What cannot run is told all at once.
+//! leaves open is given by [`LoadOptions`]. What cannot run is told all at once. Operators of constants alone run on the
+//! CPU meanwhile (`evaluate.rs`), and sequences are lists that the loader keeps (`sequences.rs`).
+//!
+//! An output's extents do not depend on values: `NonMaxSuppression` of boxes that are computed at each run has as many
+//! rows as could be chosen, those of chosen boxes first and -1 in the rest.
 //!
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
 //! stored (`order.rs`), so that only what needs the order of the file moves elements.
@@ -17,11 +21,14 @@
 
 mod attention;
 mod bits;
+mod columns;
+mod contributed;
 mod control;
 mod convolution;
 mod einsum;
 mod elementwise;
 mod ends;
+mod evaluate;
 mod filter;
 mod functions;
 mod gathers;
@@ -34,16 +41,21 @@ mod norms;
 mod operands;
 mod operators;
 mod order;
+mod pixels;
 mod pooling;
 mod products;
 mod quantised;
 mod recurrent;
 mod reductions;
+mod regions;
 mod resize;
 mod schema;
+mod sequences;
 mod shapes;
 mod slots;
 mod spectra;
+mod states;
+mod suppression;
 mod survey;
 mod tensors;
 #[cfg(test)]

@@ -195,7 +195,7 @@ pub(super) fn skip_layer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     layer_of(i, op, sum, [2, 3], -1)
 }
 
-fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [usize; 2], place: i64) -> Done {
+pub(super) fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [usize; 2], place: i64) -> Done {
     let mapped = i.mapped_slot(x, None)?;
     let (rank, kind) = (mapped.rank(), mapped.kind);
     let first = axis(place, rank)?;
@@ -257,19 +257,24 @@ fn statistics<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, first: usize) -> Don
 /// `RMSNormalization` and `SimplifiedLayerNormalization`: `x / sqrt(mean(x^2) + epsilon) * scale`.
 pub(super) fn root_mean_square<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.slot(op, 0)?;
-    let rank = i.extents_of(op, 0)?.len();
-    let first = axis(op.int("axis", -1), rank)?;
+    root_of(i, op, x, op.int("axis", -1), 1)
+}
+
+/// The same of any tensor, with the scale that is an input of the operator.
+pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, place: i64, scale: usize) -> Done {
+    let rank = i.slot_extents(&x)?.len();
+    let first = axis(place, rank)?;
     let along: Vec<usize> = (first..rank).collect();
     let squares = i.apply("squares", Function::Square, &[x.clone().into()])?;
     let mean = reduced(i, "mean", squares, Reduction::Mean, &along, true)?;
     let more = i.apply("more", Function::Add, &[mean.into(), op.float("epsilon", 1e-5).into()])?;
     let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
     let normal =
-        i.apply(if op.has(1) { "normal" } else { "" }, Function::Mul, &[x.into(), inverse.into()])?;
-    if !op.has(1) {
+        i.apply(if op.has(scale) { "normal" } else { "" }, Function::Mul, &[x.into(), inverse.into()])?;
+    if !op.has(scale) {
         return i.set(op, 0, normal);
     }
-    let scale = i.slot(op, 1)?;
+    let scale = i.slot(op, scale)?;
     let slot = i.apply("", Function::Mul, &[normal.into(), scale.into()])?;
     i.set(op, 0, slot)
 }

@@ -75,14 +75,26 @@ impl<'a> Op<'a> {
 }
 
 impl<'a> Import<'a> {
+    /// A tensor that an operator reads.
     pub(super) fn slot(&self, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
+        match self.any(op, index)? {
+            Slot::Constant(_, kind) if kind.is_handle() => Err(format!(
+                "input {index} ({:?}): found a sequence or nothing, wanted a tensor",
+                op.input_name(index)?
+            )),
+            slot => Ok(slot),
+        }
+    }
+
+    /// What an operator reads, be it a tensor or not.
+    pub(super) fn any(&self, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
         self.find(op.input_name(index)?)
     }
 
     /// An input as a value, in the order in which it is stored.
     pub(super) fn mapped(&mut self, op: &Op<'a>, index: usize) -> Result<Mapped, Reason> {
         let name = op.input_name(index)?;
-        let slot = self.find(name)?;
+        let slot = self.slot(op, index)?;
         self.mapped_slot(slot, Some(name)).map_err(|message| format!("input {index} ({name:?}): {message}"))
     }
 
@@ -203,6 +215,7 @@ impl<'a> Import<'a> {
         if name.is_empty() {
             return Ok(());
         }
+        self.written.push(name);
         let scope = self.scopes.last_mut().ok_or("found no scope")?;
         match scope.slots.insert(name, slot) {
             None => Ok(()),

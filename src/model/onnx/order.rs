@@ -155,6 +155,9 @@ impl<'a> Import<'a> {
     pub(super) fn mapped_slot(&mut self, slot: Slot, name: Option<&'a str>) -> Result<Mapped, Reason> {
         match slot {
             Slot::Value(mapped) => Ok(mapped),
+            Slot::Constant(_, kind) if kind.is_handle() => {
+                Err("found a sequence or nothing, wanted a tensor".to_owned())
+            }
             Slot::Constant(constant, kind) => {
                 let rank = constant.extents().len();
                 if let Some(name) = name

@@ -18,10 +18,14 @@ type Done = Result<(), Reason>;
 const MAX_TAPS: usize = 256;
 
 pub(super) fn max<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.writes(1) {
-        return Err("found the output of indices read, wanted the largest elements alone".to_owned());
+    pool(i, op, Pooling::Max)?;
+    if !op.writes(1) {
+        return Ok(());
     }
-    pool(i, op, Pooling::Max)
+    let name = op.node.outputs.first().copied().filter(|name| !name.is_empty());
+    let slot = i.find(name.ok_or("found no output of the largest elements")?)?;
+    let outputs = i.slot_extents(&slot)?;
+    super::columns::largest(i, op, outputs.get(2..).unwrap_or(&[]))
 }
 
 pub(super) fn average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
@@ -33,6 +37,11 @@ fn pool<'a>(i: &mut Import<'a>, op: &Op<'a>, pooling: Pooling) -> Done {
     let (x, kind) = i.map_input(op, 0)?;
     let value = pooled(i, op, "", x, &own, pooling, op.flag("count_include_pad", false))?;
     i.write(op, 0, Mapped { value, order: channels_last(own.len()), kind })
+}
+
+/// The means of windows of a map whose channels are last.
+pub(super) fn average_of(i: &mut Import<'_>, op: &Op<'_>, x: Value, own: &[usize]) -> Result<Value, Reason> {
+    pooled(i, op, "mean", x, own, Pooling::Average, op.flag("count_include_pad", false))
 }
 
 /// `LpPool`: the root of the sum of the powers of a window's elements.
@@ -91,6 +100,27 @@ fn pooled(
         own = i.extents(&mapped)?;
         x = mapped.value;
         windows.pads.fill((0, 0));
+    }
+    if spread && pooling == Pooling::Max && rank > 3 {
+        // The largest along one axis after the other.
+        for axis in 0..rank - 2 {
+            let only = |list: &[usize]| -> Vec<usize> {
+                (0..rank - 2).map(|other| if other == axis { list[other] } else { 1 }).collect()
+            };
+            let line = Windows {
+                kernel: only(&windows.kernel),
+                stride: only(&windows.stride),
+                dilation: only(&windows.dilation),
+                pads: windows.pads.clone(),
+            };
+            let more: Vec<usize> =
+                more.iter().enumerate().map(|(other, &more)| if other == axis { more } else { 0 }).collect();
+            let last = axis == rank - 3;
+            x = apart(i, if last { part } else { "line" }, x, &own, &line, &more, pooling)?;
+            let stored = i.dims(x)?;
+            own[2..].copy_from_slice(&stored.extents()[1..rank - 1]);
+        }
+        return Ok(x);
     }
     if spread {
         return apart(i, part, x, &own, &windows, &more, pooling);

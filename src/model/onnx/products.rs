@@ -203,6 +203,11 @@ fn matrices(i: &mut Import<'_>, a: Factor, b: Factor) -> Result<(Value, Vec<usiz
 
 /// `Gemm`: `alpha op(A) op(B) + beta C`.
 pub(super) fn gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let slot = gemm_of(i, op, "")?;
+    i.set(op, 0, slot)
+}
+
+pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result<Slot, Reason> {
     let kind = i.kind_of(op, 0)?;
     let turned = |i: &mut Import<'a>, index: usize, name: &str| -> Result<Factor, Reason> {
         let slot = i.slot(op, index)?;
@@ -249,21 +254,74 @@ pub(super) fn gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         ..Gemm::default()
     };
     let extras = Extras { bias, ..Extras::default() };
-    let part = if bare { "" } else { "product" };
-    let value = i.add(part, |graph, name| graph.gemm(name, left, right, extras, options))?;
+    let own = if bare { part } else { "product" };
+    let value = i.add(own, |graph, name| graph.gemm(name, left, right, extras, options))?;
     let mut slot = Slot::Value(Mapped::plain(value, 2, kind));
     if !bare {
         let mut summand = i.slot(op, 2)?;
         if beta != 1.0 {
             summand = i.apply("scaled", Function::Mul, &[summand.into(), beta.into()])?;
         }
-        slot = i.apply("", Function::Add, &[slot.into(), summand.into()])?;
+        slot = i.apply(part, Function::Add, &[slot.into(), summand.into()])?;
     }
     if let Slot::Value(mapped) = &slot
         && i.extents(mapped)? != [m, n]
     {
         return Err(format!("found a summand that does not broadcast to {m}x{n}"));
     }
+    Ok(slot)
+}
+
+/// The largest matrices whose determinant is worked out: the products of it are as many as its sets of columns.
+const MAX_ROWS: usize = 6;
+
+/// `Det`: of the last two axes, row by row; a minor of the first rows is kept for each set of columns.
+pub(super) fn determinant<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let (rows, outer) = match &own[..] {
+        [outer @ .., rows, columns] if rows == columns && (1..=MAX_ROWS).contains(rows) => {
+            (*rows, outer.to_vec())
+        }
+        _ => {
+            return Err(format!(
+                "found a tensor of {own:?}, wanted square matrices of at most {MAX_ROWS} rows"
+            ));
+        }
+    };
+    let x = i.slot(op, 0)?;
+    let element = |i: &mut Import<'a>, row: usize, column: usize| -> Result<Slot, Reason> {
+        let mut ranges: Vec<(usize, usize, i64)> = outer.iter().map(|&extent| (0, extent, 1)).collect();
+        ranges.extend([(row, 1, 1), (column, 1, 1)]);
+        let one = super::moves::cut(i, "element", x.clone(), &ranges)?;
+        i.slot_reshaped("element", one, &outer)
+    };
+    let mut minors: Vec<Option<Slot>> = vec![None; 1 << rows];
+    for row in 0..rows {
+        let elements = (0..rows).map(|column| element(i, row, column)).collect::<Result<Vec<_>, _>>()?;
+        for set in (0usize..1 << rows).filter(|set| set.count_ones() as usize == row + 1) {
+            let mut sum: Option<Slot> = None;
+            for (column, element) in
+                elements.iter().enumerate().filter(|(column, _)| set & (1 << column) != 0)
+            {
+                let behind = (set >> (column + 1)).count_ones();
+                let term = match &minors[set & !(1 << column)] {
+                    None => element.clone(),
+                    Some(minor) => {
+                        i.apply("term", Function::Mul, &[element.clone().into(), minor.clone().into()])?
+                    }
+                };
+                sum = Some(match (sum, behind % 2) {
+                    (None, 0) => term,
+                    (None, _) => i.apply("minus", Function::Neg, &[term.into()])?,
+                    (Some(sum), 0) => i.apply("sum", Function::Add, &[sum.into(), term.into()])?,
+                    (Some(sum), _) => i.apply("sum", Function::Sub, &[sum.into(), term.into()])?,
+                });
+            }
+            minors[set] = sum;
+        }
+    }
+    let whole = minors.pop().flatten().ok_or("found no minors")?;
+    let slot = i.apply("", Function::Mul, &[whole.into(), 1.0.into()])?;
     i.set(op, 0, slot)
 }
 
@@ -285,10 +343,13 @@ fn centred<'a>(
     rows: bool,
 ) -> Result<Slot, Reason> {
     let slot = i.slot(op, index)?;
+    // As floats, which do not wrap.
+    let slot = super::elementwise::converted(i, slot, Kind::F32)?;
     if !op.has(zero) {
         return Ok(slot);
     }
-    let mut zeros = i.slot(op, zero)?;
+    let zeros = i.slot(op, zero)?;
+    let mut zeros = super::elementwise::converted(i, zeros, Kind::F32)?;
     let extents = i.extents_of(op, zero)?;
     if rows && extents.len() == 1 && extents[0] > 1 {
         zeros = match zeros {

@@ -6,6 +6,7 @@ use super::operands::axis;
 use super::order::Mapped;
 use super::products::product;
 use crate::model::budget::Reason;
+use crate::model::constant::position;
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -20,6 +21,11 @@ fn spread<'a>(
 ) -> Result<Slot, Reason> {
     let slot = i.slot(op, index)?;
     let own = i.extents_of(op, index)?;
+    let size = usize::try_from(op.int("block_size", 0)).map_err(|_| "found blocks of no elements")?;
+    if size > 0 {
+        let whole = i.extents_of(op, 0)?;
+        return of_blocks(i, slot, place, size, &whole);
+    }
     if own.len() != 1 || own == [1] && rank > 0 {
         let one = own.iter().product::<usize>() == 1;
         return match (slot, one) {
@@ -41,23 +47,54 @@ fn spread<'a>(
     })
 }
 
-fn no_blocks(op: &Op<'_>) -> Done {
-    match op.int("block_size", 0) {
-        0 => Ok(()),
-        size => Err(format!("found blocks of {size} with a scale each, wanted scales along one axis")),
+/// A scale or a zero point of blocks along an axis, of the extents of what it belongs to.
+fn of_blocks(
+    i: &mut Import<'_>,
+    slot: Slot,
+    place: usize,
+    size: usize,
+    own: &[usize],
+) -> Result<Slot, Reason> {
+    let extents = i.slot_extents(&slot)?;
+    let fits = extents.len() == own.len()
+        && (0..own.len()).all(|axis| match axis == place {
+            true => extents[axis] == own[axis].div_ceil(size),
+            false => extents[axis] == own[axis],
+        });
+    if !fits {
+        return Err(format!(
+            "found scales of {extents:?} for blocks of {size} along axis {place} of {own:?}"
+        ));
+    }
+    match slot {
+        Slot::Constant(constant, kind) => {
+            let source = |index: &[usize]| {
+                let mut at = index.to_vec();
+                at[place] /= size;
+                position(&extents, &at)
+            };
+            Ok(Slot::Constant(constant.moved(own.to_vec(), &mut i.budget, source)?, kind))
+        }
+        Slot::Value(mapped) => {
+            let list =
+                Slot::integers(vec![own[place]], (0..own[place]).map(|at| (at / size) as i64).collect());
+            let list = i.mapped_slot(list, None)?.value;
+            let along = mapped.place(place) as isize;
+            let value = i.add("blocks", |graph, name| graph.gather(name, mapped.value, list, along, 0))?;
+            Ok(Slot::Value(Mapped { value, ..mapped }))
+        }
     }
 }
 
 /// `(x - zero) * scale`.
 pub(super) fn dequantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    no_blocks(op)?;
     let slot = i.slot(op, 0)?;
     let slot = floats(i, op, slot, 1, 2, "")?;
     i.set(op, 0, slot)
 }
 
 /// The floats that integers stand for.
-fn floats<'a>(
+pub(super) fn floats<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
     x: Slot,
@@ -68,6 +105,7 @@ fn floats<'a>(
     let rank = i.slot_extents(&x)?.len();
     let place = match i.extents_of(op, scale)?.len() {
         1 if rank > 0 => axis(op.int("axis", 1), rank).unwrap_or(0),
+        _ if op.int("block_size", 0) > 0 => axis(op.int("axis", 1), rank)?,
         _ => 0,
     };
     let kind = i.kind_of(op, scale)?;
@@ -84,7 +122,6 @@ fn floats<'a>(
 
 /// `round(x / scale) + zero`, within the integers' range.
 pub(super) fn quantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    no_blocks(op)?;
     let x = i.slot(op, 0)?;
     let rank = i.extents_of(op, 0)?.len();
     let place = if rank > 0 { axis(op.int("axis", 1), rank).unwrap_or(0) } else { 0 };
@@ -97,7 +134,7 @@ pub(super) fn quantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot)
 }
 
-fn rounded<'a>(
+pub(super) fn rounded<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
     x: Slot,
@@ -143,9 +180,16 @@ pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `DynamicQuantizeLinear`: the range is that of the elements and of 0.
 pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.slot(op, 0)?;
-    let rank = i.extents_of(op, 0)?.len();
-    let all: Vec<usize> = (0..rank).collect();
-    let end = |i: &mut Import<'a>, reduction, function| -> Result<Slot, Reason> {
+    let [y, scale, zero] = range_of(i, x)?;
+    i.set(op, 0, y.of_kind(Kind::U8))?;
+    i.set(op, 1, scale)?;
+    i.set(op, 2, zero.of_kind(Kind::U8))
+}
+
+/// A tensor rounded to 8 bits of its own range; the scale and the zero point of that.
+pub(super) fn range_of(i: &mut Import<'_>, x: Slot) -> Result<[Slot; 3], Reason> {
+    let all: Vec<usize> = (0..i.slot_extents(&x)?.len()).collect();
+    let end = |i: &mut Import<'_>, reduction, function| -> Result<Slot, Reason> {
         let own = super::reductions::reduced(i, "end", x.clone(), reduction, &all, false)?;
         i.apply("end", function, &[own.into(), 0.0.into()])
     };
@@ -157,13 +201,11 @@ pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let zero = i.apply("minus", Function::Neg, &[zero.into()])?;
     let zero = i.apply("bounded", Function::Clamp, &[zero.into(), 0.0.into(), 255.0.into()])?;
     let zero = i.apply("whole", Function::Round, &[zero.into()])?;
-    let quotient = i.apply("quotient", Function::Div, &[x.into(), scale.clone().into()])?;
+    let quotient = i.apply("quotient", Function::Div, &[x.clone().into(), scale.clone().into()])?;
     let steps = i.apply("steps", Function::Round, &[quotient.into()])?;
     let moved = i.apply("moved", Function::Add, &[steps.into(), zero.clone().into()])?;
     let y = i.apply("", Function::Clamp, &[moved.into(), 0.0.into(), 255.0.into()])?;
-    i.set(op, 0, y.of_kind(Kind::U8))?;
-    i.set(op, 1, scale)?;
-    i.set(op, 2, zero.of_kind(Kind::U8))
+    Ok([y, scale, zero])
 }
 
 /// A tensor less its zero point, which may be one for each index along its first axis.

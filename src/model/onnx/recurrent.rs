@@ -6,6 +6,7 @@
 //! | `GRU` | `z r h` | `H = (1 - z) tanh(W x + r (R H)) + z H` |
 //! | `RNN` | one | `H = tanh(W x + R H + b)` |
 
+use super::contributed::{is_packed, unpacked};
 use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
@@ -72,7 +73,7 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, cell: Cell) -> Done 
         "bidirectional" => &[false, true],
         other => return Err(format!("found direction {other:?}")),
     };
-    let units = i.extents_of(op, 2)?.last().copied().unwrap_or(0);
+    let units = i.extents_of(op, 2)?.get(if is_packed(op) { 1 } else { 2 }).copied().unwrap_or(0);
     i.budget.spend(steps.saturating_mul(1024).saturating_mul(backwards.len()))?;
     let mut x = i.slot(op, 0)?;
     if batch_first {
@@ -193,9 +194,9 @@ fn weights<'a>(
     units: usize,
 ) -> Result<Weights, Reason> {
     let wide = cell.gates().saturating_mul(units);
-    let depth = i.extents_of(op, 1)?.last().copied().unwrap_or(0);
+    let depth = i.extents_of(op, 1)?.get(if is_packed(op) { 1 } else { 2 }).copied().unwrap_or(0);
     let turned = |i: &mut Import<'a>, index: usize, depth: usize| -> Result<Slot, Reason> {
-        let slot = i.slot(op, index)?;
+        let slot = if is_packed(op) { unpacked(i, op, index)? } else { i.slot(op, index)? };
         let slot = part_of(i, slot, direction, &[wide, depth])?;
         swapped(i, slot)
     };

@@ -11,6 +11,7 @@ use crate::ops::cumsum::CumSum;
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
 use crate::ops::reduce::Reduction;
+use crate::ops::remap::PadMode;
 use crate::ops::softmax::Softmax;
 
 type Done = Result<(), Reason>;
@@ -218,6 +219,36 @@ pub(super) fn cumsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         CumSum { axis: along, exclusive: op.flag("exclusive", false), reverse: op.flag("reverse", false) };
     let value = i.add("", |graph, name| graph.cumsum(name, mapped.value, options))?;
     i.write(op, 0, Mapped { value, ..mapped })
+}
+
+/// `CumProd`: each step multiplies by what lies twice as far back as in the one before.
+pub(super) fn cumprod<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let place = i.integers(op, 1)?.first().copied().ok_or("found no axis")?;
+    let place = axis(place, own.len())?;
+    let reverse = op.flag("reverse", false);
+    let mut slot = i.slot(op, 0)?;
+    let kind = slot.kind();
+    let moved = |i: &mut Import<'a>, slot: Slot, by: usize| -> Result<Slot, Reason> {
+        let by = by.min(own[place]) as i64;
+        let mut around = vec![(0, 0); own.len()];
+        around[place] = if reverse { (-by, by) } else { (by, -by) };
+        if by as usize == own[place] {
+            let ones = vec![1.0; crate::model::constant::elements_of(&own)?];
+            return Ok(Slot::Constant(super::tensors::floats(&own, ones)?, Kind::F32));
+        }
+        super::moves::padded(i, "moved", slot, &own, &around, PadMode::Constant(Bits(1.0)))
+    };
+    if op.flag("exclusive", false) {
+        slot = moved(i, slot, 1)?;
+    }
+    let mut by = 1;
+    while by < own[place] {
+        let others = moved(i, slot.clone(), by)?;
+        slot = i.apply("products", Function::Mul, &[slot.into(), others.into()])?;
+        by *= 2;
+    }
+    i.set(op, 0, slot.of_kind(kind))
 }
 
 /// `OneHot`: negative indices count from the end.

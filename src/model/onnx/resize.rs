@@ -11,6 +11,7 @@ use crate::graph::{Extras, Right};
 use crate::host::HostTensor;
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, dims_of};
+use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
 use crate::ops::resize::{Resize, ResizeMode};
 
@@ -75,7 +76,22 @@ pub(super) fn resize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let part = if index + 1 == changed.len() { "" } else { "axis" };
         mapped = one_axis(i, part, mapped, axis, &along[axis], &options)?;
     }
-    i.write(op, 0, mapped)
+    if options.outside == 0.0 || options.coordinates != "tf_crop_and_resize" || options.mode == "nearest" {
+        return i.write(op, 0, mapped);
+    }
+    let mut slot = Slot::Value(mapped);
+    for (axis, along) in along.iter().enumerate() {
+        let rows = along.weights(&options)?;
+        if rows.iter().any(Vec::is_empty) {
+            let mut extents = vec![1; own.len()];
+            extents[axis] = rows.len();
+            let inside = rows.iter().map(|row| i64::from(!row.is_empty())).collect();
+            let inside = Slot::integers(extents, inside).of_kind(Kind::Bool);
+            slot =
+                i.apply("inside", Function::Select, &[inside.into(), slot.into(), options.outside.into()])?;
+        }
+    }
+    i.set(op, 0, slot)
 }
 
 /// What becomes of each axis, from scales or sizes.
@@ -321,15 +337,10 @@ fn one_axis(
     let rows = along.weights(options)?;
     i.budget.spend(along.output.saturating_mul(along.input).saturating_mul(4))?;
     let mut matrix = vec![0.0f32; along.input * along.output];
-    let mut is_outside = false;
     for (at, row) in rows.iter().enumerate() {
-        is_outside |= row.is_empty();
         for &(from, weight) in row {
             matrix[from * along.output + at] += weight as f32;
         }
-    }
-    if is_outside && options.outside != 0.0 {
-        return Err(format!("found {} outside of the region, wanted 0", options.outside));
     }
     let told = |error: crate::Error| error.to_string();
     let matrix = HostTensor::new(dims_of(&[along.input, along.output])?, matrix).map_err(told)?;

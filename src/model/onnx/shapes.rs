@@ -15,7 +15,7 @@ type Done = Result<(), Reason>;
 
 /// The same tensor.
 pub(super) fn identity<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let slot = i.slot(op, 0)?;
+    let slot = i.any(op, 0)?;
     i.set(op, 0, slot)
 }
 

@@ -175,3 +175,47 @@ pub(super) fn window<'a>(i: &mut Import<'a>, op: &Op<'a>, [a, b, c]: [f64; 3]) -
     let values = super::tensors::floats(&[size], (0..size).map(at).collect())?;
     i.set(op, 0, Slot::Constant(values, kind))
 }
+
+/// `MelWeightMatrix`: triangles over the bins of a spectrum, evenly spaced on the mel scale.
+pub(super) fn mel<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let number = |i: &mut Import<'a>, index: usize| -> Result<f64, Reason> {
+        i.constant(op, index)?
+            .number()
+            .map(f64::from)
+            .ok_or_else(|| format!("input {index}: found no number"))
+    };
+    let [bands, length, rate] = [number(i, 0)?, number(i, 1)?, number(i, 2)?];
+    let edges = [number(i, 3)?, number(i, 4)?];
+    let fits = (1.0..=65_536.0).contains(&bands) && (1.0..=16_777_216.0).contains(&length) && rate > 0.0;
+    if !fits || edges.iter().any(|edge| !(0.0..=1e9).contains(edge)) {
+        return Err(format!("found {bands} bands of {length} elements at {rate} from {edges:?}"));
+    }
+    let (bands, bins) = (bands as usize, length as usize / 2 + 1);
+    i.budget.spend(bands.saturating_mul(bins).saturating_mul(4))?;
+    let to_mel = |hertz: f64| 2595.0 * (1.0 + hertz / 700.0).log10();
+    let [low, high] = edges.map(to_mel);
+    let step = (high - low) / (bands + 2) as f64;
+    let bin = |edge: usize| {
+        let hertz = 700.0 * (10f64.powf((low + edge as f64 * step) / 2595.0) - 1.0);
+        (((length + 1.0) * hertz / rate).floor() as i64).clamp(0, bins as i64)
+    };
+    let mut matrix = vec![0.0f32; bins * bands];
+    for band in 0..bands {
+        let (first, middle, end) = (bin(band), bin(band + 1), bin(band + 2));
+        let mut put = |at: i64, value: f64| {
+            if let Some(element) = usize::try_from(at).ok().and_then(|at| matrix.get_mut(at * bands + band)) {
+                *element = value as f32;
+            }
+        };
+        if middle == first {
+            put(middle, 1.0);
+        }
+        (first..=middle)
+            .filter(|_| middle > first)
+            .for_each(|at| put(at, (at - first) as f64 / (middle - first) as f64));
+        (middle..end).for_each(|at| put(at, (end - at) as f64 / (end - middle) as f64));
+    }
+    let kind = Kind::of(op.int("output_datatype", 1))?;
+    let values = super::tensors::floats(&[bins, bands], matrix)?;
+    i.set(op, 0, Slot::Constant(values, kind))
+}

@@ -110,12 +110,12 @@ fn extents(dims: &[i64]) -> Result<Vec<usize>, Reason> {
 }
 
 /// The bytes of an element.
-fn width(kind: Kind) -> usize {
+pub(super) fn width(kind: Kind) -> usize {
     match kind {
         Kind::Bool | Kind::I8 | Kind::U8 => 1,
         Kind::F16 | Kind::Bf16 | Kind::I16 | Kind::U16 => 2,
         Kind::F32 | Kind::I32 | Kind::U32 => 4,
-        Kind::F64 | Kind::I64 | Kind::U64 => 8,
+        Kind::F64 | Kind::I64 | Kind::U64 | Kind::Sequence | Kind::Nothing => 8,
     }
 }
 
@@ -149,7 +149,9 @@ fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) ->
         Kind::U16 => integers(extents, all(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
         Kind::I32 => integers(extents, all(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
         Kind::U32 => integers(extents, all(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
-        Kind::I64 | Kind::U64 => integers(extents, all(bytes, i64::from_le_bytes)),
+        Kind::I64 | Kind::U64 | Kind::Sequence | Kind::Nothing => {
+            integers(extents, all(bytes, i64::from_le_bytes))
+        }
     }
 }
 

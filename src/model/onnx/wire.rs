@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_in_order_and_damage_is_told() {
+    fn fields_are_read_in_order_and_damage_is_reported() {
         let bytes = [0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1d, 0, 0, 0x80, 0x3f];
         let mut fields = Fields::new(&bytes);
         assert_eq!(fields.next(), Ok(Some((1, Wire::Number(150)))));

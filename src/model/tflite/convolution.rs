@@ -1,5 +1,6 @@
 //! `CONV_2D` and `DEPTHWISE_CONV_2D` to nodes.
 
+use super::constant::Constant;
 use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
@@ -163,6 +164,16 @@ pub(super) struct Phases {
     pub(super) joins: usize,
 }
 
+/// The scale of each channel's sums of integers, which some writers leave out of the bias.
+fn product_scales<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Option<Vec<f32>>, Reason> {
+    let x = import.tensors.position(op.input(if op.name == "TRANSPOSE_CONV" { 2 } else { 0 })?)?;
+    let weights = import.tensors.position(op.input(1)?)?;
+    let (steps, scales) = (import.tensors.steps(x)?, import.tensors.scales(weights)?);
+    import.budget.spend(4 * scales.len())?;
+    let steps = steps.filter(|_| !scales.is_empty());
+    Ok(steps.map(|steps| scales.iter().map(|scale| scale * steps.scale).collect()))
+}
+
 /// The bias at input `index`, of any rank, as one value per channel in f32; it may be left out.
 pub(super) fn bias<'a>(
     import: &mut Import<'a>,
@@ -172,9 +183,15 @@ pub(super) fn bias<'a>(
     if !op.has(index) {
         return Ok(None);
     }
-    let values = import.floats(op, index)?;
-    import.budget.spend(4 * values.dims().elements())?;
-    HostTensor::vector(values.to_f32().into_owned()).map(Some).map_err(|error| error.to_string())
+    let values = match (import.constant(op, index)?, product_scales(import, op)?) {
+        (Constant::Integers(integers), Some(scales)) => {
+            let scale = |at: usize| scales.get(at).or(scales.first()).copied().unwrap_or(1.0);
+            integers.values.iter().enumerate().map(|(at, &value)| value as f32 * scale(at)).collect()
+        }
+        _ => import.floats(op, index)?.to_f32().into_owned(),
+    };
+    import.budget.spend(4 * values.len())?;
+    HostTensor::vector(values).map(Some).map_err(|error| error.to_string())
 }
 
 pub(super) fn padding(code: i8) -> Result<Padding, Reason> {

@@ -3,6 +3,7 @@
 use super::constant::{Constant, Integers};
 use super::import::{Import, Input, Op};
 use super::names::{self, Fused, element};
+use super::rounding::in_256ths;
 use super::tensors::Reason;
 use crate::dims::Dim;
 use crate::emit::Activation;
@@ -54,7 +55,17 @@ pub(super) fn leaky_relu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     if !alpha.is_finite() {
         return Err(format!("found alpha {alpha}, wanted a finite number"));
     }
-    number(import, op, Function::LeakyRelu, alpha)
+    let slopes = import.steps_of_bytes(op)?.and_then(|[from, to]| {
+        let factor = from.scale / to.scale;
+        let [above, below] = [in_256ths(factor)?, in_256ths(factor * alpha)?];
+        Some([above, below].map(|slope| slope / (256.0 * factor)))
+    });
+    let Some([above, below]) = slopes else { return number(import, op, Function::LeakyRelu, alpha) };
+    let x = import.value(op, 0)?;
+    let mut parts = import.compose(op, 0)?;
+    let bent = parts.each("bent", Function::LeakyRelu, &[x.into(), (below / above).into()])?;
+    let value = parts.each("", Function::Mul, &[bent.into(), above.into()])?;
+    import.write(op, 0, value)
 }
 
 /// `RELU_0_TO_1`: `min(max(x, 0), 1)`.
@@ -93,6 +104,53 @@ pub(super) fn select<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
 pub(super) fn gelu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     let approximate = op.table.gelu().is_some_and(|table| table.approximate());
     of(import, op, if approximate { Function::GeluTanh } else { Function::Gelu })
+}
+
+/// The arc tangent of 0 to 1 is `z` times a sum of powers of `z^2`, the highest first.
+///
+/// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 4.4.49, off by at most 2e-8.
+const ARC: [f32; 9] = [
+    0.002_866_225_7,
+    -0.016_165_737,
+    0.042_909_614,
+    -0.075_289_64,
+    0.106_562_64,
+    -0.142_089,
+    0.199_935_51,
+    -0.333_331_45,
+    1.0,
+];
+
+/// `ATAN2`: the angle of a point, from -pi to pi; inputs are `y` and `x`.
+pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    use Function::{Abs, Add, Div, Greater, Less, Maximum, Minimum, Mul, Neg, Select, Square, Sub};
+    op.check(&[2], 1)?;
+    let (y, x) = (import.value(op, 0)?, import.value(op, 1)?);
+    let mut parts = import.compose(op, 0)?;
+    let mut each = |function: Function, terms: &[Term]| parts.each("angle", function, terms);
+    let (height, width) = (each(Abs, &[y.into()])?, each(Abs, &[x.into()])?);
+    let (small, large) =
+        (each(Minimum, &[height.into(), width.into()])?, each(Maximum, &[height.into(), width.into()])?);
+    let large = each(Maximum, &[large.into(), f32::MIN_POSITIVE.into()])?;
+    let z = each(Div, &[small.into(), large.into()])?;
+    let square = each(Square, &[z.into()])?;
+    let mut sum = each(Mul, &[square.into(), ARC[0].into()])?;
+    for &factor in &ARC[1..8] {
+        let more = each(Add, &[sum.into(), factor.into()])?;
+        sum = each(Mul, &[more.into(), square.into()])?;
+    }
+    let sum = each(Add, &[sum.into(), ARC[8].into()])?;
+    let angle = each(Mul, &[sum.into(), z.into()])?;
+    let rest = each(Sub, &[std::f32::consts::FRAC_PI_2.into(), angle.into()])?;
+    let is_steep = each(Greater, &[height.into(), width.into()])?;
+    let angle = each(Select, &[is_steep.into(), rest.into(), angle.into()])?;
+    let behind = each(Sub, &[std::f32::consts::PI.into(), angle.into()])?;
+    let is_behind = each(Less, &[x.into(), 0.0.into()])?;
+    let angle = each(Select, &[is_behind.into(), behind.into(), angle.into()])?;
+    let below = each(Neg, &[angle.into()])?;
+    let is_below = each(Less, &[y.into(), 0.0.into()])?;
+    let value = parts.each("", Select, &[is_below.into(), below.into(), angle.into()])?;
+    import.write(op, 0, value)
 }
 
 /// `ADD_N`: the sum of any number of values.

@@ -5,6 +5,7 @@ use super::control::Variable;
 use super::frame::{Frame, Joined};
 use super::names;
 use super::operators;
+use super::rounding::Rounding;
 use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
 use super::survey;
 use super::tensors::{Budget, Extent, Reason, indices};
@@ -269,7 +270,7 @@ impl<'a> Import<'a> {
         let value = match self.tensors.steps(position)? {
             Some(steps) => {
                 let name = self.part_name(&name, "rounded")?;
-                self.rounded(&name, value, steps)?
+                self.rounded(&name, value, steps, Rounding::Even)?
             }
             None => value,
         };

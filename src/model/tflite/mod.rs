@@ -52,6 +52,7 @@ mod survey;
 mod tensors;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};
 

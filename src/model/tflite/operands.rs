@@ -7,13 +7,11 @@ use super::import::{Import, Input, Op, Readers, Slot};
 use super::names;
 use super::tensors::{Reason, Steps};
 use crate::dims::Dims;
-use crate::error::Error;
 use crate::graph::Value;
 use crate::host::HostTensor;
-use crate::ops::elementwise::Function;
 
 /// Operators whose outputs are elements of their inputs.
-const MOVES: [&str; 20] = [
+const MOVES: [&str; 33] = [
     "RESHAPE",
     "SQUEEZE",
     "EXPAND_DIMS",
@@ -33,7 +31,20 @@ const MOVES: [&str; 20] = [
     "GATHER",
     "DEPTH_TO_SPACE",
     "SPACE_TO_DEPTH",
+    "SPACE_TO_BATCH_ND",
     "BATCH_TO_SPACE_ND",
+    "BROADCAST_TO",
+    "GATHER_ND",
+    "EMBEDDING_LOOKUP",
+    "MAXIMUM",
+    "MINIMUM",
+    "PADV2",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "RELU",
+    "RESIZE_NEAREST_NEIGHBOR",
+    "SELECT_V2",
+    "TOPK_V2",
 ];
 
 impl Op<'_> {
@@ -231,7 +242,8 @@ impl<'a> Import<'a> {
                     Some(name) => name,
                     None => self.unique_name(position)?,
                 };
-                self.rounded(&name, value, steps)?
+                let rounding = self.rounding(op)?;
+                self.rounded(&name, value, steps, rounding)?
             }
             _ => value,
         };
@@ -249,7 +261,12 @@ impl<'a> Import<'a> {
 
     /// Whether an operator only moves elements of these steps, or chooses among them.
     fn keeps_steps(&self, op: &Op<'a>, steps: Steps) -> Result<bool, Reason> {
-        if !MOVES.contains(&op.name.as_str()) {
+        let activation = match op.name.as_str() {
+            "MAX_POOL_2D" => op.table.pool().map(|table| table.activation()),
+            "CONCATENATION" => op.table.concatenation().map(|table| table.activation()),
+            _ => None,
+        };
+        if !MOVES.contains(&op.name.as_str()) || activation.unwrap_or(0) != 0 {
             return Ok(false);
         }
         for &input in op.inputs.iter().filter(|&&input| input != -1) {
@@ -259,25 +276,6 @@ impl<'a> Import<'a> {
             }
         }
         Ok(true)
-    }
-
-    /// The nearest of the floats that integers stand for, halves away from zero.
-    pub(super) fn rounded(&mut self, name: &str, value: Value, steps: Steps) -> Result<Value, Reason> {
-        let Steps { scale, range: [low, high] } = steps;
-        let parts =
-            ["steps", "sign", "half", "moved", "whole", "bounded"].map(|part| self.part_name(name, part));
-        let [in_steps, sign, half, moved, whole, bounded] = parts;
-        let graph = &mut self.graph;
-        let explain = |error: Error| error.to_string();
-        let x =
-            graph.elementwise(&in_steps?, Function::Div, &[value.into(), scale.into()]).map_err(explain)?;
-        let sign = graph.elementwise(&sign?, Function::Sign, &[x.into()]).map_err(explain)?;
-        let half = graph.elementwise(&half?, Function::Mul, &[sign.into(), 0.5.into()]).map_err(explain)?;
-        let moved = graph.elementwise(&moved?, Function::Add, &[x.into(), half.into()]).map_err(explain)?;
-        let whole = graph.elementwise(&whole?, Function::Truncate, &[moved.into()]).map_err(explain)?;
-        let terms = [whole.into(), (low as f32).into(), (high as f32).into()];
-        let bounded = graph.elementwise(&bounded?, Function::Clamp, &terms).map_err(explain)?;
-        graph.elementwise(name, Function::Mul, &[bounded.into(), scale.into()]).map_err(explain)
     }
 
     /// Notes that output `index` is known.

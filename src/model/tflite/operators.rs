@@ -4,7 +4,7 @@ use super::import::{Import, Op};
 use super::tensors::Reason;
 use super::{
     control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms, pooling,
-    products, recurrent, reductions, rounding, scatter, shapes, slices, spectra,
+    products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, volumes,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
@@ -24,6 +24,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("DEPTHWISE_CONV_2D", convolution::depthwise),
     ("TRANSPOSE_CONV", deconvolution::transposed),
     ("CUSTOM \"Convolution2DTransposeBias\"", deconvolution::biased),
+    ("CONV_3D", volumes::convolution),
+    ("CONV_3D_TRANSPOSE", volumes::transposed),
     ("MAX_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Max)),
     ("AVERAGE_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Average)),
     ("L2_POOL_2D", pooling::l2_pool),
@@ -55,7 +57,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("FILL", shapes::fill),
     ("RANGE", shapes::range),
     ("DEQUANTIZE", shapes::dequantise),
-    ("QUANTIZE", shapes::quantise),
+    ("QUANTIZE", rounding::quantise),
     ("DENSIFY", shapes::dequantise),
 
     ("ADD", |i, op| elementwise::of(i, op, Function::Add)),
@@ -68,6 +70,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("SQUARED_DIFFERENCE", |i, op| elementwise::of(i, op, Function::SquaredDifference)),
     ("FLOOR_DIV", |i, op| elementwise::of(i, op, Function::FloorDiv)),
     ("FLOOR_MOD", |i, op| elementwise::of(i, op, Function::FloorMod)),
+    ("ATAN2", elementwise::arc_tangent),
     ("RELU", |i, op| elementwise::of(i, op, Function::Relu)),
     ("RELU6", |i, op| elementwise::of(i, op, Function::Relu6)),
     ("RELU_N1_TO_1", |i, op| elementwise::of(i, op, Function::ReluN1To1)),
@@ -157,6 +160,28 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("IMAG", |i, op| spectra::part(i, op, true)),
     ("FAKE_QUANT", rounding::fake_quant),
     ("BUCKETIZE", rounding::bucketize),
+
+    ("STABLEHLO_ADD", |i, op| elementwise::of(i, op, Function::Add)),
+    ("STABLEHLO_SUBTRACT", |i, op| elementwise::of(i, op, Function::Sub)),
+    ("STABLEHLO_MULTIPLY", |i, op| elementwise::of(i, op, Function::Mul)),
+    ("STABLEHLO_DIVIDE", |i, op| elementwise::of(i, op, Function::Div)),
+    ("STABLEHLO_MAXIMUM", |i, op| elementwise::of(i, op, Function::Maximum)),
+    ("STABLEHLO_MINIMUM", |i, op| elementwise::of(i, op, Function::Minimum)),
+    ("STABLEHLO_POWER", |i, op| elementwise::of(i, op, Function::Pow)),
+    ("STABLEHLO_ABS", |i, op| elementwise::of(i, op, Function::Abs)),
+    ("STABLEHLO_COSINE", |i, op| elementwise::of(i, op, Function::Cos)),
+    ("STABLEHLO_EXPONENTIAL", |i, op| elementwise::of(i, op, Function::Exp)),
+    ("STABLEHLO_FLOOR", |i, op| elementwise::of(i, op, Function::Floor)),
+    ("STABLEHLO_LOG", |i, op| elementwise::of(i, op, Function::Log)),
+    ("STABLEHLO_LOGISTIC", |i, op| elementwise::of(i, op, Function::Sigmoid)),
+    ("STABLEHLO_NEGATE", |i, op| elementwise::of(i, op, Function::Neg)),
+    ("STABLEHLO_RSQRT", |i, op| elementwise::of(i, op, Function::Rsqrt)),
+    ("STABLEHLO_TANH", |i, op| elementwise::of(i, op, Function::Tanh)),
+    ("STABLEHLO_SELECT", |i, op| elementwise::of(i, op, Function::Select)),
+    ("STABLEHLO_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
+    ("STABLEHLO_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
+
+    ("WHERE", scatter::places_where),
 
     ("MEAN", |i, op| reductions::reduce(i, op, Reduction::Mean)),
     ("SUM", |i, op| reductions::reduce(i, op, Reduction::Sum)),

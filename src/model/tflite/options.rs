@@ -259,6 +259,18 @@ options! {
         network: 0 => i32 = 0,
     }
 
+    /// Options of `CONV_3D` and `CONV_3D_TRANSPOSE`.
+    volume: 106 => VolumeOptions {
+        padding: 0 => i8 = 0,
+        stride_d: 1 => i32 = 0,
+        stride_w: 2 => i32 = 0,
+        stride_h: 3 => i32 = 0,
+        activation: 4 => i8 = 0,
+        dilation_d: 5 => i32 = 1,
+        dilation_w: 6 => i32 = 1,
+        dilation_h: 7 => i32 = 1,
+    }
+
     /// Options of `VAR_HANDLE`.
     var_handle: 111 => VarHandleOptions {
         container: 0 => Offset<&'a str>,

@@ -1,10 +1,123 @@
-//! `FAKE_QUANT` and `BUCKETIZE`: the nearest of some numbers, and the numbers below.
+//! The floats that a file's integers stand for, `FAKE_QUANT` and `BUCKETIZE`: the nearest of some numbers, and the
+//! numbers below.
+//!
+//! TensorFlow Lite computes with the integers, each operator in its own arithmetic. Values are computed in f32 here
+//! and rounded as that arithmetic does: its halves, and where it multiplies by eighths of a byte, by the same.
 
 use super::convolution::missing;
 use super::import::{Import, Op};
-use super::tensors::Reason;
+use super::tensors::{Reason, Steps};
+use crate::graph::{Term, Value};
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
+
+/// How a value is rounded to a multiple of a scale. It was computed in f32: one of [`NEAR`] to halfway is halfway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rounding {
+    /// To the nearest, halves to even ones.
+    Even,
+    /// To the nearest, halves up.
+    Up,
+    /// To the nearest, halves away from the float that the stored integer 0 stands for.
+    Away,
+    /// Down.
+    Down,
+}
+
+/// What f32 leaves uncertain of a few hundred steps.
+const NEAR: f32 = 1.0 / 8192.0;
+
+impl Rounding {
+    /// What an operator's arithmetic does, of integers or of floats.
+    fn of(operator: &str, integers: bool) -> Self {
+        match operator {
+            "ADD" | "SUB" | "LEAKY_RELU" | "RESIZE_BILINEAR" => Rounding::Up,
+            "QUANTIZE" if integers => Rounding::Up,
+            "AVERAGE_POOL_2D" => Rounding::Away,
+            "SQRT" => Rounding::Down,
+            _ => Rounding::Even,
+        }
+    }
+}
+
+impl<'a> Import<'a> {
+    /// The multiple of a scale that stands for a value.
+    pub(super) fn rounded(
+        &mut self,
+        name: &str,
+        value: Value,
+        steps: Steps,
+        rounding: Rounding,
+    ) -> Result<Value, Reason> {
+        let Steps { scale, range: [low, high], zero } = steps;
+        let zero = if rounding == Rounding::Away { zero } else { 0 };
+        let mut each = |part: &str, function: Function, terms: &[Term]| -> Result<Value, Reason> {
+            let name = if part.is_empty() { name.to_owned() } else { self.part_name(name, part)? };
+            self.graph.elementwise(&name, function, terms).map_err(|error| error.to_string())
+        };
+        let x = each("steps", Function::Mul, &[value.into(), (1.0 / scale).into()])?;
+        let whole = match rounding {
+            Rounding::Even => each("whole", Function::Round, &[x.into()])?,
+            Rounding::Up | Rounding::Down => {
+                let more = if rounding == Rounding::Up { 0.5 + NEAR } else { NEAR };
+                let moved = each("moved", Function::Add, &[x.into(), more.into()])?;
+                each("whole", Function::Floor, &[moved.into()])?
+            }
+            Rounding::Away => {
+                let stored = each("stored", Function::Add, &[x.into(), (zero as f32).into()])?;
+                let sign = each("sign", Function::Sign, &[stored.into()])?;
+                let half = each("half", Function::Mul, &[sign.into(), (0.5 + NEAR).into()])?;
+                let moved = each("moved", Function::Add, &[stored.into(), half.into()])?;
+                let whole = each("whole", Function::Truncate, &[moved.into()])?;
+                each("from_zero", Function::Sub, &[whole.into(), (zero as f32).into()])?
+            }
+        };
+        let terms = [whole.into(), (low as f32).into(), (high as f32).into()];
+        let bounded = each("bounded", Function::Clamp, &terms)?;
+        each("", Function::Mul, &[bounded.into(), scale.into()])
+    }
+
+    /// How what an operator computes is rounded.
+    pub(super) fn rounding(&self, op: &Op<'a>) -> Result<Rounding, Reason> {
+        let first = op.inputs.first().filter(|&&input| input != -1);
+        let steps = match first {
+            Some(&input) => self.tensors.steps(self.tensors.position(input)?)?,
+            None => None,
+        };
+        Ok(Rounding::of(&op.name, steps.is_some()))
+    }
+
+    /// The steps of input 0 and of output 0, if both are bytes.
+    pub(super) fn steps_of_bytes(&self, op: &Op<'a>) -> Result<Option<[Steps; 2]>, Reason> {
+        let of =
+            |tensor: i32| self.tensors.position(tensor).and_then(|position| self.tensors.steps(position));
+        Ok(match (of(op.input(0)?)?, of(op.output(0)?)?) {
+            (Some(from), Some(to)) if from.are_bytes_like(&to) => Some([from, to]),
+            _ => None,
+        })
+    }
+}
+
+/// A factor between integers that is kept in 256ths, and how many these are; `None` if it is too large or small
+/// for that.
+pub(super) fn in_256ths(factor: f32) -> Option<f32> {
+    (2.0f32.powi(-8)..=2.0f32.powi(7)).contains(&factor.abs()).then(|| (256.0 * factor).round_ties_even())
+}
+
+/// `QUANTIZE`: the nearest of the floats that the output's integers stand for.
+pub(super) fn quantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let value = import.value(op, 0)?;
+    let factor = match import.steps_of_bytes(op)? {
+        Some([from, to]) if from.scale != to.scale => {
+            in_256ths(from.scale / to.scale).map(|factor| factor / 256.0 * (to.scale / from.scale))
+        }
+        _ => None,
+    };
+    let Some(factor) = factor else { return import.write(op, 0, value) };
+    let value = import.compose(op, 0)?.each("", Function::Mul, &[value.into(), factor.into()])?;
+    import.write(op, 0, value)
+}
 
 /// `FAKE_QUANT`: the nearest of `2^bits` numbers between two, one of which is 0.
 pub(super) fn fake_quant<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {

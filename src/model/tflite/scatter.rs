@@ -6,7 +6,7 @@ use super::convolution::missing;
 use super::import::{Import, Input, Op};
 use super::shapes::{axis, sizes};
 use super::tensors::Reason;
-use crate::graph::{Extras, Right, Value};
+use crate::graph::{Extras, Right, Term, Value};
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
 use crate::ops::reduce::Reduction;
@@ -259,10 +259,81 @@ pub(super) fn matrix_set_diag<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     import.write(op, 0, value)
 }
 
-/// `DYNAMIC_UPDATE_SLICE` at a place that is known: one value with another over a part of it.
+/// `WHERE` of a condition that is known: the indices of its true elements. How many there are of another one is known
+/// only in a run, and no shape of a graph is.
+pub(super) fn places_where<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let Input::Constant(condition) = import.input(op, 0)? else {
+        return Err(
+            "found a condition that is computed at each run, so that the number of true elements is only \
+                    known in a run, wanted a constant"
+                .to_owned(),
+        );
+    };
+    let extents = condition.extents();
+    import.budget.spend(condition.elements().saturating_mul(8 * extents.len().max(1)))?;
+    let is_true: Vec<bool> = match &condition {
+        Constant::Integers(integers) => integers.values.iter().map(|&value| value != 0).collect(),
+        Constant::Floats(tensor) => tensor.to_nhwc().iter().map(|&value| value != 0.0).collect(),
+    };
+    let found: Vec<i64> = super::constant::indices(&extents)
+        .zip(is_true)
+        .filter(|(_, is_true)| *is_true)
+        .flat_map(|(index, _)| index.iter().map(|&at| at as i64).collect::<Vec<_>>())
+        .collect();
+    let rows = found.len() / extents.len().max(1);
+    import.write_constant(op, 0, Constant::Integers(Integers::new(vec![rows, extents.len()], found)))
+}
+
+/// `DYNAMIC_UPDATE_SLICE` at a place that a run computes: along one axis after the other the elements of the update
+/// that would lie at each index, then those of them that do.
+fn update_at<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    [x, update, starts]: [Value; 3],
+) -> Result<(), Reason> {
+    let (own, part) = (import.dims(x)?.extents().to_vec(), import.dims(update)?.extents().to_vec());
+    let count = import.dims(starts)?.elements();
+    if own.len() != part.len() || count != own.len() || own.iter().zip(&part).any(|(own, part)| part > own) {
+        return Err(format!("found {part:?} at {count} places of {own:?}, wanted a part of it"));
+    }
+    let mut parts = import.compose(op, 0)?;
+    let p = &mut parts;
+    let starts = p.reshape("starts", starts, &[count])?;
+    let (mut spread, mut inside) = (update, None);
+    for axis in (0..own.len()).filter(|&axis| part[axis] < own[axis]) {
+        let start = p.slice("start", starts, 0, [axis, axis + 1])?;
+        // A start is moved so that the part fits.
+        let most = (own[axis] - part[axis]) as f32;
+        let start = p.each("start", Function::Clamp, &[start.into(), 0.0.into(), most.into()])?;
+        let at = p.constant("at", &[own[axis]], (0..own[axis]).map(|at| at as f32).collect())?;
+        let moved = p.each("moved", Function::Sub, &[at.into(), start.into()])?;
+        let last = (part[axis] - 1) as f32;
+        let near = p.each("near", Function::Clamp, &[moved.into(), 0.0.into(), last.into()])?;
+        let own_inside = p.each("inside", Function::Equal, &[moved.into(), near.into()])?;
+        let mut extents = vec![1; own.len()];
+        extents[axis] = own[axis];
+        let own_inside = p.reshape("inside", own_inside, &extents)?;
+        inside = Some(match inside {
+            Some(inside) => p.each("inside", Function::Mul, &[Term::from(inside), own_inside.into()])?,
+            None => own_inside,
+        });
+        spread = p.gather("spread", spread, near, axis as isize)?;
+    }
+    let value = match inside {
+        Some(inside) => p.each("", Function::Select, &[inside.into(), spread.into(), x.into()])?,
+        None => p.reshape("", update, &own)?,
+    };
+    import.write(op, 0, value)
+}
+
+/// `DYNAMIC_UPDATE_SLICE`: one value with another over a part of it.
 pub(super) fn update_slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[3], 1)?;
     let (x, update) = (import.value(op, 0)?, import.value(op, 1)?);
+    if let Input::Value(starts) = import.input(op, 2)? {
+        return update_at(import, op, [x, update, starts]);
+    }
     let starts = import.integers(op, 2)?.values;
     let (own, part) = (import.dims(x)?.extents().to_vec(), import.dims(update)?.extents().to_vec());
     if own.len() != part.len()

@@ -153,13 +153,6 @@ pub(super) fn is_float(import: &Import<'_>, op: &Op<'_>) -> bool {
     })
 }
 
-/// `QUANTIZE`: the nearest of the floats that the output's integers stand for.
-pub(super) fn quantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    op.check(&[1], 1)?;
-    let value = import.value(op, 0)?;
-    import.write(op, 0, value)
-}
-
 /// The extents of input 0.
 pub(super) fn extents<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Vec<usize>, Reason> {
     super::slices::extents_of(import, op, 0)

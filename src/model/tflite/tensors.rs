@@ -28,6 +28,16 @@ pub(super) enum Extent {
 pub(super) struct Steps {
     pub(super) scale: f32,
     pub(super) range: [i64; 2],
+    /// The stored integer that stands for 0.
+    pub(super) zero: i64,
+}
+
+impl Steps {
+    /// Whether the integers are stored in a byte, as those of `other` are.
+    pub(super) fn are_bytes_like(&self, other: &Steps) -> bool {
+        let stored = |steps: &Steps| steps.range.map(|end| end + steps.zero);
+        stored(self) == stored(other) && [[-128, 127], [0, 255]].contains(&stored(self))
+    }
 }
 
 /// The tensors of a file and the buffers behind them.
@@ -119,7 +129,7 @@ impl<'a> Tensors<'a> {
             (&[scale], Some([low, high]))
                 if scale.is_finite() && scale > 0.0 && zero.unsigned_abs() < 1 << 20 =>
             {
-                Ok(Some(Steps { scale, range: [low - zero, high - zero] }))
+                Ok(Some(Steps { scale, range: [low - zero, high - zero], zero }))
             }
             _ => Err(format!(
                 "{}: found quantised {} of scales {scales:?} and zero {zero}, wanted INT8, UINT8 or INT16 of one scale",
@@ -127,6 +137,12 @@ impl<'a> Tensors<'a> {
                 names::element_type(tensor.element_type())
             )),
         }
+    }
+
+    /// The scales of a tensor.
+    pub(super) fn scales(&self, position: usize) -> Result<Vec<f32>, Reason> {
+        let scales = self.tensor(position)?.quantization().and_then(|quantization| quantization.scale());
+        Ok(scales.into_iter().flat_map(|scales| scales.iter()).collect())
     }
 
     /// The bytes of a tensor, if it is a constant.

@@ -104,8 +104,4 @@ impl Definition for ElementwiseOp {
     fn with_precision(&self, precision: Precision) -> Self {
         ElementwiseOp { precision, ..self.clone() }
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("elements are computed by one kernel in each layout")
-    }
 }

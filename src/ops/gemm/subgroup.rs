@@ -1,4 +1,4 @@
-//! `subgroup`: products whose invocations tell each other of A by subgroup shuffles,
+//! `subgroup`: products whose invocations share A by subgroup shuffles,
 //! without local memory.
 //!
 //! A work-group is a row of invocations, side by side along the columns. Vulkan's page of

@@ -16,7 +16,7 @@ use crate::ops::spec::Params;
 /// long ones.
 const TILES: [[u32; 3]; 5] = [[2, 8, 1], [4, 6, 1], [2, 4, 1], [1, 8, 1], [1, 4, 1]];
 
-/// Cores, where the driver does not tell.
+/// Cores, where the driver does not report them.
 const ASSUMED_CORES: u32 = 4;
 /// Cycles that a work-group takes to begin.
 const WORK_GROUP_CYCLES: f64 = 2000.0;

@@ -81,8 +81,4 @@ impl Definition for NormalizeOp {
     fn halves(&self) -> bool {
         true
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("the kernel of a normalisation follows from how many elements have one mean")
-    }
 }

@@ -76,10 +76,6 @@ impl Definition for ReduceOp {
     fn halves(&self) -> bool {
         matches!(self.reduction, Reduction::Mean | Reduction::Max | Reduction::Min)
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("the kernel of a reduction follows from how many elements become one")
-    }
 }
 
 #[cfg(test)]

@@ -76,8 +76,4 @@ impl Definition for RemapOp {
     fn with_precision(&self, precision: Precision) -> Self {
         RemapOp { precision, ..self.clone() }
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("each of its kernels serves another layout or shape")
-    }
 }

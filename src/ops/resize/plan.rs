@@ -76,8 +76,4 @@ impl Definition for ResizeOp {
     fn network_precision(wanted: Precision) -> Precision {
         wanted.with_f32_sums()
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("a resize has one kernel")
-    }
 }

@@ -59,8 +59,4 @@ impl Definition for SoftmaxOp {
     fn network_precision(wanted: Precision) -> Precision {
         wanted.with_f32_sums()
     }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("the kernel of a softmax follows from its axis")
-    }
 }

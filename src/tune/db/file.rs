@@ -61,7 +61,7 @@ pub(super) fn append(path: &Path, lines: &[u8]) -> Result<u64> {
 /// The last line, if it has no end.
 fn open_line(file: &mut File, length: u64) -> Result<Option<Vec<u8>>> {
     let mut tail = Vec::new();
-    // Nearly always the last byte tells.
+    // Nearly always the last byte decides.
     file.seek(SeekFrom::Start(length.saturating_sub(1)))?;
     file.read_to_end(&mut tail)?;
     if tail.is_empty() || tail == b"\n" {

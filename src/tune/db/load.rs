@@ -151,7 +151,7 @@ fn begins_a_record(start: &[u8]) -> bool {
 
 /// Whether a line is a row of this version or another: all have a key that is an object.
 fn is_row(line: &[u8]) -> bool {
-    // Most other lines are told by their first byte.
+    // Most other lines are recognised by their first byte.
     line.starts_with(b"{")
         && serde_json::from_slice::<Value>(line)
             .is_ok_and(|value| value.get("key").is_some_and(Value::is_object))

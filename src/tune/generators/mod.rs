@@ -28,7 +28,7 @@ use crate::limits::Limits;
 /// How large a work-group may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bounds {
-    /// The most invocations: the device's limit, or the kernel's where the driver tells a smaller
+    /// The most invocations: the device's limit, or the kernel's where the driver reports a smaller
     /// one (OpenCL's `CL_KERNEL_WORK_GROUP_SIZE`).
     pub max_size: u32,
     /// The most invocations along x, y and z.

@@ -3,7 +3,7 @@
 //! Source: `CLContext::DefaultLocalWorkSize` of Paddle-Lite's OpenCL back end, as quoted in
 //! ysh329's *Paddle-Lite OpenCL* notes (2021).
 
-/// What the rule can be told.
+/// The rule's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Options {
     /// The device's maximum is divided by this; 0 and 1 leave it as it is.

@@ -10,7 +10,7 @@ use half::f16;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What an operand's resources are found by. A constant's layout depends on the candidate's kernel
-/// and tile; its content tells which it is.
+/// and tile; its content says which it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) operand: Operand,

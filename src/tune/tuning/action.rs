@@ -182,7 +182,7 @@ impl Tuning {
         self.entries[index].times.push(time.as_secs_f64());
         self.entries[index].scores.push(score);
         if let Some(explorer) = self.explorer.as_mut().filter(|_| self.phase == Phase::Screen) {
-            explorer.tell(index, score);
+            explorer.observe(index, score);
         }
     }
 
@@ -253,7 +253,7 @@ impl Tuning {
             if screened {
                 self.entries[index].scores = vec![self.level];
                 if let Some(explorer) = &mut self.explorer {
-                    explorer.tell(index, self.level);
+                    explorer.observe(index, self.level);
                 }
             }
         } else {
@@ -313,7 +313,7 @@ pub(super) fn explorer(
     for (index, entry) in entries.iter().enumerate() {
         match (&entry.state, entry.score()) {
             (State::Waiting, _) => {}
-            (_, Some(score)) => explorer.tell(index, score),
+            (_, Some(score)) => explorer.observe(index, score),
             (_, None) => explorer.fail(index),
         }
     }

@@ -12,7 +12,7 @@ impl Tuning {
         members
     }
 
-    /// Some rounds in one submission. If it fails, one round is sampled one by one, which tells who
+    /// Some rounds in one submission. If it fails, one round is sampled one by one, which shows who
     /// no longer runs.
     pub(super) fn hold_bout(&mut self, bench: &mut dyn Bench) {
         self.bout = false;

@@ -69,7 +69,7 @@ fn a_drifting_clock_does_not_change_the_verdict() {
 }
 
 #[test]
-fn planted_faults_are_survived_and_told() {
+fn planted_faults_are_survived_and_reported() {
     let faults = [
         (choice(64, 1, 1), Fault::Wrong),
         (choice(16, 16, 1), Fault::NoCompile),

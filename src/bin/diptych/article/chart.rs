@@ -181,7 +181,7 @@ fn ink(line: usize, setting: usize) -> RGBColor {
     if line == 0 { COLOURS[setting] } else { BLACK }
 }
 
-/// A name that fits its column: the end tells more than the beginning.
+/// A name that fits its column: the end says more than the beginning.
 fn shortened(name: &str) -> String {
     const MOST: usize = 34;
     match name.chars().count() {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A TensorFlow Lite model of convolutions, such as PoseNet.
+    /// A TensorFlow Lite or ONNX model of convolutions, such as PoseNet.
     pub(crate) model: PathBuf,
 
     /// Rounds: each runs every setting once.
@@ -150,7 +150,7 @@ fn picture(graph: &Graph) -> Result<(String, HostTensor)> {
     Ok((graph.name(*input)?.to_owned(), HostTensor::new(shape, values)?))
 }
 
-/// Where verdicts go, and what may end the tuning.
+/// The tuner's record, and what may end the tuning.
 struct Record {
     database: SharedDatabase,
     journal: Option<Journal>,

@@ -1,4 +1,4 @@
-//! `diptych bench --compare A.jsonl B.jsonl`: real changes told from noise.
+//! `diptych bench --compare A.jsonl B.jsonl`: which changes are larger than noise.
 //!
 //! **The ratio** of a row is B over A: `exp` of the Hodges-Lehmann estimate, the median of all
 //! differences `ln b_j - ln a_i`. **Its interval** is the one that the rank-sum test keeps
@@ -13,7 +13,7 @@
 //! **Many rows**: with 5 % for each of a hundred, five would be called real by chance. The 5 % are
 //! shared by all rows (Bonferroni), so that with probability 95 % no row at all is called real that
 //! is not, as far as the files' noise goes. What it cannot see is a machine that was in another
-//! state for all of one file; a change of the baselines, which no kernel of ours explains, tells.
+//! state for all of one file; a change of the baselines, which no kernel of ours explains, shows it.
 
 use super::row::{Record, Row};
 use crate::charts::short;
@@ -25,7 +25,7 @@ use std::path::Path;
 /// The probability that any row is called real by noise.
 const ALPHA: f64 = 0.05;
 
-/// What became of a row.
+/// The verdict on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     /// B takes longer.
@@ -34,7 +34,7 @@ pub(super) enum Verdict {
     Faster,
     /// No difference that is certain, or none that matters.
     Noise,
-    /// So few samples can tell nothing.
+    /// Too few samples.
     TooFew,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn files(before: &Path, after: &Path, percent: f64, fail: bool) -> Re
     Ok(())
 }
 
-/// Judges every row that is in both.
+/// Compares every row that is in both.
 pub(super) fn compare<'r>(before: &'r [Row], after: &'r [Row], minimum: f64) -> Comparison<'r> {
     let twin = |row: &Row, rows: &'r [Row]| -> Option<&'r Row> {
         let key = row.key();

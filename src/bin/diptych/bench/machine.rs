@@ -1,4 +1,4 @@
-//! Where and how a run is made, as far as the system tells, without the machine's paths.
+//! The machine and the command of a benchmark run, without the machine's paths.
 
 use super::row::{Device, Machine, SCHEMA};
 use diptych::Context;
@@ -45,7 +45,7 @@ pub(super) fn device(context: &Context) -> Device {
     }
 }
 
-/// The processor's name, where a file tells it.
+/// The processor's name, where a file has it.
 fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| ["model name", "Model"].iter().any(|key| line.starts_with(key)))?;
@@ -78,7 +78,7 @@ fn command(arguments: impl Iterator<Item = String>) -> String {
 }
 
 /// What `DIPTYCH_COMMIT` said when the program was built, or else the commit of the checkout that it
-/// lies in, where git tells it. A program that was installed elsewhere has none.
+/// lies in, where git reports it. A program that was installed elsewhere has none.
 fn commit() -> Option<String> {
     if let Some(built) = option_env!("DIPTYCH_COMMIT") {
         return Some(built.to_owned());

@@ -1,7 +1,7 @@
 //! `diptych bench`: the same work on every API of the machine, in interleaved rounds.
 //!
-//! Each case is checked before its first sample, timed on the device's clock, and held against what
-//! two kernels that do nothing else reach on the same device. `row` is the format of the files.
+//! Each case is checked before its first sample, timed on the device's clock, and compared with the
+//! device's measured peak bandwidth and arithmetic. `row` is the format of the files.
 
 mod baselines;
 mod baselines_cpu;
@@ -84,7 +84,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "include", requires = "report")]
     pub(crate) draw: bool,
 
-    /// Measure nothing: tell what changed from the first file to the second.
+    /// Measure nothing: report what changed from the first file to the second.
     #[arg(long, num_args = 2, value_names = ["A.jsonl", "B.jsonl"], conflicts_with_all = ["report", "include"])]
     pub(crate) compare: Vec<PathBuf>,
 

@@ -30,8 +30,8 @@ impl Model {
         let [input] = graph.inputs() else {
             bail!("{name} has {} inputs, wanted one", graph.inputs().len());
         };
-        let shape = graph.shape(*input)?;
-        let picture = |seed| HostTensor::new(shape, noise(seed, shape.elements()));
+        let dims = graph.dims(*input)?;
+        let picture = |seed| HostTensor::new(dims, noise(seed, dims.elements()));
         let pictures = [picture(1)?, picture(2)?];
         let input = graph.name(*input)?.to_owned();
         let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;

@@ -20,7 +20,7 @@ pub(super) struct DeviceOp {
     chain: Option<Row>,
 }
 
-/// How long the short chain takes, so that the host's clock tells them apart.
+/// How long the short chain takes, so that the host's clock distinguishes them.
 const CHAIN: f64 = 0.002;
 
 /// Runs that last longer are not measured in a chain.
@@ -71,7 +71,7 @@ impl DeviceOp {
         let on_cpu = device.info().is_cpu;
         let (choice, from) = target.choose(&*problem)?;
         let launch = problem.plan(&choice, &device.info().limits)?;
-        let mut bench = OpBench::new(device, problem)?;
+        let mut bench = OpBench::new(device, problem)?.in_layout(choice.layout);
         bench.prepare(&choice)?;
         if let Check::Wrong { detail } = bench.check(&choice)? {
             bail!("wrong: {detail}");

@@ -1,4 +1,4 @@
-//! What a benchmark run writes: JSON lines, one value a line, told apart by `kind`.
+//! What a benchmark run writes: JSON lines, one value a line, distinguished by `kind`.
 //!
 //! | kind | is | how often |
 //! |---|---|---|
@@ -53,7 +53,7 @@ pub struct Device {
     pub name: String,
     /// The driver's name and version; empty for the CPU backend.
     pub driver: String,
-    /// Whether a processor does the work.
+    /// Whether the device is a CPU.
     pub is_cpu: bool,
 }
 
@@ -84,9 +84,9 @@ pub struct Row {
     pub work_group: [u32; 3],
     /// Where the kernel came from: `rule`, or which row of the tuner's record.
     pub chosen_by: String,
-    /// What told the time.
+    /// The clock.
     pub clock: String,
-    /// What the output was held against before the first sample, and what came of it.
+    /// What the output was compared with before the first sample, and the result.
     pub checked: String,
     /// Every sample, in microseconds, in the order of the rounds.
     pub samples: Vec<f64>,
@@ -310,7 +310,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_it_cannot_read_is_told_with_its_line() {
+    fn what_it_cannot_read_is_reported_with_its_line() {
         let text = serde_json::to_string(&Line::Row(Box::new(row("a", &[1.0])))).expect("text");
         for (text, words) in [
             (text.replace("\"schema\":1", "\"schema\":2"), "line 1: schema 2, wanted at most 1"),

@@ -1,10 +1,10 @@
-//! Where things are timed, and what is timed there.
+//! The backends on which ops and networks are timed, and the trait of what is timed.
 
 use super::row::{Device, Machine, Row, SCHEMA};
 use anyhow::{Context as _, Result};
 use diptych::device;
 use diptych::tune::key::{DeviceKey, ProblemKey, SourceHash};
-use diptych::tune::work_group::{WorkGroup, untuned};
+use diptych::tune::work_group::{WorkGroup, layouts, untuned_in};
 use diptych::{Choice, Context, SharedDatabase};
 use std::sync::{Arc, PoisonError};
 
@@ -82,19 +82,22 @@ impl Target {
     pub(super) fn choose(&self, op: &dyn diptych::ops::Op) -> Result<(Choice, String)> {
         let device = self.device()?;
         let limits = &device.info().limits;
+        let layout = layouts(op, limits).first().copied().unwrap_or_default();
         if let Some(database) = &self.database {
-            let layout = op.record_layout();
             let database = database.lock().unwrap_or_else(PoisonError::into_inner);
-            let found =
-                database.lookup(&DeviceKey::of(device.info()), &ProblemKey::of(op, layout), &|choice| {
+            let found = database.lookup(
+                &DeviceKey::of(device.info()),
+                &ProblemKey::in_layout(op, layout),
+                &|choice| {
                     op.fits(choice, limits).ok()?;
                     SourceHash::of_kernel(op, choice, limits).ok()
-                });
+                },
+            );
             if let Some(found) = found {
                 return Ok((found.choice, found.from.to_string()));
             }
         }
-        Ok((untuned(op, WorkGroup::Table, limits)?, "rule".to_owned()))
+        Ok((untuned_in(op, WorkGroup::Table, layout, limits)?, "rule".to_owned()))
     }
 
     /// The least time in seconds that the baselines allow, if they were measured.

@@ -27,7 +27,7 @@ pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer<'_>; 8] = [
+pub const LAYERS: [Layer<'_>; 16] = [
     NODE_27,
     ("pointwise", &[1, 17, 17, 512, 512]),
     ("pointwise", &[1, 33, 33, 256, 256]),
@@ -37,6 +37,15 @@ pub const LAYERS: [Layer<'_>; 8] = [
     ("depthwise", &[1, 17, 17, 512, 512, 3, 3, 1]),
     ("depthwise", &[1, 129, 129, 64, 64, 3, 3, 2]),
     ("pool", &[1, 112, 112, 64, 3, 3, 2]),
+    // Of segmentation, style transfer and classifiers.
+    ("transposed_conv2d", &[1, 32, 32, 64, 32, 4, 2]),
+    ("elementwise", &[1, 56, 56, 64]),
+    ("remap", &[1, 112, 112, 64]),
+    ("resize", &[1, 33, 33, 64, 257, 257]),
+    ("reduce", &[1, 56, 56, 128]),
+    ("normalize", &[1, 96, 96, 128]),
+    ("softmax", &[1000, 1001, 1]),
+    ("softmax", &[1, 65536, 1]),
 ];
 
 /// Node 27 of the article that began this project.

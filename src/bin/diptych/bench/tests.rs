@@ -31,7 +31,7 @@ fn bytes_count_each_operand_once() {
 }
 
 #[test]
-fn the_cpus_right_results_pass_and_wrong_ones_are_told() {
+fn the_cpus_right_results_pass_and_wrong_ones_are_reported() {
     let f32 = Precision::F32;
     for problem in [
         product((5, 7, 3, 2), f32),
@@ -51,7 +51,7 @@ fn the_cpus_right_results_pass_and_wrong_ones_are_told() {
 }
 
 #[test]
-fn a_wrong_row_of_a_product_is_told() {
+fn a_wrong_row_of_a_product_is_reported() {
     // Of the second so large that three rows are checked.
     for extents in [(5, 7, 3, 2), (5, 1 << 13, 1 << 12, 1)] {
         let mut op = CpuOp::new(product(extents, Precision::F32).expect("a product")).expect("an op");

@@ -1,4 +1,4 @@
-//! `diptych inspect`: what a model is made of, and what would run of it where.
+//! `diptych inspect`: a model's graph, shapes, operators and memory, and the kernels that would run it.
 
 mod html;
 
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// The model: a TensorFlow Lite or an ONNX file.
     pub(crate) model: PathBuf,
 
-    /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
+    /// A dimension without a fixed extent in the file: `batch`, or `INPUT.AXIS` as in `image.1`.
     #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
 
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = crate::flags::value)]
     pub(crate) value: Vec<(String, diptych::HostTensor)>,
 
-    /// What would compute.
+    /// The backend.
     #[arg(
         long,
         default_value = "auto",
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     pub(crate) precision: PrecisionName,
 
-    /// What `diptych run --calibrate --calibration FILE` found, for `--precision auto`.
+    /// The file that `diptych run --calibrate --calibration FILE` wrote, for `--precision auto`.
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
 
@@ -93,7 +93,7 @@ fn port_rows<'i>(what: &'static str, ports: &'i [Port], infos: &'i [TensorInfo])
     ports.iter().enumerate().map(row).collect()
 }
 
-/// Everything that is told of a model.
+/// Everything that is reported of a model.
 struct Inspection {
     file: String,
     model: Model,
@@ -224,7 +224,7 @@ impl Inspection {
         rows
     }
 
-    /// What is told in lines: a word and its meaning.
+    /// The report's lines: a word and its meaning.
     fn summary(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("file", self.file.clone())];
         for (what, text) in [("name", &self.model.info.name), ("description", &self.model.info.description)] {

@@ -1,4 +1,4 @@
-//! What `diptych run --precision auto` goes by: a calibration that is read from a file, or made and kept.
+//! The calibration of `diptych run --precision auto`: read from a file, or made and written.
 
 use super::inputs::{self, Input, Pixels, Port};
 use anyhow::{Result, ensure};
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     )]
     pub(crate) calibrate: Option<Vec<Input>>,
 
-    /// How far `--calibrate` lets an output be off, relative to its largest magnitude.
+    /// The error that `--calibrate` allows an output, relative to its largest magnitude.
     #[arg(long, default_value_t = Calibration::TOLERANCE)]
     pub(crate) tolerance: f32,
 

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use trace::Trace;
 
-/// Runs on random inputs, if not said otherwise: enough for a median.
+/// Runs on random inputs by default: enough for a median.
 const RANDOM_RUNS: u32 = 30;
 
 #[derive(Debug, clap::Args)]
@@ -31,9 +31,9 @@ pub(crate) struct Arguments {
     /// The model: a TensorFlow Lite or an ONNX file.
     pub(crate) model: PathBuf,
 
-    /// An input tensor: a .npy file (float32, float64 or float16, C order, of the input's shape, leading
+    /// An input tensor: a .npy file (floats, integers or booleans, C order, of the input's shape, leading
     /// ones optional). The name may be left out if the model has one input; a path that contains
-    /// `=` needs it. Inputs that nothing feeds are random numbers from 0 to 1.
+    /// `=` needs it. Inputs that are not given are random numbers from 0 to 1.
     #[arg(
         long,
         value_name = "[NAME=]FILE",
@@ -50,11 +50,11 @@ pub(crate) struct Arguments {
     )]
     pub(crate) image: Vec<Input>,
 
-    /// What black and white are in a picture's tensor.
+    /// The values of black and white in a picture's tensor.
     #[arg(long, default_value = "0,1", value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
     pub(crate) range: Pixels,
 
-    /// What random inputs are made of.
+    /// The seed of random inputs.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) dump: Option<PathBuf>,
 
-    /// What computes.
+    /// The backend.
     #[arg(
         long,
         default_value = "auto",
@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
-    /// An extent that the file leaves open: `batch`, or `INPUT.AXIS` as in `image.1`.
+    /// A dimension without a fixed extent in the file: `batch`, or `INPUT.AXIS` as in `image.1`.
     #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
 
@@ -95,7 +95,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: Option<u32>,
 
-    /// Report the memory that values take, and the least that they could.
+    /// Report the memory of the values, and its lower bound.
     #[arg(long)]
     pub(crate) memory: bool,
 
@@ -130,7 +130,7 @@ pub(crate) struct Arguments {
     pub(crate) db: Option<PathBuf>,
 }
 
-/// What `--fuse` says.
+/// The values of `--fuse`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FuseName {
     /// Where the times in --db say that it is faster.
@@ -151,7 +151,7 @@ impl FuseName {
     }
 }
 
-/// What `--pick` says.
+/// The values of `--pick`.
 fn picking(text: &str) -> Result<Picking, String> {
     match text.split_once('=') {
         None if text == "rule" => Ok(Picking::Rule),

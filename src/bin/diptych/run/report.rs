@@ -1,4 +1,4 @@
-//! What `diptych run` tells: times, memory, outputs; as text and as JSON.
+//! The report of `diptych run`: times, memory, outputs; as text and as JSON.
 
 use super::inputs::{Port, Source};
 use crate::table::{node_name, numbers, table};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// What a run was and gave.
+/// A run's device, times and outputs.
 pub(super) struct Report<'a> {
     pub(super) device: String,
     pub(super) inputs: Vec<(&'a Port, Option<&'a Source<'a>>)>,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_in_units() {
+    fn bytes_are_reported_in_units() {
         assert_eq!([12, 1536, 3 << 20].map(bytes), ["12 B", "1.5 KiB", "3.0 MiB"]);
     }
 }

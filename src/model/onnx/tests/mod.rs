@@ -1,5 +1,6 @@
 //! Files that are not what they should be, and what the loader makes of small ones.
 
+mod operators;
 mod writer;
 
 use super::{LoadOptions, Model};
@@ -97,7 +98,7 @@ fn shapes_are_worked_out_while_the_file_is_read() {
 }
 
 #[test]
-fn operators_that_are_not_supported_are_told_all_at_once() {
+fn operators_that_are_not_supported_are_reported_all_at_once() {
     let file = File {
         inputs: vec![("x", vec![1])],
         outputs: vec!["y"],

@@ -34,6 +34,7 @@ pub(super) enum Attribute {
 #[derive(Clone, Default)]
 pub(super) struct Node {
     pub(super) op: &'static str,
+    pub(super) domain: &'static str,
     pub(super) inputs: Vec<&'static str>,
     pub(super) outputs: Vec<&'static str>,
     pub(super) attributes: Vec<Attribute>,
@@ -41,7 +42,7 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(op: &'static str, inputs: &[&'static str], outputs: &[&'static str]) -> Self {
-        Node { op, inputs: inputs.to_vec(), outputs: outputs.to_vec(), attributes: Vec::new() }
+        Node { op, inputs: inputs.to_vec(), outputs: outputs.to_vec(), ..Node::default() }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -49,6 +50,7 @@ impl Node {
         self.inputs.iter().for_each(|name| out.extend(bytes(1, name.as_bytes())));
         self.outputs.iter().for_each(|name| out.extend(bytes(2, name.as_bytes())));
         out.extend(bytes(4, self.op.as_bytes()));
+        out.extend(bytes(7, self.domain.as_bytes()));
         for attribute in &self.attributes {
             let own = match attribute {
                 Attribute::Int(name, value) => {
@@ -80,6 +82,11 @@ pub(super) fn floats(name: &str, extents: &[usize], values: &[f32]) -> Vec<u8> {
 pub(super) fn integers(name: &str, extents: &[usize], values: &[i64]) -> Vec<u8> {
     let data: Vec<u8> = values.iter().flat_map(|&value| number(value as u64)).collect();
     constant(name, extents, 7, bytes(7, &data))
+}
+
+/// A constant of u8.
+pub(super) fn small(name: &str, extents: &[usize], values: &[u8]) -> Vec<u8> {
+    constant(name, extents, 2, bytes(9, values))
 }
 
 /// A constant of f32 whose data are in another file.

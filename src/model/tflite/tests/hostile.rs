@@ -114,7 +114,7 @@ fn damaged_posenet_never_panics() {
     let mut noise = Noise(2);
     let mut damaged = bytes.clone();
     let start = Instant::now();
-    for _ in 0..4000 {
+    for _ in 0..1000 {
         let near = if noise.next() & 1 == 0 { 0 } else { bytes.len().saturating_sub(24 << 10) };
         let position = near + noise.below((24 << 10).min(bytes.len() - near));
         damaged[position] = noise.next() as u8;

@@ -240,11 +240,79 @@ fn scatters(put: &mut dyn FnMut(&str, FileSpec)) {
     put("MATRIX_SET_DIAG", float("MATRIX_SET_DIAG", &[2, 3, 4], &[Input(&[2, 3])], none()));
     let others = [Input(&[2, 3, 3]), Integers(&[3], &[2, 5, 0])];
     put("DYNAMIC_UPDATE_SLICE", float("DYNAMIC_UPDATE_SLICE", &[5, 6, 3], &others, none()));
+    put("DYNAMIC_UPDATE_SLICE computed", updated());
+    put("ATAN2", float("ATAN2", &[5, 7], &[Input(&[5, 7])], none()));
+    put("WHERE", places());
     let ids = [(0, Float(-1.5)), (1, Float(2.0)), (2, Int(4))];
     put("FAKE_QUANT", float("FAKE_QUANT", &[3, 5], &[], fields(options::FakeQuantOptions::TAG, &ids)));
     let bounds = [(0, Floats(vec![-1.0, 0.25, 1.5]))];
     let bounds = fields(options::BucketizeOptions::TAG, &bounds);
     put("BUCKETIZE", of("BUCKETIZE", &[3, 5], &[], bounds, 1, element::INT32));
+}
+
+/// An update at a place that is computed.
+fn updated() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[5, 6]);
+    let (update, given) = (file.map("update", &[3, 4]), file.map("given", &[2]));
+    file.inputs.extend([update, given]);
+    let (whole, place, y) = (file.map("whole", &[2]), file.map("place", &[2]), file.map("y", &[5, 6]));
+    for tensor in [whole, place] {
+        file.tensors[tensor as usize].element_type = element::INT32;
+    }
+    let more = file.integers("more", &[2], &[1, 3]);
+    file.op(code("CAST"), &[given], &[whole], none());
+    file.op(code("ADD"), &[whole, more], &[place], fields(options::AddOptions::TAG, &[]));
+    file.op(code("DYNAMIC_UPDATE_SLICE"), &[0, update, place], &[y], none());
+    file.outputs = vec![y];
+    file
+}
+
+/// The elements of `x` where a constant is not 0.
+fn places() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[2, 3]);
+    let condition = file.integers("condition", &[2, 3], &[0, 1, 0, 2, 0, 1]);
+    let (places, y) = (file.map("places", &[3, 2]), file.map("y", &[3]));
+    file.tensors[places as usize].element_type = element::INT64;
+    file.op(code("WHERE"), &[condition], &[places], none());
+    file.op(code("GATHER_ND"), &[0, places], &[y], none());
+    file.outputs = vec![y];
+    file
+}
+
+/// A convolution of volumes, or a transposed one to these extents.
+fn volume(x: &[i32], kernel: &[i32], to: Option<&[i32]>, window: [i32; 3], same: bool) -> FileSpec {
+    let mut file = FileSpec::with_input("x", x);
+    let values = weights(1, kernel.iter().product::<i32>() as usize);
+    let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let kernels = file.constant_of("weights", kernel, element::FLOAT32, data);
+    let outputs = kernel[if to.is_some() { 3 } else { 4 }];
+    let data = weights(2, outputs as usize).iter().flat_map(|value| value.to_le_bytes()).collect();
+    let bias = file.constant_of("bias", &[outputs], element::FLOAT32, data);
+    let y = file.map("y", to.unwrap_or(&[]));
+    let [d, w, h] = window;
+    let table = [(0, Byte(i8::from(!same))), (1, Int(d)), (2, Int(w)), (3, Int(h)), (4, Byte(1))];
+    let table = fields(options::VolumeOptions::TAG, &table);
+    match to {
+        Some(to) => {
+            let shape = file.integers("shape", &[5], to);
+            file.op(code("CONV_3D_TRANSPOSE"), &[shape, kernels, 0, bias], &[y], table);
+        }
+        None => file.op(code("CONV_3D"), &[0, kernels, bias], &[y], table),
+    }
+    file.outputs = vec![y];
+    file
+}
+
+fn volumes(put: &mut dyn FnMut(&str, FileSpec)) {
+    let x = &[2, 5, 4, 6, 3];
+    put("CONV_3D", volume(x, &[3, 2, 3, 3, 4], None, [1, 1, 1], true));
+    put("CONV_3D strides", volume(x, &[2, 2, 3, 3, 4], None, [2, 1, 2], true));
+    put("CONV_3D valid", volume(x, &[3, 2, 3, 3, 5], None, [2, 2, 1], false));
+    let x = &[1, 3, 4, 2, 2];
+    let same = volume(x, &[3, 3, 2, 3, 2], Some(&[1, 6, 4, 4, 3]), [2, 2, 1], true);
+    put("CONV_3D_TRANSPOSE", same);
+    let valid = volume(x, &[2, 3, 2, 3, 2], Some(&[1, 4, 9, 4, 3]), [1, 2, 2], false);
+    put("CONV_3D_TRANSPOSE valid", valid);
 }
 
 /// A spectrum over two axes: its magnitude, its real and its imaginary part.
@@ -399,6 +467,7 @@ fn files() -> Vec<(String, FileSpec)> {
     recurrent(&mut put);
     detections(&mut put);
     scatters(&mut put);
+    volumes(&mut put);
     put("spectrum of lines", spectrum(&[3, 1, 8], &[1, 8], &[3, 1, 5]));
     put("spectrum", spectrum(&[4, 8], &[4, 8], &[4, 5]));
     put("IF", branches(0.0));

@@ -1,6 +1,7 @@
 //! Models are built here byte by byte; real files are read where they are present.
 
 mod accepts;
+mod customs;
 mod expected;
 mod files;
 mod hostile;
@@ -8,5 +9,7 @@ mod layers;
 mod layers_expected;
 mod metadata;
 mod operators;
+mod quantised;
+mod quantised_expected;
 mod refuses;
 mod writer;

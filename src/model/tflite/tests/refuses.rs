@@ -149,7 +149,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn every_reason_is_told() {
+fn every_reason_is_reported() {
     let mut failures = Vec::new();
     for (name, change, wanted) in CASES {
         let mut file = FileSpec::stem();
@@ -206,10 +206,10 @@ fn a_tensor_is_written_once() {
 }
 
 #[test]
-fn everything_that_cannot_run_is_told_at_once() {
+fn everything_that_cannot_run_is_reported_at_once() {
     let mut file = FileSpec::stem();
     let (a, b) = (file.map("a", &[1, 4, 4, 4]), file.map("b", &[1, 4, 4, 4]));
-    for (name, custom) in [("UNIQUE", None), ("WHERE", None), ("UNIQUE", None), ("CUSTOM", Some("Blaze"))] {
+    for (name, custom) in [("UNIQUE", None), ("BITCAST", None), ("UNIQUE", None), ("CUSTOM", Some("Blaze"))] {
         file.op(code(name), &[3], &[a], OptionsSpec::None);
         file.ops.last_mut().expect("an operator").custom = custom.map(str::to_owned);
     }
@@ -217,7 +217,8 @@ fn everything_that_cannot_run_is_told_at_once() {
     file.op(code("RESHAPE"), &[a], &[b], OptionsSpec::None);
     file.tensors[b as usize].element_type = 5;
     let text = refused(&file);
-    for words in ["UNIQUE (2, first op 1); WHERE (1, op 2); CUSTOM \"Blaze\" (1, op 4)", "STRING", "\"b\""] {
+    for words in ["UNIQUE (2, first op 1); BITCAST (1, op 2); CUSTOM \"Blaze\" (1, op 4)", "STRING", "\"b\""]
+    {
         assert!(text.contains(words), "no {words:?} in: {text}");
     }
 }

@@ -93,7 +93,7 @@ fn three_samples_tell_nothing() {
 }
 
 #[test]
-fn rows_of_one_file_are_counted_and_a_moved_baseline_is_told() {
+fn rows_of_one_file_are_counted_and_a_moved_baseline_is_reported() {
     let mut noise = Noise(11);
     let mut baseline = |factor: f64| {
         let mut row = row("copy f32", &noise.times(30, 100.0 * factor, 0.002, 0.0));

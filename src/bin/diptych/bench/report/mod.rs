@@ -1,4 +1,4 @@
-//! What people read: a table for a terminal, and a page.
+//! The report: a table for a terminal, and a page.
 
 mod page;
 mod plots;

@@ -106,7 +106,7 @@ fn devices(rows: &[Row]) -> Vec<Value> {
 /// The lines of a table. A bar is a row's time as a share of the slowest of its case.
 fn lines(rows: &[&Row], colour: impl Fn(&Row) -> usize) -> Vec<Value> {
     let group = |row: &Row| {
-        // What may be told apart at a glance: the same work on each backend.
+        // What may be distinguished at a glance: the same work on each backend.
         (row.case.clone(), row.metric.clone(), row.node.clone())
     };
     let slowest = |row: &Row| {

@@ -141,7 +141,7 @@ pub(super) fn nodes(rows: &[Row]) -> Vec<Chart> {
     let nodes: Vec<&Row> = rows.iter().filter(|row| row.metric == "node" && !is_layout(row)).collect();
     let (cases, everyone) = (cases(&nodes), makers(rows));
     let chart = |case: &&str| {
-        // The backend with the most nodes tells their places: another may run several as one.
+        // The backend with the most nodes gives their places: another may run several as one.
         let of_maker = |who: &String| -> Vec<&str> {
             let of = nodes.iter().filter(|row| row.case == *case && maker(row) == *who);
             of.map(|row| first_name(row)).collect()

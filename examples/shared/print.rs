@@ -1,10 +1,10 @@
-//! What a program tells, and what it looks at before long work.
+//! Printing results and errors, and the checks before long work.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// An error and its causes, leaving out causes that were told already.
+/// An error and its causes, leaving out causes that the text contains already.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -17,11 +17,11 @@ pub fn sentence(error: &anyhow::Error) -> String {
 }
 
 /// Writes a result to standard output.
-pub fn told(text: &str) -> Result<()> {
+pub fn text(text: &str) -> Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")
 }
 
-/// Looks whether a drawing has a place, and not that of what it is made from.
+/// Checks that the output has a folder, and that it overwrites no input.
 pub fn check_output(output: &Path, sources: &[&Option<PathBuf>]) -> Result<()> {
     if let Some(folder) = output.parent()
         && !folder.as_os_str().is_empty()

@@ -1,0 +1,65 @@
+//! Who writes and who reads each value of a network, so that a pass looks at the neighbours of a unit and not at all
+//! units.
+
+use super::unit::{Network, Unit};
+use crate::graph::Value;
+use std::collections::{HashMap, HashSet};
+
+/// The places of writers and readers.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    writers: HashMap<Value, usize>,
+    /// Of values that hold elements, those that read them or what shows elements of them, in ascending order.
+    readers: HashMap<Value, Vec<usize>>,
+    /// Values of which an output of the graph, or a state's next value, shows elements.
+    leaving: HashSet<Value>,
+}
+
+impl Uses {
+    pub(super) fn of(network: &Network<'_>) -> Self {
+        let mut uses = Uses::default();
+        for (place, unit) in network.units().iter().enumerate() {
+            uses.add(network, place, unit);
+        }
+        let graph = network.graph;
+        let next = graph.states().iter().filter_map(|state| state.next);
+        uses.leaving = graph.outputs().iter().copied().chain(next).map(|it| network.resolve(it).of).collect();
+        uses
+    }
+
+    pub(super) fn add(&mut self, network: &Network<'_>, place: usize, unit: &Unit) {
+        for &value in &unit.outputs {
+            self.writers.insert(value, place);
+        }
+        for read in unit.reads() {
+            let readers = self.readers.entry(network.resolve(read).of).or_default();
+            if let Err(at) = readers.binary_search(&place) {
+                readers.insert(at, place);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, network: &Network<'_>, place: usize, unit: &Unit) {
+        for value in &unit.outputs {
+            self.writers.remove(value);
+        }
+        for read in unit.reads() {
+            let Some(readers) = self.readers.get_mut(&network.resolve(read).of) else { continue };
+            if let Ok(at) = readers.binary_search(&place) {
+                readers.remove(at);
+            }
+        }
+    }
+
+    pub(super) fn writer(&self, value: Value) -> Option<usize> {
+        self.writers.get(&value).copied()
+    }
+
+    pub(super) fn readers(&self, value: Value) -> &[usize] {
+        self.readers.get(&value).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn leaves(&self, value: Value) -> bool {
+        self.leaving.contains(&value)
+    }
+}

@@ -1,0 +1,223 @@
+//! Windows as columns of their taps: the places of the largest, and columns put back.
+
+use super::convolution::Windows;
+use super::elementwise::Arg;
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::operands::sizes;
+use super::slots::counted;
+use crate::emit::Bits;
+use crate::model::budget::Reason;
+use crate::model::constant::{elements_of, indices, position};
+use crate::ops::elementwise::Function as F;
+use crate::ops::reduce::Reduction;
+use crate::ops::remap::PadMode;
+
+type Done = Result<(), Reason>;
+
+/// Places that f32 counts.
+const MAX_PLACES: usize = 1 << 24;
+
+/// For each of many results the elements that it is made of, as many for each: -1 is none.
+struct Table {
+    each: usize,
+    places: Vec<i64>,
+}
+
+impl Table {
+    fn new(i: &mut Import<'_>, lists: &[Vec<i64>]) -> Result<Self, Reason> {
+        let each = lists.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        i.budget.spend(lists.len().saturating_mul(each).saturating_mul(16))?;
+        let padded =
+            |list: &Vec<i64>| (0..each).map(|at| list.get(at).copied().unwrap_or(-1)).collect::<Vec<_>>();
+        Ok(Table { each, places: lists.iter().flat_map(padded).collect() })
+    }
+}
+
+/// Elements along the second axis of `rows n`, zero where the place is -1.
+fn taken(i: &mut Import<'_>, part: &str, x: Slot, places: Slot) -> Result<Slot, Reason> {
+    let kind = x.kind();
+    let (x, places) = (i.mapped_slot(x, None)?, i.mapped_slot(places, None)?);
+    let (x, places) = (i.logical(&x)?, i.logical(&places)?);
+    let value = i.add(part, |graph, name| graph.gather(name, x, places, 1, 0))?;
+    let rank = i.dims(value)?.rank();
+    Ok(Slot::Value(super::order::Mapped::plain(value, rank, kind)))
+}
+
+/// The indices that `MaxPool` writes: of the first largest element of each window, in the whole tensor.
+pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let (spatial, rows) = (&own[2..], own[0] * own[1]);
+    let kernel = sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
+    let windows = Windows::read(op, spatial, &kernel)?;
+    let (many, whole) = (elements_of(outputs)?, elements_of(spatial)?);
+    let taps: usize = kernel.iter().product();
+    if rows.saturating_mul(whole) > MAX_PLACES || rows.saturating_mul(many).saturating_mul(taps) > 1 << 28 {
+        return Err(format!(
+            "found the indices of the largest of {own:?}, wanted at most {MAX_PLACES} elements"
+        ));
+    }
+    let by_columns = op.flag("storage_order", false);
+    i.budget.spend(many.saturating_mul(taps).saturating_mul(64))?;
+    let (mut places, mut numbers) = (Vec::with_capacity(many * taps), Vec::with_capacity(many * taps));
+    for at in indices(outputs) {
+        for tap in indices(&kernel) {
+            let place: Option<Vec<usize>> = (0..spatial.len())
+                .map(|axis| {
+                    let moved = at[axis] * windows.stride[axis] + tap[axis] * windows.dilation[axis];
+                    let place = moved as i64 - windows.pads[axis].0;
+                    usize::try_from(place).ok().filter(|&place| place < spatial[axis])
+                })
+                .collect();
+            // What is padded is behind the map, where nothing is larger than it.
+            places.push(place.as_ref().map_or(whole, |place| position(spatial, place)) as i64);
+            numbers.push(place.map_or(0, |place| match by_columns {
+                false => position(spatial, &place),
+                true => {
+                    let (extents, place): (Vec<usize>, Vec<usize>) =
+                        spatial.iter().rev().copied().zip(place.into_iter().rev()).unzip();
+                    position(&extents, &place)
+                }
+            }) as i64);
+        }
+    }
+    let x = i.slot(op, 0)?;
+    let x = i.slot_reshaped("rows", x, &[rows, whole])?;
+    let lowest = PadMode::Constant(Bits(f32::MIN));
+    let x = super::moves::padded(i, "around", x, &[rows, whole], &[(0, 0), (0, 1)], lowest)?;
+    let columns = taken(i, "windows", x, Slot::integers(vec![many, taps], places))?;
+    let columns = i.mapped_slot(columns, None)?;
+    let value = i.add("tap", |graph, name| graph.arg_max(name, columns.value, -1, false))?;
+    let tap = Slot::Value(super::order::Mapped::plain(value, 2, Kind::F32));
+    let begin = Slot::integers(vec![1, many], (0..many).map(|at| (at * taps) as i64).collect());
+    let number = i.apply("number", F::Add, &[tap.into(), begin.into()])?;
+    let list = Slot::integers(vec![1, many * taps], numbers);
+    let list = i.slot_reshaped("list", list, &[1, many * taps])?;
+    let found = taken(i, "place", list, number)?;
+    let found = i.slot_reshaped("place", found, &[rows, many])?;
+    let row = i.apply("row", F::Mul, &[counted(rows, 0, 2).into(), (whole as f32).into()])?;
+    let index = i.apply("index", F::Add, &[found.into(), row.into()])?;
+    let index = i.slot_reshaped("indices", index, &[&own[..2], outputs].concat())?;
+    i.set(op, 1, index.of_kind(Kind::I64))
+}
+
+/// `MaxUnpool`: each element at the place that its index names, which is one of its window; zeros elsewhere.
+pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let rank = own.len().saturating_sub(2);
+    let kernel = sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
+    if rank == 0 || i.extents_of(op, 1)? != own {
+        return Err(format!("found an input of {own:?} and indices of {:?}", i.extents_of(op, 1)?));
+    }
+    let windows = Windows::read(op, &own[2..], &kernel)?;
+    let mut spatial = Vec::with_capacity(rank);
+    for axis in 0..rank {
+        let (before, after) = windows.pads[axis];
+        let extent = ((own[2 + axis] - 1) * windows.stride[axis] + kernel[axis]) as i64 - before - after;
+        let extent = usize::try_from(extent).ok().filter(|&extent| extent > 0);
+        spatial.push(extent.ok_or_else(|| format!("found pads {:?} of {own:?}", windows.pads))?);
+    }
+    let (rows, many, whole) = (own[0] * own[1], elements_of(&own[2..])?, elements_of(&spatial)?);
+    if rows.saturating_mul(whole) > MAX_PLACES {
+        return Err(format!("found {own:?} to {spatial:?}, wanted at most {MAX_PLACES} elements"));
+    }
+    // The windows that reach a place.
+    i.budget.spend(many.saturating_mul(kernel.iter().product()).saturating_mul(64))?;
+    let mut lists = vec![Vec::new(); whole];
+    for (number, at) in indices(&own[2..]).enumerate() {
+        for tap in indices(&kernel) {
+            let place: Option<Vec<usize>> = (0..rank)
+                .map(|axis| {
+                    let place = (at[axis] * windows.stride[axis] + tap[axis]) as i64 - windows.pads[axis].0;
+                    usize::try_from(place).ok().filter(|&place| place < spatial[axis])
+                })
+                .collect();
+            if let Some(place) = place {
+                lists[position(&spatial, &place)].push(number as i64);
+            }
+        }
+    }
+    let table = Table::new(i, &lists)?;
+    let shaped = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+        let slot = i.slot(op, index)?;
+        i.slot_reshaped("rows", slot, &[rows, many])
+    };
+    let (x, index) = (shaped(i, 0)?, shaped(i, 1)?);
+    let kind = x.kind();
+    let row = i.apply("row", F::Mul, &[counted(rows, 0, 2).into(), (whole as f32).into()])?;
+    // Counted from 1, so that no window is none's.
+    let index = i.apply("own", F::Sub, &[index.into(), row.into()])?;
+    let index = i.apply("from_one", F::Add, &[index.into(), 1.0.into()])?;
+    let list = Slot::integers(vec![whole, table.each], table.places);
+    let (values, named) = (taken(i, "values", x, list.clone())?, taken(i, "named", index, list)?);
+    let place: Arg = Slot::integers(vec![whole, 1], (1..=whole as i64).collect()).into();
+    let here = i.apply("here", F::Equal, &[named.into(), place])?;
+    let kept = i.apply("kept", F::Select, &[here.clone().into(), values.into(), 0.0.into()])?;
+    // Windows that share an element name it alike: their mean is its value.
+    let sum = super::reductions::reduced(i, "sum", kept, Reduction::Sum, &[2], false)?;
+    let count = super::reductions::reduced(i, "count", here, Reduction::Sum, &[2], false)?;
+    let count = i.apply("at_least", F::Maximum, &[count.of_kind(Kind::F32).into(), 1.0.into()])?;
+    let y = i.apply("mean", F::Div, &[sum.into(), count.into()])?;
+    let mut extents = [&own[..2], &spatial].concat();
+    let mut slot = i.slot_reshaped("map", y, &extents)?;
+    if op.has(2) {
+        let wanted = sizes(&i.integers(op, 2)?)?;
+        if wanted.len() != extents.len() {
+            return Err(format!("found output_shape {wanted:?} for {extents:?}"));
+        }
+        let around: Vec<(i64, i64)> =
+            extents.iter().zip(&wanted).map(|(&a, &b)| (0, b as i64 - a as i64)).collect();
+        slot = super::moves::padded(i, "", slot, &extents, &around, PadMode::Constant(Bits(0.0)))?;
+        extents = wanted;
+    }
+    let slot = i.slot_reshaped("result", slot, &extents)?;
+    i.set(op, 0, slot.of_kind(kind))
+}
+
+/// `Col2Im`: columns of taps put back to where windows have them, and added up.
+pub(super) fn image<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let (spatial, kernel) = (sizes(&i.integers(op, 1)?)?, sizes(&i.integers(op, 2)?)?);
+    let windows = Windows::read(op, &spatial, &kernel)?;
+    let (taps, whole) = (elements_of(&kernel)?, elements_of(&spatial)?);
+    let &[n, wide, columns] = &own[..] else {
+        return Err(format!("found an input of {own:?}, wanted rank 3"));
+    };
+    let mut blocks = Vec::with_capacity(spatial.len());
+    for (axis, &extent) in spatial.iter().enumerate() {
+        let padded = extent as i64 + windows.pads[axis].0 + windows.pads[axis].1 - windows.span(axis) as i64;
+        let count = usize::try_from(padded).ok().map(|rest| rest / windows.stride[axis] + 1);
+        blocks.push(count.ok_or_else(|| format!("found blocks of {kernel:?} for an image of {spatial:?}"))?);
+    }
+    if !wide.is_multiple_of(taps.max(1)) || elements_of(&blocks)? != columns || whole == 0 {
+        return Err(format!("found columns of {own:?} for blocks of {kernel:?} in an image of {spatial:?}"));
+    }
+    let rows = n * (wide / taps);
+    if taps.saturating_mul(columns) > MAX_PLACES {
+        return Err(format!("found {taps} taps of {columns} blocks, wanted at most {MAX_PLACES}"));
+    }
+    i.budget.spend(taps.saturating_mul(columns).saturating_mul(64))?;
+    let mut lists = vec![Vec::new(); whole];
+    for (tap_number, tap) in indices(&kernel).enumerate() {
+        for (number, at) in indices(&blocks).enumerate() {
+            let place: Option<Vec<usize>> = (0..spatial.len())
+                .map(|axis| {
+                    let moved = at[axis] * windows.stride[axis] + tap[axis] * windows.dilation[axis];
+                    let place = moved as i64 - windows.pads[axis].0;
+                    usize::try_from(place).ok().filter(|&place| place < spatial[axis])
+                })
+                .collect();
+            if let Some(place) = place {
+                lists[position(&spatial, &place)].push((tap_number * columns + number) as i64);
+            }
+        }
+    }
+    let table = Table::new(i, &lists)?;
+    let x = i.slot(op, 0)?;
+    let kind = x.kind();
+    let x = i.slot_reshaped("rows", x, &[rows, taps * columns])?;
+    let picked = taken(i, "parts", x, Slot::integers(vec![whole, table.each], table.places))?;
+    let sum = super::reductions::reduced(i, "sum", picked, Reduction::Sum, &[2], false)?;
+    let slot = i.slot_reshaped("", sum, &[&[n, wide / taps], &spatial[..]].concat())?;
+    i.set(op, 0, slot.of_kind(kind))
+}

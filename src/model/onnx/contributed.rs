@@ -1,0 +1,270 @@
+//! Operators of com.microsoft that runtimes' optimisers write: several standard ones as one.
+
+use super::elementwise::converted;
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::norms::{layer_of, root_of};
+use super::products::product;
+use super::quantised::range_of;
+use crate::model::budget::Reason;
+use crate::model::constant::elements_of;
+use crate::ops::elementwise::Function as F;
+
+type Done = Result<(), Reason>;
+
+/// `SkipSimplifiedLayerNormalization`: of the sum of two inputs and a bias.
+pub(super) fn skip_root<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, skip) = (i.slot(op, 0)?, i.slot(op, 1)?);
+    let mut sum = i.apply("sum", F::Add, &[x.into(), skip.into()])?;
+    if op.has(3) {
+        let bias = i.slot(op, 3)?;
+        sum = i.apply("biased", F::Add, &[sum.into(), bias.into()])?;
+    }
+    i.set(op, 3, sum.clone())?;
+    root_of(i, op, sum, -1, 2)
+}
+
+/// Rows of a table by indices.
+fn rows(i: &mut Import<'_>, table: Slot, indices: Slot) -> Result<Slot, Reason> {
+    let kind = table.kind();
+    let (table, indices) = (i.mapped_slot(table, None)?, i.mapped_slot(indices, None)?);
+    let (table, indices) = (i.logical(&table)?, i.logical(&indices)?);
+    let value = i.add("rows", |graph, name| graph.gather(name, table, indices, 0, 0))?;
+    let rank = i.dims(value)?.rank();
+    Ok(Slot::Value(super::order::Mapped::plain(value, rank, kind)))
+}
+
+/// `EmbedLayerNormalization`: the sum of the rows of words, places and segments, normalised.
+pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let &[batch, length] = &own[..] else {
+        return Err(format!("found words of {own:?}, wanted batch and length"));
+    };
+    if op.writes(1) && op.has(7) {
+        // How many keys each query sees: those before the first that the mask leaves out.
+        let mask = i.slot(op, 7)?;
+        let mask = converted(i, mask, Kind::F32)?;
+        let count =
+            super::reductions::reduced(i, "count", mask, crate::ops::reduce::Reduction::Sum, &[1], false)?;
+        i.set(op, 1, count.of_kind(Kind::I32))?;
+    }
+    let (words, table) = (i.slot(op, 0)?, i.slot(op, 2)?);
+    let mut sum = rows(i, table, words)?;
+    let table = i.slot(op, 3)?;
+    let places = match op.has(8) {
+        true => i.slot(op, 8)?,
+        false => Slot::integers(vec![1, length], (0..length as i64).collect()),
+    };
+    let places = rows(i, table, places)?;
+    sum = i.apply("placed", F::Add, &[sum.into(), places.into()])?;
+    if op.has(4) {
+        let table = i.slot(op, 4)?;
+        let segments = match op.has(1) {
+            true => i.slot(op, 1)?,
+            false => Slot::integers(vec![batch, length], vec![0; batch * length]),
+        };
+        let segments = rows(i, table, segments)?;
+        sum = i.apply("summed", F::Add, &[sum.into(), segments.into()])?;
+    }
+    i.set(op, 2, sum.clone())?;
+    layer_of(i, op, sum, [5, 6], -1)
+}
+
+/// `DynamicQuantizeMatMul`: the left factor rounded to 8 bits of its own range, the right one integers with scales.
+pub(super) fn dynamic_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.slot(op, 0)?;
+    let [left, scale, zero] = range_of(i, x)?;
+    let left = i.apply("centred", F::Sub, &[left.into(), zero.into()])?;
+    let right = centred(i, op, 1, 3)?;
+    scaled(i, op, left, scale, right, 2, 4)
+}
+
+/// `MatMulIntegerToFloat`: the product of integers less their zero points, times their scales.
+pub(super) fn integer_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (left, right) = (centred(i, op, 0, 4)?, centred(i, op, 1, 5)?);
+    let scale = i.slot(op, 2)?;
+    scaled(i, op, left, scale, right, 3, 6)
+}
+
+/// An input as floats less its zero point, which broadcasts along the columns.
+fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Slot, Reason> {
+    let x = i.slot(op, index)?;
+    let x = converted(i, x, Kind::F32)?;
+    if !op.has(zero) {
+        return Ok(x);
+    }
+    let zero = i.slot(op, zero)?;
+    let zero = converted(i, zero, Kind::F32)?;
+    i.apply("centred", F::Sub, &[x.into(), zero.into()])
+}
+
+fn scaled<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    left: Slot,
+    scale: Slot,
+    right: Slot,
+    others: usize,
+    bias: usize,
+) -> Done {
+    let sums = product(i, "sums", left, right)?;
+    let others = i.slot(op, others)?;
+    let scale = i.apply("scale", F::Mul, &[scale.into(), others.into()])?;
+    let mut y = i.apply("floats", F::Mul, &[sums.into(), scale.into()])?;
+    if op.has(bias) {
+        let bias = i.slot(op, bias)?;
+        y = i.apply("", F::Add, &[y.into(), bias.into()])?;
+    }
+    i.set(op, 0, y.of_kind(Kind::F32))
+}
+
+/// `MatMulNBits`: by a constant of 4 or 8 bits whose blocks along the rows have a scale each, and perhaps a zero point.
+pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let size = |name: &str, default: i64| usize::try_from(op.int(name, default)).unwrap_or(0);
+    let (rows, columns, bits, block) = (size("K", 0), size("N", 0), size("bits", 4), size("block_size", 0));
+    if ![4, 8].contains(&bits) || rows == 0 || columns == 0 || block == 0 || op.has(4) {
+        return Err(format!(
+            "found {rows}x{columns} of {bits} bits in blocks of {block}, wanted 4 or 8 bits"
+        ));
+    }
+    let blocks = rows.div_ceil(block);
+    let bytes = |i: &mut Import<'a>, index: usize| -> Result<Vec<i64>, Reason> { i.integers(op, index) };
+    let (packed, scales) = (bytes(i, 1)?, i.list(op, 2)?);
+    // The zero points of a column are whole bytes.
+    let wide = (blocks * bits).div_ceil(8);
+    let zeros = match (op.has(3), op.has(3) && i.kind_of(op, 3)?.is_float()) {
+        (false, _) => Zeros::Middle,
+        (true, true) => Zeros::Floats(i.list(op, 3)?),
+        (true, false) => Zeros::Packed(bytes(i, 3)?),
+    };
+    let count = elements_of(&[rows, columns])?;
+    i.budget.spend(count.saturating_mul(4))?;
+    let blob = (block * bits).div_ceil(8);
+    if packed.len() != columns * blocks * blob || scales.len() != columns * blocks {
+        return Err(format!("found {} bytes and {} scales for {rows}x{columns}", packed.len(), scales.len()));
+    }
+    let number = |list: &[i64], begin: usize, at: usize| -> f32 {
+        let byte = list.get(begin + at * bits / 8).copied().unwrap_or(0) as u8;
+        f32::from(if bits == 8 { byte } else { byte >> (4 * (at % 2)) & 15 })
+    };
+    let mut weights = vec![0.0f32; count];
+    for column in 0..columns {
+        for row in 0..rows {
+            let (part, at) = (row / block, row % block);
+            let own = column * blocks + part;
+            let zero = match &zeros {
+                Zeros::Middle => (1 << (bits - 1)) as f32,
+                Zeros::Floats(list) => list.get(own).copied().unwrap_or(0.0),
+                Zeros::Packed(list) => number(list, column * wide, part),
+            };
+            weights[row * columns + column] = (number(&packed, own * blob, at) - zero) * scales[own];
+        }
+    }
+    let weights = Slot::Constant(super::tensors::floats(&[rows, columns], weights)?, Kind::F32);
+    let x = i.slot(op, 0)?;
+    let y = product(i, if op.has(5) { "product" } else { "" }, x, weights)?;
+    if !op.has(5) {
+        return i.set(op, 0, y);
+    }
+    let bias = i.slot(op, 5)?;
+    let y = i.apply("", F::Add, &[y.into(), bias.into()])?;
+    i.set(op, 0, y)
+}
+
+/// The zero points of blocks: half of the range where there are none.
+enum Zeros {
+    Middle,
+    Floats(Vec<f32>),
+    Packed(Vec<i64>),
+}
+
+/// `FusedGemm`: a product and a function.
+pub(super) fn fused_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let sum = super::products::gemm_of(i, op, "sum")?;
+    let number = |name: &str, default: f32| op.float(name, default);
+    let y = match op.text("activation", "")? {
+        "" => i.apply("", F::Mul, &[sum.into(), 1.0.into()])?,
+        "Relu" => i.apply("", F::Relu, &[sum.into()])?,
+        "Sigmoid" => i.apply("", F::Sigmoid, &[sum.into()])?,
+        "Tanh" => i.apply("", F::Tanh, &[sum.into()])?,
+        "LeakyRelu" => i.apply("", F::LeakyRelu, &[sum.into(), number("activation_alpha", 0.01).into()])?,
+        other => return Err(format!("found the activation {other:?}")),
+    };
+    i.set(op, 0, y)
+}
+
+/// `QGemm`: a product of integers less their zero points, a summand, and the scales; rounded if there is one for it.
+pub(super) fn quantised_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (mut a, mut b) = (centred(i, op, 0, 2)?, centred(i, op, 3, 5)?);
+    if op.flag("transA", false) {
+        a = super::products::swapped(i, a)?;
+    }
+    if op.flag("transB", false) {
+        b = super::products::swapped(i, b)?;
+    }
+    let kind = i.kind_of(op, 0)?;
+    let mut sums = product(i, "sums", a, b)?;
+    if op.has(6) {
+        let more = i.slot(op, 6)?;
+        let more = converted(i, more, Kind::F32)?;
+        sums = i.apply("biased", F::Add, &[sums.into(), more.into()])?;
+    }
+    let (own, others) = (i.slot(op, 1)?, i.slot(op, 4)?);
+    let scale = i.apply("scale", F::Mul, &[own.into(), others.into()])?;
+    let scale = i.apply("scaled", F::Mul, &[scale.into(), op.float("alpha", 1.0).into()])?;
+    let y = i.apply(if op.has(7) { "floats" } else { "" }, F::Mul, &[sums.into(), scale.into()])?;
+    if !op.has(7) {
+        return i.set(op, 0, y.of_kind(Kind::F32));
+    }
+    let y = super::quantised::rounded(i, op, y, 7, 8, 0, kind)?;
+    i.set(op, 0, y)
+}
+
+/// `QLinearAveragePool`: of the floats of a quantised tensor, rounded.
+pub(super) fn quantised_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.flag("channels_last", false) {
+        return Err("found channels last".to_owned());
+    }
+    let x = i.slot(op, 0)?;
+    let (kind, own) = (x.kind(), i.extents_of(op, 0)?);
+    let x = super::quantised::floats(i, op, x, 1, 2, "x")?;
+    let mapped = i.mapped_slot(x, None)?;
+    let order = super::order::channels_last(own.len());
+    let x = i.in_order(&mapped, &order)?;
+    let value = super::pooling::average_of(i, op, x, &own)?;
+    let y = Slot::Value(super::order::Mapped { value, order, kind: Kind::F32 });
+    let y = super::quantised::rounded(i, op, y, 3, 4, 0, kind)?;
+    i.set(op, 0, y)
+}
+
+/// Whether weights are integers with scales, the features in front of the gates.
+pub(super) fn is_packed(op: &Op<'_>) -> bool {
+    op.node.op == "DynamicQuantizeLSTM"
+}
+
+/// The weights of a `DynamicQuantizeLSTM` as those of an `LSTM`: floats, the gates in front. Inputs and states stay the
+/// floats that they are, where ONNX Runtime rounds them to 8 bits at each step.
+pub(super) fn unpacked<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
+    let (scale, zero) = (6 + 2 * index, 7 + 2 * index);
+    let spread = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+        let own = i.extents_of(op, index)?;
+        let slot = i.slot(op, index)?;
+        let slot = converted(i, slot, Kind::F32)?;
+        match own[..] {
+            [directions] => i.slot_reshaped("scale", slot, &[directions, 1, 1]),
+            [directions, gates] => i.slot_reshaped("scale", slot, &[directions, 1, gates]),
+            _ => {
+                Err(format!("found scales of {own:?}, wanted one for each direction, or for each gate of it"))
+            }
+        }
+    };
+    let weights = i.slot(op, index)?;
+    let mut weights = converted(i, weights, Kind::F32)?;
+    if op.has(zero) {
+        let zero = spread(i, zero)?;
+        weights = i.apply("centred", F::Sub, &[weights.into(), zero.into()])?;
+    }
+    let scale = spread(i, scale)?;
+    let weights = i.apply("weights", F::Mul, &[weights.into(), scale.into()])?;
+    super::products::swapped(i, weights)
+}

@@ -1,0 +1,139 @@
+//! Operators of constants alone, computed while the file is read.
+
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::operators::Handler;
+use super::order::Mapped;
+use crate::context::{Backend, Context};
+use crate::graph::Graph;
+use crate::host::HostTensor;
+use crate::model::budget::Reason;
+use crate::model::constant::{Constant, Integers};
+use crate::options::SessionOptions;
+use crate::session::Session;
+
+/// The most elements of a result that becomes a constant.
+const MAX_ELEMENTS: usize = 1 << 24;
+
+/// The most work that is done at once: what takes more is computed at each run.
+const MAX_FLOPS: u64 = 1 << 32;
+
+impl<'a> Import<'a> {
+    /// Whether all inputs of an operator are known, and it has no branches that read others.
+    pub(super) fn has_known_inputs(&self, op: &Op<'a>) -> bool {
+        let mut inputs = op.node.inputs.iter().filter(|name| !name.is_empty()).peekable();
+        inputs.peek().is_some()
+            && inputs.all(|name| matches!(self.find(name), Ok(Slot::Constant(_, kind)) if !kind.is_handle()))
+            && op.node.attributes.iter().all(|attribute| attribute.graph.is_none())
+    }
+
+    /// Adds an operator to a graph of its own, and makes what it writes there constants.
+    pub(super) fn evaluate(&mut self, handler: Handler, op: &Op<'a>) -> Result<(), Reason> {
+        let graph = std::mem::take(&mut self.graph);
+        let transposes = self.transposes;
+        let uploaded = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.uploaded));
+        self.written.clear();
+        let done = handler(self, op);
+        let own = std::mem::replace(&mut self.graph, graph);
+        self.transposes = transposes;
+        if let (Some(scope), Some(uploaded)) = (self.scopes.last_mut(), uploaded) {
+            scope.uploaded = uploaded;
+        }
+        done?;
+        let written = std::mem::take(&mut self.written);
+        let mut values = Vec::new();
+        for name in &written {
+            if let Ok(Slot::Value(mapped)) = self.find(name) {
+                values.push((*name, mapped));
+            }
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        if self.is_too_much(&own, &values)? {
+            if let Some(scope) = self.scopes.last_mut() {
+                written.iter().for_each(|name| drop(scope.slots.remove(name)));
+            }
+            return handler(self, op);
+        }
+        let constants = self.computed(own, &values)?;
+        for ((name, mapped), constant) in values.into_iter().zip(constants) {
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.slots.insert(name, Slot::Constant(constant, mapped.kind));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_too_much(&mut self, graph: &Graph, values: &[(&str, Mapped)]) -> Result<bool, Reason> {
+        let explain = |error: crate::Error| error.to_string();
+        let mut most = 0;
+        for (_, mapped) in values {
+            most = most.max(graph.dims(mapped.value).map_err(explain)?.elements());
+        }
+        let flops = graph.flops().map_err(explain)?;
+        Ok(most > MAX_ELEMENTS || flops > MAX_FLOPS || self.budget.spend((flops / 4) as usize).is_err())
+    }
+
+    /// The elements of values of a graph without inputs, in the order of the file.
+    fn computed(&mut self, mut graph: Graph, values: &[(&str, Mapped)]) -> Result<Vec<Constant>, Reason> {
+        let explain = |error: crate::Error| error.to_string();
+        let mut places = Vec::with_capacity(values.len());
+        for (_, mapped) in values {
+            let known = graph.outputs().iter().position(|&output| output == mapped.value);
+            places.push(known.unwrap_or(graph.outputs().len()));
+            if known.is_none() && graph.tensor(mapped.value).map_err(explain)?.is_none() {
+                graph.output(mapped.value).map_err(explain)?;
+            }
+        }
+        let outputs = if graph.outputs().is_empty() { Vec::new() } else { self.run(&graph)? };
+        let mut constants = Vec::with_capacity(values.len());
+        for ((_, mapped), place) in values.iter().zip(places) {
+            let tensor = match graph.tensor(mapped.value).map_err(explain)? {
+                Some(tensor) => tensor.clone(),
+                None => outputs.get(place).cloned().ok_or("found no result of a constant")?,
+            };
+            let stored = constant_of(&tensor, mapped.kind)?;
+            let back: Vec<usize> = (0..mapped.rank()).map(|axis| mapped.place(axis)).collect();
+            constants.push(self.constant_in_order(&stored, &back)?);
+        }
+        Ok(constants)
+    }
+
+    /// What a slot is that depends on constants alone, within an operator whose inputs are all known.
+    pub(super) fn known(&mut self, slot: Slot) -> Result<Constant, Reason> {
+        match slot {
+            Slot::Constant(constant, _) => Ok(constant),
+            Slot::Value(mapped) => {
+                let constants = self.computed(self.graph.clone(), &[("", mapped)])?;
+                constants.into_iter().next().ok_or_else(|| "found no result of a constant".to_owned())
+            }
+        }
+    }
+
+    fn run(&mut self, graph: &Graph) -> Result<Vec<HostTensor>, Reason> {
+        let explain = |error: crate::Error| error.to_string();
+        let context = match &self.cpu {
+            Some(context) => context.clone(),
+            None => Context::new(Backend::Cpu).map_err(explain)?,
+        };
+        self.cpu = Some(context.clone());
+        let mut session = Session::new(&context, graph, SessionOptions::default()).map_err(explain)?;
+        session.run(&[]).map_err(explain)
+    }
+}
+
+/// A tensor as a constant of its type.
+fn constant_of(tensor: &HostTensor, kind: Kind) -> Result<Constant, Reason> {
+    if kind.is_float() {
+        return Ok(Constant::Floats(tensor.clone()));
+    }
+    let whole = |&value: &f32| match value.abs() <= (1 << 24) as f32 {
+        true => Ok(value as i64),
+        false => {
+            Err(format!("found {value} of {kind:?} computed of constants, wanted an integer that f32 holds"))
+        }
+    };
+    let values = tensor.to_nhwc().iter().map(whole).collect::<Result<Vec<i64>, Reason>>()?;
+    Ok(Constant::Integers(Integers::new(tensor.dims().extents().to_vec(), values)))
+}
