@@ -80,7 +80,8 @@ pub fn every_model<T>(
 
 /// A folder of the shared files, if it is there.
 pub fn folder(part: &str) -> Option<std::path::PathBuf> {
-    let root = std::env::var_os("DIPTYCH_SHARED").map_or_else(|| "../shared".into(), std::path::PathBuf::from);
+    let root =
+        std::env::var_os("DIPTYCH_SHARED").map_or_else(|| "../shared".into(), std::path::PathBuf::from);
     let folder = root.join(part);
     if folder.is_dir() {
         return Some(folder);
