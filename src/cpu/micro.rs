@@ -201,10 +201,6 @@ impl Block<'_, '_> {
 
     /// Finishes and stores the sums of one row.
     #[inline(always)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-    )]
     fn store<S: Simd, const V: usize>(
         &mut self,
         simd: S,
