@@ -21,7 +21,22 @@ pub(crate) struct RawRecording {
     /// First, so that it is released before the kernels in it.
     commands: Option<Arc<CommandBuffer>>,
     launches: Arc<[Launch]>,
+    /// Behind the kernels that are given them: setting an argument does not retain it.
+    _memory: Arc<Held>,
     device: Arc<Inner>,
+}
+
+/// Buffers, parts of buffers and images, each with its bytes. The largest is released first, so that no part is
+/// released before one that contains it: NVIDIA's driver (580.159) crashed when one of the parts that lie side by side
+/// was released after its neighbour, and before the part that covers both.
+#[derive(Default)]
+struct Held(Vec<(u64, Arc<Owned<Memory>>)>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        self.0.drain(..).for_each(drop);
+    }
 }
 
 impl std::fmt::Debug for RawRecording {
@@ -35,8 +50,6 @@ pub(super) struct Launch {
     kernel: Owned<Kernel>,
     global: [usize; 3],
     local: [usize; 3],
-    /// Setting an argument does not retain it: this does.
-    _memory: Vec<Arc<Owned<Memory>>>,
 }
 
 /// Buffers and parts of buffers that kernels were given, by buffer, offset and length. The same
@@ -44,14 +57,21 @@ pub(super) struct Launch {
 type Bound = HashMap<(usize, u64, u64), Arc<Owned<Memory>>>;
 
 pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawRecording> {
-    let mut bound = Bound::new();
-    let launches =
-        dispatches.iter().map(|dispatch| launch(inner, dispatch, &mut bound)).collect::<Result<Vec<_>>>()?;
+    let (mut held, mut bound) = (Held::default(), Bound::new());
+    let mut launches = Vec::with_capacity(dispatches.len());
+    for dispatch in dispatches {
+        launches.push(launch(inner, dispatch, &mut held, &mut bound)?);
+    }
     let commands = CommandBuffer::of(inner, &launches).map(Arc::new);
-    Ok(RawRecording { commands, launches: launches.into(), device: Arc::clone(inner) })
+    Ok(RawRecording {
+        commands,
+        launches: launches.into(),
+        _memory: Arc::new(held),
+        device: Arc::clone(inner),
+    })
 }
 
-fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launch> {
+fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Held, bound: &mut Bound) -> Result<Launch> {
     dispatch.check()?;
     let pipeline = match &dispatch.pipeline.raw {
         handle::RawPipeline::OpenCl(raw) if raw.is_of(inner) => raw,
@@ -60,16 +80,18 @@ fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launc
     check_aliases(inner, dispatch)?;
     let kernel = pipeline.kernel()?;
     let (global, local) = extents(inner, dispatch)?;
-    let mut memory = Vec::with_capacity(dispatch.resources.len());
     let mut index = 0;
     for resource in &dispatch.resources {
         let object = match resource {
-            Resource::Image(image) => raw_image(inner, image)?,
-            Resource::Buffer(slice) => bind_once(inner, slice, bound)?,
+            Resource::Image(image) => {
+                let image = raw_image(inner, image)?;
+                held.0.push((u64::MAX, Arc::clone(&image)));
+                image
+            }
+            Resource::Buffer(slice) => bind_once(inner, slice, held, bound)?,
         };
         let raw: cl_mem = object.raw();
         set_argument(&kernel, index, size_of::<cl_mem>(), ptr::from_ref(&raw).cast())?;
-        memory.push(object);
         index += 1;
     }
     for value in &dispatch.params {
@@ -82,7 +104,7 @@ fn launch(inner: &Inner, dispatch: &Dispatch, bound: &mut Bound) -> Result<Launc
         set_argument(&kernel, index, size_of_val(&length), ptr::from_ref(&length).cast())?;
         index += 1;
     }
-    Ok(Launch { kernel, global, local, _memory: memory })
+    Ok(Launch { kernel, global, local })
 }
 
 /// Refuses arguments that share memory of which one is written: kernels assume that none do.
@@ -121,12 +143,13 @@ fn elements(dispatch: &Dispatch, index: u32) -> Result<u32> {
     }
 }
 
-fn bind_once(inner: &Inner, slice: &Slice, bound: &mut Bound) -> Result<Arc<Owned<Memory>>> {
+fn bind_once(inner: &Inner, slice: &Slice, held: &mut Held, bound: &mut Bound) -> Result<Arc<Owned<Memory>>> {
     let key = (raw_buffer(inner, &slice.buffer)?.address(), slice.offset, slice.bytes);
     if let Some(object) = bound.get(&key) {
         return Ok(Arc::clone(object));
     }
     let object = bind(inner, slice)?;
+    held.0.push((slice.bytes, Arc::clone(&object)));
     bound.insert(key, Arc::clone(&object));
     Ok(object)
 }
