@@ -124,20 +124,24 @@ pub(crate) fn choice(
     Choice::first(op, variant, tile, work_group)
 }
 
-/// A fifth of the table, without rows that take an interpreter long, and each row with a kernel, layout or
-/// precision that none before it has.
+/// A fifth of the table, without rows that take an interpreter long, and for each kernel, layout and precision that
+/// there is the row of least work.
 pub(crate) fn small_table() -> Vec<Case> {
     /// Operations of a row for an interpreter of kernels, which runs it with every tile.
     const MOST_FLOPS: u64 = 1 << 20;
     let limits = widest();
+    let table = full_table();
+    let mut by_work: Vec<usize> = (0..table.len()).collect();
+    by_work.sort_by_key(|&index| table[index].problem.flops());
     let mut met = BTreeSet::new();
-    let wanted = |&(index, ref case): &(usize, Case)| {
+    let mut wanted = vec![false; table.len()];
+    for index in by_work {
         let before = met.len();
-        let fifth = index.is_multiple_of(5) && case.problem.flops() <= MOST_FLOPS;
-        met.extend(case.kernels(&limits));
-        fifth || met.len() > before
-    };
-    full_table().into_iter().enumerate().filter(wanted).map(|(_, case)| case).collect()
+        met.extend(table[index].kernels(&limits));
+        let fifth = index.is_multiple_of(5) && table[index].problem.flops() <= MOST_FLOPS;
+        wanted[index] = fifth || met.len() > before;
+    }
+    table.into_iter().zip(wanted).filter_map(|(case, wanted)| wanted.then_some(case)).collect()
 }
 
 /// An OpenCL device that runs every kernel of that language.
