@@ -1,6 +1,7 @@
 //! Buffers and images, copies, mapping.
 
 use super::call::{Drain, Event, Lane, Memory as MemoryObject, Owned, Want, check, failure, size};
+use super::part::{Given, Whole};
 use super::{Inner, order};
 use crate::device::{Buffer, Image, Memory, Slice, handle};
 use crate::dtype::DType;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// A buffer, and the device it belongs to.
 #[derive(Clone)]
 pub(crate) struct RawBuffer {
-    memory: Arc<Owned<MemoryObject>>,
+    memory: Arc<Whole>,
     host_visible: bool,
     device: Arc<Inner>,
 }
@@ -33,7 +34,7 @@ pub(crate) struct RawImage {
 impl RawBuffer {
     /// Tells buffers apart while they live.
     pub(super) fn address(&self) -> usize {
-        self.memory.raw() as usize
+        self.memory.memory().raw() as usize
     }
 }
 
@@ -67,7 +68,7 @@ pub(super) fn alloc(inner: &Arc<Inner>, bytes: u64, memory: Memory) -> Result<(R
     let memory = own(check("clCreateBuffer", raw)?);
     // What another process left there is not for this one.
     inner.lane().clear(&memory, size(rounded)?)?;
-    Ok((RawBuffer { memory, host_visible, device: Arc::clone(inner) }, rounded))
+    Ok((RawBuffer { memory: Arc::new(Whole::new(memory)), host_visible, device: Arc::clone(inner) }, rounded))
 }
 
 /// Allocates an RGBA image.
@@ -105,12 +106,12 @@ pub(super) fn alloc_image(inner: &Arc<Inner>, width: usize, height: usize, dtype
     let raw = unsafe {
         cl3::memory::create_image(inner.context.raw(), CL_MEM_READ_WRITE, &format, &shape, ptr::null_mut())
     };
-    Ok(RawImage { memory: own(check("clCreateImage", raw)?), device: Arc::clone(inner) })
+    Ok(RawImage { memory: Arc::new(own(check("clCreateImage", raw)?)), device: Arc::clone(inner) })
 }
 
-fn own(raw: cl_mem) -> Arc<Owned<MemoryObject>> {
+fn own(raw: cl_mem) -> Owned<MemoryObject> {
     // SAFETY: called on what a successful clCreate... returned, whose only reference this is.
-    Arc::new(unsafe { Owned::new(raw) })
+    unsafe { Owned::new(raw) }
 }
 
 /// The memory behind `buffer`.
@@ -122,20 +123,20 @@ pub(super) fn raw_buffer<'a>(inner: &Inner, buffer: &'a Buffer) -> Result<&'a Ra
 }
 
 /// The memory behind `image`.
-pub(super) fn raw_image(inner: &Inner, image: &Image) -> Result<Arc<Owned<MemoryObject>>> {
+pub(super) fn raw_image(inner: &Inner, image: &Image) -> Result<Given> {
     match &image.raw {
         handle::RawImage::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => {
-            Ok(Arc::clone(&raw.memory))
+            Ok(Given::Image(Arc::clone(&raw.memory)))
         }
         handle::RawImage::OpenCl(_) => Err(inner.foreign("image")),
     }
 }
 
 /// What a kernel is given for `slice`: the buffer itself, or a sub-buffer of it.
-pub(super) fn bind(inner: &Inner, slice: &Slice) -> Result<Arc<Owned<MemoryObject>>> {
+pub(super) fn bind(inner: &Inner, slice: &Slice) -> Result<Given> {
     let raw = raw_buffer(inner, &slice.buffer)?;
     if slice.offset == 0 && slice.bytes == slice.buffer.bytes {
-        return Ok(Arc::clone(&raw.memory));
+        return Ok(Given::Whole(Arc::clone(&raw.memory)));
     }
     let alignment = inner.info.limits.binding_alignment;
     if !slice.offset.is_multiple_of(alignment) {
@@ -146,17 +147,19 @@ pub(super) fn bind(inner: &Inner, slice: &Slice) -> Result<Arc<Owned<MemoryObjec
         ));
     }
     let region = cl_buffer_region { origin: size(slice.offset)?, size: size(slice.bytes)? };
-    // SAFETY: the region lies within the buffer (`Buffer::slice`) and is live during the call.
-    // Test: `a_sub_range_is_bound`.
-    let sub = unsafe {
-        cl3::memory::create_sub_buffer(
-            raw.memory.raw(),
-            CL_MEM_READ_WRITE,
-            CL_BUFFER_CREATE_TYPE_REGION,
-            ptr::from_ref(&region).cast::<c_void>(),
-        )
-    };
-    Ok(own(check("clCreateSubBuffer", sub)?))
+    raw.memory.part((slice.offset, slice.bytes), || {
+        // SAFETY: the region lies within the buffer (`Buffer::slice`) and is live during the call.
+        // Test: `a_sub_range_is_bound`.
+        let part = unsafe {
+            cl3::memory::create_sub_buffer(
+                raw.memory.memory().raw(),
+                CL_MEM_READ_WRITE,
+                CL_BUFFER_CREATE_TYPE_REGION,
+                ptr::from_ref(&region).cast::<c_void>(),
+            )
+        };
+        Ok(own(check("clCreateSubBuffer", part)?))
+    })
 }
 
 /// A slice as copy commands take it.
@@ -168,7 +171,7 @@ pub(super) struct Range<'a> {
 
 impl<'a> Range<'a> {
     pub(super) fn new(inner: &Inner, slice: &'a Slice) -> Result<Self> {
-        let memory = &raw_buffer(inner, &slice.buffer)?.memory;
+        let memory = raw_buffer(inner, &slice.buffer)?.memory.memory();
         Ok(Range { memory, offset: size(slice.offset)?, bytes: size(slice.bytes)? })
     }
 
@@ -291,7 +294,7 @@ pub(super) fn map(inner: &Inner, buffer: &Buffer, access: &mut dyn FnMut(&mut [u
     let mut code = cl3::error_codes::CL_SUCCESS;
     let bytes = lane.runtime.clEnqueueMapBuffer(
         lane.queue.raw(),
-        raw.memory.raw(),
+        raw.memory.memory().raw(),
         cl3::memory::CL_TRUE,
         CL_MAP_READ | CL_MAP_WRITE,
         0,
@@ -306,7 +309,7 @@ pub(super) fn map(inner: &Inner, buffer: &Buffer, access: &mut dyn FnMut(&mut [u
         Some(_) => return Err(failure("clEnqueueMapBuffer", code)),
         None => return Err(failure("clEnqueueMapBuffer", cl3::error_codes::DLOPEN_FUNCTION_NOT_AVAILABLE)),
     };
-    let mut mapped = Mapped { lane, memory: &raw.memory, bytes: Some(bytes), _order: order };
+    let mut mapped = Mapped { lane, memory: raw.memory.memory(), bytes: Some(bytes), _order: order };
     // SAFETY: a blocking map returns `length` bytes that are the host's alone until they are given
     // back: this device enqueues nothing meanwhile, because `order` is held. They hold whatever the
     // driver put there, which is a value for a `u8`. Test: `host_visible_memory_is_mapped`.

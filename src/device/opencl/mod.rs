@@ -5,15 +5,14 @@
 //! | `loader` | finds the library |
 //! | `call` | codes to errors, handles, commands without events |
 //! | `query` | which devices there are, and their limits |
-//! | `memory` | buffers and images, copies, mapping |
+//! | `memory`, `part` | buffers and images, copies, mapping; parts of buffers and the order they go in |
 //! | `compile`, `arguments` | building a program, and holding its arguments against the interface |
 //! | `half` | half arithmetic on drivers that do not list it, tried once |
 //! | `retarget` | instructions that only one architecture has |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
 //! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `staging` | pinned host memory, and the queues of copies that overlap other work |
-//! | `run` | inputs, a recording and outputs with one wait: the latency path |
-//! | `awaited` | the same as a future |
+//! | `run`, `awaited` | inputs, a recording and outputs with one wait: the latency path; the same as a future |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
 //! events. Only the copies of a run that was started and is waited for later, as in a stream, go through
@@ -33,6 +32,7 @@ mod half;
 mod loader;
 mod memory;
 mod order;
+mod part;
 mod query;
 mod record;
 mod retarget;

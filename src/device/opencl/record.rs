@@ -1,16 +1,16 @@
 //! Kernels with their arguments set, submitted as often as wanted, and timed.
 
 use super::Inner;
-use super::call::{Drain, Event, Kernel, Lane, Memory, Owned, Want, check, failure};
+use super::call::{Drain, Event, Kernel, Lane, Owned, Want, check, failure};
 use super::command_buffer::CommandBuffer;
 use super::memory::{bind, raw_buffer, raw_image};
+use super::part::Given;
 use crate::device::family::Quirk;
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
 use crate::emit::{Access, Binding};
 use crate::error::{Error, Result};
 use cl3::event::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START};
 use cl3::types::cl_mem;
-use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,16 +26,12 @@ pub(crate) struct RawRecording {
     device: Arc<Inner>,
 }
 
-/// Buffers, parts of buffers and images, each with its bytes. The largest is released first, so that no part is
-/// released before one that contains it: NVIDIA's driver (580.159) crashed when one of the parts that lie side by side
-/// was released after its neighbour, and before the part that covers both.
-#[derive(Default)]
-struct Held(Vec<(u64, Arc<Owned<Memory>>)>);
+/// What the kernels were given.
+struct Held(Vec<Given>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-        self.0.drain(..).for_each(drop);
+        self.0.drain(..).for_each(Given::release);
     }
 }
 
@@ -52,15 +48,11 @@ pub(super) struct Launch {
     local: [usize; 3],
 }
 
-/// Buffers and parts of buffers that kernels were given, by buffer, offset and length. The same
-/// part is one sub-buffer throughout a recording.
-type Bound = HashMap<(usize, u64, u64), Arc<Owned<Memory>>>;
-
 pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawRecording> {
-    let (mut held, mut bound) = (Held::default(), Bound::new());
+    let mut held = Held(Vec::new());
     let mut launches = Vec::with_capacity(dispatches.len());
     for dispatch in dispatches {
-        launches.push(launch(inner, dispatch, &mut held, &mut bound)?);
+        launches.push(launch(inner, dispatch, &mut held.0)?);
     }
     let commands = CommandBuffer::of(inner, &launches).map(Arc::new);
     Ok(RawRecording {
@@ -71,7 +63,7 @@ pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawR
     })
 }
 
-fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Held, bound: &mut Bound) -> Result<Launch> {
+fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Vec<Given>) -> Result<Launch> {
     dispatch.check()?;
     let pipeline = match &dispatch.pipeline.raw {
         handle::RawPipeline::OpenCl(raw) if raw.is_of(inner) => raw,
@@ -83,15 +75,12 @@ fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Held, bound: &mut Bound
     let mut index = 0;
     for resource in &dispatch.resources {
         let object = match resource {
-            Resource::Image(image) => {
-                let image = raw_image(inner, image)?;
-                held.0.push((u64::MAX, Arc::clone(&image)));
-                image
-            }
-            Resource::Buffer(slice) => bind_once(inner, slice, held, bound)?,
+            Resource::Image(image) => raw_image(inner, image)?,
+            Resource::Buffer(slice) => bind(inner, slice)?,
         };
-        let raw: cl_mem = object.raw();
+        let raw: cl_mem = object.memory().raw();
         set_argument(&kernel, index, size_of::<cl_mem>(), ptr::from_ref(&raw).cast())?;
+        held.push(object);
         index += 1;
     }
     for value in &dispatch.params {
@@ -141,17 +130,6 @@ fn elements(dispatch: &Dispatch, index: u32) -> Result<u32> {
         }
         _ => Err(Error::Internal(format!("{} has no buffer at {index}", dispatch.pipeline.label))),
     }
-}
-
-fn bind_once(inner: &Inner, slice: &Slice, held: &mut Held, bound: &mut Bound) -> Result<Arc<Owned<Memory>>> {
-    let key = (raw_buffer(inner, &slice.buffer)?.address(), slice.offset, slice.bytes);
-    if let Some(object) = bound.get(&key) {
-        return Ok(Arc::clone(object));
-    }
-    let object = bind(inner, slice)?;
-    held.0.push((slice.bytes, Arc::clone(&object)));
-    bound.insert(key, Arc::clone(&object));
-    Ok(object)
 }
 
 fn set_argument(
