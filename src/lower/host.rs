@@ -1,4 +1,5 @@
-//! Units that the CPU computes in a program of a device: what no GPU runs, and what the caller names.
+//! Units that the CPU computes in a program of a device: what no GPU runs, what has constants that are too large for
+//! the device to bind, and what the caller names.
 //!
 //! They read and write rows. A session downloads what they read and uploads what they write, between two recordings
 //! of the device's steps.
@@ -7,21 +8,35 @@ use super::choose::Kernel;
 use super::program::Builder;
 use super::step::{HostSource, Step, Work};
 use super::unit::{Input, Network, Unit};
-use crate::dtype::Precision;
 use crate::error::Result;
-use crate::ops::Role;
+use crate::limits::Limits;
+use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
 use std::sync::Arc;
 
 /// Notes which units of `network` the CPU computes, and why.
-pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions) -> Result<()> {
+pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits: &Limits) -> Result<()> {
     let graph = network.graph;
     for unit in network.units_mut() {
-        let by_hand = options.on_cpu.contains(&unit.name).then_some("by hand");
-        let obstacle = unit.op(graph, Precision::F32)?.device_obstacle();
-        unit.host = by_hand.or(obstacle).map(|why| format!("on the CPU: {why}"));
+        let by_hand = options.on_cpu.contains(&unit.name).then(|| "by hand".to_owned());
+        let op = unit.op(graph, options.precision)?;
+        let obstacle = || op.device_obstacle().map(str::to_owned);
+        let single = unit.parts().is_empty() && !options.choices.contains_key(&unit.name);
+        let large = || too_large(&*op, limits).filter(|_| single && op.cpu_obstacle().is_none());
+        unit.host = by_hand.or_else(obstacle).or_else(large).map(|why| format!("on the CPU: {why}"));
     }
     Ok(())
+}
+
+/// Why the device cannot bind a constant of `op`, if it cannot.
+fn too_large(op: &dyn Op, limits: &Limits) -> Option<String> {
+    let constants = op.operands().into_iter().filter(|info| info.role == Role::Constant);
+    let sizes =
+        constants.map(|info| (info.operand, (info.elements() * op.precision().storage().bytes()) as u64));
+    let (operand, bytes) = sizes.max_by_key(|(_, bytes)| *bytes)?;
+    let most = limits.max_binding;
+    (bytes > most)
+        .then(|| format!("its {} take {bytes} bytes, and the device binds at most {most}", operand.name()))
 }
 
 impl Builder<'_, '_> {

@@ -70,7 +70,7 @@ impl Program {
         };
         let choosing = Choosing { options, device: &device, limits: &info.limits };
         fuse::on_device(&mut network, &choosing)?;
-        host::assign(&mut network, options)?;
+        host::assign(&mut network, options, &info.limits)?;
         precision::assign(&mut network, asked, &info.limits)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);
