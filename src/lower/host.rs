@@ -66,3 +66,25 @@ impl Builder<'_, '_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::ops::pointwise::{Pointwise, PointwiseOp};
+    use crate::shape::Shape;
+
+    #[test]
+    fn constants_are_too_large_from_what_a_device_binds_on() {
+        let (input, weights) = (Shape::nhwc(1, 1, 1, 64), Shape::nhwc(32, 1, 1, 64));
+        let of = |precision| {
+            let options = Pointwise::default();
+            PointwiseOp::new(input, weights, &options, true, false, precision).expect("shapes")
+        };
+        let limits = |bytes: u64| Limits { max_binding: bytes, ..Limits::webgpu() };
+        assert_eq!(too_large(&of(Precision::F32), &limits(4 * 32 * 64)), None);
+        let why = too_large(&of(Precision::F32), &limits(4 * 32 * 64 - 1)).expect("too large");
+        assert!(why.contains("8192 bytes") && why.contains("at most 8191"), "{why}");
+        assert_eq!(too_large(&of(Precision::F16Storage), &limits(2 * 32 * 64)), None);
+    }
+}

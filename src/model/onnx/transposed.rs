@@ -69,7 +69,7 @@ fn deep<'a>(
     let mut own = i.extents_of(op, 0)?;
     let mut slot = i.slot(op, 0)?;
     let mut pads = Vec::with_capacity(3);
-    for axis in 0..3 {
+    for (axis, &wanted) in output.iter().enumerate() {
         let (place, stride, span) = (2 + axis, windows.stride[axis], windows.span(axis));
         let (outer, extent, inner): (usize, usize, usize) =
             (own[..place].iter().product(), own[place], own[place + 1..].iter().product());
@@ -84,7 +84,7 @@ fn deep<'a>(
         }
         own[place] = wide;
         let before = span as i64 - 1 - windows.pads[axis].0;
-        pads.push((before, (output[axis] + span) as i64 - 1 - wide as i64 - before));
+        pads.push((before, (wanted + span) as i64 - 1 - wide as i64 - before));
     }
     let slot = i.slot_reshaped("apart", slot, &own)?;
     let mapped = i.mapped_slot(slot, None)?;
