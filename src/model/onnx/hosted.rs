@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::order::Mapped;
 use super::tensors::{floats, integers};
 use crate::dims::Dims;
-use crate::error::Result as GraphResult;
+use crate::error::{Error, Result as GraphResult};
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, dims_of};
 use crate::ops::custom::Custom;
@@ -29,7 +29,18 @@ impl<'a> Import<'a> {
             let mapped = self.mapped_slot(slot, None)?;
             values.push(self.logical(&mapped)?);
         }
-        let function = Custom::host(kernel, move |_| Ok(dims.clone()), run);
+        let mut wanted = Vec::with_capacity(values.len());
+        for &value in &values {
+            wanted.push(self.dims(value)?);
+        }
+        // The function is made for these extents.
+        let outputs_of = move |inputs: &[Dims]| match inputs == wanted {
+            true => Ok(dims.clone()),
+            false => {
+                Err(Error::shape(kernel, format!("inputs {inputs:?}"), format!("{wanted:?}, as in the file")))
+            }
+        };
+        let function = Custom::host(kernel, outputs_of, run);
         let written = self.add(part, |graph, name| graph.custom(name, &function, &values))?;
         let slot = |(value, own): (_, &Vec<usize>)| Slot::Value(Mapped::plain(value, own.len(), Kind::F32));
         Ok(written.into_iter().zip(outputs).map(slot).collect())
