@@ -51,7 +51,8 @@ impl<'a> Import<'a> {
         let Some(name) = op.node.outputs.get(index).filter(|name| !name.is_empty()) else { return Ok(()) };
         let readers =
             self.scopes.last().and_then(|scope| scope.readers.get(name).copied()).unwrap_or_default();
-        if self.scopes.len() == 1 && readers.leaves && readers.count == 1 {
+        let only_leaves = self.scopes.len() == 1 && readers.leaves && readers.count == 1;
+        if readers.count == 0 || only_leaves {
             return Ok(());
         }
         let input = op.input_name(0)?;
