@@ -17,6 +17,7 @@ mod graph;
 mod idioms;
 mod machine;
 mod moves;
+mod on_cpu;
 mod picks;
 mod precision;
 mod public_api;
