@@ -1,10 +1,11 @@
 //! The tuner's passes over a network, and searches that are cut short.
 
-use crate::machine::gpus;
+use crate::machine::{gpus, noise};
 use diptych::tune::Search;
+use diptych::tune::db::{Row, Verdict};
 use diptych::{
-    Context, Conv2d, Depthwise, Extras, Graph, HostTensor, Padding, Pointwise, Session, SessionOptions,
-    Shape, SharedDatabase, Tuner, Tuning,
+    Context, Conv2d, Depthwise, Extras, Function, Graph, HostTensor, Padding, Pointwise, Session,
+    SessionOptions, Shape, SharedDatabase, Tuner, Tuning,
 };
 use std::time::Duration;
 
@@ -95,5 +96,64 @@ fn a_search_that_was_cut_short_goes_on() {
         let report =
             with(&context, &database).budget(Duration::from_secs(600)).tune(&network()).expect("tuned");
         assert!(report.problems.is_empty(), "{backend}: {report}");
+    }
+}
+
+/// The network with a state: the sum of its outputs so far.
+fn summing() -> Graph {
+    let mut graph = network();
+    let zeros = HostTensor::new(Shape::nhwc(1, 12, 12, 16), vec![0.0; 12 * 12 * 16]).expect("zeros");
+    let (y, sum) = (graph.outputs()[0], graph.state("sum", zeros));
+    let next = graph.elementwise("next", Function::Add, &[y.into(), sum.into()]).expect("a sum");
+    graph.update(sum, next).expect("the state's shape");
+    graph.output(next).expect("an output");
+    graph
+}
+
+#[test]
+fn a_session_takes_new_verdicts_and_keeps_its_states() {
+    for context in gpus() {
+        let backend = context.info().backend;
+        let database = SharedDatabase::default();
+        with(&context, &database).search(Search::Fast).tune(&summing()).expect("tuned");
+        let tuning = Tuning::Database(database.clone());
+        let options = SessionOptions { tuning, ..Default::default() };
+        let mut session = Session::new(&context, &summing(), options).expect("a session");
+        let input = noise(Shape::nhwc(1, 12, 12, 8), 7);
+        let first = session.run(&[("x", &input)]).expect("a run");
+        assert!(session.refresh().expect("nothing new").is_empty(), "{backend}");
+
+        let kernel = |session: &Session| {
+            let steps = session.steps();
+            steps.iter().find(|step| step.name == "point").expect("a step").kernel.clone()
+        };
+        let before = kernel(&session);
+        let loser = {
+            let database = database.lock().expect("no panic");
+            let losers =
+                database.rows().filter(|row| row.key.problem.op == "pointwise" && row.time.is_some());
+            losers.filter(|row| row.verdict == Verdict::Loser).last().expect("a loser").clone()
+        };
+        // As if it had been found to be the best since.
+        let row = Row::measured(loser.key.clone(), Verdict::Winner, loser.time);
+        database.lock().expect("no panic").append(row).expect("in memory");
+        let changed = session.refresh().expect("refreshed");
+        assert!(changed.iter().any(|name| name == "point"), "{backend}: {changed:?}");
+        assert_ne!(kernel(&session), before, "{backend}");
+        assert!(session.refresh().expect("nothing new").is_empty(), "{backend}");
+
+        let second = session.run(&[("x", &input)]).expect("a run");
+        let pairs = |index: usize| {
+            first[index].to_f32().into_owned().into_iter().zip(second[index].to_f32().into_owned())
+        };
+        assert!(
+            pairs(0).all(|(first, second)| (first - second).abs() <= 1e-4),
+            "{backend}: the same network"
+        );
+        assert!(
+            pairs(1).all(|(first, second)| (2.0 * first - second).abs() <= 1e-4),
+            "{backend}: the state stays"
+        );
+        assert!(first[0].to_f32().iter().any(|value| value.abs() > 0.01), "{backend}");
     }
 }
