@@ -152,6 +152,11 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Why no GPU runs this op, if so: a session on one computes it on the CPU.
+    fn device_obstacle(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The same op in another precision.
     fn with_precision(&self, precision: Precision) -> Arc<dyn Op>;
 

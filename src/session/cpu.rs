@@ -199,6 +199,7 @@ impl CpuSession {
                 unshared: spans.iter().map(|lifetime| lifetime.bytes).sum(),
                 least: lower::least(&spans),
                 constants,
+                ..MemoryUse::default()
             },
         })))
     }

@@ -8,6 +8,7 @@ mod into;
 mod offload;
 mod profile;
 mod resources;
+mod segments;
 mod spare;
 mod stages;
 mod stream;
@@ -81,7 +82,7 @@ impl Session {
         if graph.outputs().is_empty() {
             return Err(Error::input("graph", "no outputs", "at least one"));
         }
-        for name in options.choices.keys().chain(options.precisions.keys()) {
+        for name in options.choices.keys().chain(options.precisions.keys()).chain(&options.on_cpu) {
             if !graph.nodes().iter().any(|node| node.name() == name) {
                 return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
             }
