@@ -14,9 +14,9 @@ use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
-    Activation, AxisRange, Bits, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm, Layout, OneHot,
-    Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Suppress,
-    TopK, Transpose,
+    Activation, AxisRange, Bits, Border, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm, Layout,
+    OneHot, Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice,
+    Suppress, TopK, Transpose,
 };
 use std::sync::Arc;
 
@@ -351,6 +351,7 @@ fn mistakes_of_warp_groups() -> Vec<Mistake> {
 fn mistakes() -> Vec<Mistake> {
     let same = Conv2d { padding: Padding::Same, ..Default::default() };
     let dilated = Conv2d { dilation: [1, 2], ..same };
+    let mirrored = Conv2d { border: Border::Reflect, ..same };
     let wide = Gemm { ldc: Some(12), ..Default::default() };
     let scaled = Gemm { alpha: Bits(-0.5), ..Default::default() };
     let pack = ConvertOp::new(Shape::nhwc(1, 3, 5, 7), Layout::Nhwc, Layout::C4, Precision::F32);
@@ -364,6 +365,16 @@ fn mistakes() -> Vec<Mistake> {
     let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
         ("a dropped tap", conv2d(same), "direct", [4, 1, 1], "kx < KERNEL_W;", "kx + 1u < KERNEL_W;"),
         ("a forgotten dilation", conv2d(dilated), "direct", [4, 1, 1], "kx * DILATION_W", "kx"),
+        ("the edge twice", conv2d(mirrored), "direct", [4, 1, 1], "2 * (extent - 1)", "2 * (extent - 1) + 1"),
+        ("the edge for its image", conv2d(mirrored), "split", [4, 1, 1], "abs(at)", "max(at, 0)"),
+        (
+            "rows that are not mirrored",
+            conv2d(mirrored),
+            "tiled",
+            [2, 8, 1],
+            "@before_h, @src_h",
+            "0u, @src_h",
+        ),
         (
             "no check of the right border",
             conv2d(same),

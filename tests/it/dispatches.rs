@@ -1,10 +1,10 @@
 //! Work that takes fewer dispatches on a device than the graph has nodes: maps that are weighted by what two
-//! convolutions make of a pixel, and convolutions of one pixel.
+//! convolutions make of a pixel, convolutions of one pixel or of mirror images.
 
 use crate::machine::{everywhere, noise};
 use diptych::{
-    Activation, Backend, Extras, Function, Graph, HostTensor, Pointwise, Reduction, Session, SessionOptions,
-    Shape, Value,
+    Activation, Backend, Bits, Conv2d, Extras, Function, Graph, HostTensor, PadMode, Pointwise,
+    Reduction, Session, SessionOptions, Shape, Value,
 };
 
 /// A 1x1 convolution to `channels`.
@@ -120,5 +120,47 @@ fn convolutions_of_one_pixel_run_as_one() {
     // Five channels are no whole slices: such a pixel stays by itself.
     for (backend, ops) in steps(&graph, input) {
         assert_eq!(count(&ops, "pointwise"), 2, "{backend}: {ops:?}");
+    }
+}
+
+/// A 3x3 convolution of what `mode` puts around `x`.
+fn padded(graph: &mut Graph, name: &str, x: Value, mode: PadMode) -> Value {
+    let channels = graph.shape(x).expect("a map").c;
+    let pad = graph.pad(&format!("{name} pad"), x, &[0, 1, 2, 0], &[0, 2, 1, 0], mode).expect("a border");
+    let weights = noise(Shape::nhwc(7, 3, 3, channels), 5);
+    graph.conv2d(name, pad, weights, Extras::default(), Conv2d::default()).expect("a convolution")
+}
+
+#[test]
+fn a_mirrored_map_is_convolved_in_one_dispatch() {
+    for input in [Shape::nhwc(2, 5, 4, 3), Shape::nhwc(1, 6, 9, 10)] {
+        for mode in [PadMode::Reflect, PadMode::Symmetric, PadMode::Edge] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", input).expect("an input");
+            let map = of(&mut graph, "map", Function::Sin, &[x]);
+            let y = padded(&mut graph, "y", map, mode);
+            graph.output(y).expect("an output");
+            for (backend, ops) in steps(&graph, input) {
+                assert_eq!(count(&ops, "remap"), 0, "{backend}: {ops:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_border_of_its_own_kind_stays_by_itself() {
+    // Zeros around mirror images, and mirror images around zeros.
+    let input = Shape::nhwc(1, 6, 5, 8);
+    let zeros = PadMode::Constant(Bits(0.0));
+    for (inner, outer) in [(PadMode::Reflect, zeros), (zeros, PadMode::Reflect)] {
+        let mut graph = Graph::new();
+        let x = graph.input("x", input).expect("an input");
+        let map = of(&mut graph, "map", Function::Sin, &[x]);
+        let map = graph.pad("inner", map, &[0, 1, 1, 0], &[0, 1, 1, 0], inner).expect("a border");
+        let y = padded(&mut graph, "y", map, outer);
+        graph.output(y).expect("an output");
+        for (backend, ops) in steps(&graph, input) {
+            assert_eq!(count(&ops, "remap"), 1, "{backend}: {ops:?}");
+        }
     }
 }
