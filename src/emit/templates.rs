@@ -29,6 +29,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/matrix_ptx", opencl),
     piece!("shared/matrix_ptx_words", opencl),
     piece!("shared/multiply"),
+    piece!("shared/normalized"),
     piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/reduction"),

@@ -4,6 +4,7 @@
 use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::fuse;
+use super::idioms;
 use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::precision;
@@ -72,6 +73,7 @@ impl Program {
         let choosing = Choosing { options, device: &device, limits: &info.limits };
         fuse::on_device(&mut network, &choosing)?;
         precision::assign(&mut network, asked, &info.limits)?;
+        idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);
         for &input in graph.inputs() {
@@ -279,7 +281,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         }
         let op = CopyOp::new(rows.1, alias.offset, kind.1)?;
         let own = self.own(stored_bytes(kind), self.network.leaves(alias.of));
-        let name = format!("{} (copy)", self.network.graph.name(value)?);
+        let name = format!("{} (copy)", self.network.name(value)?);
         let step = self.single(name, &op, whole, own)?;
         self.program.steps.push(step);
         place(self, own);
@@ -299,7 +301,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             DType::F16 => Precision::F16Storage,
             DType::F32 => Precision::F32,
         };
-        let name = self.network.graph.name(value)?;
+        let name = self.network.name(value)?;
         let (op, name) = match (from.0.layout(), to.0.layout()) {
             (one, other) if one == other => {
                 (ConvertOp::storage(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))

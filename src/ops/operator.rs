@@ -124,6 +124,12 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The operator that does the same and has a place for a residual, where this one has none.
+    #[doc(hidden)]
+    fn with_residual(&self) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
     /// Whether an input [`Operand::Residual`] of the result's shape is added to the result.
     #[doc(hidden)]
     fn adds_residual(&self) -> bool {

@@ -1,9 +1,9 @@
 //! Work that takes fewer dispatches on a device than the graph has nodes: maps that are weighted by what two
-//! convolutions make of a pixel, convolutions of one pixel or of mirror images.
+//! convolutions make of a pixel, convolutions of one pixel or of mirror images, and what follows a normalisation.
 
 use crate::machine::{everywhere, noise};
 use diptych::{
-    Activation, Backend, Bits, Conv2d, Extras, Function, Graph, HostTensor, PadMode, Pointwise,
+    Activation, Backend, Bits, Conv2d, Extras, Function, Graph, HostTensor, Normalize, PadMode, Pointwise,
     Reduction, Session, SessionOptions, Shape, Value,
 };
 
@@ -161,6 +161,40 @@ fn a_border_of_its_own_kind_stays_by_itself() {
         graph.output(y).expect("an output");
         for (backend, ops) in steps(&graph, input) {
             assert_eq!(count(&ops, "remap"), 1, "{backend}: {ops:?}");
+        }
+    }
+}
+
+/// An instance normalisation of `x`, and what `end` makes of it and `x`.
+fn normalised(graph: &mut Graph, x: Value, end: usize) -> Value {
+    let map = of(graph, "map", Function::Sin, &[x]);
+    let vector =
+        || HostTensor::vector(noise(Shape::nhwc(1, 1, 1, 6), 9).to_f32().to_vec()).expect("a vector");
+    let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+    let y = graph.normalize("y", map, options, Some(vector()), Some(vector())).expect("a normalisation");
+    match end {
+        0 => of(graph, "relu", Function::Relu, &[y]),
+        1 => of(graph, "sum", Function::Add, &[y, map]),
+        _ => {
+            let sum = of(graph, "sum", Function::Add, &[map, y]);
+            of(graph, "relu", Function::Relu, &[sum])
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_normalisation_is_a_part_of_it() {
+    // A map that a work-group keeps, and one of which several sum parts.
+    for (input, moments) in [(Shape::nhwc(2, 9, 7, 6), 0), (Shape::nhwc(2, 98, 97, 6), 1)] {
+        for end in 0..3 {
+            let mut graph = Graph::new();
+            let x = graph.input("x", input).expect("an input");
+            let y = normalised(&mut graph, x, end);
+            graph.output(y).expect("an output");
+            for (backend, ops) in steps(&graph, input) {
+                let found = ["normalize", "moments", "elementwise"].map(|op| count(&ops, op));
+                assert_eq!(found, [1, moments, 1], "{backend}: {ops:?}");
+            }
         }
     }
 }
