@@ -313,7 +313,18 @@ impl Table {
                     self.finished_row(extents, given, tail, true, precision, Tiles);
                 }
             }
-            for extents in [[1, 1, 1, 3], [2, 5, 7, 9], [1, 32, 64, 4], [2, 47, 61, 5], [1, 4099, 1, 6]] {
+            for extents in [
+                [1, 1, 1, 3],
+                [1, 1, 255, 1],
+                [1, 257, 1, 4],
+                [2, 5, 7, 9],
+                [3, 16, 16, 2],
+                [1, 32, 64, 4],
+                [1, 1, 2049, 7],
+                [2, 47, 61, 5],
+                [1, 4099, 1, 6],
+                [3, 64, 96, 3],
+            ] {
                 let op = moments(extents, precision);
                 self.push(format!("{extents:?} {precision}"), Arc::new(op), Tiles);
             }
