@@ -340,6 +340,18 @@ impl Table {
                 self.conv2d_row(input, [10, kernel[0], kernel[1]], options, false, F32, breadth);
             }
         }
+        // Long rows of a window: of few columns and of as many as registers hold, one pixel and several.
+        for (input, [kh, kw], stride, dilation) in [
+            ([1, 9, 23, 6], [9, 9], [1, 1], [1, 1]),
+            ([2, 7, 17, 9], [3, 5], [2, 2], [1, 1]),
+            ([1, 5, 6, 12], [2, 4], [1, 3], [2, 2]),
+            ([1, 12, 13, 3], [5, 7], [1, 1], [1, 1]),
+        ] {
+            let options = Conv2d { stride, dilation, ..same };
+            self.conv2d_row(input, [3, kh, kw], options, true, F32, Tiles);
+            let options = Conv2d { border: Border::Symmetric, ..options };
+            self.conv2d_row(input, [7, kh, kw], options, false, Precision::F16Storage, Tiles);
+        }
         // Mirror images as large as they may be, on one side, and where tiles hang over.
         for border in [Border::Reflect, Border::Symmetric, Border::Edge] {
             let wide = Conv2d {

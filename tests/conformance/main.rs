@@ -320,7 +320,7 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
 const PAIRS: &[(&str, [usize; 2])] = &[
     ("arg", [3, 3]),
     ("concat", [2, 2]),
-    ("conv2d", [58, 65]),
+    ("conv2d", [62, 69]),
     ("convert", [4, 8]),
     ("copy", [1, 1]),
     ("cumsum", [1, 1]),

@@ -48,6 +48,13 @@ fn conv2d_of(batch: usize, options: Conv2d) -> Problem {
     Arc::new(op.expect("a valid op"))
 }
 
+/// A row of seven taps.
+fn long(options: Conv2d) -> Problem {
+    let (input, weights) = (Shape::nhwc(2, 4, 11, 6), Shape::nhwc(7, 3, 7, 6));
+    let op = Conv2dOp::new(input, weights, &options, true, false, Precision::F32);
+    Arc::new(op.expect("a valid op"))
+}
+
 /// Two groups of three input channels each.
 fn grouped(outputs: usize) -> Problem {
     let options = Conv2d { groups: 2, padding: Padding::Same, ..Default::default() };
@@ -375,6 +382,8 @@ fn mistakes() -> Vec<Mistake> {
             "@before_h, @src_h",
             "0u, @src_h",
         ),
+        ("a row around the map's end", long(same), "sliding", [4, 1, 1], "if (outside1)", "if (false)"),
+        ("weights of the first slice", long(same), "sliding", [2, 1, 1], "ky + KERNEL_H * slice", "ky"),
         (
             "no check of the right border",
             conv2d(same),

@@ -44,6 +44,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             precision,
         )?),
     ];
+    let long = Conv2d { padding: Padding::Same, ..Default::default() };
+    examples.push(Box::new(Conv2dOp::new(input, Shape::nhwc(3, 3, 5, 6), &long, true, true, precision)?));
     let mirrored = Conv2d { border: Border::Reflect, ..stem };
     for (c, groups) in [(3, 1), (6, 1), (6, 2), (8, 2)] {
         let (input, weights) = (Shape::nhwc(1, 9, 11, c), Shape::nhwc(8, 3, 3, c / groups));

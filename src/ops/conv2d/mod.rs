@@ -19,6 +19,7 @@ mod operator;
 mod oracle;
 mod plan;
 mod shallow;
+mod sliding;
 mod split;
 mod tiled;
 mod winograd;
