@@ -322,7 +322,7 @@ pub use product::{MatrixProduct, ProductOptions};
 pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
-pub use shape::{Padding, Shape};
+pub use shape::{Border, Padding, Shape};
 #[doc(inline)]
 pub use tune::Search;
 #[doc(inline)]

@@ -6,12 +6,14 @@
     reason = "whether iterators are inlined into code for an instruction set depends on the profile"
 )]
 
-use super::{NormalizeOp, OP};
+use super::{NormalizeOp, OP, Vector};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::tail::Tail;
 use crate::cpu::workers::each;
-use crate::cpu::{CpuKernel, check_len, input, output};
+use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::ops::moments::Moments;
 use crate::ops::operands::{Operands, need};
 use crate::ops::reduce::{Merged, place};
 use pulp::{Arch, Simd, WithSimd};
@@ -28,10 +30,25 @@ pub(super) struct NormalizeKernel {
     merged: Merged,
     elements: usize,
     epsilon: f32,
-    /// One for each channel.
+    /// One for each channel: 1 and 0 where they are computed at each run.
     scale: Vec<f32>,
     bias: Vec<f32>,
+    /// Whether it is a finished normalisation of a map.
+    finished: bool,
+    /// The moments that are given.
+    moments: Option<Moments>,
+    tail: Tail,
     arch: Arch,
+}
+
+/// What an image of a finished normalisation is given.
+#[derive(Debug, Clone, Copy, Default)]
+struct Given<'a> {
+    scale: Option<&'a [f32]>,
+    bias: Option<&'a [f32]>,
+    /// The number of the image, and the moments of all.
+    moments: Option<(usize, Moments, &'a [f32])>,
+    residual: Option<&'a [f32]>,
 }
 
 /// The sum of what `f` makes of `values`.
@@ -60,8 +77,8 @@ fn sum(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
 impl NormalizeKernel {
     pub(super) fn new(op: &NormalizeOp, constants: &Operands<'_>) -> Result<Self> {
         let channels = op.channels();
-        let constant = |operand: Operand, has: bool, other: f32| {
-            if !has {
+        let constant = |operand: Operand, vector: Vector, other: f32| {
+            if vector != Vector::Constant {
                 return Ok(vec![other; channels]);
             }
             let values = need(OP, constants, operand)?;
@@ -74,6 +91,9 @@ impl NormalizeKernel {
             epsilon: op.epsilon.0,
             scale: constant(Operand::Weights, op.scale, 1.0)?,
             bias: constant(Operand::Bias, op.bias, 0.0)?,
+            finished: op.is_finished(),
+            moments: op.parts.then(|| op.moments()),
+            tail: Tail::new(OP, &op.epilogue, channels, None, None)?,
             arch: Arch::new(),
         })
     }
@@ -109,23 +129,69 @@ impl NormalizeKernel {
         })
     }
 
-    /// Columns of whole rows of channels, one mean for each column.
-    fn columns(&self, src: &[f32], dst: &mut [f32], columns: usize) {
+    /// The mean of each column of rows of `columns` values, and the sum of the squares of the differences from it.
+    fn means_and_squares(&self, src: &[f32], columns: usize) -> [Vec<f32>; 2] {
         let count = (src.len() / columns) as f32;
         let mut means = self.sums(src, columns, None);
         means.iter_mut().for_each(|mean| *mean /= count);
         let squares = self.sums(src, columns, Some(&means));
+        [means, squares]
+    }
+
+    /// Columns of whole rows of channels, one mean for each column.
+    fn columns(&self, src: &[f32], dst: &mut [f32], columns: usize, given: Given<'_>) {
+        let count = (src.len() / columns) as f32;
+        let [means, squares] = match given.moments {
+            Some((image, moments, all)) => added(image, moments, all, columns),
+            None => self.means_and_squares(src, columns),
+        };
+        let (scale, bias) = (given.scale.unwrap_or(&self.scale), given.bias.unwrap_or(&self.bias));
         let channel = (0..columns).map(|column| column % self.scale.len());
         let factors: Vec<f32> = squares
             .iter()
             .zip(channel.clone())
-            .map(|(square, channel)| self.scale[channel] / (square / count + self.epsilon).sqrt())
+            .map(|(square, channel)| scale[channel] / (square / count + self.epsilon).sqrt())
             .collect();
-        let biases: Vec<f32> = channel.map(|channel| self.bias[channel]).collect();
+        let biases: Vec<f32> = channel.map(|channel| bias[channel]).collect();
         let block = (BLOCK / columns).max(1) * columns;
-        each(dst.chunks_mut(block).zip(src.chunks(block)), |(dst, src)| {
+        each(dst.chunks_mut(block).zip(src.chunks(block)).enumerate(), |(index, (dst, src))| {
             self.arch.dispatch(Scaled { means: &means, factors: &factors, biases: &biases, src, dst });
+            if self.finished {
+                let residual = given.residual.and_then(|residual| residual.get(index * block..));
+                self.tail.apply(dst, columns, residual);
+            }
         });
+    }
+
+    /// A finished normalisation, image by image.
+    fn images(&self, inputs: &[(Operand, &[f32])], src: &[f32], dst: &mut [f32]) -> Result<()> {
+        let (channels, image) = (self.scale.len(), self.merged.count() * self.scale.len());
+        let images = self.elements / image;
+        let [scale, bias] = [0, 1].map(|place| given(inputs, Operand::Arg(place)));
+        let residual = given(inputs, Operand::Residual);
+        self.tail.check_residual(residual, self.elements)?;
+        for vector in [scale, bias].into_iter().flatten() {
+            check_len(OP, "a computed scale or bias", vector.len(), images * channels)?;
+        }
+        let moments = match self.moments {
+            Some(moments) => {
+                let all = input(OP, inputs, Operand::Arg(2))?;
+                check_len(OP, "moments", all.len(), moments.shape().elements())?;
+                Some((moments, all))
+            }
+            None => None,
+        };
+        for (n, (dst, src)) in dst.chunks_exact_mut(image).zip(src.chunks_exact(image)).enumerate() {
+            let own = |all: &'_ [f32]| n * channels..all.len().min((n + 1) * channels);
+            let given = Given {
+                scale: scale.and_then(|all| all.get(own(all))),
+                bias: bias.and_then(|all| all.get(own(all))),
+                moments: moments.map(|(moments, all)| (n, moments, all)),
+                residual: residual.and_then(|all| all.get(n * image..)),
+            };
+            self.columns(src, dst, channels, given);
+        }
+        Ok(())
     }
 
     /// What is neither lines nor columns.
@@ -224,11 +290,34 @@ impl WithSimd for Scaled<'_> {
     }
 }
 
+/// The mean of each channel of an image, and the sum of the squares of the differences from it: those of all its
+/// parts.
+fn added(image: usize, moments: Moments, all: &[f32], channels: usize) -> [Vec<f32>; 2] {
+    let parts = || 0..moments.parts();
+    let total: f32 = parts().map(|part| moments.count(part) as f32).sum();
+    let of_channel = |c: usize| {
+        let part = |part: usize| {
+            let at = |place: usize| all.get(place).copied().unwrap_or(f32::NAN);
+            let [mean, squares] = moments.places(image, part, c).map(at);
+            (moments.count(part) as f32, mean, squares)
+        };
+        let mean = parts().map(part).map(|(count, mean, _)| count * mean).sum::<f32>() / total;
+        let squares = parts().map(part);
+        let squares = squares.map(|(count, own, squares)| squares + count * (own - mean) * (own - mean));
+        (mean, squares.sum::<f32>())
+    };
+    let (means, squares) = (0..channels).map(of_channel).unzip();
+    [means, squares]
+}
+
 impl CpuKernel for NormalizeKernel {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
         let (src, dst) = (input(OP, inputs, Operand::Src)?, output(OP, outputs, Operand::Dst)?);
         check_len(OP, "src", src.len(), self.elements)?;
         check_len(OP, "dst", dst.len(), self.elements)?;
+        if self.finished {
+            return self.images(inputs, src, dst);
+        }
         let Merged { kept, reduced } = self.merged;
         let (count, channels) = (self.merged.count(), self.scale.len());
         let [one_run, one_block] = [reduced, kept].map(|axes| axes[0].extent * axes[1].extent == 1);
@@ -241,7 +330,7 @@ impl CpuKernel for NormalizeKernel {
         } else if kept[2].step == 1 && one_run && (one_block || kept[0].extent == 1) {
             let columns = kept[2].extent;
             for (dst, src) in dst.chunks_exact_mut(count * columns).zip(src.chunks_exact(count * columns)) {
-                self.columns(src, dst, columns);
+                self.columns(src, dst, columns, Given::default());
             }
         } else {
             self.one_by_one(src, dst);
