@@ -228,8 +228,8 @@ impl CpuSession {
         offload(self.work(inputs))?.await
     }
 
-    /// A run on a thread of its own. On a worker of rayon's it is over when this returns: the thread
-    /// would need the pool whose workers wait for it.
+    /// A run on a thread of its own. On a worker of rayon's it is over when this returns: such a caller shares its
+    /// run with its pool.
     pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Arc<[f32]>>>> {
         if self.runs_at_once() {
             return Ok(Running::Done(self.run(inputs)));

@@ -54,10 +54,10 @@ impl CpuKernel for GemmKernel {
             return held.product(&a[..wanted[0]], residual, &mut c[..wanted[2]]);
         }
 
-        let batches = c.chunks_mut(op.batch_stride_c()).take(op.batch).enumerate();
+        let mut batches = c.chunks_mut(op.batch_stride_c()).take(op.batch).enumerate();
         let batch = |(batch, c): (usize, &mut [f32])| self.batch(a, b, residual, c, batch);
         // A few matrices are cut each for itself.
-        if op.batch < workers() { batches.map(batch).collect() } else { try_each(batches, batch) }
+        if op.batch < workers() { batches.try_for_each(batch) } else { try_each(batches, batch) }
     }
 }
 

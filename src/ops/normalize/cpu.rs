@@ -1,11 +1,6 @@
 //! Normalisations on the CPU: line by line where what is normalised lies side by side, column by column where
 //! columns do, else element by element.
 
-#![expect(
-    clippy::needless_range_loop,
-    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-)]
-
 use super::{NormalizeOp, OP, Vector};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::tail::Tail;

@@ -1,10 +1,5 @@
 //! Reductions on the CPU, in lanes: along the last axis where it is reduced, else column by column.
 
-#![expect(
-    clippy::needless_range_loop,
-    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-)]
-
 use super::{Axis, Merged, OP, ReduceOp, Reduction, place};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::workers::{each, workers};
