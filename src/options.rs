@@ -19,8 +19,8 @@ pub enum Tuning {
     /// What the tuner's record has on this device, a near shape, the other API or the family; the
     /// rule where it has nothing.
     Database(SharedDatabase),
-    /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record; a journal beside its file names what is being tried.
+    /// The same, after tuning what the record has no exact verdict on, or one of a search that was cut short, for at
+    /// most this long in all. Verdicts go to the record; a journal beside its file names what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,

@@ -88,6 +88,50 @@ pub enum Padding {
     },
 }
 
+/// What lies around the input of a sliding window, where its padding adds elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Border {
+    /// Zeros.
+    #[default]
+    Zeros,
+    /// The mirror image without the edge: fewer elements than the axis has.
+    Reflect,
+    /// The mirror image with the edge: no more elements than the axis has.
+    Symmetric,
+    /// The nearest element.
+    Edge,
+}
+
+impl Border {
+    /// The place in `0..extent` whose element stands at `at`; none of a zero.
+    #[doc(hidden)]
+    pub fn coordinate(self, at: isize, extent: usize) -> Option<usize> {
+        let last = isize::try_from(extent).ok()? - 1;
+        let mirrored = |before: isize, after: isize| match at {
+            at if at < 0 => before - at,
+            at if at > last => after - at,
+            at => at,
+        };
+        let at = match self {
+            Border::Zeros => at,
+            Border::Reflect => mirrored(0, 2 * last),
+            Border::Symmetric => mirrored(-1, 2 * last + 1),
+            Border::Edge => at.clamp(0, last),
+        };
+        usize::try_from(at).ok().filter(|at| *at < extent)
+    }
+
+    /// The most elements that it has on a side of an axis of `extent`; none of as many as wanted.
+    pub(crate) const fn most(self, extent: usize) -> Option<usize> {
+        match self {
+            Border::Zeros | Border::Edge => None,
+            Border::Reflect => Some(extent.saturating_sub(1)),
+            Border::Symmetric => Some(extent),
+        }
+    }
+}
+
 /// A window along one axis: its extent over the output, and the zeros before the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Window {
@@ -192,6 +236,16 @@ mod tests {
 
     fn window(padding: Padding, input: usize, kernel: usize, stride: usize, dilation: usize) -> Window {
         padding.window("conv2d", Axis::Width, input, kernel, stride, dilation).expect("a valid window")
+    }
+
+    #[test]
+    fn borders_are_those_worked_out_by_hand() {
+        let around = |border: Border| (-3..7).map(|at| border.coordinate(at, 4)).collect::<Vec<_>>();
+        let places = |all: [usize; 10]| all.map(Some).to_vec();
+        assert_eq!(around(Border::Reflect), places([3, 2, 1, 0, 1, 2, 3, 2, 1, 0]));
+        assert_eq!(around(Border::Symmetric), places([2, 1, 0, 0, 1, 2, 3, 3, 2, 1]));
+        assert_eq!(around(Border::Edge), places([0, 0, 0, 0, 1, 2, 3, 3, 3, 3]));
+        assert_eq!([-1, 0, 3, 4].map(|at| Border::Zeros.coordinate(at, 4)), [None, Some(0), Some(3), None]);
     }
 
     #[test]

@@ -2,10 +2,13 @@
 //# of a row by tile[2] slices of output channels per invocation. Only what lies in a channel's own
 //# group is multiplied: the four channels of a slice are of DISTINCT groups at most, and each reads
 //# STEP inputs of its group at a time. Lanes beyond the last channel read the last group; their
-//# weights are zero.
+//# weights are zero. RULE says what lies outside the input, where that is not zero.
 ${constants}
 
 ${interface}
+//% if RULE is defined
+//% include "shared/border"
+//% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn conv2d_grouped(@builtin(global_invocation_id) gid: vec3<u32>) {
     let column: u32 = gid.x * TILE_X;
@@ -26,16 +29,22 @@ fn conv2d_grouped(@builtin(global_invocation_id) gid: vec3<u32>) {
     //% endfor
     for (var ky: u32 = 0u; ky < KERNEL_H; ky++) {
         let y: u32 = row * STRIDE_H + ky * DILATION_H;
+        //% if RULE is not defined
         if (y < params.before_h || y >= params.src_h + params.before_h) {
             continue;
         }
-        let src_row: u32 = params.src_w * (y - params.before_h) + src_plane * params.src_c4 * n;
+        //% endif
+        let src_row: u32 = params.src_w * (${"bordered(y, params.before_h, params.src_h)" if RULE is defined else "y - params.before_h"}) + src_plane * params.src_c4 * n;
         for (var kx: u32 = 0u; kx < KERNEL_W; kx++) {
             let tap: u32 = ky * KERNEL_W + kx;
             //% for p in range(tile[0])
+            //% if RULE is defined
+            let src${p}: u32 = src_row + bordered((column + ${p}u) * STRIDE_W + kx * DILATION_W, params.before_w, params.src_w);
+            //% else
             let x${p}: u32 = (column + ${p}u) * STRIDE_W + kx * DILATION_W;
             let inside${p}: bool = x${p} >= params.before_w && x${p} < params.src_w + params.before_w;
             let src${p}: u32 = src_row + x${p} - params.before_w;
+            //% endif
             //% endfor
             for (var k: u32 = 0u; k < params.group_inputs; k += STEP) {
                 //% for g in range(DISTINCT)
@@ -49,13 +58,17 @@ fn conv2d_grouped(@builtin(global_invocation_id) gid: vec3<u32>) {
                 //% else
                 var v${p}_${g}: ${acc4} = ${zero4};
                 //% endif
+                //% if RULE is not defined
                 if (inside${p}) {
+                //% endif
                     //% if STEP == 1
                     v${p}_${g} = ${lane("src", "src" ~ p ~ " + slice" ~ g, "lane" ~ g)};
                     //% else
                     v${p}_${g} = ${load4("src", "src" ~ p ~ " + slice" ~ g)};
                     //% endif
+                //% if RULE is not defined
                 }
+                //% endif
                 //% endfor
                 //% endfor
                 //% for s in range(tile[2])

@@ -1,10 +1,13 @@
 //# y[n,i,j,o] = f(sum_{a,b,k} x[n, i*s+a*d-p, j*s+b*d-p, k] * w[o,a,b,k]) for inputs of up to four
 //# channels, read as NHWC rows: tile[0] pixels of a row by tile[2] slices of output channels per
 //# invocation, the window unrolled. The tiles of a plane are one axis of the grid. What lies
-//# outside the input is read from the nearest place inside and replaced by zero.
+//# outside the input is read from the nearest place inside and replaced by zero, or is as RULE says.
 ${constants}
 
 ${interface}
+//% if RULE is defined
+//% include "shared/border"
+//% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn conv2d_shallow(@builtin(global_invocation_id) gid: vec3<u32>) {
     let column: u32 = gid.x % params.tiles_w * TILE_X;
@@ -16,9 +19,13 @@ fn conv2d_shallow(@builtin(global_invocation_id) gid: vec3<u32>) {
     }
     let src_first: u32 = CHANNELS * params.src_w * params.src_h * n;
     //% for c in range((tile[0] - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
+    //% if RULE is defined
+    let near${c}: u32 = CHANNELS * bordered(column * STRIDE_W + ${c}u, params.before_w, params.src_w);
+    //% else
     let x${c}: u32 = column * STRIDE_W + ${c}u;
     let outside${c}: bool = x${c} < params.before_w || x${c} >= params.src_w + params.before_w;
     let near${c}: u32 = CHANNELS * min(max(x${c}, params.before_w) - params.before_w, params.src_w - 1u);
+    //% endif
     //% endfor
     //% for s in range(tile[2])
     let weights${s}: u32 = CHANNELS * KERNEL_H * KERNEL_W * (slice + ${s}u);
@@ -28,17 +35,23 @@ fn conv2d_shallow(@builtin(global_invocation_id) gid: vec3<u32>) {
     //% endfor
     //% for a in range(KERNEL_H)
     let y${a}: u32 = row * STRIDE_H + ${a * DILATION_H}u;
+    //% if RULE is defined
+    let src_row${a}: u32 = src_first + CHANNELS * params.src_w * bordered(y${a}, params.before_h, params.src_h);
+    //% else
     let off${a}: bool = y${a} < params.before_h || y${a} >= params.src_h + params.before_h;
     let src_row${a}: u32 = src_first + CHANNELS * params.src_w * min(max(y${a}, params.before_h) - params.before_h, params.src_h - 1u);
+    //% endif
     //% for c in range((tile[0] - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
     //% for k in range(CHANNELS)
     var v${a}_${c}_${k}: ${acc} = ${load("src", "src_row" ~ a ~ " + near" ~ c ~ " + " ~ k ~ "u")};
     //% endfor
+    //% if RULE is not defined
     if (off${a} || outside${c}) {
         //% for k in range(CHANNELS)
         v${a}_${c}_${k} = ${zero};
         //% endfor
     }
+    //% endif
     //% endfor
     //% for b in range(KERNEL_W)
     //% for k in range(CHANNELS)

@@ -4,10 +4,13 @@
 //# neighbours. At each tap the sum over the input channels is split between the work-group's
 //# tile[2] layers along z, which share the work of adding the parts up. Pixels and slices beyond the
 //# edge are computed from the last one and not stored; input slices beyond the last have zero
-//# weights. What lies outside the input is read from its first pixel and replaced by zero.
+//# weights. What lies outside the input is read from its first pixel and replaced by zero, or is as RULE says.
 ${constants}
 
 ${interface}
+//% if RULE is defined
+//% include "shared/border"
+//% endif
 //% if SPLITS > 1
 var<workgroup> partial: array<${acc4}, PARTIALS>;
 //% endif
@@ -37,6 +40,11 @@ fn conv2d_split(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
         for (var kx: u32 = 0u; kx < KERNEL_W; kx++) {
             let tap: u32 = 4u * params.dst_c4 * params.src_slices * (kx + KERNEL_W * ky);
             //% for p in range(tile[0])
+            //% if RULE is defined
+            let y${p}: u32 = bordered(row${p} + ky * DILATION_H, params.before_h, params.src_h);
+            let x${p}: u32 = bordered(column${p} + kx * DILATION_W, params.before_w, params.src_w);
+            let src${p}: u32 = src_first + x${p} + params.src_w * y${p};
+            //% else
             let y${p}: u32 = row${p} + ky * DILATION_H - params.before_h;
             let x${p}: u32 = column${p} + kx * DILATION_W - params.before_w;
             let inside${p}: bool = y${p} < params.src_h && x${p} < params.src_w;
@@ -44,6 +52,7 @@ fn conv2d_split(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
             if (inside${p}) {
                 src${p} = src_first + x${p} + params.src_w * y${p};
             }
+            //% endif
             //% endfor
             for (var i: u32 = lid.z; i < params.src_c4; i += SPLITS * UNROLL) {
                 //% for u in range(UNROLL)
@@ -51,9 +60,11 @@ fn conv2d_split(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
                 let tap_row${u}: u32 = tap + 4u * params.dst_c4 * (i + SPLITS * ${u}u);
                 //% for p in range(tile[0])
                 var v${u}_${p}: ${acc4} = ${load4("src", "src" ~ p ~ " + offset" ~ u)};
+                //% if RULE is not defined
                 if (!inside${p}) {
                     v${u}_${p} = ${zero4};
                 }
+                //% endif
                 //% endfor
                 //% for lane in ["x", "y", "z", "w"]
                 //% set term = loop.index0

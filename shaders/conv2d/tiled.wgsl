@@ -4,10 +4,13 @@
 //# 4 DEPTH4 terms of them at a time; an invocation sums tile[1] pixels, four together, by tile[0]
 //# slices. Layers of the work-group along z sum a part of the terms each and are added up at the end.
 //# Pixels and slices beyond the last are computed from it and not stored; what lies outside the input
-//# is read from its first pixel and replaced by zero.
+//# is read from its first pixel and replaced by zero, or is as RULE says.
 ${constants}
 
 ${interface}
+//% if RULE is defined
+//% include "shared/border"
+//% endif
 var<workgroup> staged: array<${acc4}, STAGED>;
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
@@ -19,8 +22,8 @@ fn conv2d_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id
     //% include "shared/tile_place"
     //% for l in range(LOADS_A)
     let a_first${l}: u32 = ${"src_area * SOURCES * (a_pixel" ~ l ~ " / area)" if BATCHED else "0u"};
-    let a_y${l}: u32 = a_pixel${l} % area / params.dst_w * STRIDE_H - params.before_h;
-    let a_x${l}: u32 = a_pixel${l} % area % params.dst_w * STRIDE_W - params.before_w;
+    let a_y${l}: u32 = a_pixel${l} % area / params.dst_w * STRIDE_H${" - params.before_h" if RULE is not defined else ""};
+    let a_x${l}: u32 = a_pixel${l} % area % params.dst_w * STRIDE_W${" - params.before_w" if RULE is not defined else ""};
     //% endfor
     //% macro pixels_of(ahead4)
     {
@@ -40,6 +43,12 @@ fn conv2d_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id
         let kx${l}: u32 = tap${l} - KERNEL_W * ky${l};
         //% endif
         //% set which = "" if ALIGNED else l ~ ""
+        //% if RULE is defined
+        let src_y${l}: u32 = bordered(a_y${l} + ky${which} * DILATION_H, params.before_h, params.src_h);
+        let src_x${l}: u32 = bordered(a_x${l} + kx${which} * DILATION_W, params.before_w, params.src_w);
+        let at${l}: u32 = src_x${l} + params.src_w * src_y${l} + a_first${l} + src_area * (${"from4 + a_item" ~ l ~ " / ROWS" if ALIGNED else "from4_" ~ l});
+        a_next${l} = ${load4("src", "at" ~ l)};
+        //% else
         let src_y${l}: u32 = a_y${l} + ky${which} * DILATION_H;
         let src_x${l}: u32 = a_x${l} + kx${which} * DILATION_W;
         let inside${l}: bool = src_y${l} < params.src_h && src_x${l} < params.src_w;
@@ -51,6 +60,7 @@ fn conv2d_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id
         if (!inside${l}) {
             a_next${l} = ${zero4};
         }
+        //% endif
         //% endfor
     }
     //% endmacro

@@ -21,7 +21,8 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     let out: u32 = group.x;
     let slice: u32 = group.y;
     let n: u32 = out / (params.kept_w * params.kept_h);
-    let first: u32 = (n * params.slices + slice) * params.plane
+    let image: u32 = n * params.slices + slice;
+    let first: u32 = image * params.plane
         + out / params.kept_w % params.kept_h * params.width + out % params.kept_w;
     let count: u32 = params.reduced_n * params.reduced_h * params.reduced_w;
     let share: ${acc4} = ${splat(acc ~ "(count)")};
@@ -42,12 +43,6 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     for (var i: u32 = lid.x; i < count; i += SIZE) {
         let at: u32 = first + place(i);
         var result: ${acc4} = (${load4("src", "at")} - mean) * factor;
-        //% if SCALED
-        result = result * ${load4("weights", "slice")};
-        //% endif
-        //% if MOVED
-        result = result + ${load4("bias", "slice")};
-        //% endif
-        ${store4("dst", "at", "result")}
+        //% include "shared/normalized"
     }
 }

@@ -21,6 +21,7 @@ macro_rules! piece {
 /// Pieces that kernels include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
+    piece!("shared/border"),
     piece!("shared/coordinate"),
     piece!("shared/functions"),
     piece!("shared/group_sum"),
@@ -28,6 +29,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/matrix_ptx", opencl),
     piece!("shared/matrix_ptx_words", opencl),
     piece!("shared/multiply"),
+    piece!("shared/normalized"),
     piece!("shared/place"),
     piece!("shared/products"),
     piece!("shared/reduction"),

@@ -286,6 +286,11 @@ impl Graph {
         self.values.iter().enumerate().map(move |(index, info)| (value(index), info))
     }
 
+    /// The value of number `place` behind those of the graph: of a network that was made of it.
+    pub(crate) fn beyond(&self, place: usize) -> Value {
+        Value { graph: self.number, index: self.values.len() + place }
+    }
+
     pub(crate) fn info(&self, value: Value) -> Result<&ValueInfo> {
         let found = self.values.get(value.index).filter(|_| value.graph == self.number);
         found.ok_or_else(|| {

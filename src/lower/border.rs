@@ -1,4 +1,4 @@
-//! Zeros around a feature map as the padding of what alone reads it: `conv(pad(x)) = conv'(x)`.
+//! Zeros or mirror images around a feature map as the padding of what alone reads it: `conv(pad(x)) = conv'(x)`.
 //!
 //! Networks that were converted from another framework, whose padding is not one of a file format's two kinds,
 //! have a node of its own for it before each convolution.
@@ -9,7 +9,7 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operator::Operator;
 
-/// Takes out the nodes whose zeros their reader can have as its padding; those that `alone` names stay.
+/// Takes out the nodes whose elements their reader can have as its padding; those that `alone` names stay.
 pub(super) fn absorb(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     for index in 0..network.units().len() {
         if let Some((reader, unit)) = merged(network, index, alone)? {
@@ -20,14 +20,14 @@ pub(super) fn absorb(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) ->
     Ok(())
 }
 
-/// The reader of unit `index`, and what it is with the zeros that the unit adds.
+/// The reader of unit `index`, and what it is with the elements that the unit adds.
 fn merged(
     network: &Network<'_>,
     index: usize,
     alone: &dyn Fn(&str) -> bool,
 ) -> Result<Option<(usize, Unit)>> {
     let unit = &network.units()[index];
-    let Some(border) = unit.operator().and_then(Operator::border) else { return Ok(None) };
+    let Some((border, extents)) = unit.operator().and_then(Operator::border) else { return Ok(None) };
     let (&[output], Some(input)) = (&unit.outputs[..], unit.reads().next()) else { return Ok(None) };
     let mut readers = network.readers(output);
     let (Some(reader), None) = (readers.next(), readers.next()) else { return Ok(None) };
@@ -37,7 +37,7 @@ fn merged(
     if alone(&unit.name) || alone(&second.name) || !once || !as_source || network.leaves(output) {
         return Ok(None);
     }
-    let Some(operator) = second.operator().and_then(|operator| operator.with_border(border)) else {
+    let Some(operator) = second.operator().and_then(|operator| operator.with_border(border, extents)) else {
         return Ok(None);
     };
     let Some(whole) = second.instead(operator, (Operand::Src, input, network.dims(input)?)) else {

@@ -14,6 +14,7 @@
 
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;
+use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
@@ -74,7 +75,9 @@ fn joined(
     }
     let dims = network.dims(between)?;
     let pair = Pair { first, second, program, between, place, dims };
-    Ok(rule(network, &pair)?.map(|unit| (reader, unit)))
+    // Whether there is such an op may depend on the shapes.
+    let found = rule(network, &pair)?.filter(|unit| unit.op(network.graph, Precision::F32).is_ok());
+    Ok(found.map(|unit| (reader, unit)))
 }
 
 /// Whether the inputs of a function of each element are in the order of its program's.
@@ -174,7 +177,9 @@ fn residual(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
         return Ok(None);
     }
     let Some(operator) = pair.first.shared_operator() else { return Ok(None) };
-    let free = operator.adds_residual() && pair.first.input(Operand::Residual).is_err();
+    let adds = if operator.adds_residual() { Some(operator) } else { operator.with_residual() };
+    let Some(operator) = adds else { return Ok(None) };
+    let free = pair.first.input(Operand::Residual).is_err();
     Ok(free.then(|| pair.as_first(operator, Some((Operand::Residual, input, dims)))))
 }
 

@@ -4,7 +4,7 @@
 //! | pass | what it does |
 //! |---|---|
 //! | `unit`, `uses` | one unit for each node with kernels; views are noted, nodes of constants are computed |
-//! | `border` | zeros around a map become the padding of the one that reads it |
+//! | `border` | zeros or mirror images around a map become the padding of the one that reads it |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
 //! | `stack` | units that read one input, and only leave the network or are pixels, become one |
@@ -38,6 +38,7 @@ mod states;
 mod step;
 mod unit;
 mod uses;
+mod values;
 
 pub(crate) use choose::{change_times, on_cpu};
 pub(crate) use constants::pack;

@@ -9,7 +9,7 @@ use super::simplify::{joined, simplified};
 use super::stack::multiple;
 use super::step::{Part, Source, Step, Stored, StoredValue, Work};
 use super::unit::{Input, Network, Unit};
-use super::{fuse, host, precision};
+use super::{fuse, host, idioms, precision};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -72,6 +72,7 @@ impl Program {
         fuse::on_device(&mut network, &choosing)?;
         host::assign(&mut network, options, &info.limits)?;
         precision::assign(&mut network, asked, &info.limits)?;
+        idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);
         for &input in graph.inputs() {
@@ -278,7 +279,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         }
         let op = CopyOp::new(rows.1, alias.offset, kind.1)?;
         let own = self.own(stored_bytes(kind), self.network.leaves(alias.of));
-        let name = format!("{} (copy)", self.network.graph.name(value)?);
+        let name = format!("{} (copy)", self.network.name(value)?);
         let step = self.single(name, &op, whole, own)?;
         self.program.steps.push(step);
         place(self, own);
@@ -298,7 +299,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             DType::F16 => Precision::F16Storage,
             DType::F32 => Precision::F32,
         };
-        let name = self.network.graph.name(value)?;
+        let name = self.network.name(value)?;
         let (op, name) = match (from.0.layout(), to.0.layout()) {
             (one, other) if one == other => {
                 (ConvertOp::storage(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))

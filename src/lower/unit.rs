@@ -243,6 +243,8 @@ pub(crate) struct Network<'a> {
     aliases: HashMap<Value, Alias>,
     /// Constants of the graph, and what nodes make of them alone.
     constants: HashMap<Value, HostTensor>,
+    /// The dimensions of values that the graph has not (`values`).
+    pub(super) own: Vec<Dims>,
 }
 
 impl<'a> Network<'a> {
@@ -254,6 +256,7 @@ impl<'a> Network<'a> {
             uses: OnceLock::new(),
             aliases: HashMap::new(),
             constants: HashMap::new(),
+            own: Vec::new(),
         };
         for (value, info) in graph.all_values() {
             if let Origin::Constant(tensor) = &info.origin {
@@ -405,10 +408,5 @@ impl<'a> Network<'a> {
     /// value.
     pub(crate) fn leaves(&self, value: Value) -> bool {
         self.uses().leaves(value)
-    }
-
-    /// The dimensions of `value`.
-    pub(crate) fn dims(&self, value: Value) -> Result<Dims> {
-        self.graph.dims(value)
     }
 }

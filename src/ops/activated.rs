@@ -8,7 +8,7 @@ use super::plan::Op;
 use crate::dtype::Precision;
 use crate::emit::Residual;
 use crate::error::Result;
-use crate::shape::Shape;
+use crate::shape::{Border, Shape};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) trait ConvolutionOptions: fmt::Debug + PartialEq + Send + Sync + Size
     fn op(&self, shapes: [Shape; 2], extras: (bool, Residual), precision: Precision) -> Result<Arc<dyn Op>>;
 
     /// As [`Operator::with_border`].
-    fn bordered(&self, border: [usize; 4]) -> Option<Self>;
+    fn bordered(&self, border: Border, extents: [usize; 4]) -> Option<Self>;
 }
 
 impl<O: ConvolutionOptions> Operator for ActivatedLast<O> {
@@ -40,8 +40,8 @@ impl<O: ConvolutionOptions> Operator for ActivatedLast<O> {
         Ok(Lowered::Op(self.0.op(shapes, (bias, residual), precision)?))
     }
 
-    fn with_border(&self, border: [usize; 4]) -> Option<Arc<dyn Operator>> {
-        Some(Arc::new(ActivatedLast(self.0.bordered(border)?)))
+    fn with_border(&self, border: Border, extents: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(ActivatedLast(self.0.bordered(border, extents)?)))
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

@@ -5,13 +5,13 @@ use super::reference::Sum;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Operand, Residual};
 use crate::error::{Error, Result};
-use crate::shape::{Axis, Padding, Shape};
+use crate::shape::{Axis, Border, Padding, Shape};
 
 /// A convolution of concrete shapes.
 ///
 /// `y[n, i, j, o] = sum over a, b, k of
 ///     x[n, i*stride_h - before_h + a*dilation_h, j*stride_w - before_w + b*dilation_w, g*I + k]
-///     * w[o, a, b, k]`, zeros outside the input, where `I = input channels / groups` and
+///     * w[o, a, b, k]`, what `border` says outside the input, where `I = input channels / groups` and
 /// `g = o / (output channels / groups)` is the group of output channel `o`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Convolution {
@@ -25,8 +25,10 @@ pub struct Convolution {
     pub stride: [usize; 2],
     /// Distance between taps along height and width.
     pub dilation: [usize; 2],
-    /// Zeros above and to the left of the input.
+    /// Elements above and to the left of the input.
     pub before: [usize; 2],
+    /// What those are.
+    pub border: Border,
     /// Groups of channels that do not mix.
     pub groups: usize,
     /// What happens to the sum.
@@ -70,6 +72,7 @@ pub(crate) struct WindowOptions {
     pub(crate) stride: [usize; 2],
     pub(crate) dilation: [usize; 2],
     pub(crate) padding: Padding,
+    pub(crate) border: Border,
 }
 
 impl Convolution {
@@ -81,7 +84,7 @@ impl Convolution {
         kernel: [usize; 2],
         output_channels: usize,
         groups: usize,
-        window: WindowOptions,
+        options: WindowOptions,
         epilogue: Epilogue,
         precision: Precision,
     ) -> Result<Self> {
@@ -93,31 +96,45 @@ impl Convolution {
                 "groups that divide both",
             ));
         }
-        let rows = window.padding.window(
+        let rows = options.padding.window(
             op,
             Axis::Height,
             input.h,
             kernel[0],
-            window.stride[0],
-            window.dilation[0],
+            options.stride[0],
+            options.dilation[0],
         )?;
-        let columns = window.padding.window(
+        let columns = options.padding.window(
             op,
             Axis::Width,
             input.w,
             kernel[1],
-            window.stride[1],
-            window.dilation[1],
+            options.stride[1],
+            options.dilation[1],
         )?;
         let output = Shape::nhwc(input.n, rows.output, columns.output, output_channels);
         output.check(op)?;
+        for (axis, window, extent) in [(Axis::Height, rows, input.h), (Axis::Width, columns, input.w)] {
+            let place = usize::from(axis == Axis::Width);
+            let span = (kernel[place] - 1) * options.dilation[place] + 1;
+            let reached = (window.output - 1) * options.stride[place] + span;
+            let after = reached.saturating_sub(extent + window.before);
+            if let Some(most) = options.border.most(extent)
+                && window.before.max(after) > most
+            {
+                let found =
+                    format!("{} elements before and {after} after {extent} along {axis}", window.before);
+                return Err(Error::shape(op, found, format!("at most {most} ({:?})", options.border)));
+            }
+        }
         Ok(Convolution {
             input,
             output,
             kernel,
-            stride: window.stride,
-            dilation: window.dilation,
+            stride: options.stride,
+            dilation: options.dilation,
             before: [rows.before, columns.before],
+            border: options.border,
             groups,
             epilogue,
             // No convolution has a kernel for matrix units.
@@ -174,13 +191,12 @@ impl Convolution {
         2 * self.output.elements() as u64 * self.terms() as u64
     }
 
-    /// The input coordinate of tap `tap` of output `out` along axis 0 (height) or 1 (width), if
-    /// it lies inside the input.
+    /// The input coordinate of tap `tap` of output `out` along axis 0 (height) or 1 (width); none of a zero
+    /// outside the input.
     pub fn source(&self, axis: usize, out: usize, tap: usize) -> Option<usize> {
         let extent = [self.input.h, self.input.w][axis];
-        (out * self.stride[axis] + tap * self.dilation[axis])
-            .checked_sub(self.before[axis])
-            .filter(|&position| position < extent)
+        let at = out * self.stride[axis] + tap * self.dilation[axis];
+        self.border.coordinate(at as isize - self.before[axis] as isize, extent)
     }
 }
 

@@ -13,6 +13,7 @@ use super::spec::extent;
 use crate::dtype::Precision;
 use crate::emit::{Dialect, Value};
 use crate::limits::{Limits, MatrixUnit};
+use crate::shape::Border;
 
 /// Invocations that work on one small matrix together.
 const WAVE: u32 = 32;
@@ -72,6 +73,9 @@ impl Matrix {
     pub(super) fn obstacle(self, problem: &Convolution, limits: &Limits) -> Option<String> {
         if problem.precision.storage() != Precision::F16Storage.storage() {
             return Some(format!("it multiplies halves, the precision is {}", problem.precision));
+        }
+        if problem.border != Border::Zeros {
+            return Some(format!("it has zeros around a map, wanted {:?}", problem.border));
         }
         match (self.cooperative, limits.matrix_unit) {
             (true, Some(MatrixUnit::Cooperative { subgroup: WAVE })) if limits.native_half => None,

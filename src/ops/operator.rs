@@ -6,7 +6,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::shape::{Border, Shape};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -97,16 +97,17 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         super::outputs(op).map(|info| Dims::from(info.shape)).collect()
     }
 
-    /// The zeros that it puts around a feature map above, below, left and right, if that is all it does.
+    /// How many elements of which kind it puts around a feature map above, below, left and right, if that is all
+    /// it does.
     #[doc(hidden)]
-    fn border(&self) -> Option<[usize; 4]> {
+    fn border(&self) -> Option<(Border, [usize; 4])> {
         None
     }
 
-    /// The operator that does the same to an input without the zeros around it that the input of this one
+    /// The operator that does the same to an input without the elements around it that the input of this one
     /// has, if there is one.
     #[doc(hidden)]
-    fn with_border(&self, _border: [usize; 4]) -> Option<Arc<dyn Operator>> {
+    fn with_border(&self, _border: Border, _extents: [usize; 4]) -> Option<Arc<dyn Operator>> {
         None
     }
 
@@ -120,6 +121,12 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     /// The operator that adds its residual and applies `activation` then, if there is one.
     #[doc(hidden)]
     fn with_activation_last(&self, _activation: Activation) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// The operator that does the same and has a place for a residual, where this one has none.
+    #[doc(hidden)]
+    fn with_residual(&self) -> Option<Arc<dyn Operator>> {
         None
     }
 

@@ -7,6 +7,7 @@
 
 use super::convolution::Convolution;
 use crate::emit::{Activation, Epilogue, Residual};
+use crate::shape::Border;
 
 /// The names of extents. Numbers that belong to other words (`relu6`, `groups2`) are none.
 pub(crate) const EXTENTS: [&str; 11] = ["n", "h", "w", "c", "o", "m", "k", "batch", "lda", "ldb", "ldc"];
@@ -56,6 +57,12 @@ pub(super) fn convolution(problem: &Convolution, channels: &str) -> String {
     let (bottom, right) = (after(0, input.h, problem.output.h), after(1, input.w, problem.output.w));
     if [top, bottom, left, right] != [0; 4] {
         text.push_str(&format!(" pad{top},{bottom},{left},{right}"));
+        text.push_str(match problem.border {
+            Border::Zeros => "",
+            Border::Reflect => " reflect",
+            Border::Symmetric => " symmetric",
+            Border::Edge => " edge",
+        });
     }
     text + &epilogue(&problem.epilogue)
 }

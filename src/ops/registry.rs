@@ -12,6 +12,7 @@ use super::elementwise::{self, ElementwiseOp};
 use super::gate::{self, GateOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::moments::{self, MomentsOp};
 use super::normalize::{self, NormalizeOp};
 use super::one_hot::{self, OneHotOp};
 use super::plan::Op;
@@ -151,6 +152,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GateOp>(gate::examples, gate::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<MomentsOp>(moments::examples, moments::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
     OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),

@@ -7,7 +7,7 @@ use crate::emit::{Access, Activation, Binding, Dialect, Element, Interface, Oper
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::shape::Shape;
+use crate::shape::{Border, Shape};
 
 /// Scalar parameters as they are collected: a name and its value.
 pub(super) type Params = Vec<(&'static str, Scalar)>;
@@ -91,7 +91,7 @@ pub(super) fn convolution_bindings(problem: &Convolution, choice: &Choice) -> Ve
 
 /// The constants that a window bakes into the text.
 pub(super) fn window_constants(problem: &Convolution) -> Vec<(&'static str, Value)> {
-    [
+    let window = [
         ("KERNEL_H", problem.kernel[0]),
         ("KERNEL_W", problem.kernel[1]),
         ("STRIDE_H", problem.stride[0]),
@@ -99,8 +99,15 @@ pub(super) fn window_constants(problem: &Convolution) -> Vec<(&'static str, Valu
         ("DILATION_H", problem.dilation[0]),
         ("DILATION_W", problem.dilation[1]),
     ]
-    .map(|(name, value)| (name, Value::U32(extent(value))))
-    .to_vec()
+    .map(|(name, value)| (name, Value::U32(extent(value))));
+    // As the rules of `shared/coordinate`; a text of zeros names none.
+    let rule = match problem.border {
+        Border::Zeros => None,
+        Border::Reflect => Some(2),
+        Border::Symmetric => Some(3),
+        Border::Edge => Some(4),
+    };
+    window.into_iter().chain(rule.map(|rule| ("RULE", Value::U32(rule)))).collect()
 }
 
 /// The label of `choice` for a rejection.

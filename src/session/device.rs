@@ -12,7 +12,7 @@ use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::lower::{Part, Program, change_times};
+use crate::lower::{Part, Program, Step, Work, change_times};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
 use std::borrow::Cow;
@@ -89,16 +89,53 @@ pub(super) struct DeviceSession {
     reads: Vec<Slice>,
     spare: Spare,
     memory: MemoryUse,
+    /// The kernel of each step, by the step's name.
+    kernels: Vec<(String, String)>,
+}
+
+fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
+    let device = engine.device()?;
+    let changes = |shape: Shape| change_times(device, shape, options.precision);
+    Program::of(graph, options, device.info(), &changes)
+}
+
+/// The kernel of each step, by the step's name.
+fn kernels(program: &Program) -> Vec<(String, String)> {
+    let kernel = |step: &Step| match &step.work {
+        Work::Device { launch, .. } => launch.spec.label(),
+        Work::Host { .. } => String::new(),
+    };
+    program.steps.iter().map(|step| (step.name.clone(), kernel(step))).collect()
 }
 
 impl DeviceSession {
     pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
+        let program = lowered(&engine, graph, options)?;
+        Self::of(engine, &program)
+    }
+
+    /// Takes the kernels that the record has now; the names of the steps that have others than before.
+    pub(super) fn refresh(&mut self, graph: &Graph, options: &SessionOptions) -> Result<Vec<String>> {
+        let program = lowered(&self.engine, graph, options)?;
+        if kernels(&program) == self.kernels {
+            return Ok(Vec::new());
+        }
+        let next = Self::of(self.engine.clone(), &program)?;
+        let device = self.engine.device()?;
+        for ((old, _), (new, _)) in self.states.iter().zip(&next.states) {
+            device.write(new, &device.read(old)?)?;
+        }
+        let changed = next.kernels.iter().filter(|kernel| !self.kernels.contains(kernel));
+        let changed = changed.map(|(name, _)| name.clone()).collect();
+        *self = next;
+        Ok(changed)
+    }
+
+    fn of(engine: Engine, program: &Program) -> Result<Self> {
         let device = engine.device()?;
-        let changes = |shape: Shape| change_times(device, shape, options.precision);
-        let program = Program::of(graph, options, device.info(), &changes)?;
-        let resources = allocate(device, &program)?;
+        let resources = allocate(device, program)?;
         if !program.setup.is_empty() {
-            let setup = dispatches(device, &program, &program.setup, &resources)?;
+            let setup = dispatches(device, program, &program.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
         }
         let slice = |part: &Part| resources.slice(part);
@@ -116,7 +153,7 @@ impl DeviceSession {
             outputs.push(Output { slice: slice(part)?, read, offset: part.offset as usize });
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
-        let segments = Segments::new(device, &program, &resources)?;
+        let segments = Segments::new(device, program, &resources)?;
         let session = DeviceSession {
             states: program.states.iter().map(state).collect::<Result<_>>()?,
             inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
@@ -128,6 +165,7 @@ impl DeviceSession {
                 uploads: segments.uploads(),
                 ..resources.memory
             },
+            kernels: kernels(program),
             segments,
             engine,
         };

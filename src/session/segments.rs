@@ -6,7 +6,7 @@
 
 use super::profile::NodeTime;
 use super::resources::{Resources, dispatches};
-use crate::cpu::{CpuKernel, workers};
+use crate::cpu::CpuKernel;
 use crate::device::{Device, Dispatch, Recording, Slice};
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -327,7 +327,7 @@ impl HostStep {
             Ok((*operand, found.ok_or_else(missing)?))
         });
         let read = read.collect::<Result<Vec<_>>>();
-        let ran = read.and_then(|read| workers::together(|| self.kernel.run(&read, &mut slots)));
+        let ran = read.and_then(|read| self.kernel.run(&read, &mut slots));
         ran.map_err(|error| error.at_node(&self.name))?;
         results.extend(written);
         Ok(())

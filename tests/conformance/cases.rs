@@ -17,7 +17,7 @@ use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::ops::{Choice, Op};
 use diptych::{
-    Activation, Bits, Conv2d, DType, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding,
+    Activation, Bits, Border, Conv2d, DType, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
 };
 
@@ -314,9 +314,9 @@ impl Table {
         let weights = Shape::nhwc(oc, kh, kw, c / options.groups);
         let op = Conv2dOp::new(Shape::nhwc(n, h, w, c), weights, &options, true, residual, precision)
             .expect("a valid row");
-        let Conv2d { stride: [sh, sw], dilation: [dh, dw], padding, groups, activation } = options;
+        let Conv2d { stride: [sh, sw], dilation: [dh, dw], padding, border, groups, activation } = options;
         let name = format!(
-            "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} g{groups} {activation:?} \
+            "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {border:?} g{groups} {activation:?} \
              add={residual:?} {precision}"
         );
         self.push(name, Arc::new(op), breadth);
@@ -353,6 +353,36 @@ impl Table {
                 let breadth = if input[3] == 3 { Tiles } else { Variants };
                 self.conv2d_row(input, [10, kernel[0], kernel[1]], options, false, F32, breadth);
             }
+        }
+        // Long rows of a window: of few columns and of as many as registers hold, one pixel and several.
+        for (input, [kh, kw], stride, dilation) in [
+            ([1, 9, 23, 6], [9, 9], [1, 1], [1, 1]),
+            ([2, 7, 17, 9], [3, 5], [2, 2], [1, 1]),
+            ([1, 5, 6, 12], [2, 4], [1, 3], [2, 2]),
+            ([1, 12, 13, 3], [5, 7], [1, 1], [1, 1]),
+        ] {
+            let options = Conv2d { stride, dilation, ..same };
+            self.conv2d_row(input, [3, kh, kw], options, true, F32, Tiles);
+            let options = Conv2d { border: Border::Symmetric, ..options };
+            self.conv2d_row(input, [7, kh, kw], options, false, Precision::F16Storage, Tiles);
+        }
+        // Mirror images as large as they may be, on one side, and where tiles hang over.
+        for border in [Border::Reflect, Border::Symmetric, Border::Edge] {
+            let wide = Conv2d {
+                padding: Padding::Explicit { top: 4, bottom: 3, left: 2, right: 4 },
+                border,
+                ..same
+            };
+            for input in [[1, 5, 5, 3], [2, 6, 7, 9], [1, 11, 13, 20]] {
+                self.conv2d_row(input, [10, 3, 3], wide, true, F32, Tiles);
+                self.conv2d_row(input, [6, 5, 4], Conv2d { stride: [2, 3], ..wide }, false, F32, Variants);
+            }
+            let dilated = Conv2d { dilation: [2, 1], padding: Padding::Same, ..wide };
+            self.conv2d_row([1, 6, 9, 6], [7, 3, 2], dilated, false, F32, Variants);
+            for (groups, c, oc) in [(2, 6, 10), (2, 8, 16)] {
+                self.conv2d_row([2, 5, 6, c], [oc, 3, 3], Conv2d { groups, ..wide }, false, F32, Tiles);
+            }
+            self.conv2d_row([1, 5, 6, 8], [9, 3, 3], wide, true, Precision::F16Storage, Tiles);
         }
         for (groups, c, oc) in [
             (2, 6, 10),

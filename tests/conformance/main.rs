@@ -84,7 +84,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot
-    cumsum top_k suppress elementwise resize reduce arg softmax normalize gate
+    cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -320,7 +320,7 @@ fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
 const PAIRS: &[(&str, [usize; 2])] = &[
     ("arg", [3, 3]),
     ("concat", [2, 2]),
-    ("conv2d", [58, 65]),
+    ("conv2d", [62, 69]),
     ("convert", [4, 8]),
     ("copy", [1, 1]),
     ("cumsum", [1, 1]),
@@ -330,7 +330,8 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("gate", [4, 4]),
     ("gemm", [39, 53]),
     ("one_hot", [1, 1]),
-    ("normalize", [5, 5]),
+    ("moments", [1, 1]),
+    ("normalize", [13, 11]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
     ("remap", [4, 4]),

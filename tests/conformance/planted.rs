@@ -14,9 +14,9 @@ use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
-    Activation, AxisRange, Bits, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm, Layout, OneHot,
-    Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice, Suppress,
-    TopK, Transpose,
+    Activation, AxisRange, Bits, Border, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm, Layout,
+    OneHot, Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice,
+    Suppress, TopK, Transpose,
 };
 use std::sync::Arc;
 
@@ -45,6 +45,13 @@ fn conv2d_of(batch: usize, options: Conv2d) -> Problem {
         false,
         Precision::F32,
     );
+    Arc::new(op.expect("a valid op"))
+}
+
+/// A row of seven taps.
+fn long(options: Conv2d) -> Problem {
+    let (input, weights) = (Shape::nhwc(2, 4, 11, 6), Shape::nhwc(7, 3, 7, 6));
+    let op = Conv2dOp::new(input, weights, &options, true, false, Precision::F32);
     Arc::new(op.expect("a valid op"))
 }
 
@@ -351,6 +358,7 @@ fn mistakes_of_warp_groups() -> Vec<Mistake> {
 fn mistakes() -> Vec<Mistake> {
     let same = Conv2d { padding: Padding::Same, ..Default::default() };
     let dilated = Conv2d { dilation: [1, 2], ..same };
+    let mirrored = Conv2d { border: Border::Reflect, ..same };
     let wide = Gemm { ldc: Some(12), ..Default::default() };
     let scaled = Gemm { alpha: Bits(-0.5), ..Default::default() };
     let pack = ConvertOp::new(Shape::nhwc(1, 3, 5, 7), Layout::Nhwc, Layout::C4, Precision::F32);
@@ -364,6 +372,18 @@ fn mistakes() -> Vec<Mistake> {
     let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
         ("a dropped tap", conv2d(same), "direct", [4, 1, 1], "kx < KERNEL_W;", "kx + 1u < KERNEL_W;"),
         ("a forgotten dilation", conv2d(dilated), "direct", [4, 1, 1], "kx * DILATION_W", "kx"),
+        ("the edge twice", conv2d(mirrored), "direct", [4, 1, 1], "2 * (extent - 1)", "2 * (extent - 1) + 1"),
+        ("the edge for its image", conv2d(mirrored), "split", [4, 1, 1], "abs(at)", "max(at, 0)"),
+        (
+            "rows that are not mirrored",
+            conv2d(mirrored),
+            "tiled",
+            [2, 8, 1],
+            "@before_h, @src_h",
+            "0u, @src_h",
+        ),
+        ("a row around the map's end", long(same), "sliding", [4, 1, 1], "if (outside1)", "if (false)"),
+        ("weights of the first slice", long(same), "sliding", [2, 1, 1], "ky + KERNEL_H * slice", "ky"),
         (
             "no check of the right border",
             conv2d(same),

@@ -1,10 +1,10 @@
 //! Work that takes fewer dispatches on a device than the graph has nodes: maps that are weighted by what two
-//! convolutions make of a pixel, and convolutions of one pixel.
+//! convolutions make of a pixel, convolutions of one pixel or of mirror images, and what follows a normalisation.
 
 use crate::machine::{everywhere, noise};
 use diptych::{
-    Activation, Backend, Extras, Function, Graph, HostTensor, Pointwise, Reduction, Session, SessionOptions,
-    Shape, Value,
+    Activation, Backend, Bits, Conv2d, Extras, Function, Graph, HostTensor, Normalize, PadMode, Pointwise,
+    Reduction, Session, SessionOptions, Shape, Value,
 };
 
 /// A 1x1 convolution to `channels`.
@@ -120,5 +120,81 @@ fn convolutions_of_one_pixel_run_as_one() {
     // Five channels are no whole slices: such a pixel stays by itself.
     for (backend, ops) in steps(&graph, input) {
         assert_eq!(count(&ops, "pointwise"), 2, "{backend}: {ops:?}");
+    }
+}
+
+/// A 3x3 convolution of what `mode` puts around `x`.
+fn padded(graph: &mut Graph, name: &str, x: Value, mode: PadMode) -> Value {
+    let channels = graph.shape(x).expect("a map").c;
+    let pad = graph.pad(&format!("{name} pad"), x, &[0, 1, 2, 0], &[0, 2, 1, 0], mode).expect("a border");
+    let weights = noise(Shape::nhwc(7, 3, 3, channels), 5);
+    graph.conv2d(name, pad, weights, Extras::default(), Conv2d::default()).expect("a convolution")
+}
+
+#[test]
+fn a_mirrored_map_is_convolved_in_one_dispatch() {
+    for input in [Shape::nhwc(2, 5, 4, 3), Shape::nhwc(1, 6, 9, 10)] {
+        for mode in [PadMode::Reflect, PadMode::Symmetric, PadMode::Edge] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", input).expect("an input");
+            let map = of(&mut graph, "map", Function::Sin, &[x]);
+            let y = padded(&mut graph, "y", map, mode);
+            graph.output(y).expect("an output");
+            for (backend, ops) in steps(&graph, input) {
+                assert_eq!(count(&ops, "remap"), 0, "{backend}: {ops:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_border_of_its_own_kind_stays_by_itself() {
+    // Zeros around mirror images, and mirror images around zeros.
+    let input = Shape::nhwc(1, 6, 5, 8);
+    let zeros = PadMode::Constant(Bits(0.0));
+    for (inner, outer) in [(PadMode::Reflect, zeros), (zeros, PadMode::Reflect)] {
+        let mut graph = Graph::new();
+        let x = graph.input("x", input).expect("an input");
+        let map = of(&mut graph, "map", Function::Sin, &[x]);
+        let map = graph.pad("inner", map, &[0, 1, 1, 0], &[0, 1, 1, 0], inner).expect("a border");
+        let y = padded(&mut graph, "y", map, outer);
+        graph.output(y).expect("an output");
+        for (backend, ops) in steps(&graph, input) {
+            assert_eq!(count(&ops, "remap"), 1, "{backend}: {ops:?}");
+        }
+    }
+}
+
+/// An instance normalisation of `x`, and what `end` makes of it and `x`.
+fn normalised(graph: &mut Graph, x: Value, end: usize) -> Value {
+    let map = of(graph, "map", Function::Sin, &[x]);
+    let vector =
+        || HostTensor::vector(noise(Shape::nhwc(1, 1, 1, 6), 9).to_f32().to_vec()).expect("a vector");
+    let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+    let y = graph.normalize("y", map, options, Some(vector()), Some(vector())).expect("a normalisation");
+    match end {
+        0 => of(graph, "relu", Function::Relu, &[y]),
+        1 => of(graph, "sum", Function::Add, &[y, map]),
+        _ => {
+            let sum = of(graph, "sum", Function::Add, &[map, y]);
+            of(graph, "relu", Function::Relu, &[sum])
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_normalisation_is_a_part_of_it() {
+    // A map that a work-group keeps, and one of which several sum parts.
+    for (input, moments) in [(Shape::nhwc(2, 9, 7, 6), 0), (Shape::nhwc(2, 98, 97, 6), 1)] {
+        for end in 0..3 {
+            let mut graph = Graph::new();
+            let x = graph.input("x", input).expect("an input");
+            let y = normalised(&mut graph, x, end);
+            graph.output(y).expect("an output");
+            for (backend, ops) in steps(&graph, input) {
+                let found = ["normalize", "moments", "elementwise"].map(|op| count(&ops, op));
+                assert_eq!(found, [1, moments, 1], "{backend}: {ops:?}");
+            }
+        }
     }
 }

@@ -27,6 +27,7 @@ mod sound;
 mod states;
 mod structure;
 mod tune;
+mod tuner;
 mod tuning_faults;
 mod tuning_record;
 

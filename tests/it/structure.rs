@@ -52,7 +52,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What is put between ops: changes of form, and copies of views.
     ("src/lower/", &["convert", "copy"]),
     // What is recognised, and what it becomes.
-    ("src/lower/idioms/", &["elementwise", "gate", "normalize", "pointwise", "reduce", "softmax"]),
+    ("src/lower/idioms/", &["elementwise", "gate", "moments", "normalize", "pointwise", "reduce", "softmax"]),
     ("src/lower/chain.rs", &["elementwise"]),
     ("src/tune/op_bench/images.rs", &["convert"]),
 ];

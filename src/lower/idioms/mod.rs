@@ -7,15 +7,17 @@
 //! | `(x - m) * r` | a normalisation |
 //! | `x * g - m * g`, `x * g + (bias - m * g)`, `x * g + (-m) * g` | a normalisation, times the scale, plus the bias |
 //!
-//! A scale and a bias that are constants are the normalisation's own; others are multiplied and added by a
-//! function of each element, which may join what follows. `e / sum(e)` with `e = exp(x - max(x))` is a softmax.
+//! A scale and a bias that are constants are the normalisation's own, and so are those of each image and channel where it
+//! is over height and width; others are multiplied and added by a function of each element, which may join what follows. `e / sum(e)` with `e = exp(x - max(x))` is a softmax.
 //! Nothing else may read what lies between.
 
 mod gate;
+mod large;
 mod normalisation;
 mod softmax;
 
 pub(super) use gate::gates;
+pub(super) use large::share_large;
 
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;
@@ -23,7 +25,7 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::ops::elementwise::{Function, Source};
-use crate::ops::reduce::Reduce;
+use crate::ops::reduce::{Reduce, Reduction};
 use std::any::Any;
 
 /// Replaces what is recognised; units that `alone` names stay as they are.
@@ -105,6 +107,14 @@ struct Single {
     terms: Vec<Term>,
 }
 
+/// A reduction of `input`, by the units of `old`.
+struct Whole {
+    reduction: Reduction,
+    axes: Vec<isize>,
+    input: Value,
+    old: Vec<usize>,
+}
+
 struct Finder<'n, 'g> {
     network: &'n Network<'g>,
     alone: &'n dyn Fn(&str) -> bool,
@@ -145,6 +155,24 @@ impl Finder<'_, '_> {
             return None;
         };
         reduce.keep_dims.then_some((reduce, *input, output))
+    }
+
+    /// The reduction that ends at unit `index`, of a large map that of its lines first.
+    fn whole_reduction(&self, index: usize) -> Option<Whole> {
+        let (reduce, input, _) = self.reduction(index)?;
+        let Reduce { reduction, axes, .. } = reduce.clone();
+        let lines = || {
+            let before = self.network.writer(input)?;
+            let (lines, all, _) = self.reduction(before)?;
+            let same = lines.reduction == reduction && lines.axes == [2] && axes == [1, 2];
+            let unread = self.readers(input)?.len() == 1 && self.network.dims(input).ok()?.rank() == 4;
+            (same && unread).then_some((all, before))
+        };
+        let (input, old) = match lines() {
+            Some((all, before)) => (all, vec![before, index]),
+            None => (input, vec![index]),
+        };
+        Some(Whole { reduction, axes, input, old })
     }
 
     /// The units that read `value`, if it stays in the network and is read as it is.

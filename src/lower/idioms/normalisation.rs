@@ -2,12 +2,13 @@
 
 use super::{Finder, Found, Single, Term};
 use crate::dims::Dims;
+use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::elementwise::{Elementwise, Function, Program, Source, Step};
-use crate::ops::normalize::Normalize;
+use crate::ops::normalize::{Finished, Normalize};
 use crate::ops::operator::Operator;
 use crate::ops::reduce::Reduction;
 use std::sync::Arc;
@@ -74,6 +75,8 @@ impl Finder<'_, '_> {
                 given.extend(found.flatten().map(|(input, dims)| (operand, input, dims)));
             }
             new.push(Unit::of_node(name, operator, given, vec![result]));
+        } else if let Some(unit) = self.given(&name, &operator, &given, [&scale, &bias], result, &own) {
+            new.push(unit);
         } else {
             // The normalised values take the place of a value of these extents that is no more.
             let Some(between) = between.filter(|_| scale.is_some() || bias.is_some()) else {
@@ -91,6 +94,32 @@ impl Finder<'_, '_> {
         Ok(Some(Found { old: all, new }))
     }
 
+    /// The normalisation of a map with a scale and a bias of which `own` does not make constants.
+    fn given(
+        &self,
+        name: &str,
+        operator: &Normalize,
+        src: &[(Operand, Input, Dims)],
+        vectors: [&Option<Term>; 2],
+        result: Value,
+        own: &dyn Fn(&Term) -> Option<(Input, Dims)>,
+    ) -> Option<Unit> {
+        let mut given = src.to_vec();
+        let names = [(Operand::Weights, Operand::Arg(0)), (Operand::Bias, Operand::Arg(1))];
+        for ((constant, computed), term) in names.into_iter().zip(vectors) {
+            let Some(term) = term else { continue };
+            given.push(match (own(term), term) {
+                (Some((input, dims)), _) => (constant, input, dims),
+                (None, Term::Given(input @ Input::Value(_), dims)) => (computed, input.clone(), *dims),
+                _ => return None,
+            });
+        }
+        let operator = Arc::new(Finished::new(operator.clone()));
+        let unit = Unit::of_node(name.to_owned(), operator, given, vec![result]);
+        // Of another shape they are no vectors of this op.
+        unit.op(self.network.graph, Precision::F32).is_ok().then_some(unit)
+    }
+
     /// Mean and variance behind `1 / sqrt(variance + epsilon)`.
     fn moments(&self, root: &Single) -> Option<Moments> {
         let sum = self.written(root.terms.first()?.value()?, Function::Add)?;
@@ -100,18 +129,19 @@ impl Finder<'_, '_> {
             _ => return None,
         };
         let variance_at = self.network.writer(variance)?;
-        let (over, squares, _) = self.reduction(variance_at)?;
-        let difference = self.written(squares, Function::SquaredDifference)?;
+        let over = self.whole_reduction(variance_at)?;
+        let difference = self.written(over.input, Function::SquaredDifference)?;
         let &[Some(a), Some(b)] = &[difference.terms.first()?.value(), difference.terms.get(1)?.value()]
         else {
             return None;
         };
         for (x, mean) in [(a, b), (b, a)] {
             let Some(mean_at) = self.network.writer(mean) else { continue };
-            let Some((own, read, _)) = self.reduction(mean_at) else { continue };
-            if own == over && read == x && over.reduction == Reduction::Mean {
-                let old = vec![mean_at, difference.index, variance_at, sum.index];
-                return Some(Moments { x, mean, axes: over.axes.clone(), epsilon, old });
+            let Some(own) = self.whole_reduction(mean_at) else { continue };
+            let same = own.axes == over.axes && own.reduction == over.reduction;
+            if same && own.input == x && over.reduction == Reduction::Mean {
+                let old = [own.old, vec![difference.index, sum.index], over.old].concat();
+                return Some(Moments { x, mean, axes: own.axes, epsilon, old });
             }
         }
         None

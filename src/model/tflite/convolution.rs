@@ -51,7 +51,7 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         {
             import.graph.pointwise(name, x, weights, extras, Pointwise { activation })
         } else {
-            let options = Conv2d { stride, dilation, padding, groups, activation };
+            let options = Conv2d { stride, dilation, padding, groups, activation, ..Conv2d::default() };
             import.graph.conv2d(name, x, weights, extras, options)
         };
         value.map_err(|error| error.to_string())

@@ -158,7 +158,7 @@ pub(super) fn convolution<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
         let mut parts = Compose::named(import, name);
         let p = &mut parts;
         let images = stacked(p, x, &taps)?;
-        let options = Conv2d { stride, dilation, padding, groups: 1, activation: own };
+        let options = Conv2d { stride, dilation, padding, activation: own, ..Conv2d::default() };
         let part = p.name("images")?;
         let y = p.import.graph.conv2d(&part, images, weights, extras, options);
         let y = y.map_err(|error| error.to_string())?;

@@ -6,6 +6,7 @@ use crate::cpu::blocks::{cut_panels, with_scratch};
 use crate::cpu::panels::{Panels, Rows};
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::for_each_tile;
+use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -13,7 +14,7 @@ use crate::ops::convolution::Convolution;
 use crate::ops::depthwise::cpu::Channelwise;
 use crate::ops::operands::{Operands, need};
 use crate::ops::pointwise::cpu::{RowProduct, transpose};
-use rayon::prelude::*;
+use crate::shape::Border;
 
 /// Lays out the weights (`oc kh kw c/groups`).
 pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
@@ -29,7 +30,7 @@ pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn 
         let rows = output.n * output.h * output.w;
         return Ok(Box::new(RowProduct::new(OP, rows, conv.input.c, output.c, weights, tail)?));
     }
-    if conv.group_inputs() == 1 && conv.groups > 1 {
+    if conv.group_inputs() == 1 && conv.groups > 1 && conv.border == Border::Zeros {
         // `oc kh kw` to `kh kw oc`.
         let mut transposed = vec![0.0; weights.len()];
         transpose(weights, depth, &mut transposed);
@@ -40,8 +41,8 @@ pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn 
 
 /// The general convolution.
 ///
-/// The rows of the input that a block of output lines reads are copied between zeros where windows
-/// hang over; then neighbouring windows of a line are a fixed step apart, and their values, tap after
+/// The rows of the input that a block of output lines reads are copied between zeros, or what else lies there, where
+/// windows hang over; then neighbouring windows of a line are a fixed step apart, and their values, tap after
 /// tap, at fixed distances from a window's first.
 #[derive(Debug, Clone)]
 pub(crate) struct Windows {
@@ -98,10 +99,17 @@ impl Windows {
         self.tail.check_residual(residual, output.elements())?;
 
         let (input, output) = (input.elements() / input.n, output.elements() / output.n);
-        dst.par_chunks_mut(output).zip(src.par_chunks(input)).enumerate().for_each(|(n, (dst, src))| {
+        let image = |(n, (dst, src)): (usize, (&mut [f32], &[f32]))| {
             let residual = residual.and_then(|residual| residual.get(n * output..));
             self.image(src, residual, dst);
-        });
+        };
+        let images = dst.chunks_mut(output).zip(src.chunks(input)).enumerate();
+        // Few images have more parts than there are images.
+        if self.conv.output.n < workers() {
+            images.for_each(image)
+        } else {
+            each(images, image)
+        }
         Ok(())
     }
 
@@ -145,9 +153,21 @@ impl Windows {
         }
     }
 
+    /// Fills pixels outside of the row `source`; the first of them is number `first` of the row.
+    fn outside(&self, source: &[f32], pixels: &mut [f32], first: isize) {
+        let Convolution { input, border, .. } = self.conv;
+        if border == Border::Zeros {
+            return pixels.fill(0.0);
+        }
+        for (index, pixel) in pixels.chunks_exact_mut(input.c).enumerate() {
+            let place = border.coordinate(first + index as isize, input.w).unwrap_or(0) * input.c;
+            pixel.copy_from_slice(source.get(place..place + input.c).unwrap_or_default());
+        }
+    }
+
     /// Lends `work` the windows of `lines` output lines, `line` the first.
     fn with_rows(&self, src: &[f32], line: usize, lines: usize, work: impl FnOnce(Rows<'_>)) {
-        let Convolution { input, kernel, stride, dilation, before, .. } = self.conv;
+        let Convolution { input, kernel, stride, dilation, before, border, .. } = self.conv;
         let row_values = input.w * input.c;
         if !self.padded {
             let src = src.get(line * stride[0] * row_values..).unwrap_or_default();
@@ -159,17 +179,17 @@ impl Windows {
         let kept = row_values.min(padded_values - left);
         with_scratch(height * padded_values, |scratch| {
             for (a, row) in scratch.chunks_exact_mut(padded_values).enumerate() {
-                let source = (line * stride[0] + a).checked_sub(before[0]).filter(|&row| row < input.h);
+                let source = border.coordinate((line * stride[0] + a) as isize - before[0] as isize, input.h);
                 let source = source.and_then(|row| src.get(row * row_values..row * row_values + kept));
                 let Some(source) = source else {
                     row.fill(0.0);
                     continue;
                 };
-                let (before, rest) = row.split_at_mut(left);
-                let (inside, after) = rest.split_at_mut(kept);
-                before.fill(0.0);
+                let (outside_before, rest) = row.split_at_mut(left);
+                let (inside, outside_after) = rest.split_at_mut(kept);
                 inside.copy_from_slice(source);
-                after.fill(0.0);
+                self.outside(source, outside_before, -(before[1] as isize));
+                self.outside(source, outside_after, (kept / input.c) as isize);
             }
             work(self.rows(scratch, lines, padded_values));
         });

@@ -6,7 +6,7 @@ use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::plan::Op;
 use crate::ops::registry::{ACTIVATIONS, Numbers};
-use crate::shape::{Padding, Shape};
+use crate::shape::{Border, Padding, Shape};
 use std::sync::Arc;
 
 /// The examples in `precision`.
@@ -44,6 +44,14 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             precision,
         )?),
     ];
+    let long = Conv2d { padding: Padding::Same, ..Default::default() };
+    examples.push(Box::new(Conv2dOp::new(input, Shape::nhwc(3, 3, 5, 6), &long, true, true, precision)?));
+    let mirrored = Conv2d { border: Border::Reflect, ..stem };
+    for (c, groups) in [(3, 1), (6, 1), (6, 2), (8, 2)] {
+        let (input, weights) = (Shape::nhwc(1, 9, 11, c), Shape::nhwc(8, 3, 3, c / groups));
+        let options = Conv2d { groups, ..mirrored };
+        examples.push(Box::new(Conv2dOp::new(input, weights, &options, true, false, precision)?));
+    }
     for activation in ACTIVATIONS {
         let options = Conv2d { activation, ..Default::default() };
         examples.push(Box::new(Conv2dOp::new(

@@ -7,7 +7,7 @@
 //! | `bias`, `slope` | `oc` | |
 //! | `y`, `r` | `n oh ow oc` | C4 on the device |
 //!
-//! Zeros lie outside the input. `g = o / (oc / groups)`, `I = c / groups`. Groups do not touch: an
+//! Zeros lie outside the input, or what `border` says. `g = o / (oc / groups)`, `I = c / groups`. Groups do not touch: an
 //! infinity or NaN in one is not seen in another.
 
 pub(super) mod cpu;
@@ -19,6 +19,7 @@ mod operator;
 mod oracle;
 mod plan;
 mod shallow;
+mod sliding;
 mod split;
 mod tiled;
 mod winograd;
@@ -30,7 +31,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
-use crate::shape::{Padding, Shape};
+use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "conv2d";
 
@@ -41,8 +42,10 @@ pub struct Conv2d {
     pub stride: [usize; 2],
     /// Distance between taps along height and width.
     pub dilation: [usize; 2],
-    /// The border.
+    /// How far the window goes beyond the input.
     pub padding: Padding,
+    /// What lies there.
+    pub border: Border,
     /// Groups of channels that do not mix.
     pub groups: usize,
     /// Applied to the biased sum.
@@ -55,6 +58,7 @@ impl Default for Conv2d {
             stride: [1, 1],
             dilation: [1, 1],
             padding: Padding::Valid,
+            border: Border::Zeros,
             groups: 1,
             activation: Activation::None,
         }
@@ -106,7 +110,12 @@ impl Conv2dOp {
             [weights.h, weights.w],
             weights.n,
             options.groups,
-            WindowOptions { stride: options.stride, dilation: options.dilation, padding: options.padding },
+            WindowOptions {
+                stride: options.stride,
+                dilation: options.dilation,
+                padding: options.padding,
+                border: options.border,
+            },
             Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::activated::{ActivatedLast, ConvolutionOptions};
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use crate::ops::plan::Op;
-use crate::shape::Shape;
+use crate::shape::{Border, Padding, Shape};
 use std::sync::Arc;
 
 impl Operator for Conv2d {
@@ -21,8 +21,8 @@ impl Operator for Conv2d {
         Ok(Lowered::Op(self.op(shapes, (bias, residual.into()), precision)?))
     }
 
-    fn with_border(&self, border: [usize; 4]) -> Option<Arc<dyn Operator>> {
-        Some(Arc::new(self.bordered(border)?))
+    fn with_border(&self, border: Border, extents: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(self.bordered(border, extents)?))
     }
 
     fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
@@ -56,7 +56,16 @@ impl ConvolutionOptions for Conv2d {
         Ok(Arc::new(Conv2dOp::new(input, weights, self, bias, residual, precision)?))
     }
 
-    fn bordered(&self, border: [usize; 4]) -> Option<Self> {
-        Some(Conv2d { padding: self.padding.with_border(border)?, ..*self })
+    fn bordered(&self, border: Border, extents: [usize; 4]) -> Option<Self> {
+        // More of what lies there, or around an input that has nothing around it.
+        let bare = matches!(
+            self.padding,
+            Padding::Valid | Padding::Explicit { top: 0, bottom: 0, left: 0, right: 0 }
+        );
+        let adds = self.border == border && border == Border::Zeros;
+        if !adds && !bare {
+            return None;
+        }
+        Some(Conv2d { padding: self.padding.with_border(extents)?, border, ..*self })
     }
 }

@@ -23,17 +23,10 @@ pub(super) fn oracle(op: &Conv2dOp, operands: &Operands<'_>) -> Sum {
                     let mut sum = 0.0;
                     let mut magnitude = 0.0;
                     for a in 0..kernel_h {
-                        let row = (i * conv.stride[0] + a * conv.dilation[0]) as i64 - conv.before[0] as i64;
-                        if row < 0 || row >= x.h as i64 {
-                            continue;
-                        }
+                        let Some(row) = conv.source(0, i, a) else { continue };
                         for b in 0..kernel_w {
-                            let column =
-                                (j * conv.stride[1] + b * conv.dilation[1]) as i64 - conv.before[1] as i64;
-                            if column < 0 || column >= x.w as i64 {
-                                continue;
-                            }
-                            let pixel = (n * x.h + row as usize) * x.w + column as usize;
+                            let Some(column) = conv.source(1, j, b) else { continue };
+                            let pixel = (n * x.h + row) * x.w + column;
                             for k in 0..group_in {
                                 let value = inputs.src[pixel * x.c + group * group_in + k];
                                 let weight =
@@ -64,7 +57,7 @@ mod tests {
     use crate::emit::{Activation, Operand};
     use crate::ops::conv2d::Conv2d;
     use crate::ops::operands::of;
-    use crate::shape::{Padding, Shape};
+    use crate::shape::{Border, Padding, Shape};
 
     #[test]
     fn a_window_worked_out_by_hand() {
@@ -96,6 +89,28 @@ mod tests {
         assert_eq!(reference.value, [0.5, 1200.25, 5040.0, 7865.0]);
         assert_eq!(reference.magnitude, [3000.0, 5200.0, 9040.0, 11865.0]);
         assert_eq!(reference.terms, 5);
+    }
+
+    #[test]
+    fn mirror_images_worked_out_by_hand() {
+        // x = [1 2 3], w = [1 10 100]: with the image on both sides of each, 2 1 2 3 2, 1 1 2 3 3.
+        let op = |border, channels, padding| {
+            let options = Conv2d { padding, border, ..Default::default() };
+            let (input, weights) = (Shape::nhwc(1, 1, channels, 1), Shape::nhwc(1, 1, 3, 1));
+            Conv2dOp::new(input, weights, &options, false, false, Precision::F32)
+        };
+        let operands = of(&[(Operand::Src, &[1.0, 2.0, 3.0]), (Operand::Weights, &[1.0, 10.0, 100.0])]);
+        let results =
+            |border| oracle(&op(border, 3, Padding::Same).expect("a valid convolution"), &operands).value;
+        assert_eq!(results(Border::Reflect), [212.0, 321.0, 232.0]);
+        assert_eq!(results(Border::Symmetric), [211.0, 321.0, 332.0]);
+        assert_eq!(results(Border::Edge), [211.0, 321.0, 332.0]);
+        // No image is larger than the map, or without the edge as large.
+        let wide = Padding::Explicit { top: 0, bottom: 0, left: 0, right: 3 };
+        let error = op(Border::Reflect, 3, wide).expect_err("too large").to_string();
+        assert!(error.contains("0 elements before and 3 after 3 along width"), "{error}");
+        assert!(op(Border::Symmetric, 3, wide).is_ok());
+        assert!(op(Border::Reflect, 1, Padding::Same).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What `conv2d` is, and its kernels.
 
-use super::{Conv2dOp, OP, cpu, direct, grouped, matrix, oracle, shallow, split, tiled, winograd};
+use super::{Conv2dOp, OP, cpu, direct, grouped, matrix, oracle, shallow, sliding, split, tiled, winograd};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
@@ -88,6 +88,7 @@ impl Definition for Conv2dOp {
             &tiled::Tiled,
             &split::Split,
             &shallow::Shallow,
+            &sliding::Sliding,
             &grouped::Grouped,
             &winograd::WINOGRAD2,
             &winograd::WINOGRAD4,

@@ -5,6 +5,7 @@
 
 use super::Conv2dOp;
 use super::plan::{pack_terms, params, slices};
+use super::sliding;
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::layout::Form;
@@ -13,9 +14,11 @@ use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
+use crate::ops::split;
 
-/// The most terms of a sum, which are unrolled: a 7x7 window over three channels.
+/// The most terms of a sum, which are unrolled: a 7x7 window over three channels, and for compilers of GPUs a 9x9 one.
 const MAX_TERMS: usize = 147;
+const MAX_TERMS_OF_GPUS: usize = 243;
 
 /// The most input columns that are kept in registers.
 const MAX_COLUMNS: usize = 16;
@@ -28,14 +31,18 @@ impl Kernel<Conv2dOp> for Shallow {
         VariantEntry::wgsl("shallow", include_str!("../../../shaders/conv2d/shallow.wgsl"))
     }
 
-    fn offers(&self, op: &Conv2dOp, _limits: &Limits) -> Vec<Offer> {
+    fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
         let problem = &op.0;
-        let few = problem.groups == 1 && problem.input.c <= 4 && problem.terms() <= MAX_TERMS;
-        let columns = |pixels: usize| {
-            (pixels - 1) * problem.stride[1] + (problem.kernel[1] - 1) * problem.dilation[1] + 1
+        let gpu = split::first(limits);
+        let most = if gpu { MAX_TERMS_OF_GPUS } else { MAX_TERMS };
+        let few = problem.groups == 1 && problem.input.c <= 4 && problem.terms() <= most;
+        // Each pixel more of a long row spares the loads of all taps.
+        let tiles = match gpu && sliding::is_long(problem) {
+            true => [[4, 2], [4, 1], [2, 2], [1, 2], [1, 1]],
+            false => [[2, 2], [1, 2], [1, 1], [4, 2], [4, 1]],
         };
-        let tiles = [[2, 2], [1, 2], [1, 1], [4, 2]].into_iter();
-        let tiles = tiles.filter(|[pixels, _]| few && columns(*pixels) <= MAX_COLUMNS);
+        let fits = |[pixels, _]: &[usize; 2]| few && sliding::columns(problem, *pixels) <= MAX_COLUMNS;
+        let tiles = tiles.into_iter().filter(fits);
         offers(1, tiles.map(|[pixels, slices]| [extent(pixels), 1, extent(slices)]))
     }
 
@@ -51,6 +58,11 @@ impl Kernel<Conv2dOp> for Shallow {
     fn ordinary(&self) -> Ordinary {
         // A warp of one slice, whose invocations share its weights.
         Ordinary::Size([32, 2, 1])
+    }
+
+    fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
+        let share = if sliding::is_long(&op.0) { sliding::SHARE } else { 1 };
+        share * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
 
     fn form(&self, _op: &Conv2dOp, operand: Operand, _choice: &Choice) -> Form {

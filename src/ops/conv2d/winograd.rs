@@ -26,6 +26,7 @@ use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent, unsigned};
+use crate::shape::Border;
 
 /// Tiles, output slices and input slices of an invocation, the most reuse first: an untuned session
 /// takes the first that leaves enough work-groups. On an H200 that is at most 4 % slower than the best
@@ -85,7 +86,11 @@ pub(super) const WINOGRAD4: Winograd = Winograd {
 
 /// Whether the transforms apply.
 fn serves(problem: &Convolution) -> bool {
-    problem.kernel == [3, 3] && problem.stride == [1, 1] && problem.dilation == [1, 1] && problem.groups == 1
+    problem.kernel == [3, 3]
+        && problem.stride == [1, 1]
+        && problem.dilation == [1, 1]
+        && problem.groups == 1
+        && problem.border == Border::Zeros
 }
 
 /// Tiles along height and width.

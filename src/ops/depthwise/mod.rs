@@ -28,7 +28,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
-use crate::shape::{Padding, Shape};
+use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "depthwise";
 
@@ -95,7 +95,12 @@ impl DepthwiseOp {
             [weights.h, weights.w],
             weights.c,
             input.c,
-            WindowOptions { stride: options.stride, dilation: options.dilation, padding: options.padding },
+            WindowOptions {
+                stride: options.stride,
+                dilation: options.dilation,
+                padding: options.padding,
+                border: Border::Zeros,
+            },
             Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )

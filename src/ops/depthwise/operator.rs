@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::activated::{ActivatedLast, ConvolutionOptions};
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use crate::ops::plan::Op;
-use crate::shape::Shape;
+use crate::shape::{Border, Shape};
 use std::sync::Arc;
 
 impl Operator for Depthwise {
@@ -21,8 +21,8 @@ impl Operator for Depthwise {
         Ok(Lowered::Op(self.op(shapes, (bias, residual.into()), precision)?))
     }
 
-    fn with_border(&self, border: [usize; 4]) -> Option<Arc<dyn Operator>> {
-        Some(Arc::new(self.bordered(border)?))
+    fn with_border(&self, border: Border, extents: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(self.bordered(border, extents)?))
     }
 
     fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
@@ -56,7 +56,8 @@ impl ConvolutionOptions for Depthwise {
         Ok(Arc::new(DepthwiseOp::new(input, weights, self, bias, residual, precision)?))
     }
 
-    fn bordered(&self, border: [usize; 4]) -> Option<Self> {
-        Some(Depthwise { padding: self.padding.with_border(border)?, ..*self })
+    fn bordered(&self, border: Border, extents: [usize; 4]) -> Option<Self> {
+        let zeros = border == Border::Zeros;
+        Some(Depthwise { padding: self.padding.with_border(extents).filter(|_| zeros)?, ..*self })
     }
 }

@@ -1,9 +1,9 @@
-//! Problems that between them use every kernel, with and without a scale and a bias.
+//! Problems that between them use every kernel, with and without a scale and a bias, computed and constant.
 
 use super::{Normalize, NormalizeOp, OP};
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::Bits;
+use crate::emit::{Activation, Bits, Residual};
 use crate::error::Result;
 use crate::ops::plan::Op;
 use crate::ops::registry::Numbers;
@@ -19,6 +19,16 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             examples.push(Box::new(NormalizeOp::new(dims, &options, scale, bias, precision)?));
         }
     }
+    let map = |extents: [usize; 4], extras: bool| {
+        let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+        NormalizeOp::new(Dims::new(&extents)?, &options, extras, extras, precision)
+    };
+    let (none, relu, sigmoid) = (Activation::None, Activation::Relu, Activation::Sigmoid);
+    examples.push(Box::new(map([2, 7, 9, 6], false)?.finished([true; 2], relu, false, false)?));
+    examples.push(Box::new(map([2, 7, 9, 6], false)?.finished([true; 2], none, true, false)?));
+    examples.push(Box::new(map([2, 47, 61, 6], true)?.finished([false; 2], sigmoid, false, true)?));
+    let last = Residual::BeforeActivation;
+    examples.push(Box::new(map([1, 47, 61, 8], false)?.finished([true; 2], relu, last, true)?));
     Ok(examples)
 }
 

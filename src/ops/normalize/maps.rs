@@ -2,16 +2,15 @@
 //! pixels x slices.
 
 use super::NormalizeOp;
-use super::plan::{constants, epsilon};
-use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Value};
+use super::plan::{bindings, constants, epsilon};
+use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::{MOST_GROUPS, Pixels, obstacle};
 use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
 use crate::ops::registry::VariantEntry;
-use crate::ops::spec::{self, Params, binding, extent, unsigned};
+use crate::ops::spec::{self, Params, extent, unsigned};
 
 fn pixels(op: &NormalizeOp) -> Pixels {
     Pixels::of(&op.dims, op.normalized)
@@ -29,7 +28,7 @@ impl Kernel<NormalizeOp> for Maps {
         if self.obstacle(op, limits).is_some() {
             return Vec::new();
         }
-        offers(0, group_sizes(op.merged().count().max(FEWEST), limits))
+        offers(1, group_sizes(op.merged().count().max(FEWEST), limits))
     }
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
@@ -37,6 +36,9 @@ impl Kernel<NormalizeOp> for Maps {
     }
 
     fn obstacle(&self, op: &NormalizeOp, _limits: &Limits) -> Option<String> {
+        if op.parts {
+            return Some("moments of parts that are given".to_owned());
+        }
         obstacle(&op.dims, op.normalized).or_else(|| {
             let outputs = pixels(op).outputs();
             (outputs > MOST_GROUPS).then(|| format!("{outputs} means for a channel, at most {MOST_GROUPS}"))
@@ -52,13 +54,7 @@ impl Kernel<NormalizeOp> for Maps {
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
-        let map = Element::Vec4(op.precision.storage());
-        let constants = [(Operand::Weights, op.scale), (Operand::Bias, op.bias)];
-        let constants = constants.into_iter().filter(|(_, has)| *has).map(|(operand, _)| operand);
-        let mut bindings = vec![binding(Operand::Src, map, Access::Read)];
-        bindings.extend(constants.map(|operand| binding(operand, Element::Vec4(DType::F32), Access::Read)));
-        bindings.push(binding(Operand::Dst, map, Access::Write));
-        bindings
+        bindings(op)
     }
 
     fn params(&self, op: &NormalizeOp, _choice: &Choice) -> Params {

@@ -4,26 +4,36 @@
 //! | operand | shape | order |
 //! |---|---|---|
 //! | `x` | any | rows, or C4 where the channels stay |
-//! | `scale`, `bias` | the last extent of `x` | |
+//! | `scale`, `bias` | the last extent of `x`, or `n 1 1 c` where they are computed | |
+//! | `parts` | `n parts 2 c`, `c` in whole slices: means and sums of `(x - mean)^2` ([`crate::ops::moments`]) | f32 rows |
+//! | `r` | that of `x` | C4 |
 //! | `y` | that of `x` | as `x` |
 //!
 //! A layer normalisation is one over the last axis, an instance normalisation one over height and width. The
 //! variance is the mean of `(x - m)^2`. Sums are in f32 in every precision.
+//!
+//! An instance normalisation of a feature map may have factors that are computed, an activation and a residual
+//! (`f(y) + r` or `f(y + r)`), and moments of parts of it that another op summed.
 
 mod cpu;
 mod examples;
+mod finished;
+mod kept;
 mod maps;
 mod operator;
 mod oracle;
+mod parts;
 mod plan;
 mod rows;
 
 pub(super) use examples::{NUMBERS, examples};
+pub(crate) use finished::{Finished, MOST_KEPT};
 
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::Precision;
-use crate::emit::Bits;
+use crate::emit::{Activation, Bits, Epilogue, Residual};
 use crate::error::{Error, Result};
+use crate::ops::moments::Moments;
 use crate::ops::reduce::{Merged, named};
 
 const OP: &str = "normalize";
@@ -37,14 +47,33 @@ pub struct Normalize {
     pub epsilon: Bits,
 }
 
+/// A factor or a summand of each channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Vector {
+    None,
+    /// Packed once: `Weights` or `Bias`.
+    Constant,
+    /// Computed at each run, for each image: `Arg(0)` or `Arg(1)`.
+    Given,
+}
+
+impl Vector {
+    const fn constant(has: bool) -> Self {
+        if has { Vector::Constant } else { Vector::None }
+    }
+}
+
 /// A normalisation of concrete shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NormalizeOp {
     dims: Dims,
     normalized: [bool; MAX_RANK],
     epsilon: Bits,
-    scale: bool,
-    bias: bool,
+    scale: Vector,
+    bias: Vector,
+    epilogue: Epilogue,
+    /// Whether the moments of parts are given, as `Arg(2)`.
+    parts: bool,
     precision: Precision,
 }
 
@@ -67,7 +96,58 @@ impl NormalizeOp {
             return Err(Error::shape(OP, format!("an epsilon of {epsilon}"), "one larger than 0"));
         }
         let precision = precision.with_f32_sums();
-        Ok(NormalizeOp { dims, normalized, epsilon: options.epsilon, scale, bias, precision })
+        let [scale, bias] = [scale, bias].map(Vector::constant);
+        let (epsilon, epilogue) = (options.epsilon, Epilogue::default());
+        Ok(NormalizeOp { dims, normalized, epsilon, scale, bias, epilogue, parts: false, precision })
+    }
+
+    /// The same of an instance normalisation, with a scale and a bias that are `given` at each run, an activation, a
+    /// residual, and the moments of `parts`.
+    ///
+    /// # Errors
+    /// If it is over other axes than height and width of a feature map, a scale or a bias is there already, or the
+    /// activation has slopes.
+    pub fn finished(
+        self,
+        given: [bool; 2],
+        activation: Activation,
+        residual: impl Into<Residual>,
+        parts: bool,
+    ) -> Result<Self> {
+        let refuse = |found: String, wanted: &str| Err(Error::shape(OP, found, wanted));
+        let over = [self.normalized[0], self.normalized[1], self.normalized[2], self.normalized[3]];
+        if self.dims.rank() != 4 || over != [false, true, true, false] {
+            return refuse(format!("a normalisation of {}", self.dims), "one over height and width of a map");
+        }
+        if activation == Activation::PRelu {
+            return refuse("an activation with slopes".to_owned(), "one without");
+        }
+        let mut vectors = [self.scale, self.bias];
+        for (vector, given) in vectors.iter_mut().zip(given) {
+            match (*vector, given) {
+                (Vector::None, true) => *vector = Vector::Given,
+                (_, false) => {}
+                (_, true) => return refuse("two scales or biases".to_owned(), "one of each"),
+            }
+        }
+        if parts {
+            self.moments().check(OP)?;
+        }
+        let epilogue = Epilogue::new(false, activation, residual.into());
+        Ok(NormalizeOp { scale: vectors[0], bias: vectors[1], epilogue, parts, ..self })
+    }
+
+    /// Whether only kernels of feature maps compute it.
+    fn is_finished(&self) -> bool {
+        self.epilogue != Epilogue::default()
+            || self.parts
+            || self.scale == Vector::Given
+            || self.bias == Vector::Given
+    }
+
+    /// The moments that are given.
+    fn moments(&self) -> Moments {
+        Moments::of(self.dims.shape())
     }
 
     /// The axes that kernels of rows loop over; those that are normalised are called reduced.

@@ -1,20 +1,17 @@
 //! A normalisation as a node of a graph: `Src`, and where given `Weights`, the scale, and `Bias`.
 
-use super::{Normalize, NormalizeOp, OP};
+use super::{Finished, Normalize, NormalizeOp, OP};
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::Operand;
+use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::operator::{Arguments, Lowered, Operator, same};
 use crate::ops::plan::Op;
 use std::sync::Arc;
 
-impl Operator for Normalize {
-    fn name(&self) -> &'static str {
-        OP
-    }
-
-    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+impl Normalize {
+    /// The normalisation of `arguments`.
+    pub(super) fn of(&self, arguments: Arguments<'_>, precision: Precision) -> Result<NormalizeOp> {
         let dims = arguments.need(OP, Operand::Src)?;
         let channels = dims.shape().c;
         for (operand, what) in [(Operand::Weights, "scale"), (Operand::Bias, "bias")] {
@@ -23,7 +20,36 @@ impl Operator for Normalize {
             }
         }
         let [scale, bias] = [Operand::Weights, Operand::Bias].map(|operand| arguments.has(operand));
-        Ok(Lowered::Op(Arc::new(NormalizeOp::new(dims, self, scale, bias, precision)?)))
+        NormalizeOp::new(dims, self, scale, bias, precision)
+    }
+
+    /// The same as an operator that has an activation and a residual, if it is one of a feature map.
+    fn of_map(&self) -> Option<Finished> {
+        let mut axes = self.axes.clone();
+        axes.sort_unstable();
+        matches!(axes[..], [1, 2] | [-3, -2]).then(|| Finished::new(self.clone()))
+    }
+}
+
+impl Operator for Normalize {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        Ok(Lowered::Op(Arc::new(self.of(arguments, precision)?)))
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        self.of_map()?.with_activation(activation)
+    }
+
+    fn with_activation_last(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        self.of_map()?.with_activation_last(activation)
+    }
+
+    fn with_residual(&self) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(self.of_map()?))
     }
 
     fn outputs(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {

@@ -8,10 +8,10 @@
 
 use super::NormalizeOp;
 use crate::dtype::DType;
-use crate::emit::Operand;
-use crate::ops::operands::{Operands, get};
+use crate::emit::{Epilogue, Operand};
+use crate::ops::operands::{OperandInfo, Operands, Role, get};
 use crate::ops::reduce::place;
-use crate::ops::reference::Reference;
+use crate::ops::reference::{Reference, Sum};
 use crate::ops::tolerance::smallest_normal;
 
 /// The result, in the order of the rows.
@@ -27,9 +27,15 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
         DType::F32 => (0.0, 0.0),
     };
     let gamma = |k: f64| k * unit / (1.0 - k * unit);
-    let constant = |operand, at: usize, other| {
-        get(operands, operand).and_then(|values| values.get(at)).map_or(other, |&value| f64::from(value))
+    let plane = op.dims.elements() / op.dims.shape().n;
+    // Of the element at a place, with what storing it rounds by.
+    let vector = |constant, given, at: usize, other| {
+        let at_given = at / plane * channels + at % channels;
+        let found = get(operands, constant).and_then(|values| values.get(at % channels)).map(|&x| (x, 0.0));
+        let computed = || get(operands, given)?.get(at_given).map(|&x| (x, store));
+        found.or_else(computed).map_or((other, 0.0), |(x, store)| (f64::from(x), store * f64::from(x).abs()))
     };
+    let finished = op.epilogue != Epilogue::default();
     let (mut value, mut bound) = (vec![0.0; src.len()], vec![0.0; src.len()]);
     for out in 0..merged.outputs() {
         let first = place(&merged.kept, out);
@@ -37,37 +43,95 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
         let all: Vec<(usize, f64)> =
             places.map(|at| (at, src.get(at).copied().map_or(f64::NAN, f64::from))).collect();
         let over = |f: &dyn Fn(f64) -> f64| all.iter().map(|&(_, x)| f(x)).sum::<f64>() / count as f64;
-        let mean = over(&|x| x);
-        let variance = over(&|x| (x - mean) * (x - mean));
-        let of_mean = (gamma(count as f64 + 3.0) + store) * over(&|x| x.abs());
+        let parts = op.parts.then(|| of_parts(op, operands, out));
+        let mean = parts.map_or_else(|| over(&|x| x), |parts| parts.mean);
+        let variance = parts.map_or_else(|| over(&|x| (x - mean) * (x - mean)), |parts| parts.variance);
+        let of_mean = match parts {
+            Some(parts) => parts.of_mean,
+            None => (gamma(count as f64 + 3.0) + store) * over(&|x| x.abs()),
+        };
         let of_difference = |x: f64| of_mean + store * x.abs() + unit * ((x - mean).abs() + of_mean);
         let squares = over(&|x| {
             let off = of_difference(x);
             2.0 * (x - mean).abs() * off + off * off
         });
-        let of_variance = squares + gamma(count as f64 + 4.0) * (variance + squares);
+        let of_variance = match parts {
+            Some(parts) => parts.of_variance,
+            None => squares + gamma(count as f64 + 4.0) * (variance + squares),
+        };
         let root = |variance: f64| 1.0 / (variance + epsilon).sqrt();
         let factor = root(variance);
         let [most, least] = [root((variance - of_variance).max(0.0)), root(variance + of_variance)];
         let of_factor = (most - factor).max(factor - least) + 8.0 * unit * most;
         for &(at, x) in &all {
-            let (scale, bias) =
-                (constant(Operand::Weights, at % channels, 1.0), constant(Operand::Bias, at % channels, 0.0));
+            let (scale, of_scale) = vector(Operand::Weights, Operand::Arg(0), at, 1.0);
+            let (bias, of_bias) = vector(Operand::Bias, Operand::Arg(1), at, 0.0);
             let (difference, off) = (x - mean, of_difference(x));
             let product = difference * factor;
             let of_product = off * (factor + of_factor) + difference.abs() * of_factor;
             let scaled = (product.abs() + of_product) * scale.abs();
             let result = product * scale + bias;
             let error = of_product * scale.abs()
-                + 4.0 * unit * (scaled + bias.abs())
+                + (product.abs() + of_product) * of_scale
+                + of_bias
+                + 4.0 * unit * (scaled + bias.abs() + of_bias)
                 + 4.0 * tiny * (1.0 + scale.abs());
             if let (Some(value), Some(bound)) = (value.get_mut(at), bound.get_mut(at)) {
                 *value = result;
-                *bound = error + store * (result.abs() + error) + stored_tiny;
+                *bound = if finished { error } else { error + store * (result.abs() + error) + stored_tiny };
             }
         }
     }
-    Reference::Bounded { value, bound }
+    if !finished {
+        return Reference::Bounded { value, bound };
+    }
+    // As a sum of one term, which is off by `bound`.
+    let destination = OperandInfo::new(Operand::Dst, op.dims.shape(), Role::Output);
+    let mut sum = Sum::begin(1, &op.epilogue, operands, &destination);
+    sum.magnitude = value.iter().map(|value| value.abs()).collect();
+    sum.carried = bound;
+    let residual = |at: usize| sum.residual.get(at).map_or(0.0, |&z| f64::from(z));
+    let values = value.iter().enumerate();
+    sum.value = values.map(|(at, &value)| op.epilogue.reference(value, 0.0, residual(at))).collect();
+    Reference::Sum(sum)
+}
+
+/// What parts add up to, and how far off that may be.
+#[derive(Debug, Clone, Copy)]
+struct Whole {
+    mean: f64,
+    of_mean: f64,
+    variance: f64,
+    of_variance: f64,
+}
+
+/// The mean and the variance of output `out`, from those of its parts: `p` of them are added up, each a product of
+/// a whole number, and divided.
+fn of_parts(op: &NormalizeOp, operands: &Operands<'_>, out: usize) -> Whole {
+    let given = get(operands, Operand::Arg(2)).unwrap_or_default();
+    let (moments, channels, map) = (op.moments(), op.channels(), op.dims.shape());
+    let (n, c, t) = (out / channels, out % channels, (map.h * map.w) as f64);
+    let unit = 2.0 * DType::F32.unit_roundoff();
+    let k = moments.parts() as f64 + 8.0;
+    let gamma = k * unit / (1.0 - k * unit);
+    let parts = (0..moments.parts()).map(|part| {
+        let at = |place: usize| given.get(place).map_or(f64::NAN, |&x| f64::from(x));
+        let [mean, squares] = moments.places(n, part, c).map(at);
+        (moments.count(part) as f64, mean, squares)
+    });
+    let sums = parts.clone().fold((0.0, 0.0), |(sum, absolute), (count, mean, _)| {
+        (sum + count * mean, absolute + count * mean.abs())
+    });
+    let (mean, of_mean) = (sums.0 / t, gamma * sums.1 / t);
+    let (mut variance, mut absolute, mut passed_on) = (0.0, 0.0, 0.0);
+    for (count, own, squares) in parts {
+        let off = (own - mean).abs();
+        let of_off = of_mean + unit * (off + of_mean);
+        variance += (squares + count * off * off) / t;
+        absolute += (squares.abs() + count * off * off) / t;
+        passed_on += count * (2.0 * off * of_off + of_off * of_off) / t;
+    }
+    Whole { mean, of_mean, variance, of_variance: passed_on + gamma * (absolute + passed_on) }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `group`: what has one mean per work-group, whose size is `tile[0]`, in lines of [`GROUPS`] work-groups;
 //! `serial`: per invocation, in lines of [`LINE`] invocations.
 
-use super::NormalizeOp;
 use super::plan::{constants, epsilon};
+use super::{NormalizeOp, Vector};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
@@ -16,7 +16,8 @@ use crate::ops::spec::{Params, binding, extent, unsigned};
 fn bindings(op: &NormalizeOp) -> Vec<Binding> {
     let element = Element::Scalar(DType::F32);
     let constants = [(Operand::Weights, op.scale), (Operand::Bias, op.bias)];
-    let constants = constants.into_iter().filter(|(_, has)| *has).map(|(operand, _)| operand);
+    let constants =
+        constants.into_iter().filter(|(_, vector)| *vector == Vector::Constant).map(|(operand, _)| operand);
     let mut bindings = vec![binding(Operand::Src, element, Access::Read)];
     bindings.extend(constants.map(|operand| binding(operand, element, Access::Read)));
     bindings.push(binding(Operand::Dst, element, Access::Write));
@@ -53,6 +54,9 @@ impl Kernel<NormalizeOp> for Group {
     }
 
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
+        if op.is_finished() {
+            return Vec::new();
+        }
         offers(1, group_sizes(op.merged().count().max(FEWEST), limits))
     }
 
@@ -111,6 +115,9 @@ impl Kernel<NormalizeOp> for Serial {
 
     /// Before work-groups where elements are few.
     fn offers(&self, op: &NormalizeOp, _limits: &Limits) -> Vec<Offer> {
+        if op.is_finished() {
+            return Vec::new();
+        }
         offers(if op.merged().count() < FEWEST { 0 } else { 2 }, [[1, 1, 1]])
     }
 

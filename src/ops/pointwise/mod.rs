@@ -25,7 +25,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
-use crate::shape::{Padding, Shape};
+use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "pointwise";
 
@@ -78,7 +78,12 @@ impl PointwiseOp {
             [1, 1],
             weights.n,
             1,
-            WindowOptions { stride: [1, 1], dilation: [1, 1], padding: Padding::Valid },
+            WindowOptions {
+                stride: [1, 1],
+                dilation: [1, 1],
+                padding: Padding::Valid,
+                border: Border::Zeros,
+            },
             Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::activated::{ActivatedLast, ConvolutionOptions};
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
 use crate::ops::plan::Op;
-use crate::shape::Shape;
+use crate::shape::{Border, Shape};
 use std::sync::Arc;
 
 impl Operator for Pointwise {
@@ -52,7 +52,7 @@ impl ConvolutionOptions for Pointwise {
         Ok(Arc::new(PointwiseOp::new(input, weights, self, bias, residual, precision)?))
     }
 
-    fn bordered(&self, _border: [usize; 4]) -> Option<Self> {
+    fn bordered(&self, _border: Border, _extents: [usize; 4]) -> Option<Self> {
         None
     }
 }

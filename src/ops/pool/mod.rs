@@ -21,7 +21,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{Convolution, WindowOptions};
-use crate::shape::{Padding, Shape};
+use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "pool";
 
@@ -79,7 +79,7 @@ impl PoolOp {
             window,
             input.c,
             input.c,
-            WindowOptions { stride, dilation: [1, 1], padding },
+            WindowOptions { stride, dilation: [1, 1], padding, border: Border::Zeros },
             Epilogue { activation, ..Epilogue::default() },
             precision,
         )?;

@@ -25,7 +25,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution};
-use crate::shape::{Padding, Shape};
+use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "transposed_conv2d";
 
@@ -116,6 +116,7 @@ impl TransposedConv2dOp {
         let output = Shape::nhwc(input.n, rows.0, columns.0, weights.n);
         output.check(OP)?;
         Ok(TransposedConv2dOp(Convolution {
+            border: Border::Zeros,
             input,
             output,
             kernel,

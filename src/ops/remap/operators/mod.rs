@@ -18,6 +18,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::operator::{Arguments, Lowered, Operator, same};
 use crate::ops::plan::Op;
+use crate::shape::Border;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -44,7 +45,7 @@ pub(super) trait Move: fmt::Debug + PartialEq + Send + Sync + 'static {
     fn moved(&self, source: Dims, dimensions: &BTreeMap<String, usize>) -> Result<Moved>;
 
     /// As [`Operator::border`].
-    fn border(&self) -> Option<[usize; 4]> {
+    fn border(&self) -> Option<(Border, [usize; 4])> {
         None
     }
 }
@@ -64,7 +65,7 @@ impl<M: Move> Operator for M {
         op.as_any().downcast_ref::<RemapOp>().map(RemapOp::target).into_iter().collect()
     }
 
-    fn border(&self) -> Option<[usize; 4]> {
+    fn border(&self) -> Option<(Border, [usize; 4])> {
         Move::border(self)
     }
 

@@ -5,6 +5,7 @@ use crate::dims::Dims;
 use crate::emit::Bits;
 use crate::error::{Error, Result};
 use crate::ops::remap::axes::{self, Rule};
+use crate::shape::Border;
 use std::collections::BTreeMap;
 
 /// What is added around a source.
@@ -63,10 +64,16 @@ impl Move for Pad {
         Ok(Moved { target: Dims::new(&extents)?, axes, rule })
     }
 
-    fn border(&self) -> Option<[usize; 4]> {
-        let zeros = self.mode == PadMode::Constant(Bits(0.0));
+    fn border(&self) -> Option<(Border, [usize; 4])> {
+        let border = match self.mode {
+            PadMode::Constant(Bits(0.0)) => Border::Zeros,
+            PadMode::Constant(_) => return None,
+            PadMode::Reflect => Border::Reflect,
+            PadMode::Symmetric => Border::Symmetric,
+            PadMode::Edge => Border::Edge,
+        };
         match (&self.before[..], &self.after[..]) {
-            (&[0, top, left, 0], &[0, bottom, right, 0]) if zeros => Some([top, bottom, left, right]),
+            (&[0, top, left, 0], &[0, bottom, right, 0]) => Some((border, [top, bottom, left, right])),
             _ => None,
         }
     }

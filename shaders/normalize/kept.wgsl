@@ -1,0 +1,44 @@
+//# y = f((x - m) / sqrt(v + epsilon) * scale + bias) + r, m and v the mean and variance over height and width: those
+//# of four channels per work-group of SIZE invocations, each of which has KEPT pixels in registers, SIZE apart. The
+//# lanes beyond the channels are zero, and so are their mean and their differences from it.
+${constants}
+
+${interface}
+var<workgroup> partial: array<${acc4}, SIZE>;
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
+    let slice: u32 = group.y;
+    let image: u32 = group.x * params.slices + slice;
+    let first: u32 = image * params.plane + lid.x;
+    let share: ${acc4} = ${splat(acc ~ "(params.plane)")};
+    var part: ${acc4} = ${zero4};
+    //% for k in range(KEPT)
+    var x${k}: ${acc4} = ${zero4};
+    if (lid.x + ${k}u * SIZE < params.plane) {
+        x${k} = ${load4("src", "first + " ~ k ~ "u * SIZE")};
+    }
+    //% endfor
+    //% for k in range(KEPT)
+    part = part + x${k};
+    //% endfor
+    //% include "shared/group_sum"
+    let mean: ${acc4} = partial[0] / share;
+    ${barrier};
+    part = ${zero4};
+    //% for k in range(KEPT)
+    if (lid.x + ${k}u * SIZE < params.plane) {
+        x${k} = x${k} - mean;
+        part = part + x${k} * x${k};
+    }
+    //% endfor
+    //% include "shared/group_sum"
+    let factor: ${acc4} = ${splat("1.0f")} / sqrt(partial[0] / share + ${splat("params.epsilon")});
+    //% for k in range(KEPT)
+    if (lid.x + ${k}u * SIZE < params.plane) {
+        let at: u32 = first + ${k}u * SIZE;
+        var result: ${acc4} = x${k} * factor;
+        //% include "shared/normalized"
+    }
+    //% endfor
+}

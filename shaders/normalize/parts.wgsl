@@ -1,0 +1,40 @@
+//# y = f((x - m) / sqrt(v + epsilon) * scale + bias) + r, m and v the mean and variance over height and width: EACH
+//# pixels of four channels per invocation, SIZE apart. A work-group of SIZE invocations adds up the moments of the
+//# parts of PART pixels first: with c_i pixels of mean m_i and q_i, the sum of (x - m_i)^2, m = sum c_i m_i / c and
+//# v = sum (q_i + c_i (m_i - m)^2) / c. The lanes beyond the channels are zero, and so are their moments.
+${constants}
+
+${interface}
+var<workgroup> partial: array<${acc4}, SIZE>;
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
+    let image: u32 = group.y;
+    let slice: u32 = image % params.slices;
+    let moments: u32 = image / params.slices * params.parts * 2u * params.slices + slice;
+    let share: ${acc4} = ${splat(acc ~ "(params.plane)")};
+    var part: ${acc4} = ${zero4};
+    for (var i: u32 = lid.x; i < params.parts; i += SIZE) {
+        let count: u32 = min(PART, params.plane - i * PART);
+        part = part + ${splat(acc ~ "(count)")} * ${load4("arg2", "moments + 2u * i * params.slices")};
+    }
+    //% include "shared/group_sum"
+    let mean: ${acc4} = partial[0] / share;
+    ${barrier};
+    part = ${zero4};
+    for (var i: u32 = lid.x; i < params.parts; i += SIZE) {
+        let count: u32 = min(PART, params.plane - i * PART);
+        let off: ${acc4} = ${load4("arg2", "moments + 2u * i * params.slices")} - mean;
+        part = part + ${load4("arg2", "moments + (2u * i + 1u) * params.slices")} + ${splat(acc ~ "(count)")} * off * off;
+    }
+    //% include "shared/group_sum"
+    let factor: ${acc4} = ${splat("1.0f")} / sqrt(partial[0] / share + ${splat("params.epsilon")});
+    let pixel: u32 = group.x * SIZE * EACH + lid.x;
+    //% for k in range(EACH)
+    if (pixel + ${k}u * SIZE < params.plane) {
+        let at: u32 = image * params.plane + pixel + ${k}u * SIZE;
+        var result: ${acc4} = (${load4("src", "at")} - mean) * factor;
+        //% include "shared/normalized"
+    }
+    //% endfor
+}

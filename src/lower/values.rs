@@ -1,0 +1,34 @@
+//! Values of a network: those of its graph, and those that passes put between the units that they made of one.
+
+use super::unit::Network;
+use crate::dims::Dims;
+use crate::error::Result;
+use crate::graph::Value;
+
+impl Network<'_> {
+    /// The dimensions of `value`.
+    pub(crate) fn dims(&self, value: Value) -> Result<Dims> {
+        match self.own_place(value) {
+            Some(place) => Ok(self.own[place]),
+            None => self.graph.dims(value),
+        }
+    }
+
+    /// A value more, which lies between units and is none of the graph's.
+    pub(super) fn add_value(&mut self, dims: Dims) -> Value {
+        self.own.push(dims);
+        self.graph.beyond(self.own.len() - 1)
+    }
+
+    fn own_place(&self, value: Value) -> Option<usize> {
+        (0..self.own.len()).find(|&place| self.graph.beyond(place) == value)
+    }
+
+    /// The name of `value`.
+    pub(super) fn name(&self, value: Value) -> Result<&str> {
+        match self.own_place(value) {
+            Some(_) => Ok(self.writer(value).map_or("", |writer| self.units()[writer].name.as_str())),
+            None => self.graph.name(value),
+        }
+    }
+}

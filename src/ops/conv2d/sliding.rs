@@ -1,0 +1,89 @@
+//! `sliding`: long windows over few output channels. `tile[0]` pixels of a row and a slice per invocation, on a grid of
+//! width x height x slices; what the taps of a row of the window read is loaded once for all of them.
+//!
+//! Weights are packed as those of `direct`.
+
+use super::Conv2dOp;
+use super::direct::Direct;
+use super::plan::params;
+use crate::emit::{Binding, Operand, Value};
+use crate::limits::Limits;
+use crate::ops::convolution::Convolution;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::plan::Choice;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params};
+use crate::ops::split;
+
+/// The most input columns that are kept in registers.
+const MAX_COLUMNS: usize = 20;
+
+/// Taps of a row from which on it is offered, and from which on it is preferred: the loads of as many are spared.
+const TAPS: usize = 4;
+const MANY_TAPS: usize = 7;
+
+/// The most slices of output channels where it is preferred: with more, local memory shares the input among them.
+const FEW_SLICES: usize = 2;
+
+/// Ordinary invocations that keep a device as busy as one whose sums are as many and as long.
+pub(super) const SHARE: u64 = 4;
+
+#[derive(Debug)]
+pub(super) struct Sliding;
+
+/// Input columns that an invocation of `pixels` reads.
+pub(super) fn columns(problem: &Convolution, pixels: usize) -> usize {
+    (pixels - 1) * problem.stride[1] + (problem.kernel[1] - 1) * problem.dilation[1] + 1
+}
+
+/// Whether a row of the window has enough taps to spare most loads.
+pub(super) fn is_long(problem: &Convolution) -> bool {
+    problem.kernel[1] >= MANY_TAPS
+}
+
+impl Kernel<Conv2dOp> for Sliding {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("sliding", include_str!("../../../shaders/conv2d/sliding.wgsl"))
+    }
+
+    fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
+        let problem = &op.0;
+        if problem.groups > 1 || problem.kernel[1] < TAPS {
+            return Vec::new();
+        }
+        let first = is_long(problem) && problem.output.slices() <= FEW_SLICES && split::first(limits);
+        let tiles = [8, 4, 2].into_iter().filter(|&pixels| columns(problem, pixels as usize) <= MAX_COLUMNS);
+        offers(if first { 1 } else { 5 }, tiles.map(|pixels| [pixels, 1, 1]))
+    }
+
+    fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
+        Direct.grid(op, tile)
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        // A warp of one slice, whose invocations share its weights.
+        Ordinary::Size([32, 2, 1])
+    }
+
+    fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
+        SHARE * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
+    }
+
+    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
+        spec::convolution_bindings(&op.0, choice)
+    }
+
+    fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {
+        params(&op.0, choice.tile, &["src_slices", "dst_tiles"])
+    }
+
+    fn constants(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = spec::window_constants(&op.0);
+        constants.push(("TILE_X", Value::U32(choice.tile[0])));
+        constants
+    }
+
+    fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        Direct.pack(op, choice, operand, data)
+    }
+}

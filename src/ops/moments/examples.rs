@@ -1,0 +1,26 @@
+//! Problems of one part and of several.
+
+use super::{MomentsOp, OP};
+use crate::dtype::Precision;
+use crate::error::Result;
+use crate::ops::plan::Op;
+use crate::ops::registry::Numbers;
+use crate::shape::Shape;
+use std::sync::Arc;
+
+/// The examples in `precision`.
+pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+    let maps = [Shape::nhwc(2, 7, 9, 6), Shape::nhwc(1, 47, 61, 5)];
+    maps.into_iter().map(|map| Ok(Box::new(MomentsOp::new(map, precision)?) as Box<dyn Op>)).collect()
+}
+
+const NAMES: &str = "n,h,w,c";
+
+/// Those of a large map.
+pub(crate) const NUMBERS: Numbers =
+    Numbers { names: NAMES, usual: &[1, 384, 384, 32], op: |extents, _, precision| of(extents, precision) };
+
+fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
+    let &[n, h, w, c] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    Ok(Arc::new(MomentsOp::new(Shape::nhwc(n, h, w, c), precision)?))
+}

@@ -1,0 +1,66 @@
+//! `maps`: one part of four channels per work-group, whose size is `tile[0]`, on a grid of parts x slices of all images.
+
+use super::{MomentsOp, PART};
+use crate::dtype::DType;
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Form;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::rows::wrong_group;
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{Params, binding, extent, unsigned};
+
+#[derive(Debug)]
+pub(super) struct Maps;
+
+impl Kernel<MomentsOp> for Maps {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("maps", include_str!("../../../shaders/moments/maps.wgsl"))
+    }
+
+    fn offers(&self, _op: &MomentsOp, _limits: &Limits) -> Vec<Offer> {
+        offers(0, [[256, 1, 1]])
+    }
+
+    fn grid(&self, op: &MomentsOp, tile: [u32; 3]) -> [u32; 3] {
+        let parts = extent(op.moments().parts());
+        [parts.saturating_mul(tile[0]), extent(op.map.slices() * op.map.n), 1]
+    }
+
+    fn work_groups(&self, _op: &MomentsOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &MomentsOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn form(&self, _op: &MomentsOp, operand: Operand, _choice: &Choice) -> Form {
+        if operand == Operand::Src { Form::C4 } else { Form::Rows }
+    }
+
+    fn bindings(&self, op: &MomentsOp, _choice: &Choice) -> Vec<Binding> {
+        vec![
+            binding(Operand::Src, Element::Vec4(op.precision.storage()), Access::Read),
+            binding(Operand::Dst, Element::Vec4(DType::F32), Access::Write),
+        ]
+    }
+
+    fn params(&self, op: &MomentsOp, _choice: &Choice) -> Params {
+        vec![
+            ("plane", unsigned(op.map.h * op.map.w)),
+            ("slices", unsigned(op.map.slices())),
+            ("parts", unsigned(op.moments().parts())),
+        ]
+    }
+
+    fn constants(&self, _op: &MomentsOp, choice: &Choice, _limits: &Limits) -> Constants {
+        vec![("SIZE", Value::U32(choice.tile[0])), ("PART", Value::U32(extent(PART)))]
+    }
+
+    /// It has no constants.
+    fn pack(&self, _op: &MomentsOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+}

@@ -1,0 +1,105 @@
+//! `m[i] = mean_r(x[i,r])`, `q[i] = sum_r((x[i,r] - m[i])^2)` over parts `i` of `PART` pixels of a feature map
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `x` | `n h w c` | C4 |
+//! | `y` | `n parts 2 c`, `c` in whole slices of four: `m`, then `q` | f32 rows |
+//!
+//! The last part has what is left. A normalisation of a large map adds them up (Chan, Golub and LeVeque, *Updating
+//! Formulae and a Pairwise Algorithm for Computing Sample Variances*, 1979): many work-groups share the map, and no
+//! mean is lost in a larger one's rounding. Sums are in f32 in every precision.
+
+mod cpu;
+mod examples;
+mod maps;
+mod operator;
+mod oracle;
+mod plan;
+
+pub(super) use examples::{NUMBERS, examples};
+pub(crate) use operator::MomentsOfParts;
+
+use crate::dtype::Precision;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+const OP: &str = "moments";
+
+/// Pixels of a part.
+pub(in crate::ops) const PART: usize = 2048;
+
+/// The most slices of all images, each of which is a line of work-groups: as many as WebGPU has.
+const MOST_SLICES: usize = 65535;
+
+/// The most pixels of a map, of which a work-group of the normalisation takes as many as 256.
+const MOST_PIXELS: usize = 65535 * 256;
+
+/// The moments of the parts of a feature map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Moments {
+    map: Shape,
+}
+
+impl Moments {
+    /// Those of a map.
+    pub(crate) const fn of(map: Shape) -> Self {
+        Moments { map }
+    }
+
+    /// Refuses a map of more slices or pixels than there are work-groups for.
+    pub(crate) fn check(&self, op: &'static str) -> Result<()> {
+        let (slices, pixels) = (self.map.slices() * self.map.n, self.map.h * self.map.w);
+        if slices <= MOST_SLICES && pixels <= MOST_PIXELS {
+            return Ok(());
+        }
+        let wanted = format!("at most {MOST_SLICES} slices of channels and {MOST_PIXELS} pixels");
+        Err(Error::shape(op, format!("a map of {}", self.map), wanted))
+    }
+
+    /// How many parts a map has.
+    pub(crate) const fn parts(&self) -> usize {
+        (self.map.h * self.map.w).div_ceil(PART)
+    }
+
+    /// Pixels of part `index`.
+    pub(crate) fn count(&self, index: usize) -> usize {
+        (self.map.h * self.map.w).saturating_sub(index * PART).min(PART)
+    }
+
+    /// Their shape.
+    pub(crate) const fn shape(&self) -> Shape {
+        Shape::nhwc(self.map.n, self.parts(), 2, 4 * self.map.slices())
+    }
+
+    /// Where the moments of channel `c` of part `index` of image `n` are among all: the mean and the squares.
+    pub(crate) const fn places(&self, n: usize, index: usize, c: usize) -> [usize; 2] {
+        let channels = 4 * self.map.slices();
+        let mean = 2 * channels * (n * self.parts() + index) + c;
+        [mean, mean + channels]
+    }
+}
+
+/// The op: see the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MomentsOp {
+    map: Shape,
+    precision: Precision,
+}
+
+impl MomentsOp {
+    /// Checks the shape.
+    ///
+    /// # Errors
+    /// If the map has more slices or pixels than there are work-groups for.
+    pub fn new(map: Shape, precision: Precision) -> Result<Self> {
+        map.check(OP)?;
+        let moments = Moments::of(map);
+        moments.check(OP)?;
+        moments.shape().check(OP)?;
+        Ok(MomentsOp { map, precision: precision.with_f32_sums() })
+    }
+
+    pub(crate) const fn moments(&self) -> Moments {
+        Moments::of(self.map)
+    }
+}

@@ -1,0 +1,30 @@
+//! The moments of a map's parts as a node of a network: `Src` alone. The lowering makes it; a graph has none.
+
+use super::{MomentsOp, OP};
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use std::sync::Arc;
+
+/// The operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MomentsOfParts;
+
+impl Operator for MomentsOfParts {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let dims = arguments.need(OP, Operand::Src)?;
+        if dims.rank() != 4 {
+            return Err(Error::shape(OP, format!("an input of {dims}"), "one of rank 4"));
+        }
+        Ok(Lowered::Op(Arc::new(MomentsOp::new(dims.shape(), precision)?)))
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}

@@ -1,0 +1,71 @@
+//! What `moments` is, and its kernel.
+
+use super::{MomentsOp, OP, cpu, maps, oracle};
+use crate::cpu::CpuKernel;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::definition::Definition;
+use crate::ops::kernel::Kernel;
+use crate::ops::operands::{OperandInfo, Operands, Role};
+use crate::ops::reference::Reference;
+use crate::ops::spec::extent;
+use crate::shape::Shape;
+
+impl Definition for MomentsOp {
+    const NAME: &'static str = OP;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&maps::Maps]
+    }
+
+    fn problem_key(&self) -> String {
+        let Shape { n, h, w, c } = self.map;
+        format!("n{n} h{h} w{w} c{c}")
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Two sums, a difference and a square.
+    fn flops(&self) -> u64 {
+        4 * self.map.elements() as u64
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.map.slices())
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        vec![
+            OperandInfo::new(Operand::Src, self.map, Role::Input),
+            OperandInfo::new(Operand::Dst, self.moments().shape(), Role::Output),
+        ]
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, operands)
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::MomentsKernel { op: *self }))
+    }
+
+    fn with_precision(&self, precision: Precision) -> Self {
+        MomentsOp { precision: precision.with_f32_sums(), ..*self }
+    }
+
+    fn network_precision(wanted: Precision) -> Precision {
+        wanted.with_f32_sums()
+    }
+
+    /// It reads a map that may be stored so; what it writes is f32.
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("moments have one kernel")
+    }
+}

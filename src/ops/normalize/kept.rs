@@ -1,0 +1,81 @@
+//! `kept`: as `maps`, of whole maps whose pixels a work-group keeps in registers, `tile[1]` for each of its `tile[0]`
+//! invocations: they are read once, and all reads are under way together.
+
+use super::NormalizeOp;
+use super::plan::{bindings, constants, params};
+use crate::emit::{Binding, Operand, Value};
+use crate::limits::{Family, Limits};
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::maps::Pixels;
+use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
+use crate::ops::registry::VariantEntry;
+use crate::ops::spec::{self, Params, extent};
+
+use super::maps::Maps;
+
+/// Pixels of an invocation: few numbers, because each is a text.
+const KEPT: [u32; 10] = [1, 2, 3, 4, 6, 9, 12, 18, 24, 36];
+
+/// Pixels of a work-group in registers, of which a multiprocessor has for about as many.
+const MOST: u32 = super::MOST_KEPT as u32;
+
+#[derive(Debug)]
+pub(super) struct Kept;
+
+impl Kernel<NormalizeOp> for Kept {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("kept", include_str!("../../../shaders/normalize/kept.wgsl"))
+    }
+
+    /// Before `maps`, but for drivers that run a work-group's invocations one after the other.
+    fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
+        let pixels = Pixels::of(&op.dims, op.normalized);
+        if Maps.obstacle(op, limits).is_some() || !pixels.whole() {
+            return Vec::new();
+        }
+        let count: usize = pixels.reduced.iter().product();
+        let tiles = group_sizes(count.max(FEWEST), limits).into_iter().filter_map(|[size, ..]| {
+            let each = extent(count).div_ceil(size);
+            let each = KEPT.into_iter().find(|&kept| kept >= each)?;
+            (size * each <= MOST).then_some([size, each, 1])
+        });
+        offers(if limits.family == Family::CpuDriver { 2 } else { 0 }, tiles)
+    }
+
+    fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
+        Maps.grid(op, tile)
+    }
+
+    fn obstacle(&self, op: &NormalizeOp, limits: &Limits) -> Option<String> {
+        Maps.obstacle(op, limits)
+    }
+
+    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![[tile[0], 1, 1]]
+    }
+
+    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op)
+    }
+
+    fn params(&self, op: &NormalizeOp, _choice: &Choice) -> Params {
+        params(op)
+    }
+
+    fn constants(&self, op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let mut constants = constants(op);
+        constants.push(("SIZE", Value::U32(choice.tile[0])));
+        constants.push(("KEPT", Value::U32(choice.tile[1])));
+        constants
+    }
+
+    /// Zero in the lanes beyond the channels, where the difference is zero too.
+    fn pack(&self, op: &NormalizeOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        spec::pack_channels(data, op.dims.shape().slices())
+    }
+}
