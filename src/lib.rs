@@ -160,7 +160,8 @@
 //! The fastest kernel, tile and work-group differ from GPU to GPU. The tuner times them on the user's device:
 //! each result is checked before it is timed, one replaces the default only if it is faster beyond doubt, and
 //! the verdicts are kept in a file. [`Tuning::Online`] does so while a session is built; a [`Tuner`] works a
-//! few milliseconds at a time, beside other work.
+//! few milliseconds at a time, beside other work, and [`Session::refresh`] takes what it found. What the time did
+//! not suffice for goes on at the next start.
 //!
 //! ```no_run
 //! use diptych::{Backend, Context, Database, Session, SessionOptions, Tuning, tflite};

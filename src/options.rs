@@ -6,7 +6,7 @@ use crate::ops::Choice;
 use crate::pick::Place;
 use crate::tune::db::SharedDatabase;
 use crate::tune::work_group::WorkGroup;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
@@ -19,8 +19,8 @@ pub enum Tuning {
     /// What the tuner's record has on this device, a near shape, the other API or the family; the
     /// rule where it has nothing.
     Database(SharedDatabase),
-    /// The same, after tuning what the record has no exact verdict on, for at most this long in
-    /// all. Verdicts go to the record; a journal beside its file names what is being tried.
+    /// The same, after tuning what the record has no exact verdict on, or one of a search that was cut short, for at
+    /// most this long in all. Verdicts go to the record; a journal beside its file names what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,
@@ -79,9 +79,19 @@ pub struct SessionOptions {
     pub calibration: Option<Calibration>,
     /// Kernels chosen by hand, by node name; the others are picked.
     pub choices: BTreeMap<String, Choice>,
+    /// Nodes, by name, that the CPU computes in a session on a GPU, as it does what has no shader
+    /// ([`crate::Custom::host`]): at each run what they read is downloaded, and what they write is uploaded.
+    pub on_cpu: BTreeSet<String>,
     /// Extents of the graph's named dimensions ([`crate::Graph::dimension`]) that are to differ from
     /// the graph's own.
     pub dimensions: BTreeMap<String, usize>,
+}
+
+impl SessionOptions {
+    /// Whether something is said of the node `name`: it stays a unit by itself.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.choices.contains_key(name) || self.precisions.contains_key(name) || self.on_cpu.contains(name)
+    }
 }
 
 /// Whether a session runs a depthwise convolution and the 1x1 convolution that alone reads its output

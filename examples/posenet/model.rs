@@ -8,7 +8,8 @@ use crate::picture::Picture;
 use crate::{progress, tuning};
 use anyhow::{Context as _, Result, bail, ensure};
 use diptych::{
-    Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, StageTimes, Tuning, tflite,
+    Backend, Context, Dims, Graph, HostTensor, LoadOptions, Session, SessionOptions, Shape, StageTimes,
+    Tuning, tflite,
 };
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,7 +24,10 @@ pub const FIGURES_NAME: &str = "examples/posenet/data/posenet_figures.tflite";
 /// The network that the options name, and its name.
 pub fn graph(options: &Options) -> Result<(PathBuf, Graph)> {
     match &options.model {
-        Some(path) => Ok((path.clone(), tflite::load(path)?)),
+        Some(path) => {
+            let model = diptych::Model::load(path, &LoadOptions::default())?;
+            Ok((path.clone(), model.graph))
+        }
         None => Ok((FIGURES_NAME.into(), tflite::from_bytes(FIGURES)?)),
     }
 }
@@ -32,6 +36,9 @@ pub fn graph(options: &Options) -> Result<(PathBuf, Graph)> {
 #[derive(Debug, Clone)]
 pub struct Model {
     input: String,
+    dims: Dims,
+    /// Whether channels come before height and width, as in ONNX files.
+    planar: bool,
     /// Height and width of the input.
     pub size: [usize; 2],
     roles: Roles,
@@ -46,30 +53,37 @@ impl Model {
         let &[input] = graph.inputs() else {
             bail!("not a PoseNet: found {} inputs, wanted one", graph.inputs().len());
         };
-        let shape = graph.shape(input)?;
+        let (shape, dims) = (graph.shape(input)?, graph.dims(input)?);
         let name = graph.name(input)?.to_owned();
-        ensure!(shape.n == 1 && shape.c == 3, "not a PoseNet: input {name:?} is {shape}, wanted 1xHxWx3");
+        let planar = shape.c != 3 && shape.h == 3;
+        let [n, h, w, c] = extents(shape, planar);
+        ensure!(n == 1 && c == 3, "not a PoseNet: input {name:?} is {shape}, wanted 1xHxWx3 or 1x3xHxW");
+        let size = [h, w];
         let mut outputs = Vec::new();
         for &output in graph.outputs() {
-            outputs.push((graph.name(output)?.to_owned(), extents(graph.shape(output)?)));
+            outputs.push((graph.name(output)?.to_owned(), extents(graph.shape(output)?, planar)));
         }
         let roles = Roles::find(&outputs)?;
         let [_, h, w, _] = outputs[roles.heatmap].1;
-        heads::output_stride([shape.h, shape.w], [h, w])?;
-        Ok(Model { input: name, size: [shape.h, shape.w], roles })
+        heads::output_stride(size, [h, w])?;
+        Ok(Model { input: name, dims, planar, size, roles })
     }
 
     /// A picture as the network's input.
     pub fn input(&self, picture: &Picture) -> Result<HostTensor> {
-        let [height, width] = self.size;
-        Ok(HostTensor::new(Shape::nhwc(1, height, width, 3), picture.input(self.size)?)?)
+        let pixels = picture.input(self.size)?;
+        let values = if self.planar { turned(&pixels, pixels.len() / 3, 3) } else { pixels };
+        Ok(HostTensor::new(self.dims, values)?)
     }
 
     /// The heads among the outputs of a run.
     pub fn heads(&self, outputs: &[HostTensor]) -> Result<Heads> {
         let map = |what: &str, index: usize| {
             let tensor = outputs.get(index).with_context(|| format!("the run returned no {what}"))?;
-            Map::new(what, extents(tensor.shape()), tensor.to_nhwc().into_owned())
+            let [n, h, w, c] = extents(tensor.shape(), self.planar);
+            let values = tensor.to_nhwc();
+            let values = if self.planar { turned(&values, c, h * w) } else { values.into_owned() };
+            Map::new(what, [n, h, w, c], values)
         };
         let displacements = match self.roles.displacements {
             Some([forward, backward]) => {
@@ -86,8 +100,17 @@ impl Model {
     }
 }
 
-fn extents(shape: Shape) -> [usize; 4] {
-    [shape.n, shape.h, shape.w, shape.c]
+/// Batch, height, width and channels; of a `planar` one the channels come second.
+fn extents(shape: Shape, planar: bool) -> [usize; 4] {
+    match planar {
+        true => [shape.n, shape.w, shape.c, shape.h],
+        false => [shape.n, shape.h, shape.w, shape.c],
+    }
+}
+
+/// `rows` of `columns` numbers with rows and columns in each other's place.
+fn turned(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    (0..columns).flat_map(|column| (0..rows).map(move |row| values[row * columns + column])).collect()
 }
 
 /// A PoseNet on a device.

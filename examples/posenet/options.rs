@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "posenet")]
 pub struct Options {
-    /// The network: a TensorFlow Lite file of a float PoseNet; without it, the bundled one
+    /// The network: a TensorFlow Lite or ONNX file of a float PoseNet; without it, the bundled one
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 

@@ -41,7 +41,7 @@ pub fn tuning(options: &Options, context: &Context, graph: &Graph) -> Result<Tun
     loop {
         let now = tuner.step(Duration::from_millis(50))?;
         bar.set_length(now.problems as u64);
-        bar.set_position(now.done as u64);
+        bar.set_position(now.visited as u64);
         if interrupted.load(Ordering::Relaxed) {
             tuner.cancel()?;
             bail!("interrupted; what was found is in {}", record(&folder));

@@ -81,6 +81,41 @@ pub fn yunet(
     detections.collect()
 }
 
+/// The outputs of YuNet of one stride: a class, an overlap, a box and points for each cell.
+#[derive(Debug, Clone, Copy)]
+pub struct Cells<'a> {
+    pub stride: usize,
+    /// Cells of a row.
+    pub columns: usize,
+    pub classes: &'a [f32],
+    pub overlaps: &'a [f32],
+    pub boxes: &'a [f32],
+    pub points: &'a [f32],
+}
+
+/// The faces of YuNet without priors that score at least `least`, in pixels of the input.
+///
+/// The score is the root of the class times the overlap, both clipped to 0 and 1. A box is the centre's offset from
+/// the cell's corner and the logarithms of width and height, points are offsets, all in units of the stride.
+///
+/// Source: libfacedetection.train, 2023, as OpenCV's `FaceDetectorYN` 4.8 decodes it.
+pub fn cells(cells: &Cells<'_>, least: f32) -> Vec<Detection> {
+    let (stride, columns) = (cells.stride as f32, cells.columns.max(1));
+    let scores = cells.classes.iter().zip(cells.overlaps);
+    let rows = cells.boxes.chunks_exact(4).zip(cells.points.chunks_exact(10));
+    let detections = scores.zip(rows).enumerate().filter_map(|(cell, ((class, overlap), (area, points)))| {
+        let score = (class.clamp(0.0, 1.0) * overlap.clamp(0.0, 1.0)).sqrt();
+        let (row, column) = ((cell / columns) as f32, (cell % columns) as f32);
+        let at = |point: &[f32]| [(column + point[0]) * stride, (row + point[1]) * stride];
+        let [x, y] = at(area);
+        let [width, height] = [area[2], area[3]].map(|log| log.exp() * stride);
+        let area = [x - width / 2.0, y - height / 2.0, x + width / 2.0, y + height / 2.0];
+        let points = points.chunks_exact(2).map(at).collect();
+        (score >= least).then_some(Detection { score, area, points, class: 0 })
+    });
+    detections.collect()
+}
+
 /// The boxes of a file that ends in `TFLite_Detection_PostProcess`, in shares of the input: top, left, bottom,
 /// right in `areas`. The file itself has chosen one of many.
 pub fn processed(areas: &[f32], classes: &[f32], scores: &[f32], count: usize, least: f32) -> Vec<Detection> {
@@ -188,6 +223,30 @@ mod tests {
         }
         assert_eq!(found[0].points, [[41.0, 25.0]; 5]);
         assert!(yunet(&row, &[0.19, 0.81], &[-0.2], &prior, 0.6).is_empty());
+    }
+
+    #[test]
+    fn yunets_cells_are_measured_from_their_corners() {
+        let (classes, overlaps) = ([0.0, 0.81, 0.3, 1.2], [1.0, 1.0, 0.3, 1.7]);
+        let boxes = [0.5, 0.25, 0.0, 2.0f32.ln()].repeat(4);
+        let points = [0.5, 1.0].repeat(20);
+        let cells = Cells {
+            stride: 16,
+            columns: 2,
+            classes: &classes,
+            overlaps: &overlaps,
+            boxes: &boxes,
+            points: &points,
+        };
+        let found = super::cells(&cells, 0.6);
+        assert_eq!(found.len(), 2);
+        assert!((found[0].score - 0.9).abs() < 1e-6 && found[1].score == 1.0);
+        // The second cell of the first row: centre (24, 4), 16 wide and 32 high.
+        for (found, wanted) in found[0].area.iter().zip([16.0, -12.0, 32.0, 20.0]) {
+            assert!((found - wanted).abs() < 1e-4, "{found}, wanted {wanted}");
+        }
+        assert_eq!(found[0].points, [[24.0, 16.0]; 5]);
+        assert_eq!(found[1].points, [[24.0, 32.0]; 5]);
     }
 
     #[test]

@@ -48,6 +48,11 @@ pub fn range(low: f32, high: f32) -> [(f32, f32); 3] {
     [(0.0 - low * deviation, deviation); 3]
 }
 
+/// Channels first: the first of every pixel, then the second, then the third.
+pub fn planes(values: &[f32]) -> Vec<f32> {
+    (0..3).flat_map(|channel| values.iter().skip(channel).step_by(3).copied()).collect()
+}
+
 /// A part of a picture, in pixels: left, top, width, height.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
@@ -255,6 +260,11 @@ mod tests {
         plan.smooth = true;
         // Weights 5/8, 7/8, 7/8, 5/8, 3/8, 1/8 for pixels 0 to 5, and 3/8, 1/8 beyond the edge for pixel 0.
         assert!((of(&plan) - 240.0 * (7.0 + 5.0 + 1.0) / 32.0).abs() < 1e-3, "{}", of(&plan));
+    }
+
+    #[test]
+    fn planes_are_the_channels_one_behind_the_other() {
+        assert_eq!(planes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
     }
 
     #[test]

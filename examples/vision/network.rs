@@ -3,11 +3,11 @@
 use crate::fit::{self, Part, Wanted, Window};
 use crate::found::Found;
 use crate::options::{Options, Task};
-use crate::reader::{Look, Reader, picture_input, picture_size};
+use crate::reader::{Look, Reader, is_planar, picture_input, picture_size};
 use crate::{progress, style};
 use anyhow::{Context as _, Result, ensure};
 use diptych::tflite::{LoadOptions, Model, TensorInfo};
-use diptych::{Context, HostTensor, Session, SessionOptions};
+use diptych::{Context, Dims, HostTensor, Session, SessionOptions};
 use image::RgbImage;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ pub struct Work {
     pub wanted: Wanted,
     /// Who says how values are normalised.
     pub normalised_by: &'static str,
-    /// The name of the input that is a picture.
-    picture: String,
+    /// The name of the input that is a picture, its dimensions, and whether its channels come first.
+    picture: (String, Dims, bool),
     /// The numbers of the style, and the name of their input.
     pub style: Option<(String, HostTensor)>,
     pub labels: Vec<String>,
@@ -55,7 +55,7 @@ fn file(options: &Options) -> Result<PathBuf> {
     let file = options.models().join(options.task.file());
     ensure!(
         file.exists(),
-        "--task {} needs a network, and {} is not there; --model names a TensorFlow Lite file, --models the \
+        "--task {} needs a network, and {} is not there; --model names a TensorFlow Lite or ONNX file, --models the \
          folder of {}",
         options.task,
         file.display(),
@@ -94,6 +94,10 @@ impl Work {
         if let Some((low, high)) = options.range {
             (wanted.normalise, normalised_by) = (fit::range(low, high), "--range");
         }
+        if let (Some(means), Some(deviations)) = (options.mean, options.deviation) {
+            wanted.normalise = std::array::from_fn(|channel| (means[channel], deviations[channel]));
+            normalised_by = "--mean and --deviation";
+        }
         let labels = match &options.labels {
             Some(path) => labels(path)?,
             None => {
@@ -108,7 +112,7 @@ impl Work {
             reader,
             wanted,
             normalised_by,
-            picture: input.name.clone(),
+            picture: (input.name.clone(), input.dims, is_planar(input)),
             style: None,
             labels,
             crop: options.crop,
@@ -125,15 +129,15 @@ impl Work {
 
     /// What the network is given of a picture.
     pub fn inputs(&self, picture: &RgbImage) -> Result<Inputs> {
-        let [height, width] = self.wanted.size;
         let (part, window) = self.window(picture);
         let (w, h) = picture.dimensions();
         let inside =
             part.x < w.into() && part.y < h.into() && part.x + part.width > 0.0 && part.y + part.height > 0.0;
         ensure!(inside, "--crop: nothing of the picture ({w}x{h}) is in that part");
         let values = fit::input(picture, &window, &self.wanted)?;
-        let tensor = HostTensor::new(diptych::Shape::nhwc(1, height, width, 3), values)?;
-        let mut inputs = vec![(self.picture.clone(), tensor)];
+        let (name, dims, planar) = &self.picture;
+        let values = if *planar { fit::planes(&values) } else { values };
+        let mut inputs = vec![(name.clone(), HostTensor::new(*dims, values)?)];
         inputs.extend(self.style.clone());
         Ok(inputs)
     }
@@ -157,7 +161,7 @@ impl Network {
         let start = Instant::now();
         let context = Context::new(options.backend)?;
         if let Reader::Style { numbers, .. } = work.reader {
-            let port = model.inputs.iter().find(|port| port.name != work.picture);
+            let port = model.inputs.iter().find(|port| port.name != work.picture.0);
             let port = port.context("no input for the style")?;
             let numbers = style::numbers(options, &context, numbers)?;
             work.style = Some((port.name.clone(), HostTensor::new(port.dims, numbers)?));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Looks at a picture with a network that others trained, and draws what it found.
 ///
-/// It needs a TensorFlow Lite file for the task: --model names it, or --models the folder where files of the
+/// It needs a TensorFlow Lite or ONNX file for the task: --model names it, or --models the folder where files of the
 /// usual names are. Without --image it looks at a picture that it draws itself.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "vision")]
@@ -18,7 +18,7 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub task: Task,
 
-    /// The network: a TensorFlow Lite file; without it, the task's own from --models
+    /// The network: a TensorFlow Lite or ONNX file; without it, the task's own from --models
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
@@ -71,6 +71,14 @@ pub struct Options {
     /// What black and white are in the input, if not what the model's file or its authors say
     #[arg(long, value_name = "LOW,HIGH", value_parser = range, allow_hyphen_values = true)]
     pub range: Option<(f32, f32)>,
+
+    /// What is subtracted from red, green and blue (0 to 255), if not what the model's file or its authors say
+    #[arg(long, value_name = "R,G,B", value_parser = means, requires = "deviation", conflicts_with = "range")]
+    pub mean: Option<[f32; 3]>,
+
+    /// What red, green and blue are divided by then
+    #[arg(long, value_name = "R,G,B", value_parser = deviations, requires = "mean")]
+    pub deviation: Option<[f32; 3]>,
 
     /// The least score of what counts as found, 0 to 1 [default: what the network's authors take]
     #[arg(long, value_name = "SCORE", value_parser = share)]
@@ -203,6 +211,19 @@ fn range(text: &str) -> Result<(f32, f32), String> {
     }
 }
 
+fn means(text: &str) -> Result<[f32; 3], String> {
+    let numbers = numbers(text).map(|numbers: [f64; 3]| numbers.map(|number| number as f32));
+    numbers.ok_or_else(|| "wanted R,G,B: three numbers, such as 123.7,116.3,103.5".to_owned())
+}
+
+fn deviations(text: &str) -> Result<[f32; 3], String> {
+    let numbers = means(text)?;
+    match numbers.iter().all(|number| *number > 0.0) {
+        true => Ok(numbers),
+        false => Err("wanted R,G,B: three numbers above 0, such as 58.4,57.1,57.4".to_owned()),
+    }
+}
+
 fn rate(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(value) if (0.1..=100.0).contains(&value) => Ok(value),
@@ -235,6 +256,9 @@ mod tests {
             ("vision --task faces --crop 1,2,3", "X,Y,W,H"),
             ("vision --task faces --crop 1,2,3,0", "X,Y,W,H"),
             ("vision --task faces --range 1,0", "LOW,HIGH"),
+            ("vision --task classify --mean 1,2,3", "--deviation"),
+            ("vision --task classify --mean 1,2 --deviation 1,1,1", "R,G,B"),
+            ("vision --task classify --mean 1,2,3 --deviation 1,0,1", "above 0"),
             ("vision --task faces --min-score 2", "from 0 to 1"),
             ("vision --task faces --dimension image.1", "NAME=EXTENT"),
             ("vision --task faces --dimension image.1=0", "above 0"),

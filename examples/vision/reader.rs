@@ -25,10 +25,12 @@ pub enum Reader {
     Anchored { rows: usize, logits: usize, detector: &'static Detector, anchors: Vec<Anchor> },
     /// YuNet's faces.
     Yunet { rows: usize, classes: usize, overlaps: usize, priors: Vec<Anchor> },
+    /// YuNet's faces, measured from cells: for each stride the places of classes, overlaps, boxes and points.
+    Cells { places: [(usize, [usize; 4]); 3], width: usize },
     /// Boxes that the file has chosen itself.
     Processed { areas: usize, classes: usize, scores: usize, count: usize, size: [usize; 2] },
-    /// A score for each class; of a face those are its genders.
-    Scores { count: usize, gender: bool },
+    /// A score for each class; of a face those are its genders. Files with channels first are PyTorch's.
+    Scores { count: usize, gender: bool, planar: bool },
     /// A picture; the other input has this many numbers.
     Style { size: [usize; 2], numbers: usize },
 }
@@ -55,12 +57,17 @@ fn elements(port: &Port) -> usize {
     port.dims.extents().iter().product()
 }
 
-/// The height and width of a picture that an input or output is: 1 x height x width x 3.
+/// The height and width of a picture that an input or output is: 1 x height x width x 3, or 1 x 3 x height x width.
 pub fn picture_size(port: &Port) -> Option<[usize; 2]> {
     match *port.dims.extents() {
-        [1, height, width, 3] if height > 1 && width > 1 => Some([height, width]),
+        [1, height, width, 3] | [1, 3, height, width] if height > 1 && width > 1 => Some([height, width]),
         _ => None,
     }
+}
+
+/// Whether a picture has its channels first, as ONNX files have them.
+pub fn is_planar(port: &Port) -> bool {
+    matches!(*port.dims.extents(), [_, 3, _, last] if last != 3)
 }
 
 /// The input that is a picture, the first of several.
@@ -85,7 +92,8 @@ impl Reader {
             )
         };
         let picture = picture_input(model).and_then(|index| picture_size(&model.inputs[index]));
-        let Some(size) = picture else { bail!(refuse("an input 1xHxWx3, a picture")) };
+        let Some(size) = picture else { bail!(refuse("an input 1xHxWx3 or 1x3xHxW, a picture")) };
+        let planar = picture_input(model).is_some_and(|index| is_planar(&model.inputs[index]));
         let one = (model.inputs.len() == 1).then_some(&model.outputs[..]);
         let (found, wanted) = match task {
             Task::Segment => {
@@ -97,16 +105,20 @@ impl Reader {
             ),
             Task::Faces => (
                 one.and_then(|outputs| {
-                    anchored(outputs, size, Some("face")).or_else(|| yunet(outputs, size))
+                    let found = anchored(outputs, size, Some("face"));
+                    found.or_else(|| yunet(outputs, size)).or_else(|| cells(outputs, size))
                 }),
-                format!("{}, or Nx2, Nx1 and Nx14 (YuNet)", known(Some("face"))),
+                format!(
+                    "{}, or Nx2, Nx1 and Nx14, or for strides 8, 16 and 32 Nx1, Nx1, Nx4 and Nx10 (YuNet)",
+                    known(Some("face"))
+                ),
             ),
             Task::Detect => (
                 one.and_then(|outputs| anchored(outputs, size, None).or_else(|| processed(outputs, size))),
                 format!("{}, or 1xNx4, 1xN, 1xN and 1 (TFLite_Detection_PostProcess)", known(None)),
             ),
             Task::Classify => (
-                one.and_then(|outputs| scores(outputs, size)),
+                one.and_then(|outputs| scores(outputs, size, planar)),
                 "one output of a score for each class".to_owned(),
             ),
             Task::Style => {
@@ -142,7 +154,7 @@ impl Reader {
             }
             // OpenCV's FaceDetectorYN gives blue, green and red from 0 to 255. A file of one size has the picture
             // stretched to it.
-            Reader::Yunet { .. } => {
+            Reader::Yunet { .. } | Reader::Cells { .. } => {
                 let (fit, border) = (Fit::Stretch, Border::Nearest);
                 (Wanted { fit, border, normalise: range(0.0, 255.0), bgr: true, ..plain }, "YuNet's authors")
             }
@@ -159,6 +171,13 @@ impl Reader {
                 Wanted { fit: Fit::Stretch, border: Border::Nearest, ..plain },
                 "the gender network's authors",
             ),
+            // As torchvision evaluates its classifiers: the middle of the picture, normalised by ImageNet's means and
+            // deviations.
+            Reader::Scores { planar: true, .. } => {
+                let normalise = [(123.675, 58.395), (116.28, 57.12), (103.53, 57.375)];
+                let (fit, border) = (Fit::Middle, Border::Nearest);
+                (Wanted { fit, border, smooth: true, normalise, ..plain }, "torchvision's authors")
+            }
             // MobileNet as Keras has it: stretched, -1 to 1.
             Reader::Scores { .. } => {
                 let (fit, border) = (Fit::Stretch, Border::Nearest);
@@ -181,7 +200,7 @@ impl Reader {
             Reader::Classes { size: [.., 21] } => &segment::VOC,
             Reader::Scores { gender: true, .. } => &["male", "female"],
             Reader::Anchored { detector, .. } => std::slice::from_ref(&detector.what),
-            Reader::Yunet { .. } => &["face"],
+            Reader::Yunet { .. } | Reader::Cells { .. } => &["face"],
             _ => &[],
         };
         names.iter().map(|&name| name.to_owned()).collect()
@@ -225,6 +244,23 @@ impl Reader {
             Reader::Yunet { rows, classes, overlaps, priors } => {
                 let (rows, classes, overlaps) = (values(*rows)?, values(*classes)?, values(*overlaps)?);
                 let found = boxes::yunet(&rows, &classes, &overlaps, priors, least(YUNET_LEAST));
+                boxed(boxes::suppress(found, YUNET_SAME), &|at| window.to_picture(at), &YUNET)
+            }
+            Reader::Cells { places, width } => {
+                let mut found = Vec::new();
+                for (stride, [classes, overlaps, areas, points]) in places {
+                    let (classes, overlaps) = (values(*classes)?, values(*overlaps)?);
+                    let (areas, points) = (values(*areas)?, values(*points)?);
+                    let cells = boxes::Cells {
+                        stride: *stride,
+                        columns: width / stride,
+                        classes: &classes,
+                        overlaps: &overlaps,
+                        boxes: &areas,
+                        points: &points,
+                    };
+                    found.extend(boxes::cells(&cells, least(YUNET_LEAST)));
+                }
                 boxed(boxes::suppress(found, YUNET_SAME), &|at| window.to_picture(at), &YUNET)
             }
             Reader::Processed { areas, classes, scores, count, size: [height, width] } => {
@@ -305,6 +341,23 @@ fn yunet(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
     (outputs.len() == 3).then_some(Reader::Yunet { rows, classes, overlaps, priors })
 }
 
+/// The outputs of the file are called by their strides: `cls_8`, `obj_8`, `bbox_8`, `kps_8`.
+fn cells(outputs: &[Port], [height, width]: [usize; 2]) -> Option<Reader> {
+    if outputs.len() != 12 {
+        return None;
+    }
+    let places = [8, 16, 32].map(|stride| {
+        let count = height / stride * (width / stride);
+        let place = |name: &str, numbers: usize| {
+            let fits = |output: &Port| elements(output) == count * numbers;
+            outputs.iter().position(|output| output.name == format!("{name}_{stride}") && fits(output))
+        };
+        Some((stride, [place("cls", 1)?, place("obj", 1)?, place("bbox", 4)?, place("kps", 10)?]))
+    });
+    let [Some(fine), Some(middle), Some(coarse)] = places else { return None };
+    Some(Reader::Cells { places: [fine, middle, coarse], width })
+}
+
 /// The operator's order is boxes, classes, scores, count; files of TensorFlow 2 have scores, boxes, count, classes.
 fn processed(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
     let extents = |index: usize| outputs[index].dims.extents();
@@ -320,12 +373,14 @@ fn processed(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
     fits.then_some(Reader::Processed { areas, classes, scores, count, size })
 }
 
-fn scores(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
+fn scores(outputs: &[Port], size: [usize; 2], planar: bool) -> Option<Reader> {
     let [output] = outputs else { return None };
     let count = elements(output);
     // Known by its numbers: two classes of a picture of 128 x 128.
     let gender = count == 2 && size == [128, 128];
-    (count > 1 && core(output) == [count]).then_some(Reader::Scores { count, gender })
+    // Trailing ones are those of a map of one pixel.
+    let line = output.dims.extents().iter().filter(|&&extent| extent > 1).count() == 1;
+    (count > 1 && line).then_some(Reader::Scores { count, gender, planar })
 }
 
 fn styled(model: &Model) -> Option<Reader> {
@@ -386,10 +441,21 @@ mod tests {
         assert_eq!(found, wanted([1, 3, 0, 2]));
         assert_eq!(processed(&ports(&[&[1, 10, 4], &[1, 9], &[1, 10], &[1]]), [300, 300]), None);
         assert_eq!(
-            scores(&ports(&[&[1, 1, 1, 1001]]), [224, 224]),
-            Some(Reader::Scores { count: 1001, gender: false })
+            scores(&ports(&[&[1, 1, 1, 1001]]), [224, 224], false),
+            Some(Reader::Scores { count: 1001, gender: false, planar: false })
         );
-        assert_eq!(scores(&ports(&[&[1, 2, 1001]]), [224, 224]), None);
+        assert_eq!(scores(&ports(&[&[1, 2, 1001]]), [224, 224], false), None);
+        assert!(scores(&ports(&[&[1, 1000, 1, 1]]), [224, 224], true).is_some());
+        let mut named = ports(&[&[1, 8, 4], &[1, 8, 10], &[1, 8, 1], &[1, 8, 1], &[1, 32, 1], &[1, 32, 1]]);
+        named.extend(ports(&[&[1, 32, 4], &[1, 32, 10], &[1, 2, 1], &[1, 2, 1], &[1, 2, 4], &[1, 2, 10]]));
+        let names = ["bbox_16", "kps_16", "cls_16", "obj_16", "cls_8", "obj_8"];
+        let names = names.into_iter().chain(["bbox_8", "kps_8", "cls_32", "obj_32", "bbox_32", "kps_32"]);
+        for (port, name) in named.iter_mut().zip(names) {
+            port.name = name.to_owned();
+        }
+        let places = [(8, [4, 5, 6, 7]), (16, [2, 3, 0, 1]), (32, [8, 9, 10, 11])];
+        assert_eq!(cells(&named, [32, 64]), Some(Reader::Cells { places, width: 64 }));
+        assert_eq!(cells(&named, [64, 64]), None);
         assert_eq!(segmented(&ports(&[&[1, 144, 256, 1]])), Some(Reader::Mask { size: [144, 256] }));
         assert_eq!(segmented(&ports(&[&[1, 1, 1, 1001]])), None);
     }

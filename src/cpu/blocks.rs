@@ -3,7 +3,6 @@
 use super::aligned::{SKIPPED, first_aligned};
 use super::tile;
 use super::workers::workers;
-use gemm::Parallelism;
 use std::cell::RefCell;
 
 /// Values of a block and its operands that a core's second-level cache holds besides the weights.
@@ -16,45 +15,50 @@ const BLOCKS_PER_WORKER: usize = 4;
 /// once per block costs as much as the product.
 const MIN_ROWS: usize = 128;
 
-/// How a matrix product is spread over the workers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cut {
-    /// Rows of a block.
-    pub(crate) rows: usize,
-    /// Who computes one block.
-    pub(crate) parallelism: Parallelism,
+/// Multiply-adds below which handing a tile to another worker does not pay.
+const MIN_PRODUCTS: usize = 1 << 18;
+
+/// Columns of a row's part are a multiple of this: a few of the widest vectors.
+const PART_COLUMNS: usize = 64;
+
+/// Cuts a product of `rows x depth` with `depth x columns` into blocks of so many rows; a single row into parts of so
+/// many columns.
+pub(crate) fn cut_product(rows: usize, depth: usize, columns: usize) -> tile::Cut {
+    let parts = parts(rows * depth * columns / MIN_PRODUCTS);
+    if rows == 1 {
+        return tile::Cut { rows, columns: columns.div_ceil(parts).next_multiple_of(PART_COLUMNS) };
+    }
+    let cached = CACHED_VALUES / (depth + columns).max(1);
+    let share = rows.div_ceil(parts.min(workers()));
+    tile::Cut { rows: rows.div_ceil(parts).min(cached).max(MIN_ROWS).min(share).max(1), columns }
 }
 
-/// Cuts `products` products of `rows` rows, each with `row_values` values on both sides.
-pub(crate) fn cut_product(products: usize, rows: usize, row_values: usize) -> Cut {
-    /// Rows per worker below which a lone product is better cut along its columns.
-    const FEW_ROWS: usize = 16;
-    let workers = workers();
-    if products < workers && rows < workers * FEW_ROWS {
-        return Cut { rows, parallelism: Parallelism::Rayon(0) };
+/// Parts of work that is worth being cut into so many: as many for each worker, if there is one for each.
+fn parts(worth: usize) -> usize {
+    match workers() {
+        1 => 1,
+        workers if worth < workers => worth.max(1),
+        workers => worth.next_multiple_of(workers).min(workers * BLOCKS_PER_WORKER),
     }
-    let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
-    let cached = CACHED_VALUES / row_values.max(1);
-    let block = share.min(cached).max(MIN_ROWS).min(rows.div_ceil(workers)).max(1);
-    Cut { rows: block, parallelism: Parallelism::None }
 }
 
 /// Cuts a product of `rows x depth` with packed panels of `width` columns, `columns` in all, into
 /// tiles.
 pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
-    /// Multiply-adds below which handing a tile to another worker does not pay.
-    const MIN_WORK: usize = 1 << 19;
     /// Fewest rows that reading all the panels pays for.
-    const MIN_ROWS: usize = 32;
-    let workers = workers();
-    let most = if workers == 1 { 1 } else { workers * BLOCKS_PER_WORKER };
-    let tiles = (rows * depth * columns / MIN_WORK).clamp(1, most);
-    // Each block of rows reads all panels, each part of the columns all rows: where both are cut, the
-    // traffic is least with tiles that are square.
-    let square = ((tiles * rows) as f64 / columns as f64).sqrt() as usize;
-    let blocks = if rows / MIN_ROWS >= tiles { tiles } else { square.clamp(1, tiles) };
-    let parts = tiles.div_ceil(blocks);
-    let cached = (CACHED_VALUES / (depth + columns.div_ceil(parts)).max(1)).max(MIN_ROWS);
+    const MIN_ROWS: usize = 16;
+    let (workers, tiles) = (workers(), parts(rows * depth * columns / MIN_PRODUCTS));
+    // Whole rows are stored fastest, and are what the next step reads. Where there are too few, each block of rows
+    // reads all panels, each part of the columns all rows: the traffic is least with tiles that are square.
+    let (most, few) = (rows / MIN_ROWS, tiles.min(workers));
+    let (blocks, parts) = if most >= few {
+        (tiles.min(most - most % few), 1)
+    } else {
+        let square = ((tiles * rows) as f64 / columns as f64).sqrt() as usize;
+        let blocks = square.clamp(1, tiles);
+        (blocks, tiles.div_ceil(blocks))
+    };
+    let cached = (CACHED_VALUES / (depth + columns.div_ceil(parts)).max(1)).max(2 * MIN_ROWS);
     tile::Cut {
         rows: rows.div_ceil(blocks).min(cached).max(1),
         columns: columns.div_ceil(parts).next_multiple_of(width.max(1)),
@@ -64,10 +68,8 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
 /// Rows of a block of which each costs `row_work` operations and is independent of the others.
 pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
     /// Operations below which handing a block to another worker does not pay.
-    const MIN_WORK: usize = 128 * 1024;
-    let workers = workers();
-    let share = rows.div_ceil(workers * BLOCKS_PER_WORKER);
-    share.max(MIN_WORK / row_work.max(1)).clamp(1, rows.max(1))
+    const MIN_WORK: usize = 64 * 1024;
+    rows.div_ceil(parts(rows * row_work / MIN_WORK)).max(1)
 }
 
 thread_local! {
@@ -96,7 +98,7 @@ mod tests {
     fn blocks_are_neither_empty_nor_longer_than_the_work() {
         for rows in [1, 2, 127, 128, 129, 289, 16641] {
             for row_values in [1, 64, 2048, 1 << 20] {
-                for block in [cut_product(1, rows, row_values).rows, independent_rows(rows, row_values)] {
+                for block in [cut_product(rows, row_values, 64).rows, independent_rows(rows, row_values)] {
                     assert!((1..=rows).contains(&block), "{block} of {rows} rows of {row_values}");
                 }
             }

@@ -13,9 +13,9 @@
 //! | `tail` | bias, activation and residual |
 //! | `aligned` | values that begin where a cache line does |
 //! | `blocks`, `tile` | how work is cut into blocks that fit a core's cache |
-//! | `workers` | how many work on a run, and that they do not sleep meanwhile |
+//! | `workers` | who works on a run, and that they do not sleep meanwhile |
 //!
-//! Blocks are run by rayon's current pool; bias, activation and residual are applied before the sums
+//! Bias, activation and residual are applied before the sums
 //! leave their registers, or while the block is in that cache.
 
 pub(crate) mod aligned;
@@ -34,6 +34,10 @@ use std::fmt;
 
 /// An op of concrete shapes with its constants laid out, to run on the CPU as often as wanted.
 pub trait CpuKernel: fmt::Debug + Send + Sync {
+    /// Told before the first run that an input has these values in each run, which are given all the same. A kernel
+    /// may lay them out for itself.
+    fn hold(&mut self, _operand: Operand, _values: &[f32]) {}
+
     /// Reads the inputs and writes the outputs, all in the op's public layout.
     ///
     /// # Errors

@@ -33,7 +33,6 @@ pub(crate) fn multiply(
     lhs: Matrix<'_>,
     rhs: Matrix<'_>,
     factors: Factors,
-    parallelism: Parallelism,
 ) -> Result<()> {
     let sides = [
         ("dst", dst.len(), m, n, [dst_stride, 1]),
@@ -76,7 +75,7 @@ pub(crate) fn multiply(
             false,
             false,
             false,
-            parallelism,
+            Parallelism::None,
         );
     }
     Ok(())
@@ -98,9 +97,7 @@ mod tests {
         let short = Matrix { data: &[0.0; 5], strides: [3, 1] };
         let whole = Matrix { data: &[0.0; 6], strides: [2, 1] };
         let factors = Factors { alpha: 1.0, beta: 0.0 };
-        let product = |lhs, rhs, dst: &mut [f32], stride| {
-            multiply([2, 2, 3], dst, stride, lhs, rhs, factors, Parallelism::None)
-        };
+        let product = |lhs, rhs, dst: &mut [f32], stride| multiply([2, 2, 3], dst, stride, lhs, rhs, factors);
         assert!(product(short, whole, &mut [0.0; 4], 2).is_err());
         let lhs = Matrix { data: &[1.0; 6], strides: [3, 1] };
         assert!(product(lhs, whole, &mut [0.0; 3], 2).is_err());

@@ -1,6 +1,6 @@
 //! Cutting a destination into tiles of rows and columns that are computed apart.
 
-use rayon::prelude::*;
+use super::workers::each;
 
 /// Rows of a destination, or their part between two columns.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Cut {
 }
 
 /// Calls `work` with the first row and column of each tile of `dst`, whose rows have `columns`
-/// values, on rayon's current pool. Tiles of whole rows need no allocation.
+/// values, on the threads of the run. Tiles of whole rows need no allocation.
 pub(crate) fn for_each_tile(
     dst: &mut [f32],
     columns: usize,
@@ -49,10 +49,9 @@ pub(crate) fn for_each_tile(
     work: impl Fn([usize; 2], Tile<'_>) + Sync,
 ) {
     if cut.columns >= columns {
-        dst.par_chunks_mut(cut.rows * columns)
-            .enumerate()
-            .for_each(|(index, data)| work([index * cut.rows, 0], Tile::Rows { data, columns }));
-        return;
+        return each(dst.chunks_mut(cut.rows * columns).enumerate(), |(index, data)| {
+            work([index * cut.rows, 0], Tile::Rows { data, columns });
+        });
     }
     let parts = columns.div_ceil(cut.columns);
     let mut tiles = Vec::new();
@@ -65,7 +64,7 @@ pub(crate) fn for_each_tile(
             }
         }
     }
-    tiles.into_par_iter().for_each(|(first, rows)| work(first, Tile::Parts(rows)));
+    each(tiles.into_iter(), |(first, rows)| work(first, Tile::Parts(rows)));
 }
 
 #[cfg(test)]

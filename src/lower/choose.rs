@@ -41,9 +41,17 @@ pub(crate) struct Choosing<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Kernel {
     pub(crate) op: Arc<dyn Op>,
-    pub(crate) choice: Choice,
+    /// None where the CPU computes it.
+    pub(crate) choice: Option<Choice>,
     /// Why.
     pub(crate) from: String,
+}
+
+impl Kernel {
+    /// The choice of a kernel that a device runs.
+    pub(super) fn choice(&self) -> Result<Choice> {
+        self.choice.ok_or_else(|| Error::Internal(format!("{} is computed on the CPU", self.op.name())))
+    }
 }
 
 /// What was picked for a unit.
@@ -77,6 +85,10 @@ impl Choosing<'_> {
     }
 
     fn chosen(&self, graph: &Graph, unit: &Unit, layout: Layout, pick: Option<&UnitPick>) -> Result<Kernel> {
+        if let Some(why) = &unit.host {
+            let op = unit.op(graph, Precision::F32)?;
+            return Ok(Kernel { op, choice: None, from: why.clone() });
+        }
         let op = unit.op(graph, pick.map_or(self.options.precision, |pick| pick.precision))?;
         let (choice, from) = if let Some(choice) = self.options.choices.get(&unit.name) {
             op.fits(choice, self.limits)?;
@@ -90,9 +102,9 @@ impl Choosing<'_> {
             }
         };
         let from = unit.why.as_ref().map_or(from.clone(), |why| format!("{from}; fused: {why}"));
-        let told = |own: &Assigned| format!("{from}; {}: {}", own.precision.storage(), own.why);
-        let from = unit.precision.as_ref().map_or(from.clone(), told);
-        Ok(Kernel { op, choice, from })
+        let described = |own: &Assigned| format!("{from}; {}: {}", own.precision.storage(), own.why);
+        let from = unit.precision.as_ref().map_or(from.clone(), described);
+        Ok(Kernel { op, choice: Some(choice), from })
     }
 
     /// What was picked beyond the rule, by the unit's name; nothing with [`Picking::Rule`].
@@ -110,7 +122,11 @@ impl Choosing<'_> {
             let op = unit.op(network.graph, self.options.precision)?;
             // What has one kernel, and no times, is not picked, nor what computes in rows too: its layout follows
             // from the bytes that the network moves, and its kernel from the record.
-            if !by_hand && op.untunable().is_none() && !forms::offers(&*op, Layout::Nhwc, self.limits) {
+            if !by_hand
+                && unit.host.is_none()
+                && op.untunable().is_none()
+                && !forms::offers(&*op, Layout::Nhwc, self.limits)
+            {
                 units.push(unit);
             }
         }

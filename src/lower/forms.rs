@@ -34,7 +34,10 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     let mut ops: Vec<Arc<dyn Op>> = Vec::with_capacity(network.units().len());
     for unit in network.units() {
         let op = unit.op(network.graph, choosing.options.precision)?;
-        sides.add(&*op, choosing);
+        match unit.host {
+            Some(_) => sides.add_rows(),
+            None => sides.add(&*op, choosing),
+        }
         ops.push(op);
     }
     if !sides.times.iter().any(|times| times.iter().all(Option::is_some)) {
@@ -111,6 +114,8 @@ struct Sides {
     choices: Vec<[Option<Choice>; 2]>,
     /// The layout of a unit that has one.
     given: Vec<Layout>,
+    /// Units whose values are rows, in ascending order.
+    hosts: Vec<usize>,
 }
 
 impl Sides {
@@ -133,9 +138,20 @@ impl Sides {
         self.choices.push(choices);
     }
 
+    /// A unit that reads and writes rows.
+    fn add_rows(&mut self) {
+        self.times.push([None, Some(Duration::ZERO)]);
+        self.given.push(Layout::Nhwc);
+        self.choices.push([None; 2]);
+        self.hosts.push(self.times.len() - 1);
+    }
+
     /// The node that stands for an operand of unit `index`: itself, or the fixed one of the operand's form
     /// where that does not follow the unit's layout.
     fn node(&self, index: usize, op: &dyn Op, operand: Operand, fixed: [usize; 2]) -> usize {
+        if self.hosts.binary_search(&index).is_ok() {
+            return fixed[1];
+        }
         let forms = self.choices[index].map(|choice| choice.and_then(|choice| op.form(operand, &choice)));
         match forms {
             [Some(Form::C4), Some(Form::Rows)] => index,

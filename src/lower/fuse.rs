@@ -118,7 +118,7 @@ pub(crate) fn fuse(
 
 /// The pairs that run as one on the CPU: those that are asked for.
 pub(crate) fn on_cpu(network: &mut Network<'_>, options: &SessionOptions) -> Result<()> {
-    let alone = |name: &str| options.choices.contains_key(name) || options.precisions.contains_key(name);
+    let alone = |name: &str| options.names(name);
     match options.fuse {
         Fusing::Always => fuse(network, &alone, &|_| Ok(Some("as asked".to_owned()))),
         Fusing::Rule | Fusing::Never => Ok(()),
@@ -133,7 +133,7 @@ pub(super) fn on_device(network: &mut Network<'_>, choosing: &Choosing<'_>) -> R
     if options.fuse == Fusing::Never || unmeasured {
         return Ok(());
     }
-    let alone = |name: &str| options.choices.contains_key(name) || options.precisions.contains_key(name);
+    let alone = |name: &str| options.names(name);
     let shortest = shortest(network, choosing)?;
     let graph = network.graph;
     fuse(network, &alone, &|candidate| {

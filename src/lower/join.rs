@@ -55,6 +55,7 @@ impl Builder<'_, '_> {
         Kernel { op, choice, .. }: &Kernel,
         writes: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Join>> {
+        let Some(choice) = choice else { return Ok(None) };
         let (Some(offsets), &[output]) = (op.joins(choice), &unit.outputs[..]) else { return Ok(None) };
         let infos = op.operands();
         let kind_of = |operand| {
@@ -143,8 +144,7 @@ impl Builder<'_, '_> {
                 continue;
             }
             if kind.0 != Form::Rows {
-                let told = format!("a map of {:?} that is joined elsewhere", unit.name);
-                return Err(Error::Internal(told));
+                return Err(Error::Internal(format!("a map of {:?} that is joined elsewhere", unit.name)));
             }
             let name = format!("{} (copy)", self.network.graph.name(value)?);
             // A kernel may not read another piece of the buffer that it writes.

@@ -9,6 +9,7 @@
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
 //! | `stack` | units that read one input, and only leave the network or are pixels, become one |
 //! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
+//! | `host` | which units the CPU computes between two recordings |
 //! | `precision` | which units store f16, where the session or the caller asks for several precisions |
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
@@ -23,6 +24,7 @@ mod choose;
 mod constants;
 mod forms;
 mod fuse;
+mod host;
 mod idioms;
 mod join;
 mod kind;
@@ -46,5 +48,5 @@ pub(crate) use precision::{Observed, has_halves, observed};
 pub(crate) use program::Program;
 pub(crate) use simplify::{joined, simplified};
 pub(crate) use stack::multiple;
-pub(crate) use step::{Part, Source, Step, Stored};
+pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work};
 pub(crate) use unit::{Alias, Input, Network, Unit};

@@ -24,8 +24,9 @@ use std::sync::Arc;
 /// What inputs of a network are taken to be at most: pictures that are not normalised are 255.
 const LARGEST_INPUT: f64 = 256.0;
 
-/// What a conversion between two storages costs beside what it moves, in bytes that could be moved meanwhile: a
-/// dispatch of 4 us at 1000 GB/s. Networks of less on an NVIDIA H200 were slower with it, by up to a tenth.
+/// What a conversion between two storages costs beside what it moves, in bytes that could be moved meanwhile: 4 us at
+/// 1000 GB/s. So much it took on an NVIDIA H200 when it was two dispatches; networks that move less were slower with
+/// it then, by up to a tenth. It is one dispatch since.
 const CONVERSION: f64 = (4 << 20) as f64;
 
 /// Operations that a device makes in f32 while it moves a byte.

@@ -3,15 +3,13 @@
 
 use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
-use super::fuse;
-use super::idioms;
 use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::memory::Lifetime;
-use super::precision;
 use super::simplify::{joined, simplified};
 use super::stack::multiple;
-use super::step::{Part, Source, Step, Stored, StoredValue};
+use super::step::{Part, Source, Step, Stored, StoredValue, Work};
 use super::unit::{Input, Network, Unit};
+use super::{fuse, host, idioms, precision};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -46,7 +44,7 @@ pub(crate) struct Program {
 
 /// The units of `graph` before pairs of them are made one; a binding may begin at multiples of `alignment` bytes.
 pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions, alignment: u64) -> Result<Network<'g>> {
-    let alone = |name: &str| options.choices.contains_key(name) || options.precisions.contains_key(name);
+    let alone = |name: &str| options.names(name);
     let mut network = simplified(graph, &alone)?;
     joined(&mut network, &alone, multiple(options.precision, alignment))?;
     Ok(network)
@@ -72,6 +70,7 @@ impl Program {
         };
         let choosing = Choosing { options, device: &device, limits: &info.limits };
         fuse::on_device(&mut network, &choosing)?;
+        host::assign(&mut network, options, &info.limits)?;
         precision::assign(&mut network, asked, &info.limits)?;
         idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;
         let kernels = choosing.choose(&network, changes)?;
@@ -84,6 +83,7 @@ impl Program {
         for (index, (unit, kernel)) in network.units().iter().zip(kernels).enumerate() {
             let built = match joins.remove(&index) {
                 Some(join) => builder.join(unit, join),
+                None if unit.host.is_some() => builder.host(unit, kernel),
                 None if unit.parts().is_empty() => builder.step(unit, kernel),
                 None => builder.stack(unit, kernel),
             };
@@ -96,11 +96,9 @@ impl Program {
     pub(crate) fn lifetimes(&self) -> Vec<Lifetime> {
         let mut uses: Vec<Option<(usize, usize)>> = vec![None; self.stored.len()];
         for (index, step) in self.steps.iter().enumerate() {
-            for source in &step.sources {
-                if let Source::Stored(part) = source {
-                    let (first, _) = uses[part.stored].unwrap_or((index, index));
-                    uses[part.stored] = Some((first, index));
-                }
+            for part in step.parts() {
+                let (first, _) = uses[part.stored].unwrap_or((index, index));
+                uses[part.stored] = Some((first, index));
             }
         }
         let lifetime = |(value, used): (&StoredValue, Option<(usize, usize)>)| {
@@ -324,16 +322,18 @@ impl<'n, 'g> Builder<'n, 'g> {
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         let sources = vec![Source::Stored(source), Source::Stored(target)];
         let from = "rule".to_owned();
-        Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, launch, sources })
+        let work = Work::Device { launch: Box::new(launch), sources };
+        Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, work })
     }
 
     /// The step of `unit`, and before it the conversions of what it reads.
     fn step(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
         let op = Arc::clone(&kernel.op);
+        let choice = kernel.choice()?;
         let written = crate::ops::outputs(&*op).zip(&unit.outputs);
         let mut targets = Vec::with_capacity(unit.outputs.len());
         for (info, &value) in written {
-            let form = op.form(info.operand, &kernel.choice).unwrap_or(Form::Rows);
+            let form = op.form(info.operand, &choice).unwrap_or(Form::Rows);
             targets.push((info.operand, value, Self::kind(&*op, &info, form)));
         }
         self.launch(unit, kernel, &mut |builder, operand| {
@@ -346,9 +346,11 @@ impl<'n, 'g> Builder<'n, 'g> {
     pub(super) fn launch(
         &mut self,
         unit: &Unit,
-        Kernel { op, choice, from }: Kernel,
+        kernel: Kernel,
         target: &mut dyn FnMut(&mut Self, Operand) -> Option<Part>,
     ) -> Result<()> {
+        let choice = kernel.choice()?;
+        let Kernel { op, from, .. } = kernel;
         let launch = op.plan(&choice, &self.program.limits)?;
         let infos = op.operands();
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
@@ -382,7 +384,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         }
         let (name, flops) = (unit.name.clone(), op.flops());
         let (op, inserted) = (op.name(), false);
-        self.program.steps.push(Step { name, op, flops, inserted, from, launch, sources });
+        let work = Work::Device { launch: Box::new(launch), sources };
+        self.program.steps.push(Step { name, op, flops, inserted, from, work });
         Ok(())
     }
 

@@ -47,10 +47,10 @@ fn stack_those(
         }
         let op = unit.op(network.graph, Precision::F32)?;
         let group = groups.iter_mut().find(|(members, ops)| {
-            let read = |unit: &Unit| unit.reads().collect::<Vec<_>>();
-            let with: Vec<&dyn Op> = ops.iter().chain([&op]).map(|op| &**op).collect();
-            let same_input = read(&network.units()[members[0]]) == read(unit);
-            members.len() < most && same_input && with[0].stack(&with, multiple).is_some()
+            let with = || ops.iter().chain([&op]).map(|op| &**op).collect::<Vec<&dyn Op>>();
+            members.len() < most
+                && network.units()[members[0]].reads().eq(unit.reads())
+                && ops[0].stack(&with(), multiple).is_some()
         });
         match group {
             Some((members, ops)) => {

@@ -1,8 +1,11 @@
 //! What a program is made of: stored values and the kernels that run on them.
 
+use crate::cpu::CpuKernel;
 use crate::dtype::DType;
+use crate::emit::Operand;
 use crate::host::HostTensor;
 use crate::ops::Launch;
+use std::sync::Arc;
 
 /// A stored value: an index into [`Program::stored`](super::Program::stored).
 pub(crate) type Stored = usize;
@@ -45,6 +48,43 @@ pub(crate) struct Step {
     pub(crate) inserted: bool,
     /// Where the choice came from.
     pub(crate) from: String,
-    pub(crate) launch: Launch,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) work: Work,
+}
+
+/// What computes a step.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A kernel of the device, and what it is given.
+    Device { launch: Box<Launch>, sources: Vec<Source> },
+    /// A kernel of the CPU, between two recordings.
+    Host { kernel: Arc<dyn CpuKernel>, reads: Vec<(Operand, HostSource)>, writes: Vec<(Operand, Part)> },
+}
+
+/// What a kernel of the CPU reads.
+#[derive(Debug, Clone)]
+pub(crate) enum HostSource {
+    Stored(Part),
+    Constant(Arc<[f32]>),
+}
+
+impl Step {
+    /// The parts of stored values that it reads or writes.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        match &self.work {
+            Work::Device { sources, .. } => {
+                let stored = sources.iter().filter_map(|source| match source {
+                    Source::Stored(part) => Some(*part),
+                    Source::Constant(_) => None,
+                });
+                stored.collect()
+            }
+            Work::Host { reads, writes, .. } => {
+                let read = reads.iter().filter_map(|(_, source)| match source {
+                    HostSource::Stored(part) => Some(*part),
+                    HostSource::Constant(_) => None,
+                });
+                read.chain(writes.iter().map(|(_, part)| *part)).collect()
+            }
+        }
+    }
 }

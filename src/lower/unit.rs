@@ -57,6 +57,8 @@ pub(crate) struct Unit {
     pub(crate) why: Option<String>,
     /// What it computes in, if that is not what is asked for.
     pub(crate) precision: Option<Assigned>,
+    /// Why the CPU computes it in a program of a device, if it does.
+    pub(crate) host: Option<String>,
 }
 
 /// The precision of a unit of its own.
@@ -78,6 +80,7 @@ impl Unit {
             compute: Compute::Stack { parts, multiple },
             why: None,
             precision: None,
+            host: None,
         }
     }
 
@@ -90,6 +93,7 @@ impl Unit {
             compute: Compute::Pair { units: Box::new([first, second]), fuse },
             why: None,
             precision: None,
+            host: None,
         }
     }
 
@@ -124,6 +128,7 @@ impl Unit {
             outputs,
             why: None,
             precision: None,
+            host: None,
         }
     }
 
@@ -331,6 +336,7 @@ impl<'a> Network<'a> {
                     outputs: node.outputs().to_vec(),
                     why: None,
                     precision: None,
+                    host: None,
                 });
                 Ok(())
             }

@@ -5,6 +5,7 @@ mod constant;
 mod fold;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+mod series;
 #[cfg(feature = "tflite")]
 pub mod tflite;
 

@@ -1,25 +1,21 @@
 //! A compute shader of an application as an op: WGSL with bounds checks, on every API.
 
 use super::operator::{Arguments, Lowered, Operator};
-use super::plan::{Choice, Launch, Op, Sealed, check_work_group};
-use super::{OperandInfo, Operands, Reference, Role};
-use crate::cpu::CpuKernel;
+use super::plan::Op;
+use super::{OperandInfo, Role};
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::{
-    Access, Binding, Body, Epilogue, Foreign, Interface, KernelSpec, Least, Operand, Param, ParamType, Scalar,
-};
+use crate::emit::{Access, Binding, Foreign, Interface, Least, Operand, Param, ParamType, Scalar};
 use crate::error::{Error, Result};
-use crate::layout::{Form, Layout};
-use crate::limits::Limits;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 mod host;
+mod op;
 mod reflect;
 
-use host::HostKernel;
+use op::CustomOp;
 use reflect::Reflection;
 
 const OP: &str = "custom";
@@ -28,7 +24,10 @@ const VARIANT: &str = "shader";
 type Extents = dyn Fn(&[Dims]) -> Result<Vec<Dims>> + Send + Sync;
 type Grid = dyn Fn(&[Dims], &[Dims]) -> [usize; 3] + Send + Sync;
 type Uniform = dyn Fn(&[Dims], &[Dims]) -> Vec<(&'static str, Scalar)> + Send + Sync;
-type Host = dyn Fn(&[&[f32]], &mut [&mut [f32]]) + Send + Sync;
+type Host = dyn Fn(&[&[f32]], &mut [&mut [f32]]) -> Result<()> + Send + Sync;
+
+/// Why no GPU computes what has no shader.
+const NO_SHADER: &str = "it is a function on the CPU, without a shader";
 
 /// A WGSL compute shader of the application, to be a node of a graph ([`crate::Graph::custom`]).
 ///
@@ -64,17 +63,24 @@ type Host = dyn Fn(&[&[f32]], &mut [&mut [f32]]) + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct Custom {
-    foreign: Foreign,
-    reflection: Arc<Reflection>,
+    name: Arc<str>,
+    shader: Option<Shader>,
     outputs: Arc<Extents>,
     grid: Arc<Grid>,
     uniform: Arc<Uniform>,
     host: Option<Arc<Host>>,
 }
 
+/// A text, and what it says of itself.
+#[derive(Clone)]
+struct Shader {
+    foreign: Foreign,
+    reflection: Arc<Reflection>,
+}
+
 impl fmt::Debug for Custom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom").field("name", &self.foreign.name).finish_non_exhaustive()
+        f.debug_struct("Custom").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -95,13 +101,51 @@ impl Custom {
         let first = move |inputs: &[Dims]| Ok(vec![inputs.first().copied().unwrap_or(Dims::SCALAR); outputs]);
         let each = |_: &[Dims], outputs: &[Dims]| [outputs.first().map_or(1, |dims| dims.elements()), 1, 1];
         Ok(Custom {
-            foreign,
-            reflection: Arc::new(reflection),
+            name: name.into(),
+            shader: Some(Shader { foreign, reflection: Arc::new(reflection) }),
             outputs: Arc::new(first),
             grid: Arc::new(each),
             uniform: Arc::new(|_, _| Vec::new()),
             host: None,
         })
+    }
+
+    /// A function that the CPU computes, in a session on a GPU too: at each run what it reads is downloaded, and
+    /// what it writes is uploaded where the GPU wants it ([`crate::MemoryUse::downloads`]). `outputs` says the
+    /// dimensions of the outputs, from those of the inputs; `run` reads the inputs and writes the outputs.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Custom, Graph, HostTensor, Session, SessionOptions, Shape};
+    ///
+    /// let sort = Custom::host("sort", |inputs| Ok(inputs.to_vec()), |inputs, outputs| {
+    ///     for (x, y) in inputs.iter().zip(outputs) {
+    ///         y.copy_from_slice(x);
+    ///         y.sort_by(f32::total_cmp);
+    ///     }
+    ///     Ok(())
+    /// });
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 1, 1, 3))?;
+    /// let y = graph.custom("sorted", &sort, &[x])?;
+    /// graph.output(y[0])?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let x = HostTensor::new(Shape::nhwc(1, 1, 1, 3), vec![3.0, 1.0, 2.0])?;
+    /// assert_eq!(&*session.run(&[("x", &x)])?[0].to_f32(), &[1.0, 2.0, 3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn host(
+        name: &str,
+        outputs: impl Fn(&[Dims]) -> Result<Vec<Dims>> + Send + Sync + 'static,
+        run: impl Fn(&[&[f32]], &mut [&mut [f32]]) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Custom {
+            name: name.into(),
+            shader: None,
+            outputs: Arc::new(outputs),
+            grid: Arc::new(|_, _| [1; 3]),
+            uniform: Arc::new(|_, _| Vec::new()),
+            host: Some(Arc::new(run)),
+        }
     }
 
     /// The dimensions of the outputs, from those of the inputs.
@@ -130,17 +174,21 @@ impl Custom {
     /// runs on GPUs only.
     #[must_use]
     pub fn on_cpu(self, run: impl Fn(&[&[f32]], &mut [&mut [f32]]) + Send + Sync + 'static) -> Self {
+        let run = move |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {
+            run(inputs, outputs);
+            Ok(())
+        };
         Custom { host: Some(Arc::new(run)), ..self }
     }
 
     fn refused<T>(&self, found: String, wanted: String) -> Result<T> {
-        Err(Error::input(format!("kernel {:?}", self.foreign.name), found, wanted))
+        Err(Error::input(format!("kernel {:?}", self.name), found, wanted))
     }
 
     /// The values of the uniform's members in their order.
-    fn params(&self, inputs: &[Dims], outputs: &[Dims]) -> Result<Vec<Scalar>> {
+    fn params(&self, shader: &Shader, inputs: &[Dims], outputs: &[Dims]) -> Result<Vec<Scalar>> {
         let values = (self.uniform)(inputs, outputs);
-        let members = &self.reflection.members;
+        let members = &shader.reflection.members;
         let told = |ty: ParamType| ty.name(crate::emit::Dialect::Wgsl);
         let wanted = || members.iter().map(|(name, ty)| format!("{name}: {}", told(*ty))).collect::<Vec<_>>();
         let params = members.iter().map(|(name, ty)| {
@@ -159,20 +207,21 @@ impl Custom {
     }
 
     fn lowered(&self, inputs: &[Dims]) -> Result<CustomOp> {
-        let wanted = self.reflection.count(Access::Read);
+        let Some(shader) = &self.shader else { return self.on_host(inputs) };
+        let wanted = shader.reflection.count(Access::Read);
         if inputs.len() != wanted {
             return self
                 .refused(format!("{} inputs", inputs.len()), format!("{wanted}, as its bindings say"));
         }
         let outputs = (self.outputs)(inputs)?;
-        let wanted = self.reflection.count(Access::ReadWrite);
+        let wanted = shader.reflection.count(Access::ReadWrite);
         if outputs.len() != wanted {
             return self
                 .refused(format!("{} outputs", outputs.len()), format!("{wanted}, as its bindings say"));
         }
         let (mut operands, mut bindings) = (Vec::new(), Vec::new());
         let (mut read, mut written) = (inputs.iter().enumerate(), outputs.iter().enumerate());
-        for &(access, element) in &self.reflection.buffers {
+        for &(access, element) in &shader.reflection.buffers {
             let (next, role) = match access {
                 Access::Read => (read.next(), Role::Input),
                 Access::Write | Access::ReadWrite => (written.next(), Role::Output),
@@ -193,7 +242,7 @@ impl Custom {
             bindings.push(Binding { operand, element, access, least });
             operands.push(OperandInfo::new(operand, dims.shape(), role));
         }
-        let params = self.params(inputs, &outputs)?;
+        let params = self.params(shader, inputs, &outputs)?;
         let grid = (self.grid)(inputs, &outputs);
         let [x, y, z] = grid.map(u32::try_from);
         let (Ok(x), Ok(y), Ok(z)) = (x, y, z) else {
@@ -202,6 +251,31 @@ impl Custom {
         let unnamed = params.iter().map(|value| Param { name: "", ty: value.ty() }).collect();
         let interface = Interface { bindings, params: unnamed };
         Ok(CustomOp { custom: self.clone(), dims: outputs, operands, interface, params, grid: [x, y, z] })
+    }
+
+    /// What has no shader.
+    fn on_host(&self, inputs: &[Dims]) -> Result<CustomOp> {
+        let outputs = (self.outputs)(inputs)?;
+        if inputs.len().max(outputs.len()) > 1 + usize::from(u8::MAX) || outputs.is_empty() {
+            let found = format!("{} inputs, {} outputs", inputs.len(), outputs.len());
+            return self.refused(found, "at most 256, and an output".to_owned());
+        }
+        let read = inputs.iter().enumerate();
+        let read = read.map(|(index, dims)| (Operand::Input(index as u8), dims, Role::Input));
+        let written = outputs.iter().enumerate();
+        let written = written.map(|(index, dims)| (Operand::Output(index as u8), dims, Role::Output));
+        let info =
+            |(operand, dims, role): (Operand, &Dims, Role)| OperandInfo::new(operand, dims.shape(), role);
+        let operands = read.chain(written).map(info).collect();
+        let interface = Interface { bindings: Vec::new(), params: Vec::new() };
+        Ok(CustomOp {
+            custom: self.clone(),
+            dims: outputs,
+            operands,
+            interface,
+            params: Vec::new(),
+            grid: [1; 3],
+        })
     }
 
     /// The dimensions of the inputs, in the order of their bindings.
@@ -227,135 +301,18 @@ impl Operator for Custom {
 
     fn same(&self, other: &dyn Operator) -> bool {
         (other as &dyn Any).downcast_ref::<Custom>().is_some_and(|other| {
-            self.foreign == other.foreign
+            let text = |custom: &Custom| custom.shader.as_ref().map(|shader| shader.foreign.clone());
+            let host = match (&self.host, &other.host) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (None, None) => true,
+                _ => false,
+            };
+            self.name == other.name
+                && text(self) == text(other)
+                && (host || self.shader.is_some())
                 && Arc::ptr_eq(&self.outputs, &other.outputs)
                 && Arc::ptr_eq(&self.grid, &other.grid)
                 && Arc::ptr_eq(&self.uniform, &other.uniform)
         })
-    }
-}
-
-/// An application's kernel for inputs of concrete dimensions.
-#[derive(Debug, Clone)]
-struct CustomOp {
-    custom: Custom,
-    /// Of the outputs.
-    dims: Vec<Dims>,
-    operands: Vec<OperandInfo>,
-    interface: Interface,
-    params: Vec<Scalar>,
-    grid: [u32; 3],
-}
-
-impl Sealed for CustomOp {}
-
-impl Op for CustomOp {
-    fn name(&self) -> &'static str {
-        OP
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn operands(&self) -> Vec<OperandInfo> {
-        self.operands.clone()
-    }
-
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Option<Form> {
-        Some(Form::Rows)
-    }
-
-    fn oracle(&self, _operands: &Operands<'_>) -> Result<Reference> {
-        Err(Error::unsupported(self.custom.foreign.name.as_ref(), "only the application knows its result"))
-    }
-
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        match &self.custom.host {
-            Some(run) => Ok(Box::new(HostKernel { run: Arc::clone(run), operands: self.operands.clone() })),
-            None => {
-                let reason = "it is a shader, and has no Custom::on_cpu";
-                Err(Error::unsupported(format!("kernel {:?} on the CPU", self.custom.foreign.name), reason))
-            }
-        }
-    }
-
-    fn cpu_obstacle(&self) -> Option<&'static str> {
-        self.custom.host.is_none().then_some("it is a shader, and has no Custom::on_cpu")
-    }
-
-    fn with_precision(&self, _precision: Precision) -> Arc<dyn Op> {
-        Arc::new(self.clone())
-    }
-
-    fn record_layout(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("its work-group is in its text")
-    }
-
-    fn problem_key(&self) -> String {
-        let operand = |info: &OperandInfo| info.shape.to_string();
-        let operands: Vec<String> = self.operands.iter().map(operand).collect();
-        format!("{} {}", self.custom.foreign.name, operands.join(" "))
-    }
-
-    fn precision(&self) -> Precision {
-        Precision::F32
-    }
-
-    fn flops(&self) -> u64 {
-        0
-    }
-
-    fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
-        vec![(VARIANT, [1, 1, 1])]
-    }
-
-    fn grid(&self, _variant: &str, _tile: [u32; 3]) -> [u32; 3] {
-        self.grid
-    }
-
-    fn work_groups(&self, _variant: &str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![self.custom.reflection.work_group]
-    }
-
-    fn dst_depth(&self) -> u32 {
-        1
-    }
-
-    fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
-        let label = format!("{OP}_{}", self.custom.foreign.name);
-        if choice.variant != VARIANT || choice.work_group != self.custom.reflection.work_group {
-            let reason = format!("its work-group is {:?}", self.custom.reflection.work_group);
-            return Err(Error::Reject { kernel: label, reason });
-        }
-        check_work_group(&label, choice.work_group, self.grid, limits)
-    }
-
-    fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
-        self.fits(choice, limits)?;
-        let spec = KernelSpec {
-            op: OP,
-            variant: VARIANT,
-            constants: Vec::new(),
-            tile: [1, 1, 1],
-            work_group: choice.work_group,
-            precision: Precision::F32,
-            native_half: false,
-            between: None,
-            epilogue: Epilogue::default(),
-            body: Body::default(),
-            interface: self.interface.clone(),
-            template: None,
-            foreign: Some(self.custom.foreign.clone()),
-        };
-        Ok(Launch { spec, params: self.params.clone(), grid: self.grid })
-    }
-
-    fn pack(&self, _choice: &Choice, operand: Operand, _data: &[f32]) -> Result<Vec<f32>> {
-        Err(Error::Internal(format!("{OP} has no constant operand {}", operand.name())))
     }
 }

@@ -25,7 +25,7 @@ pub struct Choice {
     /// Invocations per work-group along x, y and z.
     pub work_group: [u32; 3],
     /// How the values lie in memory: feature maps as [`Layout::C4`] in buffers or [`Layout::Image2d`] in
-    /// images, and [`Layout::Nhwc`] for rows. C4 for ops that have one form for each operand, about which it
+    /// images, and [`Layout::Nhwc`] for rows. C4 for ops that have one form for each operand, for which it
     /// has no meaning.
     pub layout: Layout,
 }
@@ -149,6 +149,11 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
 
     /// Why the CPU does not run this op, if so.
     fn cpu_obstacle(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Why no GPU runs this op, if so: a session on one computes it on the CPU.
+    fn device_obstacle(&self) -> Option<&'static str> {
         None
     }
 

@@ -73,9 +73,6 @@ struct States {
 /// The planned buffers of one run.
 type Buffers = Vec<Aligned>;
 
-/// Operations of a run below which it takes longer to wake another thread than to compute.
-const MIN_FLOPS: u64 = 16_000_000;
-
 /// Sets of buffers that are kept for later runs.
 const MAX_IDLE_SETS: usize = 4;
 
@@ -132,7 +129,7 @@ impl Places<'_> {
 
     fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
         let op = unit.op(self.network.graph, Precision::F32)?;
-        let kernel = op.cpu(&unit.constants(&*op))?;
+        let mut kernel = op.cpu(&unit.constants(&*op))?;
         let mut inputs = Vec::new();
         for info in op.operands().iter().filter(|info| info.role == Role::Input) {
             let place = match unit.input(info.operand)? {
@@ -143,6 +140,10 @@ impl Places<'_> {
                     Place { holder, first: 0, elements: tensor.dims().elements() }
                 }
             };
+            if let Holder::Constant(constant) = place.holder {
+                let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));
+                kernel.hold(info.operand, values.unwrap_or_default());
+            }
             inputs.push((info.operand, place));
         }
         let mut outputs = Vec::new();
@@ -198,6 +199,7 @@ impl CpuSession {
                 unshared: spans.iter().map(|lifetime| lifetime.bytes).sum(),
                 least: lower::least(&spans),
                 constants,
+                ..MemoryUse::default()
             },
         })))
     }
@@ -286,8 +288,7 @@ impl CpuSession {
 }
 
 impl CpuNetwork {
-    /// Runs the units on a worker of rayon's current pool, so that handing out parts of a unit wakes
-    /// nobody but the other workers; a short run on the caller's thread. Nothing is locked meanwhile: a
+    /// Runs the units on the caller's thread, with the help of others. Nothing is locked meanwhile: a
     /// worker that waits for parts of its own may take up another run. `look` is given the outputs.
     fn run<T>(
         &self,
@@ -313,8 +314,7 @@ impl CpuNetwork {
             }
             Ok(())
         };
-        let few = self.flops < MIN_FLOPS || rayon::current_num_threads() == 1;
-        let ran = if few { workers::alone(steps) } else { workers::together(steps) };
+        let ran = workers::run(self.flops, steps);
         let outputs = |()| self.outputs.iter().map(|place| self.read(*place, inputs, &buffers)).collect();
         let result = ran.and_then(outputs).map(|outputs: Vec<&[f32]>| look(&outputs));
         let result = result.and_then(|result| self.keep(inputs, &buffers, &held).map(|()| result));

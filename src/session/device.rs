@@ -1,7 +1,9 @@
 //! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
+use super::offload::offload;
 use super::profile::{MemoryUse, NodeTime, Profile};
 use super::resources::{allocate, dispatches};
+use super::segments::{Segment, Segments};
 use super::spare::Spare;
 use super::stages::StageTimes;
 use crate::context::Engine;
@@ -10,12 +12,12 @@ use crate::device::{Pending, Recording, Slice};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::lower::{Part, Program, change_times};
+use crate::lower::{Part, Program, Step, Work, change_times};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Where an output lies on the device, and in what a run reads.
 #[derive(Debug, Clone)]
@@ -78,7 +80,7 @@ fn take_copies_apart(outputs: &[Output], spare: &Spare, read: &[Vec<u8>]) -> Res
 #[derive(Debug)]
 pub(super) struct DeviceSession {
     engine: Engine,
-    recording: Recording,
+    segments: Segments,
     inputs: Vec<Slice>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
@@ -86,21 +88,56 @@ pub(super) struct DeviceSession {
     /// The buffers that the outputs lie in: what a run reads.
     reads: Vec<Slice>,
     spare: Spare,
-    steps: Vec<NodeTime>,
     memory: MemoryUse,
+    /// The kernel of each step, by the step's name.
+    kernels: Vec<(String, String)>,
+}
+
+fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
+    let device = engine.device()?;
+    let changes = |shape: Shape| change_times(device, shape, options.precision);
+    Program::of(graph, options, device.info(), &changes)
+}
+
+/// The kernel of each step, by the step's name.
+fn kernels(program: &Program) -> Vec<(String, String)> {
+    let kernel = |step: &Step| match &step.work {
+        Work::Device { launch, .. } => launch.spec.label(),
+        Work::Host { .. } => String::new(),
+    };
+    program.steps.iter().map(|step| (step.name.clone(), kernel(step))).collect()
 }
 
 impl DeviceSession {
     pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
+        let program = lowered(&engine, graph, options)?;
+        Self::of(engine, &program)
+    }
+
+    /// Takes the kernels that the record has now; the names of the steps that have others than before.
+    pub(super) fn refresh(&mut self, graph: &Graph, options: &SessionOptions) -> Result<Vec<String>> {
+        let program = lowered(&self.engine, graph, options)?;
+        if kernels(&program) == self.kernels {
+            return Ok(Vec::new());
+        }
+        let next = Self::of(self.engine.clone(), &program)?;
+        let device = self.engine.device()?;
+        for ((old, _), (new, _)) in self.states.iter().zip(&next.states) {
+            device.write(new, &device.read(old)?)?;
+        }
+        let changed = next.kernels.iter().filter(|kernel| !self.kernels.contains(kernel));
+        let changed = changed.map(|(name, _)| name.clone()).collect();
+        *self = next;
+        Ok(changed)
+    }
+
+    fn of(engine: Engine, program: &Program) -> Result<Self> {
         let device = engine.device()?;
-        let changes = |shape: Shape| change_times(device, shape, options.precision);
-        let program = Program::of(graph, options, device.info(), &changes)?;
-        let resources = allocate(device, &program)?;
+        let resources = allocate(device, program)?;
         if !program.setup.is_empty() {
-            let setup = dispatches(device, &program, &program.setup, &resources)?;
+            let setup = dispatches(device, program, &program.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
         }
-        let recording = device.record(&dispatches(device, &program, &program.steps, &resources)?)?;
         let slice = |part: &Part| resources.slice(part);
         let mut reads: Vec<Slice> = Vec::new();
         let mut outputs = Vec::with_capacity(program.outputs.len());
@@ -116,29 +153,20 @@ impl DeviceSession {
             outputs.push(Output { slice: slice(part)?, read, offset: part.offset as usize });
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
+        let segments = Segments::new(device, program, &resources)?;
         let session = DeviceSession {
-            recording,
             states: program.states.iter().map(state).collect::<Result<_>>()?,
             inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
             spare: Spare::new(outputs.len()),
             outputs,
             reads,
-            steps: program
-                .steps
-                .iter()
-                .map(|step| NodeTime {
-                    name: step.name.clone(),
-                    inserted: step.inserted,
-                    op: step.op,
-                    kernel: step.launch.spec.label(),
-                    precision: step.launch.spec.precision,
-                    work_group: step.launch.spec.work_group,
-                    source: step.from.clone(),
-                    time: Duration::ZERO,
-                    flops: step.flops,
-                })
-                .collect(),
-            memory: resources.memory,
+            memory: MemoryUse {
+                downloads: segments.downloads(),
+                uploads: segments.uploads(),
+                ..resources.memory
+            },
+            kernels: kernels(program),
+            segments,
             engine,
         };
         session.reset()?;
@@ -154,7 +182,7 @@ impl DeviceSession {
     }
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {
-        self.steps.clone()
+        self.segments.steps()
     }
 
     pub(super) fn memory(&self) -> MemoryUse {
@@ -165,18 +193,44 @@ impl DeviceSession {
         self.inputs.iter().zip(inputs).map(|(slice, data)| (slice, bytemuck::cast_slice(data))).collect()
     }
 
+    /// What a segment writes: the inputs, if it is the first, and results of the CPU.
+    fn writes_of<'a>(
+        &'a self,
+        segment: &'a Segment,
+        inputs: &'a [Cow<'_, [f32]>],
+        results: &'a [Vec<f32>],
+    ) -> Vec<(&'a Slice, &'a [u8])> {
+        let mut writes = if segment.is_first { self.writes(inputs) } else { Vec::new() };
+        writes.extend(segment.writes(results));
+        writes
+    }
+
+    /// Runs what is before the last segment, and gives the CPU's results.
+    fn lead(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+        let mut results = Vec::new();
+        for segment in self.segments.lead() {
+            let reads: Vec<&Slice> = segment.reads.iter().collect();
+            let writes = self.writes_of(segment, inputs, &results);
+            let read = self.engine.device()?.run(&writes, &segment.recording, &reads)?;
+            segment.host.run(inputs, &read, &mut results)?;
+        }
+        Ok(results)
+    }
+
     pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
-        let reads: Vec<&Slice> = self.reads.iter().collect();
-        let (device, writes) = (self.engine.device()?, self.writes(inputs));
-        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &self.recording, &reads, see);
+        let results = self.lead(inputs)?;
+        let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
+        let (device, writes) = (self.engine.device()?, self.writes_of(last, inputs, &results));
+        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &last.recording, &reads, see);
         taken(run, |read| take_apart(&self.outputs, &self.spare, read))
     }
 
     /// [`DeviceSession::run`] with the outputs in the caller's memory.
     pub(super) fn run_into(&mut self, inputs: &[Cow<'_, [f32]>], targets: &mut [&mut [f32]]) -> Result<()> {
-        let reads: Vec<&Slice> = self.reads.iter().collect();
-        let (device, writes) = (self.engine.device()?, self.writes(inputs));
-        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &self.recording, &reads, see);
+        let results = self.lead(inputs)?;
+        let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
+        let (device, writes) = (self.engine.device()?, self.writes_of(last, inputs, &results));
+        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &last.recording, &reads, see);
         taken(run, |read| copy_apart(&self.outputs, read, targets))
     }
 
@@ -192,7 +246,12 @@ impl DeviceSession {
         }
         device.wait()?;
         let upload = lap();
-        device.submit(&self.recording)?;
+        let mut results = Vec::new();
+        for segment in self.segments.lead() {
+            let read = segment.submit(device, &results)?;
+            segment.host.run(inputs, &read, &mut results)?;
+        }
+        self.segments.last().submit(device, &results)?;
         device.wait()?;
         let network = lap();
         let read: Vec<Vec<u8>> = self.reads.iter().map(|slice| device.read(slice)).collect::<Result<_>>()?;
@@ -200,10 +259,12 @@ impl DeviceSession {
         Ok((take_copies_apart(&self.outputs, &self.spare, &read)?, StageTimes { upload, network, download }))
     }
 
-    /// A run up to the wait.
+    /// A run up to the wait for its last segment.
     pub(super) fn start(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<DeviceFlight> {
-        let reads: Vec<&Slice> = self.reads.iter().collect();
-        self.engine.device()?.start(&self.writes(inputs), &self.recording, &reads).map(DeviceFlight)
+        let results = self.lead(inputs)?;
+        let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
+        let writes = self.writes_of(last, inputs, &results);
+        self.engine.device()?.start(&writes, &last.recording, &reads).map(DeviceFlight)
     }
 
     /// The wait for a run of this session.
@@ -212,19 +273,39 @@ impl DeviceSession {
     }
 
     pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
+        let (mut results, mut given) = (Vec::new(), Vec::new());
+        if !self.segments.lead().is_empty() {
+            given = inputs.iter().map(|input| Cow::<'static, [f32]>::Owned(input.to_vec())).collect();
+        }
+        for segment in self.segments.lead() {
+            let writes = self.writes_of(segment, inputs, &results);
+            let read = self.awaited(&writes, &segment.recording, &segment.reads).await?;
+            let host = Arc::clone(&segment.host);
+            let work = move || {
+                host.run(&given, &read, &mut results)?;
+                Ok((given, results))
+            };
+            (given, results) = offload(work)?.await?;
+        }
+        let last = self.segments.last();
+        let writes = self.writes_of(last, inputs, &results);
+        let read = self.awaited(&writes, &last.recording, &self.reads).await?;
+        take_copies_apart(&self.outputs, &self.spare, &read)
+    }
+
+    /// One submission, awaited.
+    async fn awaited(
+        &self,
+        writes: &[(&Slice, &[u8])],
+        recording: &Recording,
+        reads: &[Slice],
+    ) -> Result<Vec<Vec<u8>>> {
+        let reads: Vec<&Slice> = reads.iter().collect();
         match &self.engine {
             #[cfg(feature = "wgpu")]
-            Engine::Wgpu(device) => {
-                let reads: Vec<&Slice> = self.reads.iter().collect();
-                let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
-                take_copies_apart(&self.outputs, &self.spare, &read)
-            }
+            Engine::Wgpu(device) => device.run_async(writes, recording, &reads).await,
             #[cfg(feature = "opencl")]
-            Engine::OpenCl(device) => {
-                let reads: Vec<&Slice> = self.reads.iter().collect();
-                let read = device.run_async(&self.writes(inputs), &self.recording, &reads).await?;
-                take_copies_apart(&self.outputs, &self.spare, &read)
-            }
+            Engine::OpenCl(device) => device.run_async(writes, recording, &reads).await,
             Engine::Cpu => self.engine.device().map(|_| Vec::new()),
         }
     }
@@ -234,12 +315,17 @@ impl DeviceSession {
         for (slice, bytes) in self.writes(inputs) {
             device.write(slice, bytes)?;
         }
-        let times = device.time(&self.recording)?;
-        let mut nodes = self.steps.clone();
-        for (node, time) in nodes.iter_mut().zip(times) {
-            node.time = time;
+        let mut results = Vec::new();
+        let mut nodes = Vec::new();
+        for segment in self.segments.all() {
+            nodes.extend(segment.profile(device, inputs, &mut results)?);
         }
-        let clock = if device.info().api == "OpenCL" { "profiling events" } else { "GPU timestamps" };
+        let clock = match (device.info().api, self.segments.lead().is_empty()) {
+            ("OpenCL", true) => "profiling events",
+            ("OpenCL", false) => "profiling events, the host clock for the CPU",
+            (_, true) => "GPU timestamps",
+            (_, false) => "GPU timestamps, the host clock for the CPU",
+        };
         Ok(Profile { clock, nodes })
     }
 
@@ -253,11 +339,15 @@ impl DeviceSession {
         let Engine::Wgpu(device) = &self.engine else {
             return Err(Error::unsupported("Session::encode", "the session does not run on wgpu"));
         };
+        if let Some(nodes) = self.segments.on_cpu() {
+            let reason = format!("the CPU computes {nodes}, which an encoder cannot wait for");
+            return Err(Error::unsupported("Session::encode", reason));
+        }
         for (slice, source) in self.inputs.iter().zip(inputs) {
             let target = slice.wgpu_buffer()?;
             encoder.copy_buffer_to_buffer(source, 0, target, slice.offset, slice.bytes);
         }
-        device.encode(&self.recording, encoder)?;
+        device.encode(&self.segments.last().recording, encoder)?;
         for (index, target) in outputs {
             let slice = &self.outputs[*index].slice;
             encoder.copy_buffer_to_buffer(slice.wgpu_buffer()?, slice.offset, target, 0, slice.bytes);

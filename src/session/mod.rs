@@ -8,6 +8,7 @@ mod into;
 mod offload;
 mod profile;
 mod resources;
+mod segments;
 mod spare;
 mod stages;
 mod stream;
@@ -63,6 +64,8 @@ pub struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     runner: Runner,
+    /// What it was made of, if its kernels are those of a record.
+    made_of: Option<Box<(Graph, SessionOptions)>>,
 }
 
 #[derive(Debug)]
@@ -81,7 +84,7 @@ impl Session {
         if graph.outputs().is_empty() {
             return Err(Error::input("graph", "no outputs", "at least one"));
         }
-        for name in options.choices.keys().chain(options.precisions.keys()) {
+        for name in options.choices.keys().chain(options.precisions.keys()).chain(&options.on_cpu) {
             if !graph.nodes().iter().any(|node| node.name() == name) {
                 return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
             }
@@ -119,7 +122,31 @@ impl Session {
                 Runner::Device(Box::new(device::DeviceSession::new(engine.clone(), graph, &options)?))
             }
         };
-        Ok(Session { inputs: ports(graph.inputs())?, outputs: ports(graph.outputs())?, runner })
+        let (inputs, outputs) = (ports(graph.inputs())?, ports(graph.outputs())?);
+        let made_of = match (&options.tuning, &runner) {
+            (Tuning::Database(_) | Tuning::Online { .. }, Runner::Device(_)) => {
+                Some(Box::new((graph.clone(), options)))
+            }
+            _ => None,
+        };
+        Ok(Session { inputs, outputs, runner, made_of })
+    }
+
+    /// Takes the verdicts that its record ([`Tuning::Database`], [`Tuning::Online`]) has by now: for an application that
+    /// tunes while it runs ([`Tuner::step`](crate::Tuner::step)). Returns the names of the steps that have another kernel
+    /// than before, none without a record or on the CPU.
+    ///
+    /// Nothing is tuned. If no kernel changes, nothing but the lookup is done. Otherwise the memory is planned and the
+    /// constants are uploaded again; kernels that stay are not compiled again, and [states](Graph::state) keep their
+    /// values. To be able to, a session with a record holds on to the graph's constants in the host's memory.
+    ///
+    /// # Errors
+    /// Those of [`Session::new`]; the session is then as it was.
+    pub fn refresh(&mut self) -> Result<Vec<String>> {
+        match (&mut self.runner, &self.made_of) {
+            (Runner::Device(session), Some(made_of)) => session.refresh(&made_of.0, &made_of.1),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// The inputs, in the graph's order.

@@ -40,6 +40,10 @@ pub struct MemoryUse {
     pub least: u64,
     /// For packed constants.
     pub constants: u64,
+    /// What each run downloads, outputs aside, for nodes that the CPU computes in a session on a GPU.
+    pub downloads: u64,
+    /// What each run uploads of their results.
+    pub uploads: u64,
 }
 
 /// The time of every step of one run.

@@ -4,7 +4,8 @@ use super::profile::MemoryUse;
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
-use crate::lower::{Part, Program, Source, Step, Stored, least, pack, plan};
+use crate::lower::{Part, Program, Source, Step, Stored, Work, least, pack, plan};
+use crate::ops::Launch;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -73,11 +74,19 @@ pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resourc
         unshared: program.stored.iter().map(|stored| stored.bytes).sum(),
         least: least(&shared_lifetimes) + own_bytes,
         constants: packed.bytes.len() as u64,
+        ..MemoryUse::default()
     };
     Ok(Resources { stored, constants, places: packed.places, memory })
 }
 
-/// Compiles the kernels of `steps`, several at a time, and gives them their arguments.
+/// A kernel of the device.
+struct Own<'a> {
+    step: &'a Step,
+    launch: &'a Launch,
+    sources: &'a [Source],
+}
+
+/// Compiles the device's kernels of `steps`, several at a time, and gives them their arguments.
 pub(super) fn dispatches(
     device: &dyn Device,
     program: &Program,
@@ -85,43 +94,47 @@ pub(super) fn dispatches(
     resources: &Resources,
 ) -> Result<Vec<Dispatch>> {
     let dialect = program.limits.dialect;
-    let mut sources = Vec::with_capacity(steps.len());
-    for step in steps {
-        sources.push(step.launch.spec.render_written(dialect).map_err(|error| error.at_node(&step.name))?);
+    let own = steps.iter().filter_map(|step| match &step.work {
+        Work::Device { launch, sources } => Some(Own { step, launch, sources }),
+        Work::Host { .. } => None,
+    });
+    let own: Vec<Own<'_>> = own.collect();
+    let mut texts = Vec::with_capacity(own.len());
+    for Own { step, launch, .. } in &own {
+        texts.push(launch.spec.render_written(dialect).map_err(|error| error.at_node(&step.name))?);
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
     // wrong is reported below, by the first node it concerns.
-    let distinct: BTreeMap<&str, (&Step, &KernelSource)> =
-        steps.iter().zip(&sources).map(|(step, source)| (source.text.as_str(), (step, source))).collect();
-    distinct.into_par_iter().for_each(|(_, (step, source))| drop(compile(device, step, source)));
-    steps
-        .iter()
-        .zip(&sources)
-        .map(|(step, source)| {
-            let pipeline = compile(device, step, source).map_err(|error| error.at_node(&step.name))?;
-            let resources = step.sources.iter().map(|source| bound(source, step, resources));
+    let distinct: BTreeMap<&str, (&Launch, &KernelSource)> =
+        own.iter().zip(&texts).map(|(own, text)| (text.text.as_str(), (own.launch, text))).collect();
+    distinct.into_par_iter().for_each(|(_, (launch, text))| drop(compile(device, launch, text)));
+    own.iter()
+        .zip(&texts)
+        .map(|(Own { step, launch, sources }, text)| {
+            let pipeline = compile(device, launch, text).map_err(|error| error.at_node(&step.name))?;
+            let resources = sources.iter().map(|source| bound(source, launch, resources));
             let resources =
                 resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;
-            let (params, groups) = (step.launch.params.clone(), step.launch.groups());
+            let (params, groups) = (launch.params.clone(), launch.groups());
             Ok(Dispatch { pipeline, resources, params, groups })
         })
         .collect()
 }
 
 /// An application's kernel is compiled with checks, the crate's own as they are.
-fn compile(device: &dyn Device, step: &Step, source: &KernelSource) -> Result<Pipeline> {
-    match step.launch.spec.foreign {
+fn compile(device: &dyn Device, launch: &Launch, source: &KernelSource) -> Result<Pipeline> {
+    match launch.spec.foreign {
         Some(_) => device.compile(source),
         None => compile_planned(device, source),
     }
 }
 
 /// What an operand is given.
-fn bound(source: &Source, step: &Step, resources: &Resources) -> Result<Resource> {
+fn bound(source: &Source, launch: &Launch, resources: &Resources) -> Result<Resource> {
     match (source, &resources.constants) {
         // A value's whole buffer may be larger than the value. The crate's kernels know their extents; an
         // application's asks for the length.
-        (Source::Stored(part), _) if part.offset == 0 && step.launch.spec.foreign.is_none() => {
+        (Source::Stored(part), _) if part.offset == 0 && launch.spec.foreign.is_none() => {
             Ok(resources.stored[part.stored].clone())
         }
         (Source::Stored(part), _) => resources.slice(part).map(Resource::Buffer),

@@ -68,9 +68,9 @@ impl Entry {
         }
     }
 
-    /// Takes over what an earlier run found: reasons for good, and times so far behind `best` (the
-    /// best relative time of that run) that a new run will not turn them.
-    pub(super) fn recall(&mut self, trial: &Trial, best: f64) {
+    /// Takes over what an earlier run found: reasons for good, and relative times above `bound`, which are not
+    /// measured again.
+    pub(super) fn recall(&mut self, trial: &Trial, bound: f64) {
         match &trial.outcome {
             outcome @ (Outcome::Wrong { .. }
             | Outcome::Rejected { .. }
@@ -78,7 +78,7 @@ impl Entry {
             | Outcome::TimedOut { .. }
             | Outcome::Barred { .. }) => self.state = State::Settled(outcome.clone()),
             Outcome::Winner | Outcome::Loser { .. } | Outcome::Cancelled => match trial.relative {
-                Some(relative) if relative > 1.5 * best => {
+                Some(relative) if relative > bound => {
                     self.scores = vec![relative.ln()];
                     self.state = State::Out;
                 }

@@ -1,7 +1,7 @@
 //! Which work-group a kernel gets: tables, and a tuner that times kernels on the user's own device.
 //!
 //! A candidate is a [`crate::Choice`]: (variant, tile, work-group). [`search`] lists them, a
-//! [`Bench`] compiles, checks and times them, [`Tuning`] decides which is sampled next, and
+//! [`Bench`] compiles, checks and times them, [`TuningRun`] decides which is sampled next, and
 //! [`verdict`] when one beats the default. Everything but the bench is pure over samples: the same
 //! seed and samples give the same verdict. [`db`] keeps what was found.
 
@@ -31,5 +31,5 @@ mod tuning;
 pub use bench::{Bench, Check};
 pub use op_bench::OpBench;
 pub use search::Search;
-pub use tuning::{Progress, TuneOptions, Tuning};
+pub use tuning::{Progress, TuneOptions, TuningRun};
 pub use verdict::{Outcome, Rule, Trial, Verdict};

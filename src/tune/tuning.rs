@@ -43,6 +43,8 @@ use crate::ops::Choice;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// A candidate that an earlier run found this many times slower than the best one is not timed again.
+const KNOWN_LOSER: f64 = 1.5;
 /// Samples of candidates from one anchor to the next.
 const ANCHOR_PERIOD: usize = 8;
 /// Standard errors on each side of a race's interval.
@@ -126,7 +128,7 @@ pub enum Progress {
         /// Candidates there are.
         candidates: usize,
     },
-    /// [`Tuning::verdict`] has the answer.
+    /// [`TuningRun::verdict`] has the answer.
     Finished,
 }
 
@@ -182,7 +184,7 @@ impl Cost {
 
 /// A resumable tuning run of one problem.
 #[derive(Debug)]
-pub struct Tuning {
+pub struct TuningRun {
     options: TuneOptions,
     random: Random,
     entries: Vec<Entry>,
@@ -218,7 +220,7 @@ pub struct Tuning {
     verdict: Option<Verdict>,
 }
 
-impl Tuning {
+impl TuningRun {
     /// A run over the candidates of `bench`; nothing is compiled or timed yet.
     ///
     /// # Errors
@@ -227,9 +229,12 @@ impl Tuning {
         let list = candidates(bench, options.search, &options.warm, options.fast, options.exhaustive)?;
         let mut entries: Vec<Entry> = list.iter().copied().map(Entry::new).collect();
         let best = options.known.iter().filter_map(|trial| trial.relative).fold(1.0, f64::min);
+        let budgeted = matches!(options.search, Search::Budget(_));
         for trial in &options.known {
             if let Some(entry) = entries.iter_mut().skip(1).find(|entry| entry.choice == trial.choice) {
-                entry.recall(trial, best);
+                // With a budget, only what the run begins with is timed again.
+                let again = !budgeted || options.warm.contains(&trial.choice);
+                entry.recall(trial, if again { KNOWN_LOSER * best } else { 0.0 });
             }
             // The default is timed in any case, but not if it is known to be unusable.
             if let Some(entry) = entries.first_mut().filter(|entry| entry.choice == trial.choice) {
@@ -247,7 +252,7 @@ impl Tuning {
             _ => None,
         };
         order.reverse();
-        Ok(Tuning {
+        Ok(TuningRun {
             options,
             random,
             entries,
@@ -316,7 +321,7 @@ impl Tuning {
     /// Works until the end.
     ///
     /// # Errors
-    /// Those of [`Tuning::step`].
+    /// Those of [`TuningRun::step`].
     pub fn run(&mut self, bench: &mut dyn Bench) -> Result<Verdict> {
         self.step(bench, Duration::MAX)?;
         self.verdict.clone().ok_or_else(|| crate::Error::Internal("a tuning run without an end".to_owned()))

@@ -1,7 +1,7 @@
 //! Verdicts: what became of each candidate, and the rule by which one beats the default. Pure over
 //! samples.
 //!
-//! **The duel.** After the race ([`super::Tuning`]) a few finalists are compared with the default in fresh
+//! **The duel.** After the race ([`super::TuningRun`]) a few finalists are compared with the default in fresh
 //! rounds. In each round every finalist and the default are sampled once, in shuffled order, and
 //! the round gives one difference `d = ln(t_candidate / t_default)` for each finalist: a drift of
 //! the clock is in both and cancels, and what drift there is within a round has a random sign.

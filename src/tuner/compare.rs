@@ -1,9 +1,10 @@
 //! Two records' choices for the same problems, timed against each other.
 
 use super::Tuner;
+use super::work::Work;
 use crate::error::{Error, Result};
 use crate::ops::Choice;
-use crate::tune::db::SharedDatabase;
+use crate::tune::db::{SharedDatabase, Source};
 use crate::tune::heat::HOT;
 use crate::tune::statistics::{Interval, signed_rank_interval};
 use crate::tune::{Bench, Check, OpBench};
@@ -44,11 +45,18 @@ impl Tuner {
     /// If the device fails, or a choice on record gives a wrong result.
     #[doc(hidden)]
     pub fn compare(&mut self, other: &SharedDatabase, rounds: usize) -> Result<Vec<Comparison>> {
+        self.held.change(|work| work.compare(other, rounds))
+    }
+}
+
+impl Work {
+    fn compare(&mut self, other: &SharedDatabase, rounds: usize) -> Result<Vec<Comparison>> {
         let mut found = Vec::new();
         while let Some(job) = self.jobs.pop_front() {
             let op = &*job.op;
             let exact = |record| {
-                self.lookup(record, op, job.layout).filter(|(_, exact)| *exact).map(|(choice, _)| choice)
+                let chosen = self.lookup(record, op, job.layout);
+                chosen.filter(|chosen| chosen.from == Source::Exact).map(|chosen| chosen.choice)
             };
             let choices = [exact(&self.database), exact(other)];
             let (mut ratio, mut time) = (None, None);

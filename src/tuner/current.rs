@@ -1,12 +1,19 @@
 //! One problem of a network: what its search begins with, and what is kept of it.
 
+use super::guarded::Keys;
+use super::jobs::Job;
+use super::report::ProblemReport;
 use super::rows::{recalled, recorded, same_trial, timing};
-use super::*;
-use crate::tune::Bench as _;
-use crate::tune::db::Relative;
-use crate::tune::db::Verdict as RowVerdict;
+use super::work::{Current, Work};
+use crate::error::{Error, Result};
+use crate::ops::{Choice, OperandInfo};
+use crate::tune::db::{Relative, Row, Source, Verdict as RowVerdict};
 use crate::tune::heat::HOT;
+use crate::tune::key::{DeviceKey, ProblemKey};
+use crate::tune::{Bench as _, OpBench, Outcome, Search, Trial, TuneOptions, TuningRun, Verdict};
 use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 /// Candidates at most that a search begins with, of problems like this one: they were compiled for
 /// those, and kernels' texts hold no extents. And of the other API, which are new here.
@@ -21,39 +28,51 @@ const LOG_TIME_PER_OCTAVE: f64 = 0.1;
 /// Times of other problems at most that a search looks at.
 const MAX_HINTS: usize = 256;
 
-impl Tuner {
-    pub(super) fn open(&self, job: Job) -> Result<Current> {
+/// Candidates of an earlier search at most that are timed again when it goes on.
+const MAX_AGAIN: usize = 3;
+/// Values of a problem's operands at most that are kept from one pass to the next.
+const MAX_VALUES_KEPT: usize = 16 << 20;
+
+impl Work {
+    pub(super) fn open(&self, mut job: Job) -> Result<Current> {
         let limits = self.device.info().limits.clone();
         let relatives = self.relatives(&job.key);
         // At most a tenth of the time goes to warming up; once the device is warm it stays so.
         let heat = self.budget.map_or(HOT, |budget| HOT.min(budget / 10));
-        let bench = OpBench::new(Arc::clone(&self.device), Arc::clone(&job.op))?;
-        let bench = bench.in_layout(job.layout).with_heat(self.heat, heat);
-        let search = match self.budget {
-            Some(budget) => {
-                let left = budget.saturating_sub(self.report.spent);
-                Search::Budget(self.share(&job, relatives.is_empty(), left))
-            }
-            None => self.search,
+        let bench = match job.bench.take() {
+            Some(bench) => *bench,
+            None => OpBench::new(Arc::clone(&self.device), Arc::clone(&job.op))?,
         };
-        let on_record = self.lookup(&self.database, &*job.op, job.layout);
-        let mut warm: Vec<Choice> = on_record.map(|(choice, _)| choice).into_iter().collect();
-        let fits = |choice: &Choice| bench.fits(choice).is_ok();
-        warm.extend(self.defaults_of_similar(&job.key).into_iter().filter(fits).take(MAX_DEFAULTS));
-        warm.extend(begin_with(&relatives, &fits));
-        let mut seen = HashSet::new();
-        warm.retain(|choice| seen.insert(*choice));
-        let hints = relatives.iter().take(MAX_HINTS).map(|near| (near.choice, near.behind, near.weight));
+        let bench = bench.in_layout(job.layout).with_heat(self.heat, heat);
+        let search = self.budget.map_or(self.search, |_| Search::Budget(job.slice));
         let device = DeviceKey::of(self.device.info());
         let keys = {
             let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
             Keys::new(device, job.key.clone(), Arc::clone(&job.op), limits, &database)
         };
         let known = self.known(&job, &keys);
+        let on_record = self.lookup(&self.database, &*job.op, job.layout);
+        let before = on_record.as_ref().filter(|chosen| chosen.from == Source::Exact && chosen.open);
+        let before = before.map(|chosen| chosen.choice);
+        let mut warm: Vec<Choice> = on_record.map(|chosen| chosen.choice).into_iter().collect();
+        warm.extend(fastest(&known));
+        let again = warm.len();
+        let fits = |choice: &Choice| bench.fits(choice).is_ok();
+        warm.extend(self.defaults_of_similar(&job.key).into_iter().filter(fits).take(MAX_DEFAULTS));
+        warm.extend(begin_with(&relatives, &fits));
+        let mut seen: HashSet<Choice> = known.iter().map(|trial| trial.choice).collect();
+        let (again, others) = warm.split_at(again);
+        seen.extend(again);
+        let others: Vec<Choice> = others.iter().copied().filter(|choice| seen.insert(*choice)).collect();
+        let mut warm = again.to_vec();
+        warm.extend(others);
+        let mut seen = HashSet::new();
+        warm.retain(|choice| seen.insert(*choice));
+        let hints = relatives.iter().take(MAX_HINTS).map(|near| (near.choice, near.behind, near.weight));
         let (hints, seed) = (hints.collect(), self.seed);
         let options = TuneOptions { search, warm, hints, known: known.clone(), seed, ..Default::default() };
-        let run = Tuning::new(&bench, options)?;
-        Ok(Current { job, bench, keys, known, run })
+        let run = TuningRun::new(&bench, options)?;
+        Ok(Current { job, bench, keys, known, before, run })
     }
 
     /// What the record knows of problems like this one.
@@ -95,49 +114,141 @@ impl Tuner {
         .collect()
     }
 
-    /// Records the present problem's trials. Of a run that was `cancelled` no default wins: the
-    /// problem is not judged yet.
+    /// Records the present problem's trials, and lines it up again if there may be time for more.
     pub(super) fn close(&mut self, cancelled: bool) -> Result<()> {
-        let Some(current) = self.current.take() else { return Ok(()) };
-        let Some(verdict) = current.run.verdict() else {
+        let Some(Current { mut job, bench, keys, known, before, run }) = self.current.take() else {
+            return Ok(());
+        };
+        let Some(verdict) = run.verdict() else {
             return Err(Error::Internal("a tuning run ended without a verdict".to_owned()));
         };
-        let time_of = |choice: &Choice| {
-            let trial = verdict.trials.iter().find(|trial| trial.choice == *choice);
-            trial.and_then(|trial| trial.median)
-        };
-        let default_time = time_of(&verdict.default);
+        let choice = kept(verdict, before).or(verdict.choice);
+        let default_time = time_of(verdict, &verdict.default);
         let rows: Vec<Row> = verdict
             .trials
             .iter()
-            .filter(|trial| !current.known.iter().any(|known| same_trial(known, trial)))
+            .filter(|trial| {
+                Some(trial.choice) == choice || !known.iter().any(|known| same_trial(known, trial))
+            })
             .filter_map(|trial| {
-                let verdict = match recorded(&trial.outcome)? {
-                    RowVerdict::Winner if cancelled && verdict.interval.is_none() => RowVerdict::Loser,
-                    verdict => verdict,
+                let outcome = match recorded(&trial.outcome)? {
+                    RowVerdict::Winner | RowVerdict::Loser if Some(trial.choice) == choice => {
+                        RowVerdict::Winner
+                    }
+                    RowVerdict::Winner => RowVerdict::Loser,
+                    outcome => outcome,
                 };
-                Some(Row::measured(current.keys.of(&trial.choice), verdict, timing(trial, default_time)))
+                let open = verdict.cut_short && outcome == RowVerdict::Winner;
+                let row = Row::measured(keys.of(&trial.choice), outcome, timing(trial, default_time));
+                Some(row.with_open(open))
             })
             .collect();
-        self.heat = current.bench.heat();
-        self.report.clock = current.bench.clock().kind().to_string();
-        self.report.problems.push(ProblemReport {
-            nodes: current.job.nodes.clone(),
-            op: current.job.op.name(),
-            problem: current.job.key.shape.clone(),
-            layout: current.job.layout,
+        self.heat = bench.heat();
+        self.report.clock = bench.clock().kind().to_string();
+        let of_known =
+            |choice| known.iter().find(|trial| trial.choice == choice).and_then(|trial| trial.median);
+        let time = choice.and_then(|choice| time_of(verdict, &choice).or_else(|| of_known(choice)));
+        self.note(&job, choice, time, verdict);
+        job.time = default_time.or(job.time).or(time);
+        if verdict.cut_short && !cancelled && self.budget.is_some() {
+            job.pass += 1;
+            let values: usize = job.op.operands().iter().map(OperandInfo::elements).sum();
+            job.bench = (values <= MAX_VALUES_KEPT).then(|| Box::new(bench));
+            self.jobs.push_back(job);
+        }
+        self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
+    }
+
+    /// Takes the verdict of a pass into the report: in place of the last one, whose trials stay.
+    fn note(&mut self, job: &Job, choice: Option<Choice>, time: Option<Duration>, verdict: &Verdict) {
+        self.noted += 1;
+        let place = self.report.problems.iter().position(|old| of(old, job));
+        let mut report = ProblemReport {
+            nodes: job.nodes.clone(),
+            op: job.op.name(),
+            problem: job.key.shape.clone(),
+            layout: job.layout,
             default: verdict.default,
-            choice: verdict.choice,
-            default_time,
-            time: verdict.choice.as_ref().and_then(time_of),
+            choice,
+            default_time: time_of(verdict, &verdict.default),
+            time,
             speed_up: verdict.speed_up,
             interval: verdict.interval,
             cut_short: verdict.cut_short,
             spent: verdict.spent,
             trials: verdict.trials.clone(),
-        });
-        self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
+        };
+        let Some(old) = place.and_then(|place| self.report.problems.get_mut(place)) else {
+            self.report.problems.push(report);
+            return;
+        };
+        if choice != verdict.choice && old.choice == choice {
+            (report.speed_up, report.interval) = (old.speed_up, old.interval);
+        }
+        report.default_time = report.default_time.or(old.default_time);
+        report.spent += old.spent;
+        // What this pass did not come to judge is as it was.
+        let before: HashSet<Choice> = old.trials.iter().map(|trial| trial.choice).collect();
+        report.trials.retain(|trial| trial.outcome != Outcome::Cancelled || !before.contains(&trial.choice));
+        let tried: HashSet<Choice> = report.trials.iter().map(|trial| trial.choice).collect();
+        report.trials.extend(old.trials.drain(..).filter(|trial| !tried.contains(&trial.choice)));
+        *old = report;
     }
+
+    /// Leaves a problem open for which there is no time.
+    pub(super) fn leave(&mut self, job: Job) {
+        let default = self.defaults.iter().find(|(key, _)| *key == job.key).map(|(_, choice)| *choice);
+        let Some(default) = default.filter(|_| !self.report.problems.iter().any(|old| of(old, &job))) else {
+            return;
+        };
+        self.noted += 1;
+        let on_record = self.lookup(&self.database, &*job.op, job.layout);
+        let chosen = on_record.filter(|chosen| chosen.from == Source::Exact);
+        self.report.problems.push(ProblemReport {
+            op: job.op.name(),
+            problem: job.key.shape,
+            nodes: job.nodes,
+            layout: job.layout,
+            default,
+            choice: Some(chosen.map_or(default, |chosen| chosen.choice)),
+            default_time: None,
+            time: None,
+            speed_up: 1.0,
+            interval: None,
+            cut_short: true,
+            spent: Duration::ZERO,
+            trials: Vec::new(),
+        });
+    }
+}
+
+/// Whether a report is on the problem of `job`.
+fn of(report: &ProblemReport, job: &Job) -> bool {
+    (report.op, report.layout, &report.problem) == (job.op.name(), job.layout, &job.key.shape)
+        && report.nodes == job.nodes
+}
+
+fn time_of(verdict: &Verdict, choice: &Choice) -> Option<Duration> {
+    verdict.trials.iter().find(|trial| trial.choice == *choice).and_then(|trial| trial.median)
+}
+
+/// The winner `before` a search that was cut short without another: it stays, unless it failed or was slower than the
+/// default now.
+fn kept(verdict: &Verdict, before: Option<Choice>) -> Option<Choice> {
+    let before = before.filter(|_| verdict.cut_short && verdict.interval.is_none())?;
+    let again = verdict.trials.iter().find(|trial| trial.choice == before);
+    let stays =
+        |trial: &Trial| !trial.outcome.is_defect() && trial.relative.is_none_or(|relative| relative < 1.0);
+    again.is_none_or(stays).then_some(before)
+}
+
+/// The fastest of what is known.
+fn fastest(known: &[Trial]) -> Vec<Choice> {
+    let timed = known.iter().filter(|trial| !trial.outcome.is_defect());
+    let mut timed: Vec<(f64, Choice)> =
+        timed.filter_map(|trial| Some((trial.relative?, trial.choice))).collect();
+    timed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    timed.into_iter().take(MAX_AGAIN).map(|(_, choice)| choice).collect()
 }
 
 /// The candidates to begin with, from what problems like this one had: the fastest and nearest.

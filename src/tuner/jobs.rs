@@ -1,6 +1,6 @@
-//! Which problems a network has, and what time each gets.
+//! Which problems a network has.
 
-use super::Tuner;
+use super::work::Work;
 use crate::dtype::Precision;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
@@ -8,72 +8,54 @@ use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::lower::{fusible, has_halves, joined, multiple, simplified};
-use crate::ops::{Choice, Op};
+use crate::ops::Op;
 use crate::options::Fusing;
-use crate::tune::db::{self, NEAR, SharedDatabase, Source};
+use crate::tune::OpBench;
+use crate::tune::db::{self, Chosen, SharedDatabase, Source};
 use crate::tune::key::{DeviceKey, ProblemKey};
 use crate::tune::work_group::{WorkGroup, layouts, untuned_in};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many times the share of others the first problem of its kind has.
-const FIRST_PROBLEM_SHARE: u32 = 2;
-/// Nodes at most that count for a problem's share.
-const MAX_NODES_COUNTED: usize = 4;
+/// What a problem whose time is not known is taken to take.
+const UNKNOWN_TIME: Duration = Duration::from_micros(10);
+/// How much less a problem in images counts: few kernels offer them.
+const SHARE_OF_IMAGES: f64 = 0.25;
 
-/// A distinct problem still to be tuned.
-#[derive(Debug, Clone)]
+/// A distinct problem whose search is not at its end.
+#[derive(Debug)]
 pub(super) struct Job {
     pub(super) nodes: Vec<String>,
     pub(super) op: Arc<dyn Op>,
     pub(super) layout: Layout,
     pub(super) key: ProblemKey,
+    /// How often it was worked on.
+    pub(super) pass: usize,
+    /// How long it is worked on next, where there is a budget.
+    pub(super) slice: Duration,
+    /// The default's time, once it is known.
+    pub(super) time: Option<Duration>,
+    /// The bench of the last pass, without anything on the device.
+    pub(super) bench: Option<Box<OpBench>>,
 }
 
 impl Job {
-    /// Its part of a budget: more for a problem of many nodes, because more is gained; less for images, which
-    /// few kernels offer; more for the `first` of its kind, which begins without hints and gives them to
-    /// those that follow.
-    pub(super) fn weight(&self, first: bool) -> u32 {
-        let nodes = u32::try_from(self.nodes.len().clamp(1, MAX_NODES_COUNTED)).unwrap_or(1);
-        let layout = if self.layout == Layout::C4 { 4 } else { 1 };
-        nodes * layout * if first { FIRST_PROBLEM_SHARE } else { 1 }
+    /// How long its nodes take together in an untuned network, in seconds.
+    pub(super) fn share(&self) -> f64 {
+        let layout = if self.layout == Layout::Image2d { SHARE_OF_IMAGES } else { 1.0 };
+        self.time.unwrap_or(UNKNOWN_TIME).as_secs_f64() * self.nodes.len().max(1) as f64 * layout
     }
 }
 
-/// The layouts that are tried where the caller named none: see [`Tuner::layouts`].
+/// The layouts that are tried where the caller named none: see [`Tuner::layouts`](super::Tuner::layouts).
 pub(super) fn worth_trying(limits: &Limits) -> Vec<Layout> {
     let textures = matches!(limits.family, Family::Adreno(_) | Family::Mali(_) | Family::PowerVr);
     let images = limits.dialect == Dialect::OpenClC && limits.max_image.is_some() && textures;
     if images { vec![Layout::C4, Layout::Image2d] } else { vec![Layout::C4] }
 }
 
-impl Tuner {
-    /// What `job`, of which the record knows nothing if it is the `first` of its kind, gets of the
-    /// time that is `left` for it and those after it.
-    pub(super) fn share(&self, job: &Job, first: bool, left: Duration) -> Duration {
-        let similar = |a: &ProblemKey, b: &ProblemKey| a.distance(b).is_some_and(|distance| distance <= NEAR);
-        let after: u32 = self
-            .jobs
-            .iter()
-            .enumerate()
-            .map(|(place, waiting)| {
-                let follows = similar(&job.key, &waiting.key)
-                    || self.jobs.iter().take(place).any(|before| similar(&before.key, &waiting.key))
-                    || !self.relatives(&waiting.key).is_empty();
-                waiting.weight(!follows)
-            })
-            .sum();
-        let own = job.weight(first);
-        left * own / (own + after)
-    }
-
-    /// Lines up the problems of `graph`'s nodes, and of the blocks that may run as one; equal ones are tuned
-    /// once, and those that the record has an exact verdict on are left out (see [`Tuner::retune`]).
-    ///
-    /// # Errors
-    /// If a node's shapes are inconsistent, which the graph's own checks rule out.
-    pub fn begin(&mut self, graph: &Graph) -> Result<()> {
+impl Work {
+    pub(super) fn begin(&mut self, graph: &Graph) -> Result<()> {
         let mut network = simplified(graph, &|_| false)?;
         let alignment = self.device.info().limits.binding_alignment;
         joined(&mut network, &|_| false, multiple(self.precision, alignment))?;
@@ -105,11 +87,7 @@ impl Tuner {
         Ok(())
     }
 
-    /// Lines up the problems of some of `graph`'s nodes.
-    ///
-    /// # Errors
-    /// If the graph has no node of one of these names.
-    pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
+    pub(super) fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
         let network = simplified(graph, &|name| names.iter().any(|own| own == name))?;
         for name in names {
             let Some(unit) = network.units().iter().find(|unit| unit.name == *name) else {
@@ -135,12 +113,7 @@ impl Tuner {
     }
 
     /// Lines up one problem, under a name for the report.
-    #[doc(hidden)]
-    pub fn begin_problem(&mut self, name: &str, op: Arc<dyn Op>) {
-        self.line_up(name, op);
-    }
-
-    fn line_up(&mut self, name: &str, op: Arc<dyn Op>) {
+    pub(super) fn line_up(&mut self, name: &str, op: Arc<dyn Op>) {
         let limits = &self.device.info().limits;
         let images = self.layouts.iter().copied().filter(|layout| *layout != Layout::C4);
         // A layout in which no kernel can run is no problem to tune.
@@ -164,26 +137,30 @@ impl Tuner {
             }
             return;
         }
-        let exact = self.lookup(&self.database, &**op, layout).is_some_and(|(_, exact)| exact);
-        if self.retune || !exact {
+        let chosen = self.lookup(&self.database, &**op, layout);
+        let settled = chosen.is_some_and(|chosen| chosen.from == Source::Exact && !chosen.open);
+        if self.retune || !settled {
             if let Ok(default) = untuned_in(&**op, WorkGroup::Table, layout, &self.device.info().limits) {
                 self.defaults.push((key.clone(), default));
             }
-            let (nodes, op) = (vec![name.to_owned()], Arc::clone(op));
-            self.jobs.push_back(Job { nodes, op, layout, key });
+            self.jobs.push_back(Job {
+                nodes: vec![name.to_owned()],
+                op: Arc::clone(op),
+                layout,
+                key,
+                pass: 0,
+                slice: Duration::ZERO,
+                time: None,
+                bench: None,
+            });
             self.problems += 1;
+            self.pass = 0;
         }
     }
 
-    /// A record's choice, and whether it is for exactly this problem.
-    pub(super) fn lookup(
-        &self,
-        database: &SharedDatabase,
-        op: &dyn Op,
-        layout: Layout,
-    ) -> Option<(Choice, bool)> {
+    /// A record's choice.
+    pub(super) fn lookup(&self, database: &SharedDatabase, op: &dyn Op, layout: Layout) -> Option<Chosen> {
         let info = self.device.info();
-        let found = db::choose(database, &DeviceKey::of(info), op, layout, &info.limits)?;
-        Some((found.choice, found.from == Source::Exact))
+        db::choose(database, &DeviceKey::of(info), op, layout, &info.limits)
     }
 }

@@ -1,12 +1,15 @@
-//! Tunes a network on the user's own device: every distinct problem of its nodes, one after the
-//! other, each candidate checked before it is timed, every verdict written to the record.
+//! Tunes a network on the user's own device: every distinct problem of its nodes, each candidate
+//! checked before it is timed, every verdict written to the record.
 
+mod away;
 mod compare;
 mod current;
 mod guarded;
 mod jobs;
+mod passes;
 mod report;
 mod rows;
+mod work;
 
 pub use compare::Comparison;
 pub use report::{ProblemReport, Report, TunerProgress};
@@ -17,30 +20,22 @@ use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
-use crate::ops::Choice;
+use crate::ops::Op;
 use crate::options::Fusing;
-use crate::tune::db::{Database, Row, SharedDatabase};
-use crate::tune::heat::Heat;
+use crate::tune::Search;
+use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
-use crate::tune::key::{DeviceKey, ProblemKey};
-use crate::tune::{OpBench, Progress, Search, Trial, TuneOptions, Tuning};
-use guarded::{Guarded, Keys};
-use jobs::Job;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// The problem being tuned.
-struct Current {
-    job: Job,
-    bench: OpBench,
-    keys: Keys,
-    /// What the record has on the candidates.
-    known: Vec<Trial>,
-    run: Tuning,
-}
+use away::Held;
+use std::sync::Arc;
+use std::time::Duration;
+use work::Work;
 
 /// Tunes the nodes of a network.
+///
+/// With a [budget](Tuner::budget) it passes over all problems several times: first the default kernel of each is
+/// timed, then each gets a part of the time as large as its part of the network's, the largest first. So whenever it is
+/// stopped, most of the time went where most is to be gained. A problem whose search was cut short stays open: it has a
+/// verdict that sessions use, and the next tuner with the same record goes on with it.
 ///
 /// ```no_run
 /// use diptych::{Backend, Context, Graph, Tuner};
@@ -53,35 +48,12 @@ struct Current {
 /// # Ok::<(), diptych::Error>(())
 /// ```
 pub struct Tuner {
-    device: Arc<dyn Device>,
-    database: SharedDatabase,
-    journal: Option<Journal>,
-    search: Search,
-    /// For all problems together, in place of a search's own.
-    budget: Option<Duration>,
-    precision: Precision,
-    /// Of feature maps, C4 among them.
-    layouts: Vec<Layout>,
-    fuse: Fusing,
-    seed: u64,
-    retune: bool,
-    jobs: VecDeque<Job>,
-    /// Every problem that was lined up, and what an untuned session runs.
-    defaults: Vec<(ProblemKey, Choice)>,
-    problems: usize,
-    current: Option<Current>,
-    report: Report,
-    /// How busy the device was of late.
-    heat: Heat,
+    held: Held,
 }
 
 impl std::fmt::Debug for Tuner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tuner")
-            .field("device", self.device.info())
-            .field("search", &self.search)
-            .field("jobs", &self.jobs.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Tuner").field("progress", &self.held.progress()).finish_non_exhaustive()
     }
 }
 
@@ -100,157 +72,131 @@ impl Tuner {
     /// As [`Tuner::new`], on a device without a context.
     #[doc(hidden)]
     pub fn on(device: Arc<dyn Device>) -> Self {
-        let report = Report { device: device.info().to_string(), ..Default::default() };
-        Tuner {
-            layouts: jobs::worth_trying(&device.info().limits),
-            device,
-            database: Arc::new(Mutex::new(Database::in_memory())),
-            journal: None,
-            search: Search::Fast,
-            budget: None,
-            precision: Precision::F32,
-            fuse: Fusing::Rule,
-            seed: 0,
-            retune: false,
-            jobs: VecDeque::new(),
-            defaults: Vec::new(),
-            problems: 0,
-            current: None,
-            report,
-            heat: Heat::default(),
+        Tuner { held: Held::new(Work::on(device)) }
+    }
+
+    /// With another setting.
+    fn with(mut self, set: impl FnOnce(&mut Work)) -> Self {
+        // Nothing has run yet, so nothing can have failed.
+        if let Ok(work) = self.held.here() {
+            set(work);
         }
+        self
     }
 
     /// How widely to look for each problem.
     #[must_use]
-    pub fn search(mut self, search: Search) -> Self {
-        self.search = search;
-        self
+    pub fn search(self, search: Search) -> Self {
+        self.with(|work| work.search = search)
     }
 
     /// The project's own search, with this much time for all problems together.
     #[must_use]
-    pub fn budget(mut self, budget: Duration) -> Self {
-        self.budget = Some(budget);
-        self
+    pub fn budget(self, budget: Duration) -> Self {
+        self.with(|work| work.budget = Some(budget))
     }
 
     /// Storage and arithmetic of the convolutions.
     #[must_use]
-    pub fn precision(mut self, precision: Precision) -> Self {
-        self.precision = precision;
-        self
+    pub fn precision(self, precision: Precision) -> Self {
+        self.with(|work| work.precision = precision)
     }
 
     /// Reads what is known from `database` and writes every verdict to it.
     #[must_use]
-    pub fn database(mut self, database: SharedDatabase) -> Self {
-        self.database = database;
-        self
+    pub fn database(self, database: SharedDatabase) -> Self {
+        self.with(|work| work.database = database)
     }
 
     /// Writes down every candidate before it runs, so that one that crashes the process is
     /// skipped at the next start.
     #[must_use]
-    pub fn journal(mut self, journal: Journal) -> Self {
-        self.journal = Some(journal);
-        self
+    pub fn journal(self, journal: Journal) -> Self {
+        self.with(|work| work.journal = Some(journal))
     }
 
-    /// Tunes problems that the record already has a verdict on.
+    /// Tunes problems that the record already has a verdict on, also those whose search came to its end.
     #[must_use]
-    pub fn retune(mut self, retune: bool) -> Self {
-        self.retune = retune;
-        self
+    pub fn retune(self, retune: bool) -> Self {
+        self.with(|work| work.retune = retune)
     }
 
     /// Layouts of feature maps that are tried beside C4, which always is: each has verdicts of its
     /// own. The default is [`Layout::Image2d`] on GPUs that read images through a cache of their
     /// own (Adreno, Mali, PowerVR), under OpenCL.
     #[must_use]
-    pub fn layouts(mut self, layouts: &[Layout]) -> Self {
-        self.layouts = layouts.to_vec();
-        self
+    pub fn layouts(self, layouts: &[Layout]) -> Self {
+        self.with(|work| work.layouts = layouts.to_vec())
     }
 
     /// Which separable blocks are tuned as one kernel beside their two nodes, so that sessions can
     /// compare: by rule those of up to 128 channels on a GPU, and none on a driver that runs kernels on a
     /// CPU.
     #[must_use]
-    pub fn fuse(mut self, fuse: Fusing) -> Self {
-        self.fuse = fuse;
-        self
+    pub fn fuse(self, fuse: Fusing) -> Self {
+        self.with(|work| work.fuse = fuse)
     }
 
     /// Decides the order of candidates and samples.
     #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
+    pub fn seed(self, seed: u64) -> Self {
+        self.with(|work| work.seed = seed)
     }
 
     /// The record.
     pub fn shared_database(&self) -> SharedDatabase {
-        Arc::clone(&self.database)
+        self.held.database()
     }
 
-    /// Works for about `budget` and returns how far it is: for an application that tunes a few
-    /// milliseconds per frame. A step overruns by at most one short action (a compilation, a
-    /// check or a sample) and waits only for what it submitted itself.
+    /// Lines up the problems of `graph`'s nodes, and of the blocks that may run as one; equal ones are tuned
+    /// once, and those that the record has an exact verdict on are left out, unless their search was cut short (see
+    /// [`Tuner::retune`]).
+    ///
+    /// # Errors
+    /// If a node's shapes are inconsistent, which the graph's own checks rule out.
+    pub fn begin(&mut self, graph: &Graph) -> Result<()> {
+        self.held.change(|work| work.begin(graph))
+    }
+
+    /// Lines up the problems of some of `graph`'s nodes.
+    ///
+    /// # Errors
+    /// If the graph has no node of one of these names.
+    pub fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
+        self.held.change(|work| work.begin_nodes(graph, names))
+    }
+
+    /// Lines up one problem, under a name for the report.
+    ///
+    /// # Errors
+    /// If an earlier step failed.
+    #[doc(hidden)]
+    pub fn begin_problem(&mut self, name: &str, op: Arc<dyn Op>) -> Result<()> {
+        self.held.change(|work| {
+            work.line_up(name, op);
+            Ok(())
+        })
+    }
+
+    /// Works for `budget` and returns how far it is: for an application that tunes a few milliseconds per frame.
+    ///
+    /// The work is done on a thread of the tuner's, which begins nothing once the time is over. What it has begun then (a
+    /// compilation, a check, a long kernel) it ends while the caller goes on; the next step waits for it first. So a step
+    /// returns after `budget`, however long an action takes.
     ///
     /// # Errors
     /// If the device fails; what a candidate does wrong is in the report.
     pub fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
-        let start = Instant::now();
-        let mut inner = (0, 0);
-        loop {
-            let left = budget.saturating_sub(start.elapsed());
-            if self.current.is_none() {
-                let Some(job) = self.jobs.pop_front() else { break };
-                self.current = Some(self.open(job)?);
-            }
-            let Some(current) = &mut self.current else { break };
-            let mut bench = Guarded {
-                bench: &mut current.bench,
-                keys: &current.keys,
-                journal: self.journal.as_ref(),
-                database: &self.database,
-            };
-            match current.run.step(&mut bench, left)? {
-                Progress::Working { tried, candidates } => inner = (tried, candidates),
-                Progress::Finished => self.close(false)?,
-            }
-            if start.elapsed() >= budget {
-                break;
-            }
-        }
-        self.report.spent += start.elapsed();
-        Ok(TunerProgress {
-            done: self.problems - self.jobs.len() - usize::from(self.current.is_some()),
-            problems: self.problems,
-            tried: inner.0,
-            candidates: inner.1,
-        })
+        self.held.step(budget)
     }
 
     /// Ends the present problem now; its default stays unless a better one is already certain.
-    /// What was found out is recorded, and a later run goes on from there.
+    /// What was found out is recorded, and a later run goes on from there. Waits for what a step has begun.
     ///
     /// # Errors
     /// If the record cannot be written.
     pub fn cancel(&mut self) -> Result<()> {
-        self.jobs.clear();
-        if let Some(current) = &mut self.current {
-            let mut bench = Guarded {
-                bench: &mut current.bench,
-                keys: &current.keys,
-                journal: self.journal.as_ref(),
-                database: &self.database,
-            };
-            current.run.cancel(&mut bench)?;
-            self.close(true)?;
-        }
-        Ok(())
+        self.held.change(Work::cancel)
     }
 
     /// Tunes `graph` to the end.
@@ -266,18 +212,12 @@ impl Tuner {
     ///
     /// # Errors
     /// If the device fails or the record cannot be written.
-    pub fn finish(&mut self, mut progress: impl FnMut(TunerProgress)) -> Result<Report> {
-        loop {
-            let now = self.step(Duration::from_millis(200))?;
-            progress(now);
-            if now.is_finished() {
-                return Ok(self.report.clone());
-            }
-        }
+    pub fn finish(&mut self, progress: impl FnMut(TunerProgress)) -> Result<Report> {
+        self.held.change(|work| work.finish(progress))
     }
 
     /// What was found so far.
     pub fn report(&self) -> &Report {
-        &self.report
+        self.held.report()
     }
 }

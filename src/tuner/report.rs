@@ -8,9 +8,12 @@ use std::time::Duration;
 
 /// How far a tuner is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TunerProgress {
-    /// Problems with a verdict.
+    /// Problems that are over: their search is at its end, or the time is.
     pub done: usize,
+    /// Problems with a verdict, which a search that goes on may change.
+    pub visited: usize,
     /// Problems there are.
     pub problems: usize,
     /// Candidates tried of the present problem.
@@ -50,7 +53,7 @@ pub struct ProblemReport {
     pub speed_up: f64,
     /// The interval of the speed-up, where the default was beaten.
     pub interval: Option<[f64; 2]>,
-    /// Whether the budget or a cancellation ended it early.
+    /// Whether the budget or a cancellation ended its search early: the next tuner goes on with it.
     pub cut_short: bool,
     /// Time spent.
     pub spent: Duration,

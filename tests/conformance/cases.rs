@@ -44,6 +44,9 @@ pub(crate) struct Case {
     pub(crate) breadth: Breadth,
 }
 
+/// Operations that an invocation makes at least.
+const OPERATIONS: u64 = 32;
+
 /// Work-groups of kernels that are made for none, the default first.
 pub(crate) const GROUPS: [[u32; 3]; 4] = [[8, 4, 1], [1, 1, 1], [3, 5, 2], [8, 4, 8]];
 
@@ -93,6 +96,17 @@ impl Case {
         choices
     }
 
+    /// The most operations of one of its kernels. One that reduces few elements has many invocations with nothing
+    /// to do.
+    fn work(&self, limits: &Limits) -> u64 {
+        let invocations = self.choices(limits).into_iter().filter_map(|choice| {
+            let launch = self.problem.plan(&choice, limits).ok()?;
+            let sizes = launch.groups().into_iter().chain(choice.work_group);
+            Some(sizes.map(u64::from).product::<u64>())
+        });
+        self.problem.flops().max(OPERATIONS * invocations.max().unwrap_or(0))
+    }
+
     /// The kernels that it is run with: op, variant, layout of the feature maps, precision.
     pub(crate) fn kernels(&self, limits: &Limits) -> Vec<String> {
         let (op, precision) = (&*self.problem, self.problem.precision());
@@ -127,19 +141,19 @@ pub(crate) fn choice(
 /// A fifth of the table, without rows that take an interpreter long, and for each kernel, layout and precision that
 /// there is the row of least work.
 pub(crate) fn small_table() -> Vec<Case> {
-    /// Operations of a row for an interpreter of kernels, which runs it with every tile.
-    const MOST_FLOPS: u64 = 1 << 20;
+    /// The work of a row for an interpreter of kernels, which runs it with every tile.
+    const MOST_WORK: u64 = 2 << 20;
     let limits = widest();
     let table = full_table();
+    let work: Vec<u64> = table.iter().map(|case| case.work(&limits)).collect();
     let mut by_work: Vec<usize> = (0..table.len()).collect();
-    by_work.sort_by_key(|&index| table[index].problem.flops());
+    by_work.sort_by_key(|&index| work[index]);
     let mut met = BTreeSet::new();
     let mut wanted = vec![false; table.len()];
     for index in by_work {
         let before = met.len();
         met.extend(table[index].kernels(&limits));
-        let fifth = index.is_multiple_of(5) && table[index].problem.flops() <= MOST_FLOPS;
-        wanted[index] = fifth || met.len() > before;
+        wanted[index] = index.is_multiple_of(5) && work[index] <= MOST_WORK || met.len() > before;
     }
     table.into_iter().zip(wanted).filter_map(|(case, wanted)| wanted.then_some(case)).collect()
 }

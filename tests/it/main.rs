@@ -17,6 +17,7 @@ mod graph;
 mod idioms;
 mod machine;
 mod moves;
+mod on_cpu;
 mod picks;
 mod precision;
 mod public_api;
@@ -26,6 +27,7 @@ mod sound;
 mod states;
 mod structure;
 mod tune;
+mod tuner;
 mod tuning_faults;
 mod tuning_record;
 

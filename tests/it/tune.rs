@@ -9,7 +9,7 @@ use diptych::ops::depthwise::DepthwiseOp;
 use diptych::ops::gemm::GemmOp;
 use diptych::ops::pointwise::PointwiseOp;
 use diptych::tune::work_group::layouts;
-use diptych::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, Tuning};
+use diptych::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, TuningRun};
 use diptych::{
     Activation, Bits, Choice, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
 };
@@ -57,7 +57,7 @@ fn a_small_op_is_tuned_from_end_to_end_within_its_budget() {
         let mut bench = OpBench::new(Arc::clone(&device), Arc::clone(&problem)).expect("a bench");
         let budget = Duration::from_millis(1500);
         let options = TuneOptions { search: Search::Budget(budget), ..Default::default() };
-        let mut tuning = Tuning::new(&bench, options).expect("a default");
+        let mut tuning = TuningRun::new(&bench, options).expect("a default");
         let mut steps = 1;
         while tuning.step(&mut bench, Duration::from_millis(20)).expect("a step") != Progress::Finished {
             steps += 1;
@@ -94,7 +94,7 @@ fn what_takes_longer_than_the_limit_and_the_default_is_timed_out() {
             let mut bench = OpBench::new(Arc::clone(&device), Arc::clone(&problem)).expect("a bench");
             // Work-groups of one invocation leave most lanes of any device idle.
             let options = TuneOptions { fast: |_, _| vec![[1; 3]], limit, ..Default::default() };
-            let mut tuning = Tuning::new(&bench, options).expect("a default");
+            let mut tuning = TuningRun::new(&bench, options).expect("a default");
             while tuning.step(&mut bench, Duration::from_secs(1)).expect("a step") != Progress::Finished {}
             let verdict = tuning.verdict().expect("a verdict");
             let out: Vec<_> = verdict

@@ -31,7 +31,12 @@ enum Fault {
     Hangs,
     /// It leaves out most of the sum.
     WrongButFast,
+    /// It and all others are compiled once [`GATE`] is free.
+    Waits,
 }
+
+/// Held while nothing is to be compiled.
+static GATE: Mutex<()> = Mutex::new(());
 
 /// A device with one bad kernel, known by its label.
 #[derive(Debug)]
@@ -55,7 +60,7 @@ impl Planted {
                     std::thread::sleep(Duration::from_secs(1));
                 }
             }
-            Fault::AbortsInCompiler | Fault::WrongButFast => {}
+            Fault::AbortsInCompiler | Fault::WrongButFast | Fault::Waits => {}
         }
     }
 }
@@ -90,6 +95,9 @@ impl Device for Planted {
     }
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
+        if self.fault == Fault::Waits {
+            drop(GATE.lock());
+        }
         let bad = source.label == self.label;
         if bad && self.fault == Fault::AbortsInCompiler {
             std::process::abort();
@@ -193,7 +201,7 @@ fn tuner(device: Arc<dyn Device>, fault: Fault, directory: &Path) -> Tuner {
     let database = Arc::new(Mutex::new(database));
     let mut tuner = Tuner::on(Arc::new(plant(device, fault)));
     tuner = tuner.database(database).journal(journal).search(Search::Fast);
-    tuner.begin_problem("planted", problem());
+    tuner.begin_problem("planted", problem()).expect("lined up");
     tuner
 }
 
@@ -277,7 +285,7 @@ fn what_kills_the_process_is_skipped_and_never_chosen() {
             }
             // The same kernel would now take this process with it: it is reported, and not tried.
             let mut tuner = tuner(Arc::clone(&device), Fault::AbortsRunning, directory.path()).retune(true);
-            tuner.begin_problem("again", problem());
+            tuner.begin_problem("again", problem()).expect("lined up");
             let report = tuner.finish(|_| {}).expect("tuned");
             let trials = &report.problems[0].trials;
             let trial = trials.iter().find(|trial| trial.choice == planted(&*device)).expect("on record");
@@ -286,6 +294,29 @@ fn what_kills_the_process_is_skipped_and_never_chosen() {
             assert!(report.to_string().contains("on record as crashed"), "{api}: {report}");
             assert_eq!(crashed(directory.path()).len(), 1, "{api}: reported once");
         }
+    }
+}
+
+#[test]
+fn a_step_returns_while_a_kernel_is_compiled() {
+    for api in APIS {
+        let Some(device) = open(api) else { continue };
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tuner = tuner(device, Fault::Waits, directory.path()).search(Search::Table);
+        let closed = GATE.lock().expect("no panic");
+        // Otherwise these would never return.
+        for _ in 0..3 {
+            let progress = tuner.step(Duration::from_millis(1)).expect("a step");
+            assert_eq!((progress.done, progress.visited, progress.problems), (0, 0, 1), "{api}");
+        }
+        assert!(tuner.report().problems.is_empty(), "{api}");
+        drop(closed);
+        let report = tuner.finish(|_| {}).expect("tuned");
+        assert_eq!(report.problems[0].choice, Some(report.problems[0].default), "{api}");
+        assert_eq!(tuner.report(), &report, "{api}");
+        // A tuner that is dropped at work waits for what it has begun.
+        tuner.begin_problem("again", problem()).expect("lined up");
+        tuner.step(Duration::ZERO).expect("a step");
     }
 }
 

@@ -17,6 +17,9 @@ const NOT_PASSED: &str = include_str!("not_passed.txt");
 /// What f32 may round, relative to an output's largest magnitude, beside the test's own tolerance.
 const ROUNDING: f64 = 2e-6;
 
+/// Operators that write as many elements as could be where their inputs are not known while the file is read.
+const BOUNDED: [&str; 3] = ["nonmaxsuppression", "nonzero", "unique"];
+
 fn folder() -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("DIPTYCH_ONNX_TESTS").map(PathBuf::from) else {
         println!("skipped: DIPTYCH_ONNX_TESTS names no folder that scripts/onnx-node-tests wrote");
@@ -43,6 +46,8 @@ fn run(context: &Context, test: &Path) -> Result<usize, String> {
     let tensors: Vec<(String, HostTensor)> = tensors.collect::<Result<_, String>>()?;
     let bytes = std::fs::read(test.join("model.onnx")).map_err(|error| error.to_string())?;
     let mut refused = String::new();
+    let name = test.file_name().unwrap_or_default().to_string_lossy();
+    let is_bounded = BOUNDED.iter().any(|operator| name.contains(operator));
     for first in [tensors.len(), 1, 0] {
         let (feeds, given) = tensors.split_at(first.min(tensors.len()));
         let mut options = LoadOptions::default();
@@ -54,8 +59,9 @@ fn run(context: &Context, test: &Path) -> Result<usize, String> {
         }
         match Model::from_bytes(&bytes, &options) {
             Ok(model) => match compare(context, test, &model, feeds) {
-                // How many boxes are chosen is known where the boxes are.
-                Err(error) if given.len() < tensors.len() && error.contains("3, wanted [") => refused = error,
+                Err(error) if given.len() < tensors.len() && is_bounded && error.contains(", wanted [") => {
+                    refused = error;
+                }
                 compared => return compared.map(|()| given.len()),
             },
             Err(error) if refused.is_empty() => refused = error.to_string(),

@@ -25,7 +25,8 @@ const SHOULDERS: [f32; 2] = [252.0, 152.9];
 fn options(line: &str, model: &str) -> Option<Options> {
     let parsed = Options::try_parse_from(format!("vision --backend cpu {line}").split_whitespace());
     let mut options = parsed.expect("a valid line");
-    let path = options.models().join(format!("{model}.tflite"));
+    let file = if model.starts_with("onnx/") { format!("{model}.onnx") } else { format!("{model}.tflite") };
+    let path = options.models().join(file);
     if !path.exists() {
         println!("skipped: {} is not there", path.display());
         return None;
@@ -68,6 +69,22 @@ fn faces_are_where_the_eyes_were_drawn() {
             assert!(distance(*point, eye) < 10.0, "{model}: {point:?}, drawn at {eye:?}");
             assert!((left..right).contains(&eye[0]) && (top..bottom).contains(&eye[1]), "{model}: {face:?}");
         }
+    }
+}
+
+/// YuNet as an ONNX file: channels first, extents given, outputs for each stride.
+#[cfg(feature = "onnx")]
+#[test]
+fn faces_are_found_with_an_onnx_file() {
+    let picture = figures::person().expect("a drawing");
+    let line = "--task faces --dimension height=480 --dimension width=480";
+    let Some(options) = options(line, "onnx/yunet_n_dynamic") else { return };
+    let face = only(look(&options, &picture));
+    println!("{face:?}");
+    let [left, top, right, bottom] = face.area;
+    for (point, eye) in face.points.iter().zip(EYES) {
+        assert!(distance(*point, eye) < 10.0, "{point:?}, drawn at {eye:?}");
+        assert!((left..right).contains(&eye[0]) && (top..bottom).contains(&eye[1]), "{face:?}");
     }
 }
 

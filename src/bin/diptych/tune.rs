@@ -159,7 +159,7 @@ pub(crate) fn bar(what: &str) -> Result<ProgressBar> {
 /// Shows how far a tuner is.
 fn show(bar: &ProgressBar, progress: TunerProgress) {
     bar.set_length(progress.problems as u64);
-    bar.set_position(progress.done as u64);
+    bar.set_position(progress.visited as u64);
     bar.set_message(format!("{} of {} candidates", progress.tried, progress.candidates));
 }
 
@@ -171,7 +171,6 @@ pub(crate) fn finish(
     interrupt: &Interrupt,
 ) -> Result<(Report, Option<Interrupted>)> {
     loop {
-        // One short action at least: a compilation, a check or a sample.
         let progress = tuner.step(Duration::from_millis(50))?;
         show(bar, progress);
         let interrupted = interrupt.pressed().then_some(Interrupted);
@@ -255,8 +254,7 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
             bail!("--nodes goes with a model, not with the op {what}");
         }
         let precision = arguments.precision.precision();
-        tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?);
-        return Ok(());
+        return Ok(tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?)?);
     }
     if arguments.shape.is_some() {
         let names: Vec<&str> = diptych::ops::all().iter().map(|entry| entry.name).collect();

@@ -6,9 +6,11 @@ use super::moves::joined;
 use super::operands::axis;
 use super::order::Mapped;
 use super::schema::Graph as Network;
+use super::turns::{self, Start};
 use crate::model::budget::Reason;
 use crate::model::constant::Constant;
 use crate::ops::elementwise::Function;
+use std::collections::HashMap;
 
 type Done = Result<(), Reason>;
 
@@ -38,7 +40,7 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 op.node.outputs.len()
             ));
         }
-        inner(i, op, network, &[], &outputs)
+        inner(i, op, network, &[], &outputs, None)
     };
     let slots = match truth(&condition) {
         Some(true) => run(i, then)?,
@@ -73,15 +75,17 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     Ok(())
 }
 
-/// What a network within the operator writes, with some of its inputs given.
-fn inner<'a>(
+/// What a network within the operator writes, with some of its inputs given. It reads the tensors around it, or those
+/// of `around` alone.
+pub(super) fn inner<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
     network: &'a Network<'a>,
     inputs: &[Slot],
     outputs: &[&'a str],
+    around: Option<HashMap<&'a str, Slot>>,
 ) -> Result<Vec<Slot>, Reason> {
-    let mut scope = i.branch(op)?;
+    let mut scope = i.branch(op, around)?;
     for tensor in &network.initializers {
         let (constant, kind) = i.files.constant(tensor, &mut i.budget)?;
         scope.slots.insert(tensor.name, Slot::Constant(constant, kind));
@@ -95,13 +99,19 @@ fn inner<'a>(
 /// `Loop` with a number of turns that is known: each turn's nodes behind the last one's.
 pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let body = op.network("body")?;
+    let count = op.inputs().saturating_sub(2);
+    let mut carried = (0..count).map(|index| i.any(op, index + 2)).collect::<Result<Vec<_>, _>>()?;
+    let computed = |index: usize| op.has(index) && matches!(i.slot(op, index), Ok(Slot::Value(_)));
+    if computed(0) || computed(1) {
+        let given = |i: &Import<'a>, index: usize| op.has(index).then(|| i.slot(op, index)).transpose();
+        let start = Start { turn: 0, most: given(i, 0)?, go_on: given(i, 1)? };
+        return turns::repeat(i, op, start, carried);
+    }
     let most = match op.has(0) {
         true => i.integers(op, 0)?.first().copied().unwrap_or(0).max(0) as usize,
         false => usize::MAX,
     };
     let mut go_on = if op.has(1) { i.slot(op, 1)? } else { truth_of(true) };
-    let count = op.inputs().saturating_sub(2);
-    let mut carried = (0..count).map(|index| i.any(op, index + 2)).collect::<Result<Vec<_>, _>>()?;
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < 1 + count || outputs.len() - 1 != op.node.outputs.len() {
         return Err(format!(
@@ -116,14 +126,19 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         match truth(&go_on) {
             Some(true) => (),
             Some(false) => break,
-            None => return Err("found a condition computed at each run, wanted one that is known".to_owned()),
+            // The turns so far are part of the network; how many follow is known at run time.
+            None => {
+                let most = (most != usize::MAX).then(|| Slot::integers(Vec::new(), vec![most as i64]));
+                let start = Start { turn: turn as u32, most, go_on: Some(go_on) };
+                return turns::repeat(i, op, start, carried);
+            }
         }
         if turn >= MAX_TURNS {
             return Err(format!("found more than {MAX_TURNS} turns"));
         }
         let number = Slot::Constant(super::tensors::integers(&[], vec![turn as i64])?, Kind::I64);
         let inputs: Vec<Slot> = [number, go_on.clone()].into_iter().chain(carried).collect();
-        let mut written = inner(i, op, body, &inputs, &outputs)?.into_iter();
+        let mut written = inner(i, op, body, &inputs, &outputs, None)?.into_iter();
         go_on = written.next().ok_or("found no condition")?;
         carried = written.by_ref().take(count).collect();
         for (list, slot) in scanned.iter_mut().zip(written) {
@@ -230,7 +245,7 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 }
             });
         }
-        let mut written = inner(i, op, body, &inputs, &outputs)?.into_iter();
+        let mut written = inner(i, op, body, &inputs, &outputs, None)?.into_iter();
         carried = written.by_ref().take(states).collect();
         for (list, slot) in scanned.iter_mut().zip(written) {
             list.push(slot);

@@ -242,13 +242,13 @@ fn flat(
     let (stride, dilation) =
         ([windows.stride[0], windows.stride[1]], [windows.dilation[0], windows.dilation[1]]);
     let padding = windows.padding();
-    let told = |error: crate::Error| error.to_string();
+    let explain = |error: crate::Error| error.to_string();
     let depthwise = groups == channels && ic == 1 && groups > 1;
     let weights = filter.weights;
     if depthwise {
         let own: Vec<f32> =
             (0..kh * kw).flat_map(|tap| weights.iter().skip(tap).step_by(kh * kw).copied()).collect();
-        let weights = HostTensor::new(Shape::nhwc(1, kh, kw, oc), own).map_err(told)?;
+        let weights = HostTensor::new(Shape::nhwc(1, kh, kw, oc), own).map_err(explain)?;
         let options = Depthwise { stride, dilation, padding, ..Depthwise::default() };
         return i.add(part, |graph, name| graph.depthwise(name, x, weights, extras, options));
     }
@@ -259,7 +259,7 @@ fn flat(
             own.extend(row.iter().skip(tap).step_by(taps));
         }
     }
-    let weights = HostTensor::new(Shape::nhwc(oc, kh, kw, ic), own).map_err(told)?;
+    let weights = HostTensor::new(Shape::nhwc(oc, kh, kw, ic), own).map_err(explain)?;
     let bare = windows.pads.iter().all(|&pads| pads == (0, 0));
     if taps == 1 && stride == [1, 1] && groups == 1 && bare {
         return i.add(part, |graph, name| graph.pointwise(name, x, weights, extras, Pointwise::default()));

@@ -4,7 +4,6 @@ use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::operators::Handler;
 use super::order::Mapped;
-use crate::context::{Backend, Context};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::model::budget::Reason;
@@ -115,11 +114,7 @@ impl<'a> Import<'a> {
 
     fn run(&mut self, graph: &Graph) -> Result<Vec<HostTensor>, Reason> {
         let explain = |error: crate::Error| error.to_string();
-        let context = match &self.cpu {
-            Some(context) => context.clone(),
-            None => Context::new(Backend::Cpu).map_err(explain)?,
-        };
-        self.cpu = Some(context.clone());
+        let context = self.cpu_context()?;
         let mut session = Session::new(&context, graph, SessionOptions::default()).map_err(explain)?;
         session.run(&[]).map_err(explain)
     }

@@ -4,6 +4,7 @@ use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use crate::model::budget::Reason;
+use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function as F;
 
 type Done = Result<(), Reason>;
@@ -255,24 +256,14 @@ fn arc_of_sine(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
 }
 
 /// The arc tangent: of `|x| > 1` it is `pi / 2` less that of `1 / |x|`.
-///
-/// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 4.4.49, off by at most 2e-8.
 fn arc(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
     let (sign, size) = (i.f(F::Sign, std::slice::from_ref(&x))?, i.f(F::Abs, &[x])?);
     let inverse = i.f(F::Reciprocal, std::slice::from_ref(&size))?;
     let z = i.f(F::Minimum, &[size.clone(), inverse])?;
     let square = i.f(F::Square, std::slice::from_ref(&z))?;
-    let mut sum: Arg = 0.002_866_225_7.into();
-    for factor in [
-        -0.016_165_737,
-        0.042_909_614,
-        -0.075_289_64,
-        0.106_562_64,
-        -0.142_089,
-        0.199_935_51,
-        -0.333_331_45,
-        1.0,
-    ] {
+    let [first, rest @ ..] = ARC_TANGENT;
+    let mut sum: Arg = first.into();
+    for factor in rest {
         let scaled = i.f(F::Mul, &[square.clone(), sum])?;
         sum = i.f(F::Add, &[scaled, factor.into()])?;
     }

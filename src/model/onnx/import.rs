@@ -38,6 +38,8 @@ pub(super) enum Slot {
 pub(super) struct Readers {
     pub(super) count: usize,
     pub(super) last: usize,
+    /// Whether it is an output of the list of nodes.
+    pub(super) leaves: bool,
 }
 
 /// The tensors of a network, of a branch or of a function.
@@ -197,24 +199,24 @@ impl<'a> Import<'a> {
         outputs: &[&'a str],
     ) -> Result<(), Reason> {
         let mut readers: HashMap<&'a str, Readers> = HashMap::new();
-        let mut count = |name: &'a str, last: usize| {
+        let mut count = |name: &'a str, last: usize, leaves: bool| {
             let entry = readers.entry(name).or_default();
-            *entry = Readers { count: entry.count + 1, last };
+            *entry = Readers { count: entry.count + 1, last, leaves: entry.leaves || leaves };
         };
         for (index, node) in nodes.iter().enumerate().filter(|(index, _)| needed[*index]) {
             self.budget.spend(16 * node.inputs.len())?;
             for name in &node.inputs {
-                count(name, index);
+                count(name, index, false);
             }
             // A branch may read anything around it.
             let mut captured = Vec::new();
             captures(node, &mut captured);
             for name in captured {
-                count(name, usize::MAX);
+                count(name, usize::MAX, false);
             }
         }
         for name in outputs {
-            count(name, usize::MAX);
+            count(name, usize::MAX, true);
         }
         if let Some(scope) = self.scopes.last_mut() {
             scope.readers = readers;
@@ -298,9 +300,14 @@ impl<'a> Import<'a> {
         slots
     }
 
-    /// A scope within this one, of a branch of `op`.
-    pub(super) fn branch(&self, op: &Op<'a>) -> Result<Scope<'a>, Reason> {
-        Ok(Scope { sees_outer: true, prefix: self.inner_prefix(op)?, ..Scope::default() })
+    /// A scope within this one, of a branch of `op`: it reads the tensors around it, or those of `around` alone.
+    pub(super) fn branch(
+        &self,
+        op: &Op<'a>,
+        around: Option<HashMap<&'a str, Slot>>,
+    ) -> Result<Scope<'a>, Reason> {
+        let (sees_outer, prefix) = (around.is_none(), self.inner_prefix(op)?);
+        Ok(Scope { sees_outer, prefix, slots: around.unwrap_or_default(), ..Scope::default() })
     }
 
     fn inner_prefix(&self, op: &Op<'a>) -> Result<String, Reason> {
@@ -343,7 +350,7 @@ pub(super) fn needed(nodes: &[Node<'_>], outputs: &[&str]) -> Vec<bool> {
 }
 
 /// Every name that the branches of a node read or return. The file bounds their depth.
-fn captures<'a>(node: &Node<'a>, into: &mut Vec<&'a str>) {
+pub(super) fn captures<'a>(node: &Node<'a>, into: &mut Vec<&'a str>) {
     for graph in node.attributes.iter().filter_map(|attribute| attribute.graph.as_deref()) {
         for inner in &graph.nodes {
             into.extend(inner.inputs.iter().copied());

@@ -6,6 +6,7 @@ use super::kind::Kind;
 use super::moves::cut;
 use super::operands::axis;
 use super::order::Mapped;
+use super::scatters::{self, Places};
 use super::slots::counted;
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, elements_of, indices, position};
@@ -139,12 +140,24 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot)
 }
 
-/// `ScatterElements`, at indices that are known.
+/// `ScatterElements`; at indices that are computed at each run, on the CPU.
 pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, extents) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let place = axis(op.int("axis", 0), own.len())?;
     if extents.len() != own.len() {
         return Err(format!("found indices of {extents:?} for {own:?}"));
+    }
+    if matches!(i.slot(op, 1)?, Slot::Value(_)) {
+        i.budget.spend(elements_of(&extents)?.saturating_mul(16 * own.len()))?;
+        if extents.iter().zip(&own).enumerate().any(|(at, (count, extent))| at != place && count > extent) {
+            return Err(format!("found indices of {extents:?} for {own:?}"));
+        }
+        let first = indices(&extents).map(|mut at| {
+            at[place] = 0;
+            position(&own, &at)
+        });
+        let columns = vec![(own[place], strides(&own)[place])];
+        return scatters::scattered(i, op, &own, Places { first: first.collect(), columns, inner: 1 });
     }
     let list = i.integers(op, 1)?;
     let mut places = Vec::with_capacity(list.len());
@@ -158,11 +171,18 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     scattered(i, op, &own, 1, &places)
 }
 
-/// `ScatterND`, at indices that are known.
+/// `ScatterND`; at indices that are computed at each run, on the CPU.
 pub(super) fn scatter_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, extents) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let count = extents.last().copied().filter(|&count| count > 0 && count <= own.len());
     let count = count.ok_or_else(|| format!("found rows of {extents:?} for {own:?}"))?;
+    if matches!(i.slot(op, 1)?, Slot::Value(_)) {
+        let rows = elements_of(&extents)? / count;
+        i.budget.spend(rows.saturating_mul(16))?;
+        let columns = own.iter().copied().zip(strides(&own)).take(count).collect();
+        let inner = own[count..].iter().product();
+        return scatters::scattered(i, op, &own, Places { first: vec![0; rows], columns, inner });
+    }
     let list = i.integers(op, 1)?;
     let mut places = Vec::with_capacity(list.len() / count);
     for row in list.chunks(count) {

@@ -9,6 +9,8 @@ pub(super) enum Kind {
     F16,
     Bf16,
     F64,
+    I4,
+    U4,
     I8,
     I16,
     I32,
@@ -69,6 +71,8 @@ impl Kind {
             12 => Kind::U32,
             13 => Kind::U64,
             16 => Kind::Bf16,
+            21 => Kind::U4,
+            22 => Kind::I4,
             other => {
                 let name = usize::try_from(other).ok().and_then(|code| NAMES.get(code).copied());
                 let name = name.map_or_else(|| format!("type {other}"), str::to_owned);
@@ -89,6 +93,8 @@ impl Kind {
     /// The least and the largest integer.
     pub(super) const fn range(self) -> Option<[i64; 2]> {
         Some(match self {
+            Kind::I4 => [-8, 7],
+            Kind::U4 => [0, 15],
             Kind::I8 => [-128, 127],
             Kind::I16 => [-32_768, 32_767],
             Kind::I32 => [i32::MIN as i64, i32::MAX as i64],
@@ -104,6 +110,8 @@ impl Kind {
     /// An integer as this type holds it: what is beyond wraps.
     pub(super) const fn wrapped(self, value: i64) -> i64 {
         match self {
+            Kind::I4 => ((value as i8) << 4 >> 4) as i64,
+            Kind::U4 => value & 15,
             Kind::I8 => value as i8 as i64,
             Kind::I16 => value as i16 as i64,
             Kind::I32 => value as i32 as i64,

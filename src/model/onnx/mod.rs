@@ -3,11 +3,15 @@
 //! Values are f32 on a device, whatever the file says of them: floats of other widths are rounded, integers are the
 //! floats of their value (exact to 2^24; a constant that is not is refused), and booleans are 0 and 1. Arithmetic on
 //! shapes is done while the file is read; so are branches and loops whose conditions are known then. What an input
-//! leaves open is given by [`LoadOptions`]. What cannot run is told all at once. Operators of constants alone run on the
+//! leaves open is given by [`LoadOptions`]. What cannot run is listed all at once. Operators of constants alone run on the
 //! CPU meanwhile (`evaluate.rs`), and sequences are lists that the loader keeps (`sequences.rs`).
 //!
 //! An output's extents do not depend on values: `NonMaxSuppression` of boxes that are computed at each run has as many
-//! rows as could be chosen, those of chosen boxes first and -1 in the rest.
+//! rows as could be chosen, those of chosen boxes first and -1 in the rest. `Unique` and `NonZero` of such values leave
+//! the network alone, with -1 in indices and 0 in counts behind what was found.
+//!
+//! What a GPU does not pay for is a function of the CPU, in a session on a GPU too (`hosted.rs`, `scatters.rs`, and
+//! loops whose turns are counted at each run, `turns.rs`).
 //!
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
 //! stored (`order.rs`), so that only what needs the order of the file moves elements.
@@ -33,6 +37,7 @@ mod filter;
 mod functions;
 mod gathers;
 mod grids;
+mod hosted;
 mod import;
 mod indexing;
 mod kind;
@@ -49,10 +54,12 @@ mod recurrent;
 mod reductions;
 mod regions;
 mod resize;
+mod scatters;
 mod schema;
 mod sequences;
 mod shapes;
 mod slots;
+mod small;
 mod spectra;
 mod states;
 mod suppression;
@@ -61,6 +68,7 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 mod transposed;
+mod turns;
 mod wire;
 
 pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};

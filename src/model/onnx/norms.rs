@@ -104,9 +104,9 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let options = Normalize { axes, epsilon: Bits(epsilon) };
     let order = channels_last(rank);
     if constant {
-        let told = |error: crate::Error| error.to_string();
-        let scale = HostTensor::vector(i.list(op, 1)?).map_err(told)?;
-        let bias = HostTensor::vector(i.list(op, 2)?).map_err(told)?;
+        let explain = |error: crate::Error| error.to_string();
+        let scale = HostTensor::vector(i.list(op, 1)?).map_err(explain)?;
+        let bias = HostTensor::vector(i.list(op, 2)?).map_err(explain)?;
         let value = i.add("", |graph, name| graph.normalize(name, x, options, Some(scale), Some(bias)))?;
         return i.write(op, 0, Mapped { value, order, kind });
     }
@@ -325,9 +325,9 @@ pub(super) fn local_response<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let matrix: Vec<f32> = (0..channels * channels)
         .map(|at| if near(at / channels, at % channels) { share } else { 0.0 })
         .collect();
-    let told = |error: crate::Error| error.to_string();
-    let weights = HostTensor::new(Shape::nhwc(channels, 1, 1, channels), matrix).map_err(told)?;
-    let extras = Extras::bias(HostTensor::vector(vec![bias; channels]).map_err(told)?);
+    let explain = |error: crate::Error| error.to_string();
+    let weights = HostTensor::new(Shape::nhwc(channels, 1, 1, channels), matrix).map_err(explain)?;
+    let extras = Extras::bias(HostTensor::vector(vec![bias; channels]).map_err(explain)?);
     let order = channels_last(4);
     let squares = i.add("squares", |graph, name| graph.elementwise(name, Function::Square, &[x.into()]))?;
     let sum =

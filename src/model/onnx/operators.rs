@@ -5,8 +5,8 @@ use super::recurrent::Cell;
 use super::reductions::{Around, PLAIN};
 use super::{
     attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions, gathers,
-    grids, indexing, moves, norms, pooling, products, quantised, recurrent, reductions, regions, resize,
-    sequences, shapes, spectra, states, suppression, transposed,
+    grids, hosted, indexing, moves, norms, pooling, products, quantised, recurrent, reductions, regions,
+    resize, sequences, shapes, spectra, states, suppression, transposed,
 };
 use crate::model::budget::Reason;
 use crate::ops::elementwise::Function;
@@ -115,7 +115,8 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Scatter", indexing::scatter_elements),
     ("ScatterND", indexing::scatter_nd),
     ("Compress", indexing::compress),
-    ("NonZero", indexing::non_zero),
+    ("NonZero", hosted::non_zero),
+    ("Unique", hosted::unique),
     ("ReverseSequence", indexing::reverse_sequence),
     ("NegativeLogLikelihoodLoss", |i, op| indexing::loss(i, op, false)),
     ("SoftmaxCrossEntropyLoss", |i, op| indexing::loss(i, op, true)),

@@ -3,6 +3,7 @@
 use super::convolution::{Windows, convolved};
 use super::elementwise::Arg;
 use super::filter::Filter;
+use super::hosted::{self, Regions};
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::moves::cut;
@@ -27,9 +28,9 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (Some(oh), Some(ow)) = (size("output_height", 1), size("output_width", 1)) else {
         return Err("found a size that is none".to_owned());
     };
-    let taps = usize::try_from(op.int("sampling_ratio", 0)).ok().filter(|taps| (1..=64).contains(taps));
+    let taps = usize::try_from(op.int("sampling_ratio", 0)).ok().filter(|taps| *taps <= 64);
     let taps = taps.ok_or_else(|| {
-        format!("found sampling_ratio {}, wanted a number of samples from 1 on", op.int("sampling_ratio", 0))
+        format!("found sampling_ratio {}, wanted a number from 0 to 64", op.int("sampling_ratio", 0))
     })?;
     let default = if op.version >= 16 { "half_pixel" } else { "output_half_pixel" };
     let half = match op.text("coordinate_transformation_mode", default)? {
@@ -38,6 +39,10 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         other => return Err(format!("found coordinate_transformation_mode {other:?}")),
     };
     let scale = op.float("spatial_scale", 1.0);
+    if taps == 0 {
+        let max = op.text("mode", "avg")? == "max";
+        return hosted::align(i, op, Regions { map: [c, h, w], output: [oh, ow], scale, half, max });
+    }
     let boxes = i.slot(op, 1)?;
     let corner = |i: &mut Import<'a>, column: usize| -> Result<Arg, Reason> {
         let part = cut(i, "corner", boxes.clone(), &[(0, count, 1), (column, 1, 1)])?;

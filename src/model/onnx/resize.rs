@@ -342,8 +342,8 @@ fn one_axis(
             matrix[from * along.output + at] += weight as f32;
         }
     }
-    let told = |error: crate::Error| error.to_string();
-    let matrix = HostTensor::new(dims_of(&[along.input, along.output])?, matrix).map_err(told)?;
+    let explain = |error: crate::Error| error.to_string();
+    let matrix = HostTensor::new(dims_of(&[along.input, along.output])?, matrix).map_err(explain)?;
     let mut order: Vec<usize> = mapped.order.iter().copied().filter(|&own| own != axis).collect();
     order.push(axis);
     let x = i.in_order(&mapped, &order)?;

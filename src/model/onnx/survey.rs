@@ -27,8 +27,8 @@ pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<
         1 => format!("{what} (1, {place})"),
         count => format!("{what} ({count}, first {place})"),
     };
-    let told: Vec<String> = found.into_iter().map(line).collect();
-    (!told.is_empty()).then(|| format!("operators that are not supported: {}", told.join("; ")))
+    let lines: Vec<String> = found.into_iter().map(line).collect();
+    (!lines.is_empty()).then(|| format!("operators that are not supported: {}", lines.join("; ")))
 }
 
 fn look<'a>(

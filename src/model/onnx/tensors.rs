@@ -2,12 +2,14 @@
 
 use super::kind::Kind;
 use super::schema::Tensor;
+use super::small::Small;
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::model::budget::{Budget, Reason};
 use crate::model::constant::{Constant, Integers, dims_of, elements_of};
 use half::{bf16, f16};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,40 +58,64 @@ impl Files {
         Ok(bytes)
     }
 
+    /// The file that has a constant of `wanted` bytes, and where they are in it.
+    fn external(
+        &mut self,
+        tensor: &Tensor<'_>,
+        wanted: usize,
+        budget: &mut Budget,
+    ) -> Result<(Arc<[u8]>, Range<usize>), Reason> {
+        let key = |name: &str| tensor.external.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        let number = |name: &str| match key(name).map(str::parse::<usize>) {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => Err(format!("found {name} {:?} of data in a file, wanted a number", key(name))),
+        };
+        let location = key("location").ok_or("found data in a file without its location")?;
+        let offset = number("offset")?.unwrap_or(0);
+        let bytes = self.file(location, budget)?;
+        let length = number("length")?.unwrap_or(wanted);
+        match offset.checked_add(length).filter(|end| *end <= bytes.len()) {
+            Some(end) => Ok((bytes, offset..end)),
+            None => {
+                Err(format!("found {} bytes in {location:?}, wanted {length} from {offset} on", bytes.len()))
+            }
+        }
+    }
+
     /// The elements of a constant, and their type.
     pub(super) fn constant(
         &mut self,
         tensor: &Tensor<'_>,
         budget: &mut Budget,
     ) -> Result<(Constant, Kind), Reason> {
-        let kind = Kind::of(tensor.kind)?;
         if tensor.is_segment {
             return Err("found a segment of a tensor, wanted a whole one".to_owned());
         }
         let extents = extents(&tensor.dims)?;
         let elements = elements_of(&extents)?;
-        if tensor.is_external {
-            let key =
-                |name: &str| tensor.external.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-            let number = |name: &str| match key(name).map(str::parse::<usize>) {
-                None => Ok(None),
-                Some(Ok(number)) => Ok(Some(number)),
-                Some(Err(_)) => {
-                    Err(format!("found {name} {:?} of data in a file, wanted a number", key(name)))
+        if let Some(small) = Small::of(tensor.kind) {
+            budget.spend(elements.saturating_mul(8))?;
+            let fields: Vec<u8>;
+            let file: Arc<[u8]>;
+            let bytes = match tensor.raw {
+                _ if tensor.is_external => {
+                    let range;
+                    (file, range) = self.external(tensor, small.bytes(elements), budget)?;
+                    file.get(range).unwrap_or_default()
+                }
+                Some(raw) => raw,
+                None => {
+                    fields = tensor.ints.iter().map(|&byte| byte as u8).collect();
+                    &fields
                 }
             };
-            let location = key("location").ok_or("found data in a file without its location")?;
-            let offset = number("offset")?.unwrap_or(0);
-            let bytes = self.file(location, budget)?;
-            let wanted = width(kind).saturating_mul(elements);
-            let length = number("length")?.unwrap_or(wanted);
-            let end = offset.checked_add(length).filter(|end| *end <= bytes.len());
-            let Some(data) = end.and_then(|end| bytes.get(offset..end)) else {
-                return Err(format!(
-                    "found {} bytes in {location:?}, wanted {length} from {offset} on",
-                    bytes.len()
-                ));
-            };
+            return small.constant(&extents, bytes);
+        }
+        let kind = Kind::of(tensor.kind)?;
+        if tensor.is_external {
+            let (bytes, range) = self.external(tensor, width(kind).saturating_mul(elements), budget)?;
+            let data = bytes.get(range).unwrap_or_default();
             return Ok((of_bytes(kind, &extents, data, budget)?, kind));
         }
         let constant = match tensor.raw {
@@ -112,7 +138,7 @@ fn extents(dims: &[i64]) -> Result<Vec<usize>, Reason> {
 /// The bytes of an element.
 pub(super) fn width(kind: Kind) -> usize {
     match kind {
-        Kind::Bool | Kind::I8 | Kind::U8 => 1,
+        Kind::Bool | Kind::I4 | Kind::U4 | Kind::I8 | Kind::U8 => 1,
         Kind::F16 | Kind::Bf16 | Kind::I16 | Kind::U16 => 2,
         Kind::F32 | Kind::I32 | Kind::U32 => 4,
         Kind::F64 | Kind::I64 | Kind::U64 | Kind::Sequence | Kind::Nothing => 8,
@@ -143,8 +169,8 @@ fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) ->
         Kind::Bf16 => floats(extents, all(bytes, |chunk| bf16::from_le_bytes(chunk).to_f32())),
         Kind::F64 => floats(extents, all(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
         Kind::Bool => integers(extents, all(bytes, |[byte]| i64::from(byte != 0))),
-        Kind::U8 => integers(extents, all(bytes, |[byte]| i64::from(byte))),
-        Kind::I8 => integers(extents, all(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
+        Kind::U4 | Kind::U8 => integers(extents, all(bytes, |[byte]| i64::from(byte))),
+        Kind::I4 | Kind::I8 => integers(extents, all(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
         Kind::I16 => integers(extents, all(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
         Kind::U16 => integers(extents, all(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
         Kind::I32 => integers(extents, all(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),

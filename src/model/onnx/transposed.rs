@@ -1,27 +1,29 @@
 //! Transposed convolutions.
 
-use super::convolution::Windows;
+use super::convolution::{Windows, convolved};
 use super::filter::{Filter, filter, follow, groups};
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
-use super::moves::cut;
+use super::moves::{cut, padded};
 use super::order::{Mapped, channels_last};
+use crate::emit::Bits;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
 use crate::model::budget::Reason;
 use crate::model::constant::dims_of;
+use crate::ops::remap::PadMode;
 use crate::ops::transposed_conv2d::TransposedConv2d;
 
 type Done = Result<(), Reason>;
 
-/// `ConvTranspose` in one and two dimensions.
+/// `ConvTranspose` in one to three dimensions.
 pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
     let mut filter = filter(i, op, 1)?;
     let rank = own.len();
-    if filter.extents.len() != rank || !(3..=4).contains(&rank) || filter.extents[0] != own[1] {
+    if filter.extents.len() != rank || !(3..=5).contains(&rank) || filter.extents[0] != own[1] {
         return Err(format!(
-            "found weights {:?} for an input of {own:?}, wanted 1 or 2 dimensions",
+            "found weights {:?} for an input of {own:?}, wanted one to three dimensions",
             filter.extents
         ));
     }
@@ -31,6 +33,11 @@ pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let (windows, output) = transposed_windows(op, &own[2..], &filter.extents[2..])?;
     let target = follow(i, op, &mut filter, groups)?;
+    if rank == 5 {
+        let kind = i.kind_of(op, 0)?;
+        let value = deep(i, op, filter, windows, &output, groups)?;
+        return i.set_name(target, Slot::Value(Mapped { value, order: channels_last(rank), kind }));
+    }
     let (mut x, kind) = i.map_input(op, 0)?;
     let (mut windows, mut output) = (windows, output);
     let line = rank == 3;
@@ -47,6 +54,55 @@ pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         value = i.reshaped("", value, &[own[0], output[1], channels])?;
     }
     i.set_name(target, Slot::Value(Mapped { value, order: channels_last(rank), kind }))
+}
+
+/// A transposed convolution in three dimensions: a convolution with the weights turned round, of the input with zeros
+/// between its elements.
+fn deep<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    filter: Filter,
+    windows: Windows,
+    output: &[usize],
+    groups: usize,
+) -> Result<Value, Reason> {
+    let mut own = i.extents_of(op, 0)?;
+    let mut slot = i.slot(op, 0)?;
+    let mut pads = Vec::with_capacity(3);
+    for (axis, &wanted) in output.iter().enumerate() {
+        let (place, stride, span) = (2 + axis, windows.stride[axis], windows.span(axis));
+        let (outer, extent, inner): (usize, usize, usize) =
+            (own[..place].iter().product(), own[place], own[place + 1..].iter().product());
+        let wide = (extent - 1) * stride + 1;
+        if stride > 1 {
+            let split = [outer, extent, 1, inner];
+            slot = i.slot_reshaped("apart", slot, &split)?;
+            let around = [(0, 0), (0, 0), (0, stride as i64 - 1), (0, 0)];
+            slot = padded(i, "apart", slot, &split, &around, PadMode::Constant(Bits(0.0)))?;
+            slot = i.slot_reshaped("apart", slot, &[outer, extent * stride, inner])?;
+            slot = cut(i, "apart", slot, &[(0, outer, 1), (0, wide, 1), (0, inner, 1)])?;
+        }
+        own[place] = wide;
+        let before = span as i64 - 1 - windows.pads[axis].0;
+        pads.push((before, (wanted + span) as i64 - 1 - wide as i64 - before));
+    }
+    let slot = i.slot_reshaped("apart", slot, &own)?;
+    let mapped = i.mapped_slot(slot, None)?;
+    let x = i.in_order(&mapped, &channels_last(5))?;
+    let (ic, oc) = (filter.extents[0], filter.extents[1]);
+    let (taps, inner) = (filter.extents[2..].iter().product::<usize>(), ic / groups);
+    i.budget.spend(filter.weights.len().saturating_mul(8))?;
+    let mut weights = vec![0.0; filter.weights.len()];
+    for (at, &weight) in filter.weights.iter().enumerate() {
+        let (c, o, tap) = (at / (oc * taps), at / taps % oc, at % taps);
+        let row = c / inner * oc + o;
+        weights[(row * inner + c % inner) * taps + taps - 1 - tap] = weight;
+    }
+    let mut extents = vec![oc * groups, inner];
+    extents.extend_from_slice(&filter.extents[2..]);
+    let filter = Filter { weights, extents, bias: filter.bias, outputs: 0 };
+    let windows = Windows { stride: vec![1; 3], pads, ..windows };
+    convolved(i, x, &own, filter, windows, groups)
 }
 
 /// The windows, and the extents of the output.
@@ -111,7 +167,7 @@ fn transposed_groups(
         output: Some([output[0], output[1]]),
         ..TransposedConv2d::default()
     };
-    let told = |error: crate::Error| error.to_string();
+    let explain = |error: crate::Error| error.to_string();
     let mut parts = Vec::with_capacity(groups);
     for group in 0..groups {
         // Taps that are apart have zeros between them.
@@ -123,9 +179,9 @@ fn transposed_groups(
                 own[((o * span[0] + row) * span[1] + column) * inner + c] = filter.weights[from];
             }
         }
-        let weights = HostTensor::new(dims_of(&[oc, span[0], span[1], inner])?, own).map_err(told)?;
+        let weights = HostTensor::new(dims_of(&[oc, span[0], span[1], inner])?, own).map_err(explain)?;
         let bias = filter.bias.as_ref().map(|bias| bias[group * oc..(group + 1) * oc].to_vec());
-        let bias = bias.map(HostTensor::vector).transpose().map_err(told)?;
+        let bias = bias.map(HostTensor::vector).transpose().map_err(explain)?;
         let extras = Extras { bias, ..Extras::default() };
         if groups == 1 {
             return i.add(part, |graph, name| graph.transposed_conv2d(name, x, weights, extras, options));

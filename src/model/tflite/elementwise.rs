@@ -10,6 +10,7 @@ use crate::emit::Activation;
 use crate::graph::{Term, Value};
 use crate::host::HostTensor;
 use crate::model::fold;
+use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
 
 /// A function of as many inputs as it takes.
@@ -106,21 +107,6 @@ pub(super) fn gelu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     of(import, op, if approximate { Function::GeluTanh } else { Function::Gelu })
 }
 
-/// The arc tangent of 0 to 1 is `z` times a sum of powers of `z^2`, the highest first.
-///
-/// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 4.4.49, off by at most 2e-8.
-const ARC: [f32; 9] = [
-    0.002_866_225_7,
-    -0.016_165_737,
-    0.042_909_614,
-    -0.075_289_64,
-    0.106_562_64,
-    -0.142_089,
-    0.199_935_51,
-    -0.333_331_45,
-    1.0,
-];
-
 /// `ATAN2`: the angle of a point, from -pi to pi; inputs are `y` and `x`.
 pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     use Function::{Abs, Add, Div, Greater, Less, Maximum, Minimum, Mul, Neg, Select, Square, Sub};
@@ -134,12 +120,12 @@ pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     let large = each(Maximum, &[large.into(), f32::MIN_POSITIVE.into()])?;
     let z = each(Div, &[small.into(), large.into()])?;
     let square = each(Square, &[z.into()])?;
-    let mut sum = each(Mul, &[square.into(), ARC[0].into()])?;
-    for &factor in &ARC[1..8] {
+    let mut sum = each(Mul, &[square.into(), ARC_TANGENT[0].into()])?;
+    for &factor in &ARC_TANGENT[1..8] {
         let more = each(Add, &[sum.into(), factor.into()])?;
         sum = each(Mul, &[more.into(), square.into()])?;
     }
-    let sum = each(Add, &[sum.into(), ARC[8].into()])?;
+    let sum = each(Add, &[sum.into(), ARC_TANGENT[8].into()])?;
     let angle = each(Mul, &[sum.into(), z.into()])?;
     let rest = each(Sub, &[std::f32::consts::FRAC_PI_2.into(), angle.into()])?;
     let is_steep = each(Greater, &[height.into(), width.into()])?;

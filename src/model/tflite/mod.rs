@@ -4,7 +4,7 @@
 //! scales the floats that they stand for, to which values are rounded, and booleans are 0 and 1. Constants are
 //! floats, halves, or integers with scales, which become floats here.
 //! Arithmetic on shapes is done while the file is read. Shapes are inferred, not believed, but for those of
-//! inputs. A node has the name of the tensor it writes. What cannot run is told all at once.
+//! inputs. A node has the name of the tensor it writes. What cannot run is listed all at once.
 //!
 //! Networks that others call are put in the place of the call: the passes of a loop, whose number must be known, the
 //! branch of a condition, or both where it is computed, and decompositions. Variables are states of the graph

@@ -197,7 +197,7 @@ table! {
 table! {
     /// What the operators of one opcode index are.
     OperatorCode {
-        /// The code while it fits a byte; 127 where only `builtin_code` tells.
+        /// The code while it fits a byte; 127 where only `builtin_code` has it.
         deprecated_builtin_code: 0 => i8 = 0,
         custom_code: 1 => Offset<&'a str>,
         builtin_code: 3 => i32 = 0,

@@ -1,4 +1,4 @@
-//! Operators that change dimensions or tell them, and constants made of them.
+//! Operators that change dimensions or give them, and constants made of them.
 
 use super::constant::{Constant, Integers, broadcast, dims_of, elements_of};
 use super::import::{Import, Input, Op};

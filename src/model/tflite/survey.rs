@@ -76,7 +76,7 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
             called.extend(found?);
         }
     }
-    let told = |found: BTreeMap<String, Found>| {
+    let list = |found: BTreeMap<String, Found>| {
         let mut found: Vec<_> = found.into_iter().collect();
         found.sort_by_key(|(_, found)| found.first);
         let line = |(what, Found { count, place, .. }): (String, Found)| match count {
@@ -88,7 +88,7 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
     let parts: Vec<String> = [("operators that are not supported", operators), ("tensors", types)]
         .into_iter()
         .filter(|(_, found)| !found.is_empty())
-        .map(|(what, found)| format!("{what}: {}", told(found)))
+        .map(|(what, found)| format!("{what}: {}", list(found)))
         .collect();
     Ok((!parts.is_empty()).then(|| parts.join(". ")))
 }

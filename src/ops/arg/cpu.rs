@@ -2,10 +2,10 @@
 
 use super::{ArgOp, OP};
 use crate::cpu::blocks::{independent_rows, with_scratch};
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use rayon::prelude::*;
 
 /// Indices, to compute on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -52,8 +52,8 @@ impl CpuKernel for ArgKernel {
         check_len(OP, "src", src.len(), self.0.input.elements())?;
         check_len(OP, "dst", dst.len(), outer * inner)?;
         let block = independent_rows(outer, count * inner);
-        let blocks = dst.par_chunks_mut(block * inner).zip(src.par_chunks(block * count * inner));
-        blocks.for_each(|(dst, src)| {
+        let blocks = dst.chunks_mut(block * inner).zip(src.chunks(block * count * inner));
+        each(blocks, |(dst, src)| {
             for (dst, src) in dst.chunks_exact_mut(inner).zip(src.chunks_exact(count * inner)) {
                 if self.0.largest {
                     self.columns(src, dst, |x, best| x > best);

@@ -3,10 +3,10 @@
 use super::plan::operand;
 use super::{ConcatOp, OP};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use rayon::prelude::*;
 
 /// A concatenation, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl CpuKernel for ConcatKernel {
         let dst = output(OP, outputs, Operand::Dst)?;
         check_len(OP, "dst", dst.len(), self.rows * whole)?;
         let block = independent_rows(self.rows, whole);
-        dst.par_chunks_mut(block * whole).enumerate().for_each(|(index, dst)| {
+        each(dst.chunks_mut(block * whole).enumerate(), |(index, dst)| {
             for (row, dst) in dst.chunks_exact_mut(whole).enumerate() {
                 let (row, mut rest) = (index * block + row, dst);
                 for &(source, length) in &sources {

@@ -6,6 +6,7 @@ use crate::cpu::blocks::{cut_panels, with_scratch};
 use crate::cpu::panels::{Panels, Rows};
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::for_each_tile;
+use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -14,7 +15,6 @@ use crate::ops::depthwise::cpu::Channelwise;
 use crate::ops::operands::{Operands, need};
 use crate::ops::pointwise::cpu::{RowProduct, transpose};
 use crate::shape::Border;
-use rayon::prelude::*;
 
 /// Lays out the weights (`oc kh kw c/groups`).
 pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
@@ -99,10 +99,17 @@ impl Windows {
         self.tail.check_residual(residual, output.elements())?;
 
         let (input, output) = (input.elements() / input.n, output.elements() / output.n);
-        dst.par_chunks_mut(output).zip(src.par_chunks(input)).enumerate().for_each(|(n, (dst, src))| {
+        let image = |(n, (dst, src)): (usize, (&mut [f32], &[f32]))| {
             let residual = residual.and_then(|residual| residual.get(n * output..));
             self.image(src, residual, dst);
-        });
+        };
+        let images = dst.chunks_mut(output).zip(src.chunks(input)).enumerate();
+        // Few images have more parts than there are images.
+        if self.conv.output.n < workers() {
+            images.for_each(image)
+        } else {
+            each(images, image)
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::{CumSumOp, OP, oracle, rows};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -11,7 +12,6 @@ use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
-use rayon::prelude::*;
 
 impl Definition for CumSumOp {
     const NAME: &'static str = OP;
@@ -81,7 +81,7 @@ impl CpuKernel for CumSumOp {
         let (extent, inner) = (self.extent(), self.inner());
         let whole = extent * inner;
         let block = independent_rows(dst.len() / whole, whole) * whole;
-        dst.par_chunks_mut(block).zip(src.par_chunks(block)).for_each(|(dst, src)| {
+        each(dst.chunks_mut(block).zip(src.chunks(block)), |(dst, src)| {
             for (dst, src) in dst.chunks_exact_mut(whole).zip(src.chunks_exact(whole)) {
                 let mut sums = vec![0.0; inner];
                 for step in 0..extent {

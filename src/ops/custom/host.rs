@@ -39,7 +39,6 @@ impl CpuKernel for HostKernel {
         }
         let wanted = self.operands.iter().filter(|info| info.role.writes()).count();
         check_len("custom", "outputs", written.len(), wanted)?;
-        (self.run)(&read, &mut written);
-        Ok(())
+        (self.run)(&read, &mut written)
     }
 }

@@ -11,6 +11,7 @@ use crate::cpu::blocks::independent_rows;
 use crate::cpu::panels::lanes_for;
 use crate::cpu::products::{Products, Store, load, store};
 use crate::cpu::tail::{After, Tail};
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -19,7 +20,6 @@ use crate::ops::convolution::Convolution;
 use crate::ops::operands::{Operands, need};
 use crate::ops::pointwise::cpu::transpose;
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Takes the weights (`1 kh kw c*M`).
@@ -115,7 +115,7 @@ impl Channelwise {
 
         let row_values = output.w * output.c;
         let block = independent_rows(output.n * output.h, row_values * kernel[0] * kernel[1]);
-        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
+        each(dst.chunks_mut(block * row_values).enumerate(), |(index, dst)| {
             let residual = residual.and_then(|all| all.get(index * block * row_values..));
             self.rows(index * block, src, residual, dst);
         });

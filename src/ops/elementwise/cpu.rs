@@ -4,12 +4,11 @@
 use super::program::{Program, Source};
 use super::{ElementwiseOp, MAX_INPUTS, OP};
 use crate::cpu::blocks::with_scratch;
-use crate::cpu::workers::workers;
+use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
 
 /// Elements of a block: a few of them, f32, fit a cache of 32 KiB.
 const BLOCK: usize = 1024;
@@ -246,7 +245,7 @@ impl CpuKernel for Blocks {
         if dst.len() <= share {
             part((0, dst));
         } else {
-            dst.par_chunks_mut(share).enumerate().for_each(part);
+            each(dst.chunks_mut(share).enumerate(), part);
         }
         Ok(())
     }

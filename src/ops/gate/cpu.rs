@@ -2,13 +2,13 @@
 
 use super::{FIRST, GateOp, OP, SECOND};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operands::{Operands, Renamed};
 use crate::ops::pointwise::PointwiseOp;
 use crate::ops::pointwise::cpu::{self, RowProduct};
-use rayon::prelude::*;
 
 /// Both convolutions with their constants, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl CpuKernel for GateKernel {
         self.second.product(&hidden, None, &mut factors)?;
         let plane = map.h * map.w;
         let rows = independent_rows(plane * map.n, map.c);
-        dst.par_chunks_mut(rows * map.c).enumerate().for_each(|(block, dst)| {
+        each(dst.chunks_mut(rows * map.c).enumerate(), |(block, dst)| {
             for (row, dst) in dst.chunks_exact_mut(map.c).enumerate() {
                 let pixel = block * rows + row;
                 let (image, at) = (pixel / plane, pixel * map.c);

@@ -2,10 +2,10 @@
 
 use super::{GatherOp, OP, Sizes};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use rayon::prelude::*;
 
 /// A selection, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ impl CpuKernel for GatherKernel {
         let Sizes { outer, count, inner, .. } = self.sizes;
         let (axes, indexed) = (self.op.axes, self.sizes.indexed());
         let block = independent_rows(dst.len() / inner, inner);
-        dst.par_chunks_mut(block * inner).enumerate().for_each(|(index, dst)| {
+        each(dst.chunks_mut(block * inner).enumerate(), |(index, dst)| {
             for (row, dst) in dst.chunks_exact_mut(inner).enumerate() {
                 let row = index * block + row;
                 let entry = row % count + count * (row / count / outer);

@@ -1,23 +1,33 @@
 //! The matrix product on the CPU, with transposition, leading dimensions, `alpha` and `beta`.
 
 use super::{GemmOp, OP};
-use crate::cpu::blocks::{Cut, cut_product};
+use crate::cpu::blocks::cut_product;
 use crate::cpu::product::{Factors, Matrix, multiply};
 use crate::cpu::tail::Tail;
+use crate::cpu::tile::Cut;
+use crate::cpu::workers::{try_each, workers};
 use crate::cpu::{CpuKernel, given, input, output};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::operands::Operands;
-use rayon::prelude::*;
+use crate::ops::pointwise::cpu::{RowProduct, transpose};
 
 /// A matrix product with its constants, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
 pub(super) struct GemmKernel {
     op: GemmOp,
     tail: Tail,
+    /// The product with the one B of each run, where its rows lie as [`RowProduct`] wants them.
+    held: Option<RowProduct>,
 }
 
 impl CpuKernel for GemmKernel {
+    fn hold(&mut self, operand: Operand, values: &[f32]) {
+        if operand == Operand::B && self.is_of_rows() && values.len() >= self.op.elements_b() {
+            self.held = self.with_held(values);
+        }
+    }
+
     /// Writes the `m x n` elements of each matrix of `C`; what lies between its rows is left as it was.
     /// `C` is read only where `beta` is not 0. A slice may be longer than the op says.
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
@@ -25,9 +35,11 @@ impl CpuKernel for GemmKernel {
         let residual = given(inputs, Operand::Residual);
         let c = output(OP, outputs, Operand::C)?;
         let op = &self.op;
-        let held = [("a", a.len(), op.elements_a()), ("b", b.len(), op.elements_b())];
-        let held = held.into_iter().chain([("c", c.len(), op.elements_c())]);
-        for (name, found, wanted) in held.chain(residual.map(|r| ("residual", r.len(), op.elements_c()))) {
+        let wanted = [op.elements_a(), op.elements_b(), op.elements_c()];
+        let held = [("a", a.len(), wanted[0]), ("b", b.len(), wanted[1]), ("c", c.len(), wanted[2])];
+        for (name, found, wanted) in
+            held.into_iter().chain(residual.map(|r| ("residual", r.len(), wanted[2])))
+        {
             if found < wanted {
                 return Err(Error::input(
                     format!("gemm {name}"),
@@ -37,55 +49,129 @@ impl CpuKernel for GemmKernel {
             }
         }
         self.tail.check_residual(residual, residual.map_or(0, <[f32]>::len))?;
+        if let Some(held) = &self.held {
+            let residual = residual.map(|residual| &residual[..wanted[2]]);
+            return held.product(&a[..wanted[0]], residual, &mut c[..wanted[2]]);
+        }
 
-        // Whole blocks of rows, the last of a batch's last matrix perhaps short.
-        let cut = cut_product(op.batch, op.m, op.n + op.k);
-        c.par_chunks_mut(op.batch_stride_c()).take(op.batch).enumerate().try_for_each(|(batch, c)| {
-            c.par_chunks_mut(cut.rows * op.ldc)
-                .enumerate()
-                .try_for_each(|(index, c)| self.rows(a, b, residual, c, batch, index, cut))
-        })
+        let batches = c.chunks_mut(op.batch_stride_c()).take(op.batch).enumerate();
+        let batch = |(batch, c): (usize, &mut [f32])| self.batch(a, b, residual, c, batch);
+        // A few matrices are cut each for itself.
+        if op.batch < workers() { batches.map(batch).collect() } else { try_each(batches, batch) }
     }
 }
 
 impl GemmKernel {
     /// Takes the constants of the epilogue.
     pub(super) fn new(op: &GemmOp, constants: &Operands<'_>) -> Result<Self> {
-        Ok(GemmKernel { op: *op, tail: Tail::of(OP, &op.epilogue, op.n, constants)? })
+        Ok(GemmKernel { op: *op, tail: Tail::of(OP, &op.epilogue, op.n, constants)?, held: None })
     }
 
-    /// Block `index` of matrix `batch`.
-    #[expect(clippy::too_many_arguments, reason = "operands, destination and the block's place")]
-    fn rows(
+    /// Whether the product is of rows that lie one behind the other, with one matrix.
+    fn is_of_rows(&self) -> bool {
+        let op = &self.op;
+        let rows = !op.transpose_a && op.lda == op.k && op.ldc == op.n;
+        let one = op.batch == 1 || op.shared_b;
+        rows && one && op.alpha.0 == 1.0 && op.beta.0 == 0.0
+    }
+
+    /// The product of rows with this B.
+    fn with_held(&self, b: &[f32]) -> Option<RowProduct> {
+        let op = &self.op;
+        let mut weights = vec![0.0; op.n * op.k];
+        if op.transpose_b {
+            for (row, own) in weights.chunks_exact_mut(op.k).zip(b.chunks(op.ldb)) {
+                row.copy_from_slice(own.get(..op.k)?);
+            }
+        } else if op.ldb == op.n {
+            transpose(b.get(..op.k * op.n)?, op.n, &mut weights);
+        } else {
+            return None;
+        }
+        RowProduct::new(OP, op.batch * op.m, op.k, op.n, &weights, self.tail.clone()).ok()
+    }
+
+    /// The matrix of one batch, of which `c` begins with the first element.
+    fn batch(
         &self,
         a: &[f32],
         b: &[f32],
         residual: Option<&[f32]>,
         c: &mut [f32],
         batch: usize,
-        index: usize,
-        cut: Cut,
     ) -> Result<()> {
         let op = &self.op;
-        let first = index * cut.rows;
-        let rows = cut.rows.min(op.m.saturating_sub(first));
+        let cut = cut_product(op.m, op.k, op.n);
+        let a = a.get(op.index_a(batch, 0, 0)..).unwrap_or_default();
+        let b = b.get(op.index_b(batch, 0, 0)..).unwrap_or_default();
+        let residual = residual.and_then(|residual| residual.get(op.index_c(batch, 0, 0)..));
+        if op.m == 1 {
+            let row = c.get_mut(..op.n).unwrap_or_default();
+            let parts = row.chunks_mut(cut.columns).enumerate();
+            try_each(parts, |(index, c)| self.block(a, b, c, [0, index * cut.columns], cut))?;
+            self.tail.apply(row, op.n, residual);
+            return Ok(());
+        }
+        // A caller's slice may go on behind the last row.
+        let used = c.len().min(op.m * op.ldc);
+        let blocks = c.get_mut(..used).unwrap_or_default().chunks_mut(cut.rows * op.ldc).enumerate();
+        try_each(blocks, |(index, c)| {
+            let first = index * cut.rows;
+            self.block(a, b, c, [first, 0], cut)?;
+            self.tail.apply(c, op.ldc, residual.and_then(|residual| residual.get(first * op.ldc..)));
+            Ok(())
+        })
+    }
+
+    /// The block of a matrix whose first row and column are given.
+    fn block(&self, a: &[f32], b: &[f32], c: &mut [f32], [row, column]: [usize; 2], cut: Cut) -> Result<()> {
+        let op = &self.op;
+        let (rows, columns) = (cut.rows.min(op.m - row), cut.columns.min(op.n - column));
         let strides_a = if op.transpose_a { [1, op.lda] } else { [op.lda, 1] };
         let strides_b = if op.transpose_b { [1, op.ldb] } else { [op.ldb, 1] };
-        let a = a.get(op.index_a(batch, first, 0)..).unwrap_or_default();
-        let b = b.get(op.index_b(batch, 0, 0)..).unwrap_or_default();
         multiply(
-            [rows, op.n, op.k],
+            [rows, columns, op.k],
             c,
             op.ldc,
-            Matrix { data: a, strides: strides_a },
-            Matrix { data: b, strides: strides_b },
+            Matrix { data: a.get(row * strides_a[0]..).unwrap_or_default(), strides: strides_a },
+            Matrix { data: b.get(column * strides_b[1]..).unwrap_or_default(), strides: strides_b },
             Factors { alpha: op.alpha.0, beta: op.beta.0 },
-            cut.parallelism,
-        )?;
-        // A caller's slice may go on behind the last row.
-        let used = c.len().min(rows * op.ldc);
-        let residual = residual.and_then(|residual| residual.get(op.index_c(batch, first, 0)..));
-        self.tail.apply(c.get_mut(..used).unwrap_or_default(), op.ldc, residual);
-        Ok(())
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::ops::gemm::Gemm;
+
+    /// Small integers, so that sums are exact in any order.
+    fn numbers(len: usize) -> Vec<f32> {
+        (0..len).map(|index| (index * 7 % 11) as f32 - 5.0).collect()
+    }
+
+    #[test]
+    fn a_held_operand_gives_the_same_products() {
+        for (batch, m, transpose_b, ldb) in
+            [(1, 1, false, None), (1, 13, true, None), (3, 5, false, None), (1, 4, true, Some(40))]
+        {
+            let (n, k) = (37, 29);
+            let gemm = Gemm { transpose_b, ldb, ..Gemm::default() };
+            let op = GemmOp::new(m, n, k, batch, &gemm, false, false, Precision::F32);
+            let op = op.expect("a product").with_shared_b();
+            let (a, b) = (numbers(op.elements_a()), numbers(op.elements_b()));
+            let mut kernel = GemmKernel::new(&op, &Operands::new()).expect("a kernel");
+            let product = |kernel: &GemmKernel| {
+                let mut c = vec![f32::NAN; op.elements_c()];
+                let inputs = [(Operand::A, &a[..]), (Operand::B, &b[..])];
+                kernel.run(&inputs, &mut [(Operand::C, &mut c[..])]).expect("a run");
+                c
+            };
+            let apart = product(&kernel);
+            kernel.hold(Operand::B, &b);
+            assert!(kernel.held.is_some());
+            assert_eq!(product(&kernel), apart, "{batch} of {m} rows, transposed: {transpose_b}");
+        }
     }
 }

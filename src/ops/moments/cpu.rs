@@ -1,10 +1,10 @@
 //! Moments of parts on the CPU, part by part.
 
 use super::{MomentsOp, OP, PART};
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use rayon::prelude::*;
 
 /// The op, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ impl CpuKernel for MomentsKernel {
         let images = src.chunks_exact(map.h * map.w * map.c);
         let parts: Vec<&[f32]> = images.flat_map(|image| image.chunks(PART * map.c)).collect();
         let channels = 4 * map.slices();
-        dst.par_chunks_exact_mut(2 * channels).zip(parts).for_each(|(dst, part)| {
+        each(dst.chunks_exact_mut(2 * channels).zip(parts), |(dst, part)| {
             let count = (part.len() / map.c) as f32;
             let (means, squares) = dst.split_at_mut(channels);
             means.fill(0.0);

@@ -1,17 +1,22 @@
 //! Normalisations on the CPU: line by line where what is normalised lies side by side, column by column where
 //! columns do, else element by element.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::{NormalizeOp, OP, Vector};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::tail::Tail;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::moments::Moments;
 use crate::ops::operands::{Operands, need};
 use crate::ops::reduce::{Merged, place};
-use pulp::Arch;
-use rayon::prelude::*;
+use pulp::{Arch, Simd, WithSimd};
 
 /// Sums that are kept apart, for vectors of the CPU and for their error.
 const LANES: usize = 32;
@@ -55,10 +60,18 @@ fn sum(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += f(x));
+        for lane in 0..LANES {
+            lanes[lane] += f(chunk[lane]);
+        }
     }
-    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane += f(x));
-    lanes.iter().sum()
+    for lane in 0..rest.len() {
+        lanes[lane] += f(rest[lane]);
+    }
+    let mut sum = 0.0;
+    for lane in lanes {
+        sum += lane;
+    }
+    sum
 }
 
 impl NormalizeKernel {
@@ -93,43 +106,35 @@ impl NormalizeKernel {
         let variance = sum(src, |x| (x - mean) * (x - mean)) / count;
         let factor = 1.0 / (variance + self.epsilon).sqrt();
         let channels = self.scale.len();
-        for (dst, src) in dst.chunks_mut(channels).zip(src.chunks(channels)) {
-            let constants = self.scale.iter().zip(&self.bias);
-            for ((dst, x), (scale, bias)) in dst.iter_mut().zip(src).zip(constants) {
-                *dst = (x - mean) * factor * scale + bias;
+        for (dst, src) in dst.chunks_exact_mut(channels).zip(src.chunks_exact(channels)) {
+            let Some(bias) = self.bias.get(..channels) else { return };
+            for channel in 0..channels {
+                dst[channel] = (src[channel] - mean) * factor * self.scale[channel] + bias[channel];
             }
         }
     }
 
-    /// For each column of rows of `columns` values, the sum of what `f` makes of its values, `at` saying which
-    /// column it is.
-    fn sums(&self, src: &[f32], columns: usize, f: impl Fn(f32, usize) -> f32 + Sync) -> Vec<f32> {
+    /// For each column of rows of `columns` values, the sum of its values; with `means` that of the squares of their
+    /// distances from the column's.
+    fn sums(&self, src: &[f32], columns: usize, means: Option<&[f32]>) -> Vec<f32> {
         let block = (BLOCK / columns).max(1) * columns;
-        let part = |src: &[f32]| {
-            let mut sums = vec![0.0; columns];
-            self.arch.dispatch(
-                #[inline(always)]
-                || {
-                    for row in src.chunks_exact(columns) {
-                        sums.iter_mut().zip(row).enumerate().for_each(|(at, (sum, &x))| *sum += f(x, at));
-                    }
-                },
-            );
-            sums
-        };
-        let add = |mut a: Vec<f32>, b: Vec<f32>| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-            a
-        };
-        src.par_chunks(block).map(part).reduce(|| vec![0.0; columns], add)
+        let mut parts = vec![Vec::new(); src.len().div_ceil(block)];
+        each(parts.iter_mut().zip(src.chunks(block)), |(sums, src)| {
+            *sums = vec![0.0; columns];
+            self.arch.dispatch(Sums { means, src, sums });
+        });
+        parts.into_iter().fold(vec![0.0; columns], |mut all, part| {
+            all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
+            all
+        })
     }
 
     /// The mean of each column of rows of `columns` values, and the sum of the squares of the differences from it.
     fn means_and_squares(&self, src: &[f32], columns: usize) -> [Vec<f32>; 2] {
         let count = (src.len() / columns) as f32;
-        let mut means = self.sums(src, columns, |x, _| x);
+        let mut means = self.sums(src, columns, None);
         means.iter_mut().for_each(|mean| *mean /= count);
-        let squares = self.sums(src, columns, |x, at| (x - means[at]) * (x - means[at]));
+        let squares = self.sums(src, columns, Some(&means));
         [means, squares]
     }
 
@@ -149,18 +154,14 @@ impl NormalizeKernel {
             .collect();
         let biases: Vec<f32> = channel.map(|channel| bias[channel]).collect();
         let block = (BLOCK / columns).max(1) * columns;
-        dst.par_chunks_mut(block).zip(src.par_chunks(block)).enumerate().for_each(|(index, (dst, src))| {
-            self.arch.dispatch(
-                #[inline(always)]
-                || {
-                    for (dst, src) in dst.chunks_exact_mut(columns).zip(src.chunks_exact(columns)) {
-                        let constants = means.iter().zip(&factors).zip(&biases);
-                        for ((dst, x), ((mean, factor), bias)) in dst.iter_mut().zip(src).zip(constants) {
-                            *dst = (x - mean) * factor + bias;
-                        }
-                    }
-                },
-            );
+        each(dst.chunks_mut(block).zip(src.chunks(block)).enumerate(), |(index, (dst, src))| {
+            self.arch.dispatch(Scaled {
+                means: &means,
+                factors: &factors,
+                biases: &biases,
+                src,
+                dst: &mut *dst,
+            });
             if self.finished {
                 let residual = given.residual.and_then(|residual| residual.get(index * block..));
                 self.tail.apply(dst, columns, residual);
@@ -239,6 +240,82 @@ fn added(image: usize, moments: Moments, all: &[f32], channels: usize) -> [Vec<f
     [means, squares]
 }
 
+/// Lines of `count` values.
+struct Lines<'a> {
+    of: &'a NormalizeKernel,
+    count: usize,
+    src: &'a [f32],
+    dst: &'a mut [f32],
+}
+
+impl WithSimd for Lines<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for (dst, src) in self.dst.chunks_exact_mut(self.count).zip(self.src.chunks_exact(self.count)) {
+            self.of.line(src, dst);
+        }
+    }
+}
+
+/// The sums of the columns of some rows, added to `sums`.
+struct Sums<'a> {
+    means: Option<&'a [f32]>,
+    src: &'a [f32],
+    sums: &'a mut [f32],
+}
+
+impl WithSimd for Sums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Sums { means, src, sums } = self;
+        let columns = sums.len();
+        for row in src.chunks_exact(columns) {
+            match means.and_then(|means| means.get(..columns)) {
+                Some(means) => {
+                    for column in 0..columns {
+                        let apart = row[column] - means[column];
+                        sums[column] += apart * apart;
+                    }
+                }
+                None => {
+                    for column in 0..columns {
+                        sums[column] += row[column];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of normalised columns.
+struct Scaled<'a> {
+    means: &'a [f32],
+    factors: &'a [f32],
+    biases: &'a [f32],
+    src: &'a [f32],
+    dst: &'a mut [f32],
+}
+
+impl WithSimd for Scaled<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Scaled { means, factors, biases, src, dst } = self;
+        let columns = means.len();
+        let (Some(factors), Some(biases)) = (factors.get(..columns), biases.get(..columns)) else { return };
+        for (dst, src) in dst.chunks_exact_mut(columns).zip(src.chunks_exact(columns)) {
+            for column in 0..columns {
+                dst[column] = (src[column] - means[column]) * factors[column] + biases[column];
+            }
+        }
+    }
+}
+
 impl CpuKernel for NormalizeKernel {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
         let (src, dst) = (input(OP, inputs, Operand::Src)?, output(OP, outputs, Operand::Dst)?);
@@ -252,16 +329,9 @@ impl CpuKernel for NormalizeKernel {
         let [one_run, one_block] = [reduced, kept].map(|axes| axes[0].extent * axes[1].extent == 1);
         if reduced[2].step == 1 && one_run && count.is_multiple_of(channels) {
             let block = independent_rows(self.elements / count, 4 * count);
-            let blocks = dst.par_chunks_mut(block * count).zip(src.par_chunks(block * count));
-            blocks.for_each(|(dst, src)| {
-                self.arch.dispatch(
-                    #[inline(always)]
-                    || {
-                        for (dst, src) in dst.chunks_exact_mut(count).zip(src.chunks_exact(count)) {
-                            self.line(src, dst);
-                        }
-                    },
-                );
+            let blocks = dst.chunks_mut(block * count).zip(src.chunks(block * count));
+            each(blocks, |(dst, src)| {
+                self.arch.dispatch(Lines { of: self, count, src, dst });
             });
         } else if kept[2].step == 1 && one_run && (one_block || kept[0].extent == 1) {
             let columns = kept[2].extent;

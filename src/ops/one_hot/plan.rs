@@ -2,6 +2,7 @@
 
 use super::{OP, OneHotOp, oracle, rows};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -11,7 +12,6 @@ use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
-use rayon::prelude::*;
 
 impl Definition for OneHotOp {
     const NAME: &'static str = OP;
@@ -76,7 +76,7 @@ impl CpuKernel for OneHotOp {
         check_len(OP, "dst", dst.len(), self.target.elements())?;
         let (depth, inner) = (self.depth(), self.inner());
         let block = independent_rows(dst.len() / inner, inner);
-        dst.par_chunks_mut(block * inner).enumerate().for_each(|(index, dst)| {
+        each(dst.chunks_mut(block * inner).enumerate(), |(index, dst)| {
             for (row, dst) in dst.chunks_exact_mut(inner).enumerate() {
                 let row = index * block + row;
                 let at = (row % depth) as f32;

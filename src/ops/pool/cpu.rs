@@ -4,11 +4,11 @@ use super::{OP, PoolOp, Pooling};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::products::{load, store};
 use crate::cpu::tail::Tail;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
 
 /// A pooling, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl CpuKernel for PoolKernel {
         check_len(OP, "dst", dst.len(), shape.elements())?;
         let row_values = shape.w * shape.c;
         let block = independent_rows(shape.n * shape.h, row_values * problem.kernel[0] * problem.kernel[1]);
-        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
+        each(dst.chunks_mut(block * row_values).enumerate(), |(index, dst)| {
             self.arch.dispatch(Rows { of: self, first: index * block, src, dst });
             self.tail.apply(dst, shape.c, None);
         });

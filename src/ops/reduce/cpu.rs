@@ -1,13 +1,19 @@
 //! Reductions on the CPU, in lanes: along the last axis where it is reduced, else column by column.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
 use super::{Axis, Merged, OP, ReduceOp, Reduction, place};
 use crate::cpu::blocks::independent_rows;
-use crate::cpu::workers::workers;
+use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use pulp::Arch;
-use rayon::prelude::*;
+use pulp::{Arch, Simd, WithSimd};
+use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Sums that are kept apart, for vectors of the CPU and for their error.
 const LANES: usize = 32;
@@ -34,6 +40,7 @@ pub(super) struct ReduceKernel {
 trait Join: Copy + Sync {
     const BEGIN: f32;
 
+    #[inline(always)]
     fn element(x: f32) -> f32 {
         x
     }
@@ -129,17 +136,21 @@ impl Join for All {
 #[inline(always)]
 fn along<J: Join>(run: &[f32]) -> f32 {
     if run.len() < LANES {
-        return run.iter().fold(J::BEGIN, |a, &x| J::join(a, J::element(x)));
+        let mut joined = J::BEGIN;
+        for &x in run {
+            joined = J::join(joined, J::element(x));
+        }
+        return joined;
     }
     let mut lanes = [J::BEGIN; LANES];
     let (chunks, rest) = run.as_chunks::<LANES>();
     for chunk in chunks {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = J::join(*lane, J::element(x));
+        for lane in 0..LANES {
+            lanes[lane] = J::join(lanes[lane], J::element(chunk[lane]));
         }
     }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = J::join(*lane, J::element(x));
+    for lane in 0..rest.len() {
+        lanes[lane] = J::join(lanes[lane], J::element(rest[lane]));
     }
     let mut half = LANES / 2;
     while half > 0 {
@@ -154,8 +165,10 @@ fn along<J: Join>(run: &[f32]) -> f32 {
 /// Joins the elements of `row` to those of `dst`.
 #[inline(always)]
 fn join_row<J: Join>(dst: &mut [f32], row: &[f32]) {
-    for (dst, &x) in dst.iter_mut().zip(row) {
-        *dst = J::join(*dst, J::element(x));
+    let len = dst.len().min(row.len());
+    let (dst, row) = (&mut dst[..len], &row[..len]);
+    for index in 0..len {
+        dst[index] = J::join(dst[index], J::element(row[index]));
     }
 }
 
@@ -170,30 +183,14 @@ impl ReduceKernel {
     }
 
     fn reduce<J: Join>(&self, src: &[f32], dst: &mut [f32]) {
-        let Merged { kept, reduced } = self.merged;
+        let kept = self.merged.kept;
         if kept[2].step == 1 {
             self.columns::<J>(src, dst, kept[2].extent);
             return;
         }
-        let [outer, middle, Axis { extent, .. }] = reduced;
         let block = independent_rows(dst.len(), self.merged.count());
-        dst.par_chunks_mut(block).enumerate().for_each(|(index, dst)| {
-            self.arch.dispatch(
-                #[inline(always)]
-                || {
-                    for (offset, dst) in dst.iter_mut().enumerate() {
-                        let first = place(&kept, index * block + offset);
-                        let mut result = J::BEGIN;
-                        for run in 0..outer.extent * middle.extent {
-                            let (i, j) = (run / middle.extent, run % middle.extent);
-                            let start = first + i * outer.step + j * middle.step;
-                            let run = src.get(start..start + extent).unwrap_or_default();
-                            result = J::join(result, along::<J>(run));
-                        }
-                        *dst = result;
-                    }
-                },
-            );
+        each(dst.chunks_mut(block).enumerate(), |(index, dst)| {
+            self.arch.dispatch(Along::<J> { of: self, first: index * block, src, dst, join: PhantomData });
         });
     }
 
@@ -203,7 +200,7 @@ impl ReduceKernel {
         let workers = workers();
         if rows >= workers || count * columns < 2 * MIN_WORK || workers == 1 {
             let block = independent_rows(rows, count * columns);
-            dst.par_chunks_mut(block * columns).enumerate().for_each(|(index, dst)| {
+            each(dst.chunks_mut(block * columns).enumerate(), |(index, dst)| {
                 for (row, dst) in dst.chunks_exact_mut(columns).enumerate() {
                     dst.fill(J::BEGIN);
                     self.rows::<J>(src, dst, index * block + row, 0..count);
@@ -214,51 +211,92 @@ impl ReduceKernel {
         // Few rows of many elements: each worker takes some of them.
         let part = (count / (2 * workers)).max(MIN_WORK / columns).max(1);
         for (row, dst) in dst.chunks_exact_mut(columns).enumerate() {
-            let parts = (0..count.div_ceil(part)).into_par_iter().map(|index| {
-                let mut dst = vec![J::BEGIN; columns];
-                self.rows::<J>(src, &mut dst, row, index * part..count.min((index + 1) * part));
-                dst
+            let mut parts = vec![J::BEGIN; count.div_ceil(part) * columns];
+            each(parts.chunks_mut(columns).enumerate(), |(index, dst)| {
+                self.rows::<J>(src, dst, row, index * part..count.min((index + 1) * part));
             });
-            let parts: Vec<Vec<f32>> = parts.collect();
             dst.fill(J::BEGIN);
-            for part in parts {
-                dst.iter_mut().zip(part).for_each(|(dst, x)| *dst = J::join(*dst, x));
+            for part in parts.chunks(columns) {
+                dst.iter_mut().zip(part).for_each(|(dst, x)| *dst = J::join(*dst, *x));
             }
         }
     }
 
     /// Joins to `dst` the elements `range` of output row `row`.
-    fn rows<J: Join>(&self, src: &[f32], dst: &mut [f32], row: usize, range: std::ops::Range<usize>) {
-        let first = place(&self.merged.kept, row * dst.len());
-        let columns = dst.len();
-        let Axis { extent, step } = self.merged.reduced[2];
+    fn rows<J: Join>(&self, src: &[f32], dst: &mut [f32], row: usize, range: Range<usize>) {
+        self.arch.dispatch(Below::<J> { of: self, src, dst, row, range, join: PhantomData });
+    }
+}
+
+/// Outputs from `first` on, each of runs of neighbours.
+struct Along<'a, J> {
+    of: &'a ReduceKernel,
+    first: usize,
+    src: &'a [f32],
+    dst: &'a mut [f32],
+    join: PhantomData<J>,
+}
+
+impl<J: Join> WithSimd for Along<'_, J> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Merged { kept, reduced: [outer, middle, Axis { extent, .. }] } = self.of.merged;
+        for (offset, dst) in self.dst.iter_mut().enumerate() {
+            let first = place(&kept, self.first + offset);
+            let mut result = J::BEGIN;
+            for run in 0..outer.extent * middle.extent {
+                let (i, j) = (run / middle.extent, run % middle.extent);
+                let start = first + i * outer.step + j * middle.step;
+                let run = self.src.get(start..start + extent).unwrap_or_default();
+                result = J::join(result, along::<J>(run));
+            }
+            *dst = result;
+        }
+    }
+}
+
+/// A row of outputs, each of elements that lie below each other.
+struct Below<'a, J> {
+    of: &'a ReduceKernel,
+    src: &'a [f32],
+    dst: &'a mut [f32],
+    row: usize,
+    range: Range<usize>,
+    join: PhantomData<J>,
+}
+
+impl<J: Join> WithSimd for Below<'_, J> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Below { of: &ReduceKernel { merged: Merged { kept, reduced }, .. }, src, dst, range, .. } = self;
+        let (first, columns) = (place(&kept, self.row * dst.len()), dst.len());
+        let Axis { extent, step } = reduced[2];
         let apart = step != columns;
         let mut run = vec![J::BEGIN; columns * if apart { 1 } else { (WIDE / columns).max(1) }];
-        self.arch.dispatch(
-            #[inline(always)]
-            || {
-                let mut begin = range.start;
-                while begin < range.end {
-                    run.fill(J::BEGIN);
-                    let end = range.end.min(begin + RUN);
-                    let mut index = begin;
-                    while index < end {
-                        // Rows that lie one behind the other are one run of values.
-                        let rows = if apart { 1 } else { (end - index).min(extent - index % extent) };
-                        let start = first + place(&self.merged.reduced, index);
-                        let values = src.get(start..start + rows * columns).unwrap_or_default();
-                        for values in values.chunks(run.len()) {
-                            join_row::<J>(&mut run, values);
-                        }
-                        index += rows;
-                    }
-                    for run in run.chunks_exact(columns) {
-                        join_row::<J>(dst, run);
-                    }
-                    begin = end;
+        let mut begin = range.start;
+        while begin < range.end {
+            run.fill(J::BEGIN);
+            let end = range.end.min(begin + RUN);
+            let mut index = begin;
+            while index < end {
+                // Rows that lie one behind the other are one run of values.
+                let rows = if apart { 1 } else { (end - index).min(extent - index % extent) };
+                let start = first + place(&reduced, index);
+                let values = src.get(start..start + rows * columns).unwrap_or_default();
+                for values in values.chunks(run.len()) {
+                    join_row::<J>(&mut run, values);
                 }
-            },
-        );
+                index += rows;
+            }
+            for run in run.chunks_exact(columns) {
+                join_row::<J>(dst, run);
+            }
+            begin = end;
+        }
     }
 }
 

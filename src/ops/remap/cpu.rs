@@ -3,10 +3,10 @@
 use super::axes::{Part, ruled};
 use super::{OP, RemapOp, Rule};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::try_each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use rayon::prelude::*;
 
 /// Runs of a transpose that are moved at once: as many as a cache line has elements.
 const NEIGHBOURS: usize = 16;
@@ -42,10 +42,10 @@ impl CpuKernel for RemapKernel {
         check_len(OP, "src", src.len(), self.source)?;
         check_len(OP, "dst", dst.len(), self.target)?;
         let block = independent_rows(self.target / self.run, self.run);
-        let blocks = dst.par_chunks_mut(block * self.run).enumerate();
-        let moved = blocks.map(|(index, dst)| self.block(index * block, src, dst));
-        let whole = moved.reduce(|| Some(()), Option::and);
-        whole.ok_or_else(|| Error::Internal(format!("{self:?} reads beyond its source")))
+        try_each(dst.chunks_mut(block * self.run).enumerate(), |(index, dst)| {
+            let moved = self.block(index * block, src, dst);
+            moved.ok_or_else(|| Error::Internal(format!("{self:?} reads beyond its source")))
+        })
     }
 }
 

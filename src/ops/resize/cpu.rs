@@ -3,11 +3,11 @@
 use super::{OP, ResizeMode, ResizeOp, Source};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::lanes_for;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
 
 /// A resize, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -130,7 +130,7 @@ impl CpuKernel for ResizeKernel {
         check_len(OP, "dst", dst.len(), y.elements())?;
         let row_values = y.w * y.c;
         let block = independent_rows(y.n * y.h, 4 * row_values);
-        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
+        each(dst.chunks_mut(block * row_values).enumerate(), |(index, dst)| {
             with_scratch(self.op.input.w * self.op.input.c, |mixed| {
                 self.arch.dispatch(Rows { of: self, first: index * block, src, dst, mixed });
             });

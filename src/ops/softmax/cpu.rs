@@ -7,12 +7,12 @@
 
 use super::{OP, SoftmaxOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::vector::exp;
-use pulp::Arch;
-use rayon::prelude::*;
+use pulp::{Arch, Simd, WithSimd};
 
 /// Maxima and sums that are kept apart, for vectors of the CPU.
 const LANES: usize = 16;
@@ -152,6 +152,32 @@ impl SoftmaxKernel {
     }
 }
 
+/// Some of the lines, or of the blocks of `values` values that are columns of `inner` lines.
+struct Lines<'a> {
+    of: &'a SoftmaxKernel,
+    values: usize,
+    inner: usize,
+    src: &'a [f32],
+    dst: &'a mut [f32],
+    scratch: &'a mut [f32],
+}
+
+impl WithSimd for Lines<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Lines { of, values, inner, src, dst, scratch } = self;
+        for (dst, src) in dst.chunks_exact_mut(values).zip(src.chunks_exact(values)) {
+            if inner == 1 {
+                of.line(src, dst);
+            } else {
+                of.columns(src, dst, inner, scratch);
+            }
+        }
+    }
+}
+
 impl CpuKernel for SoftmaxKernel {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
         let (src, dst) = (input(OP, inputs, Operand::Src)?, output(OP, outputs, Operand::Dst)?);
@@ -160,21 +186,10 @@ impl CpuKernel for SoftmaxKernel {
         let [outer, count, inner] = self.op.extents();
         let values = count * inner;
         let block = independent_rows(outer, POWER * values);
-        let blocks = dst.par_chunks_mut(block * values).zip(src.par_chunks(block * values));
-        blocks.for_each(|(dst, src)| {
+        let blocks = dst.chunks_mut(block * values).zip(src.chunks(block * values));
+        each(blocks, |(dst, src)| {
             with_scratch(2 * inner, |scratch| {
-                self.arch.dispatch(
-                    #[inline(always)]
-                    || {
-                        for (dst, src) in dst.chunks_exact_mut(values).zip(src.chunks_exact(values)) {
-                            if inner == 1 {
-                                self.line(src, dst);
-                            } else {
-                                self.columns(src, dst, inner, scratch);
-                            }
-                        }
-                    },
-                );
+                self.arch.dispatch(Lines { of: self, values, inner, src, dst, scratch });
             });
         });
         Ok(())

@@ -1,6 +1,7 @@
 //! What `suppress` is, and its kernel.
 
 use super::{NONE, OP, SuppressOp, oracle, rows};
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -10,7 +11,6 @@ use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
-use rayon::prelude::*;
 
 impl Definition for SuppressOp {
     const NAME: &'static str = OP;
@@ -152,8 +152,8 @@ impl CpuKernel for SuppressOp {
         check_len(OP, "scores", scores.len(), self.scores.elements())?;
         check_len(OP, "dst", dst.len(), self.target.elements())?;
         let [_, n] = self.extents();
-        let rows = dst.par_chunks_mut(2 * self.options.count + n).zip(scores.par_chunks(n)).enumerate();
-        rows.for_each(|(row, (dst, scores))| self.row(self.boxes_of(boxes, row), scores, dst));
+        let rows = dst.chunks_mut(2 * self.options.count + n).zip(scores.chunks(n)).enumerate();
+        each(rows, |(row, (dst, scores))| self.row(self.boxes_of(boxes, row), scores, dst));
         Ok(())
     }
 }

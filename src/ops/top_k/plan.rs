@@ -2,6 +2,7 @@
 
 use super::{OP, TopKOp, key, oracle, rows};
 use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -11,7 +12,6 @@ use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
-use rayon::prelude::*;
 use std::cmp::Reverse;
 
 impl Definition for TopKOp {
@@ -79,7 +79,7 @@ impl CpuKernel for TopKOp {
         check_len(OP, "dst", dst.len(), self.target.elements())?;
         let [extent, k] = self.extents();
         let block = independent_rows(dst.len() / k, 8 * extent);
-        dst.par_chunks_mut(block * k).zip(src.par_chunks(block * extent)).for_each(|(dst, src)| {
+        each(dst.chunks_mut(block * k).zip(src.chunks(block * extent)), |(dst, src)| {
             let mut places = Vec::with_capacity(extent);
             for (dst, src) in dst.chunks_exact_mut(k).zip(src.chunks_exact(extent)) {
                 let order = |place: &usize| (Reverse(key(src[*place])), *place);

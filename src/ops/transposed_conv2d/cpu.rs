@@ -6,12 +6,12 @@ use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
 use crate::cpu::tail::{After, Tail};
 use crate::cpu::tile::Tile;
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operands::{Operands, need};
-use pulp::Arch;
-use rayon::prelude::*;
+use pulp::{Arch, Simd, WithSimd};
 
 /// A transposed convolution, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -76,10 +76,7 @@ impl Transposed {
             let finish = Finish { after: After::Nothing, residual: None, first: false, stride: columns };
             let mut tile = Tile::Rows { data: scratch, columns };
             panels.multiply(rows, 0..columns, &mut tile, 0, finish);
-            self.arch.dispatch(
-                #[inline(always)]
-                || self.add(scratch, dst),
-            );
+            self.arch.dispatch(Add { of: self, scratch, dst });
         }
     }
 
@@ -111,6 +108,22 @@ impl Transposed {
     }
 }
 
+/// [`Transposed::add`].
+struct Add<'a> {
+    of: &'a Transposed,
+    scratch: &'a [f32],
+    dst: &'a mut [f32],
+}
+
+impl WithSimd for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.of.add(self.scratch, self.dst);
+    }
+}
+
 impl CpuKernel for Transposed {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
         let (src, residual) = (input(OP, inputs, Operand::Src)?, given(inputs, Operand::Residual));
@@ -122,7 +135,7 @@ impl CpuKernel for Transposed {
         let (row_values, products) = (y.w * y.c, x.w * self.op.0.kernel[1] * y.c);
         let taps = self.op.0.kernel[0].div_ceil(self.op.0.stride[0]);
         let block = independent_rows(y.n * y.h, taps * products * x.c / 8);
-        dst.par_chunks_mut(block * row_values).enumerate().for_each(|(index, dst)| {
+        each(dst.chunks_mut(block * row_values).enumerate(), |(index, dst)| {
             with_scratch(products, |scratch| {
                 for (offset, dst) in dst.chunks_exact_mut(row_values).enumerate() {
                     let row = index * block + offset;

@@ -20,6 +20,8 @@ pub struct Chosen {
     pub from: Source,
     /// Its median time there.
     pub time: Option<Duration>,
+    /// Whether the search that found it was cut short.
+    pub open: bool,
 }
 
 impl Database {
@@ -32,7 +34,7 @@ impl Database {
             SourceHash::of_kernel(op, choice, limits).ok()
         })?;
         let time = found.row.time.map(|time| Duration::from_nanos(time.median_ns));
-        Some(Chosen { choice: found.choice, from: found.from, time })
+        Some(Chosen { choice: found.choice, from: found.from, time, open: found.row.open })
     }
 }
 

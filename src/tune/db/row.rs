@@ -172,6 +172,9 @@ pub struct Row {
     /// How long it took; none for one that was not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Timing>,
+    /// Whether its search was cut short: a winner that counts until the search goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
     /// Where this was learnt.
     pub from: Provenance,
 }
@@ -179,7 +182,14 @@ pub struct Row {
 impl Row {
     /// A row measured now. Reasons longer than 2000 bytes are cut.
     pub fn measured(key: Key, verdict: Verdict, time: Option<Timing>) -> Self {
-        Row { key, verdict, time, from: Provenance::measured() }.shortened()
+        Row { key, verdict, time, open: false, from: Provenance::measured() }.shortened()
+    }
+
+    /// The same row of a search that was cut short, or was not.
+    #[must_use]
+    pub fn with_open(mut self, open: bool) -> Self {
+        self.open = open;
+        self
     }
 
     /// The verdict with what is noted about it.

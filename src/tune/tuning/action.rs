@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Tuning {
+impl TuningRun {
     pub(super) fn act(&mut self, bench: &mut dyn Bench, action: Action) {
         let start = bench.now();
         let outcome = match action {

@@ -3,7 +3,7 @@
 use super::action::log;
 use super::*;
 
-impl Tuning {
+impl TuningRun {
     /// The candidates of a round of the duel, in a random order.
     fn members(&mut self, baseline: usize) -> Vec<usize> {
         let mut members = self.live.clone();

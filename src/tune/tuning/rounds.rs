@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Tuning {
+impl TuningRun {
     /// The next sample of the round.
     pub(super) fn queued(&mut self) -> Option<Action> {
         if !self.bout && self.queue.is_empty() {

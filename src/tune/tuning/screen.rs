@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Tuning {
+impl TuningRun {
     pub(super) fn anchor(&mut self) -> Option<Action> {
         if self.since_anchor < ANCHOR_PERIOD {
             return None;

@@ -6,7 +6,7 @@ fn options(search: Search, seed: u64) -> TuneOptions {
 }
 
 fn tune(fake: &mut Fake, options: TuneOptions) -> Verdict {
-    let mut tuning = Tuning::new(fake, options).expect("a default");
+    let mut tuning = TuningRun::new(fake, options).expect("a default");
     let verdict = tuning.run(fake).expect("a verdict");
     assert_eq!(fake.finished, 1);
     verdict
@@ -149,7 +149,7 @@ fn the_same_seed_and_samples_give_the_same_verdict() {
 fn a_step_overruns_by_at_most_one_sample() {
     for budget in [0, 1, 2, 5, 16].map(Duration::from_millis) {
         let mut fake = Fake::new(3);
-        let mut tuning = Tuning::new(&fake, fast(3)).expect("a default");
+        let mut tuning = TuningRun::new(&fake, fast(3)).expect("a default");
         let mut steps = 0;
         loop {
             let start = fake.clock;
@@ -183,7 +183,7 @@ fn a_cancelled_run_goes_on_where_it_was() {
         fake
     };
     let mut fake = new(1);
-    let mut tuning = Tuning::new(&fake, fast(1)).expect("a default");
+    let mut tuning = TuningRun::new(&fake, fast(1)).expect("a default");
     for _ in 0..12 {
         tuning.step(&mut fake, Duration::from_millis(10)).expect("a step");
     }

@@ -47,6 +47,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
 
+    /// A node that the CPU computes in a session on a GPU.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) on_cpu: Vec<String>,
+
     /// List every node, and the kernel of each step.
     #[arg(long)]
     pub(crate) nodes: bool,
@@ -59,6 +63,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
+
+/// How the source of a step on the CPU begins.
+const ON_CPU: &str = "on the CPU: ";
 
 /// A node of the graph.
 struct NodeRow {
@@ -115,7 +122,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let context = Context::new(arguments.backend)?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
     let precision = arguments.precision.precision();
-    let options = SessionOptions { precision, calibration, ..Default::default() };
+    let on_cpu = arguments.on_cpu.iter().cloned().collect();
+    let options = SessionOptions { precision, calibration, on_cpu, ..Default::default() };
     let session = Session::new(&context, &model.graph, options)?;
     let (parameters, parameter_bytes) = parameters(&model.graph)?;
     let steps = session.steps().into_iter().map(|step| StepRow {
@@ -249,6 +257,9 @@ impl Inspection {
         lines.push(("operations", format!("{}FLOP a run", short(self.flops as f64))));
         lines.push(("device", self.device.clone()));
         lines.push(("steps", format!("{} for {} nodes", self.steps.len(), self.nodes.len())));
+        if let Some(line) = self.on_cpu() {
+            lines.push(("on the CPU", line));
+        }
         let (converts, transposes) = self.conversions();
         lines.push(("conversions", format!("{converts} of layout, {transposes} of the order of axes")));
         lines.push((
@@ -261,6 +272,16 @@ impl Inspection {
             ),
         ));
         lines
+    }
+
+    /// The nodes that the CPU computes in a session on a GPU, each with the reason, and what a run moves for them.
+    fn on_cpu(&self) -> Option<String> {
+        let own = self.steps.iter().filter(|step| step.source.starts_with(ON_CPU));
+        let nodes: Vec<String> =
+            own.map(|step| format!("{:?} ({})", step.name, &step.source[ON_CPU.len()..])).collect();
+        let (down, up) = (bytes(self.memory.downloads), bytes(self.memory.uploads));
+        let moved = format!("; each run downloads {down} and uploads {up} for them");
+        (!nodes.is_empty()).then(|| nodes.join(", ") + &moved)
     }
 
     /// Steps that change a value's layout, and nodes that change the order of its axes for the file's sake.
@@ -352,6 +373,7 @@ impl Inspection {
             "memory": {
                 "planned": self.memory.planned, "least": self.memory.least,
                 "constants": self.memory.constants,
+                "downloads": self.memory.downloads, "uploads": self.memory.uploads,
             },
             "nodes": nodes,
             "steps": steps,

@@ -125,6 +125,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "rule", value_name = "WHEN")]
     pub(crate) fuse: FuseName,
 
+    /// A node that the CPU computes in a session on a GPU: what it reads is downloaded and what it writes uploaded.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) on_cpu: Vec<String>,
+
     /// Choose kernels from the tuner's record, where it has a verdict.
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
@@ -222,6 +226,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         pick: arguments.pick.clone(),
         fuse: arguments.fuse.fusing(),
         precision: arguments.precision.precision(),
+        on_cpu: arguments.on_cpu.iter().cloned().collect(),
         ..Default::default()
     };
     let (model, given) = ((&context, &graph), (&ports[..], &tensors[..]));

@@ -104,8 +104,16 @@ impl Report<'_> {
     pub(super) fn memory(&self) -> String {
         let MemoryUse { planned, unshared, least, constants, .. } = self.memory;
         let [planned, unshared, least, constants] = [planned, unshared, least, constants].map(bytes);
+        let moved = match (self.memory.downloads, self.memory.uploads) {
+            (0, 0) => String::new(),
+            (down, up) => format!(
+                "; each run, for nodes on the CPU: {} downloaded, {} uploaded",
+                bytes(down),
+                bytes(up)
+            ),
+        };
         format!(
-            "values {planned} ({unshared} if none shared memory, {least} at least), constants {constants}"
+            "values {planned} ({unshared} if none shared memory, {least} at least), constants {constants}{moved}"
         )
     }
 
@@ -149,7 +157,8 @@ impl Report<'_> {
             "first_ms": self.times.first().map(milliseconds),
             "median_ms": later.get(later.len() / 2),
             "times_ms": self.times.iter().map(milliseconds).collect::<Vec<_>>(),
-            "memory": { "planned": planned, "unshared": unshared, "least": least, "constants": constants },
+            "memory": { "planned": planned, "unshared": unshared, "least": least, "constants": constants,
+                "downloads": self.memory.downloads, "uploads": self.memory.uploads },
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What single operators are made into.
 
-use super::writer::{Attribute, File, Node, floats, integers, small};
+use super::writer::{Attribute, File, Node, floats, integers, network, nibbles, small};
 use super::{Model, refused, run, tensor};
 use crate::model::LoadOptions;
 
@@ -126,4 +126,179 @@ fn weights_of_four_bits_are_unpacked() {
     let x: Vec<f32> = (0..17).map(|at| [10.0, 100.0].get(at).copied().unwrap_or(1.0)).collect();
     // (10 - 8) / 2 * 10 + (9 - 8) / 2 * 100 + (7 - 8) * 2
     assert_eq!(elements(&file, &[1, 17], &x), [10.0 + 50.0 - 2.0]);
+}
+
+/// A loop that adds `x` to what is carried while that is less than ten times `x`.
+fn loop_file(inputs: &[&'static str]) -> File<'static> {
+    let body = network(
+        &["turn", "before", "sum"],
+        &[Node::new("Add", &["sum", "x"], &["next"]), Node::new("Less", &["next", "bound"], &["again"])],
+        &["again", "next"],
+    );
+    File {
+        inputs: vec![("x", vec![1])],
+        outputs: vec!["y"],
+        constants: vec![floats("ten", &[1], &[10.0]), integers("three", &[], &[3])],
+        nodes: vec![
+            Node::new("Mul", &["x", "ten"], &["bound"]),
+            Node::new("Greater", &["bound", "x"], &["first"]),
+            Node { attributes: vec![Attribute::Graph("body", body)], ..Node::new("Loop", inputs, &["y"]) },
+        ],
+        ..File::default()
+    }
+}
+
+#[test]
+fn loops_go_on_as_long_as_a_computed_condition_says() {
+    for (inputs, x, wanted) in [
+        (&["", "first", "x"][..], 1.0, 10.0),
+        (&["", "first", "x"], -1.0, -1.0),
+        // The first turn is taken in any case.
+        (&["", "", "x"], 2.0, 20.0),
+        (&["", "", "x"], -1.0, -2.0),
+        (&["three", "first", "x"], 1.0, 4.0),
+        (&["three", "", "x"], 1.0, 4.0),
+    ] {
+        assert_eq!(elements(&loop_file(inputs), &[1], &[x]), [wanted], "{inputs:?} of {x}");
+    }
+    let mut file = loop_file(&["", "first", "x"]);
+    let growing = network(
+        &["turn", "before", "sum"],
+        &[
+            Node {
+                attributes: vec![Attribute::Int("axis", 0)],
+                ..Node::new("Concat", &["sum", "x"], &["next"])
+            },
+            Node::new("Greater", &["x", "bound"], &["again"]),
+        ],
+        &["again", "next"],
+    );
+    file.nodes[2].attributes = vec![Attribute::Graph("body", growing)];
+    let error = refused(&file.bytes());
+    assert!(error.contains("Loop") && error.contains("extents that stay"), "{error}");
+}
+
+#[test]
+fn what_is_the_same_is_kept_once() {
+    let of = |outputs: &[&'static str], sorted: i64| File {
+        inputs: vec![("x", vec![6])],
+        outputs: outputs.to_vec(),
+        nodes: vec![Node {
+            attributes: vec![Attribute::Int("sorted", sorted)],
+            ..Node::new("Unique", &["x"], &["y", "first", "of", "counts"])
+        }],
+        ..File::default()
+    };
+    let x = tensor(&[6], vec![2.0, 1.0, 1.0, 3.0, 4.0, 3.0]);
+    let all = ["y", "first", "of", "counts"];
+    let lists = |sorted| -> Vec<Vec<f32>> {
+        run(&of(&all, sorted), &x).iter().map(|tensor| tensor.to_f32().to_vec()).collect()
+    };
+    let sorted = [
+        vec![1.0, 2.0, 3.0, 4.0, 0.0, 0.0],
+        vec![1.0, 0.0, 3.0, 4.0, -1.0, -1.0],
+        vec![1.0, 0.0, 0.0, 2.0, 3.0, 2.0],
+        vec![2.0, 1.0, 2.0, 1.0, 0.0, 0.0],
+    ];
+    assert_eq!(lists(1), sorted);
+    let as_they_come = [
+        vec![2.0, 1.0, 3.0, 4.0, 0.0, 0.0],
+        vec![0.0, 1.0, 3.0, 4.0, -1.0, -1.0],
+        vec![0.0, 1.0, 1.0, 2.0, 3.0, 2.0],
+        vec![1.0, 2.0, 2.0, 1.0, 0.0, 0.0],
+    ];
+    assert_eq!(lists(0), as_they_come);
+    // What would be computed of the elements that are not there is not known.
+    let mut read = of(&["z"], 1);
+    read.nodes.push(Node::new("ReduceMean", &["y"], &["z"]));
+    let error = refused(&read.bytes());
+    assert!(error.contains("Unique") && error.contains("wanted a constant"), "{error}");
+    // The inverse has as many elements as the input.
+    let mut read = of(&["z"], 1);
+    read.nodes.push(Node::new("Relu", &["of"], &["z"]));
+    assert_eq!(elements(&read, &[6], &x.to_f32()), sorted[2]);
+}
+
+#[test]
+fn places_of_what_is_not_zero_are_columns() {
+    let file = File {
+        inputs: vec![("x", vec![2, 2])],
+        outputs: vec!["y"],
+        nodes: vec![Node::new("NonZero", &["x"], &["y"])],
+        ..File::default()
+    };
+    let found = elements(&file, &[2, 2], &[0.0, 5.0, -1.0, 0.0]);
+    assert_eq!(found, [0.0, 1.0, -1.0, -1.0, 1.0, 0.0, -1.0, -1.0]);
+}
+
+#[test]
+fn regions_have_as_many_samples_as_pixels_where_none_are_asked_for() {
+    let file = File {
+        inputs: vec![("x", vec![1, 1, 4, 4])],
+        outputs: vec!["y"],
+        constants: vec![floats("boxes", &[1, 4], &[0.5, 0.5, 4.5, 4.5]), integers("image", &[1], &[0])],
+        nodes: vec![Node {
+            attributes: vec![Attribute::Int("output_height", 2), Attribute::Int("output_width", 2)],
+            ..Node::new("RoiAlign", &["x", "boxes", "image"], &["y"])
+        }],
+        ..File::default()
+    };
+    let x: Vec<f32> = (0..16).map(|value| value as f32).collect();
+    // Bins of two pixels with two samples each way, half a pixel behind a pixel.
+    let along = |bin: f32| -> [f32; 2] { [2.0 * bin + 0.5, 2.0 * bin + 1.5].map(|place| place.min(3.0)) };
+    let mean = |bin: f32| along(bin).iter().sum::<f32>() / 2.0;
+    let wanted = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]].map(|[y, x]| 4.0 * mean(y) + mean(x));
+    assert_eq!(elements(&file, &[1, 1, 4, 4], &x), wanted);
+}
+
+#[test]
+fn constants_of_four_bits_are_integers() {
+    let file = File {
+        inputs: vec![("x", vec![1, 2])],
+        outputs: vec!["y"],
+        constants: vec![
+            nibbles("w", &[2, 1], &[0x8F]),
+            floats("scale", &[], &[0.5]),
+            nibbles("zero", &[], &[1]),
+        ],
+        nodes: vec![
+            Node::new("DequantizeLinear", &["w", "scale", "zero"], &["weights"]),
+            Node::new("MatMul", &["x", "weights"], &["y"]),
+        ],
+        ..File::default()
+    };
+    // (-1 - 1) / 2 and (-8 - 1) / 2.
+    assert_eq!(elements(&file, &[1, 2], &[1.0, 10.0]), [-46.0]);
+}
+
+#[test]
+fn updates_are_scattered_to_computed_places_in_their_order() {
+    let of = |op: &'static str, reduction: Option<&'static str>, updates: &[f32]| File {
+        inputs: vec![("x", vec![2, 1])],
+        outputs: vec!["y"],
+        constants: vec![floats("data", &[3, 1], &[1.0, 2.0, 3.0]), floats("updates", &[2, 1], updates)],
+        nodes: vec![Node {
+            attributes: reduction.map(|name| Attribute::Text("reduction", name)).into_iter().collect(),
+            ..Node::new(op, &["data", "x", "updates"], &["y"])
+        }],
+        ..File::default()
+    };
+    for op in ["ScatterElements", "ScatterND"] {
+        for (reduction, indices, wanted) in [
+            (None, [2.0, 0.0], [20.0, 2.0, 10.0]),
+            (None, [1.0, 1.0], [1.0, 20.0, 3.0]),
+            (Some("add"), [-1.0, -1.0], [1.0, 2.0, 33.0]),
+            (Some("max"), [0.0, 0.0], [20.0, 2.0, 3.0]),
+        ] {
+            let found = elements(&of(op, reduction, &[10.0, 20.0]), &[2, 1], &indices);
+            assert_eq!(found, wanted, "{op} {reduction:?} at {indices:?}");
+        }
+    }
+    let file = of("ScatterND", None, &[10.0, 20.0]);
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a file that is read");
+    let context = crate::context::Context::new(crate::context::Backend::Cpu).expect("the CPU");
+    let mut session =
+        crate::session::Session::new(&context, &model.graph, Default::default()).expect("a session");
+    let error = session.run(&[("x", &tensor(&[2, 1], vec![0.0, 3.0]))]).expect_err("beyond").to_string();
+    assert!(error.contains("axis 3") && error.contains("within the data"), "{error}");
 }

@@ -28,6 +28,9 @@ fn number(mut value: u64) -> Vec<u8> {
 pub(super) enum Attribute {
     Int(&'static str, i64),
     Float(&'static str, f32),
+    Text(&'static str, &'static str),
+    /// A network, as [`network`] writes it.
+    Graph(&'static str, Vec<u8>),
 }
 
 /// An operator.
@@ -59,6 +62,12 @@ impl Node {
                 Attribute::Float(name, value) => {
                     [bytes(1, name.as_bytes()), number(2 << 3 | 5), value.to_le_bytes().to_vec(), int(20, 1)]
                         .concat()
+                }
+                Attribute::Text(name, value) => {
+                    [bytes(1, name.as_bytes()), bytes(4, value.as_bytes()), int(20, 3)].concat()
+                }
+                Attribute::Graph(name, value) => {
+                    [bytes(1, name.as_bytes()), bytes(6, value), int(20, 5)].concat()
                 }
             };
             out.extend(bytes(5, &own));
@@ -125,6 +134,20 @@ impl File<'_> {
         self.outputs.iter().for_each(|name| graph.extend(bytes(12, &bytes(1, name.as_bytes()))));
         model(&graph)
     }
+}
+
+/// A network within an operator, of inputs without extents.
+pub(super) fn network(inputs: &[&str], nodes: &[Node], outputs: &[&str]) -> Vec<u8> {
+    let mut graph = Vec::new();
+    nodes.iter().for_each(|node| graph.extend(bytes(1, &node.bytes())));
+    inputs.iter().for_each(|name| graph.extend(bytes(11, &bytes(1, name.as_bytes()))));
+    outputs.iter().for_each(|name| graph.extend(bytes(12, &bytes(1, name.as_bytes()))));
+    graph
+}
+
+/// A constant of four-bit integers with a sign.
+pub(super) fn nibbles(name: &str, extents: &[usize], values: &[u8]) -> Vec<u8> {
+    constant(name, extents, 22, bytes(9, values))
 }
 
 /// A file around a network.
