@@ -1,5 +1,5 @@
 //! Normalisations of large maps as two units: moments of parts of a map, and what is made of them. One work-group for
-//! each slice of channels leaves most of a GPU idle.
+//! each slice of channels leaves most of a GPU idle. What the CPU computes stays one.
 
 use crate::dims::Dims;
 use crate::dtype::Precision;
@@ -18,7 +18,8 @@ const MANY_SLICES: usize = 512;
 pub(in crate::lower) fn share_large(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut units = Vec::new();
     for unit in network.take_units() {
-        let large = if alone(&unit.name) { None } else { large(&unit) };
+        let stays = alone(&unit.name) || unit.host.is_some();
+        let large = if stays { None } else { large(&unit) };
         match large.map(|(operator, dims)| two(network, &unit, operator, dims)) {
             Some(Some(two)) => units.extend(two),
             _ => units.push(unit),
