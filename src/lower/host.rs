@@ -8,6 +8,7 @@ use super::choose::Kernel;
 use super::program::Builder;
 use super::step::{HostSource, Step, Work};
 use super::unit::{Input, Network, Unit};
+use crate::emit::Operand;
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::ops::{Op, Role};
@@ -22,15 +23,17 @@ pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits
         let op = unit.op(graph, options.precision)?;
         let obstacle = || op.device_obstacle().map(str::to_owned);
         let single = unit.parts().is_empty() && !options.choices.contains_key(&unit.name);
-        let large = || too_large(&*op, limits).filter(|_| single && op.cpu_obstacle().is_none());
-        unit.host = by_hand.or_else(obstacle).or_else(large).map(|why| format!("on the CPU: {why}"));
+        let known = |operand| matches!(unit.input(operand), Ok(Input::Constant(..)));
+        let large = || too_large(&*op, &known, limits).filter(|_| single && op.cpu_obstacle().is_none());
+        let why = by_hand.or_else(obstacle).or_else(large);
+        unit.host = why.map(|why| format!("on the CPU: {why}"));
     }
     Ok(())
 }
 
-/// Why the device cannot bind a constant of `op`, if it cannot.
-fn too_large(op: &dyn Op, limits: &Limits) -> Option<String> {
-    let constants = op.operands().into_iter().filter(|info| info.role == Role::Constant);
+/// Why the device cannot bind a constant of `op`, if it cannot: an operand that is `known`.
+fn too_large(op: &dyn Op, known: &dyn Fn(Operand) -> bool, limits: &Limits) -> Option<String> {
+    let constants = op.operands().into_iter().filter(|info| known(info.operand));
     let sizes =
         constants.map(|info| (info.operand, (info.elements() * op.precision().storage().bytes()) as u64));
     let (operand, bytes) = sizes.max_by_key(|(_, bytes)| *bytes)?;
@@ -81,10 +84,11 @@ mod tests {
             let options = Pointwise::default();
             PointwiseOp::new(input, weights, &options, true, false, precision).expect("shapes")
         };
+        let is_weights = |operand| operand == Operand::Weights;
         let limits = |bytes: u64| Limits { max_binding: bytes, ..Limits::webgpu() };
-        assert_eq!(too_large(&of(Precision::F32), &limits(4 * 32 * 64)), None);
-        let why = too_large(&of(Precision::F32), &limits(4 * 32 * 64 - 1)).expect("too large");
+        assert_eq!(too_large(&of(Precision::F32), &is_weights, &limits(4 * 32 * 64)), None);
+        let why = too_large(&of(Precision::F32), &is_weights, &limits(4 * 32 * 64 - 1)).expect("too large");
         assert!(why.contains("8192 bytes") && why.contains("at most 8191"), "{why}");
-        assert_eq!(too_large(&of(Precision::F16Storage), &limits(2 * 32 * 64)), None);
+        assert_eq!(too_large(&of(Precision::F16Storage), &is_weights, &limits(2 * 32 * 64)), None);
     }
 }
