@@ -10,6 +10,7 @@ use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::layout::Form;
 use crate::limits::Limits;
+use crate::ops::convolution::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registry::VariantEntry;
@@ -26,6 +27,12 @@ const MAX_COLUMNS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Shallow;
 
+/// Whether it computes `problem`, as far as the terms of a sum are concerned.
+pub(super) fn takes(problem: &Convolution, limits: &Limits) -> bool {
+    let most = if split::first(limits) { MAX_TERMS_OF_GPUS } else { MAX_TERMS };
+    problem.groups == 1 && problem.input.c <= 4 && problem.terms() <= most
+}
+
 impl Kernel<Conv2dOp> for Shallow {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("shallow", include_str!("../../../shaders/conv2d/shallow.wgsl"))
@@ -33,11 +40,9 @@ impl Kernel<Conv2dOp> for Shallow {
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
         let problem = &op.0;
-        let gpu = split::first(limits);
-        let most = if gpu { MAX_TERMS_OF_GPUS } else { MAX_TERMS };
-        let few = problem.groups == 1 && problem.input.c <= 4 && problem.terms() <= most;
+        let few = takes(problem, limits);
         // Each pixel more of a long row spares the loads of all taps.
-        let tiles = match gpu && sliding::is_long(problem) {
+        let tiles = match split::first(limits) && sliding::is_long(problem) {
             true => [[4, 2], [4, 1], [2, 2], [1, 2], [1, 1]],
             false => [[2, 2], [1, 2], [1, 1], [4, 2], [4, 1]],
         };

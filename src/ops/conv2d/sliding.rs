@@ -6,6 +6,7 @@
 use super::Conv2dOp;
 use super::direct::Direct;
 use super::plan::params;
+use super::shallow;
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
@@ -51,7 +52,9 @@ impl Kernel<Conv2dOp> for Sliding {
         if problem.groups > 1 || problem.kernel[1] < TAPS {
             return Vec::new();
         }
-        let first = is_long(problem) && problem.output.slices() <= FEW_SLICES && split::first(limits);
+        // A network's input has rows for `shallow`, without a conversion.
+        let few = problem.output.slices() <= FEW_SLICES && !shallow::takes(problem, limits);
+        let first = is_long(problem) && few && split::first(limits);
         let tiles = [8, 4, 2].into_iter().filter(|&pixels| columns(problem, pixels as usize) <= MAX_COLUMNS);
         offers(if first { 1 } else { 5 }, tiles.map(|pixels| [pixels, 1, 1]))
     }
