@@ -1,11 +1,14 @@
 //! The tuner's passes over a network, and searches that are cut short.
 
 use crate::machine::{gpus, noise};
-use diptych::tune::Search;
+use diptych::ops::Op;
+use diptych::ops::pointwise::PointwiseOp;
 use diptych::tune::db::{Row, Verdict};
+use diptych::tune::key::{Key, SourceHash};
+use diptych::tune::{Search, work_group};
 use diptych::{
-    Context, Conv2d, Depthwise, Extras, Function, Graph, HostTensor, Padding, Pointwise, Session,
-    SessionOptions, Shape, SharedDatabase, Tuner, Tuning,
+    Choice, Context, Conv2d, Depthwise, Extras, Function, Graph, HostTensor, Limits, Padding, Pointwise,
+    Precision, Session, SessionOptions, Shape, SharedDatabase, Tuner, Tuning,
 };
 use std::time::Duration;
 
@@ -110,12 +113,34 @@ fn summing() -> Graph {
     graph
 }
 
+/// The op of the node `point`.
+fn point() -> PointwiseOp {
+    let (input, weights) = (Shape::nhwc(1, 12, 12, 8), Shape::nhwc(16, 1, 1, 8));
+    PointwiseOp::new(input, weights, &Pointwise::default(), false, false, Precision::F32).expect("a valid op")
+}
+
+/// Another kernel of it than `choice`.
+fn other(choice: Choice, limits: &Limits) -> Choice {
+    let op = point();
+    let kernels =
+        op.space(limits).into_iter().filter(|(variant, _)| op.layouts(variant).contains(&choice.layout));
+    let choices = kernels.map(|(variant, tile)| {
+        Choice::new(variant, tile, work_group::table(&op, variant, tile, limits)).with_layout(choice.layout)
+    });
+    let mut others = choices.filter(|other| {
+        (other.variant, other.tile) != (choice.variant, choice.tile) && op.fits(other, limits).is_ok()
+    });
+    others.next().expect("a kernel")
+}
+
 #[test]
 fn a_session_takes_new_verdicts_and_keeps_its_states() {
     for context in gpus() {
         let backend = context.info().backend;
         let database = SharedDatabase::default();
-        with(&context, &database).search(Search::Fast).tune(&summing()).expect("tuned");
+        let mut tuner = with(&context, &database).search(Search::Table);
+        tuner.begin_nodes(&summing(), &["point".to_owned()]).expect("lined up");
+        let default = tuner.finish(|_| {}).expect("tuned").problems[0].default;
         let tuning = Tuning::Database(database.clone());
         let options = SessionOptions { tuning, ..Default::default() };
         let mut session = Session::new(&context, &summing(), options).expect("a session");
@@ -128,14 +153,17 @@ fn a_session_takes_new_verdicts_and_keeps_its_states() {
             steps.iter().find(|step| step.name == "point").expect("a step").kernel.clone()
         };
         let before = kernel(&session);
-        let loser = {
+        // As if another kernel had been found to be the best since.
+        let winner = {
             let database = database.lock().expect("no panic");
-            let losers =
-                database.rows().filter(|row| row.key.problem.op == "pointwise" && row.time.is_some());
-            losers.filter(|row| row.verdict == Verdict::Loser).last().expect("a loser").clone()
+            let winners = database.rows().filter(|row| row.verdict == Verdict::Winner);
+            winners.last().expect("the default").clone()
         };
-        // As if it had been found to be the best since.
-        let row = Row::measured(loser.key.clone(), Verdict::Winner, loser.time);
+        let limits = context.info().device.clone().expect("a GPU").limits;
+        let other = other(default, &limits);
+        let source = SourceHash::of_kernel(&point(), &other, &limits).ok();
+        let key = Key { choice: other.into(), source, ..winner.key };
+        let row = Row::measured(key, Verdict::Winner, winner.time);
         database.lock().expect("no panic").append(row).expect("in memory");
         let changed = session.refresh().expect("refreshed");
         assert!(changed.iter().any(|name| name == "point"), "{backend}: {changed:?}");
