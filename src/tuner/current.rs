@@ -124,7 +124,7 @@ impl Work {
         };
         let choice = kept(verdict, before).or(verdict.choice);
         let default_time = time_of(verdict, &verdict.default);
-        let rows: Vec<Row> = verdict
+        let mut rows: Vec<Row> = verdict
             .trials
             .iter()
             .filter(|trial| {
@@ -143,6 +143,15 @@ impl Work {
                 Some(row.with_open(open))
             })
             .collect();
+        // The winner of a search that was cut short, if it is none any more and was not timed again.
+        if let Some(before) = before.filter(|before| Some(*before) != choice) {
+            let key = keys.of(&before);
+            if rows.iter().all(|row| row.key != key) {
+                let timed = known.iter().find(|trial| trial.choice == before);
+                let time = timed.and_then(|trial| timing(trial, default_time));
+                rows.push(Row::measured(key, RowVerdict::Loser, time));
+            }
+        }
         self.heat = bench.heat();
         self.report.clock = bench.clock().kind().to_string();
         let of_known =
