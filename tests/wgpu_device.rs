@@ -8,7 +8,7 @@ use diptych::device::{Buffer, Device, Dispatch, Memory, Pipeline, Slice};
 use diptych::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
-use diptych::{DType, Error};
+use diptych::{Context, Custom, DType, Error, Graph, Session, SessionOptions, Shape};
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Set for processes that a test starts.
@@ -420,6 +420,38 @@ fn an_application_lends_its_device_and_encoder() {
         assert!(matches!(other.record(&[mixed]), Err(Error::Input { .. })));
     }
     run_saxpy(&other);
+}
+
+#[test]
+fn a_network_with_a_node_on_the_cpu_is_not_encoded() {
+    if device().is_none() {
+        return;
+    }
+    let (adapter, app_device, queue) = application_device().unwrap();
+    let context = Context::from_wgpu(&adapter, app_device.clone(), queue).unwrap();
+    let copy = Custom::host(
+        "copy",
+        |inputs| Ok(inputs.to_vec()),
+        |inputs, outputs| {
+            outputs[0].copy_from_slice(inputs[0]);
+            Ok(())
+        },
+    );
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 2, 3, 4)).unwrap();
+    let y = graph.custom("by hand", &copy, &[x]).unwrap();
+    graph.output(y[0]).unwrap();
+    let mut session = Session::new(&context, &graph, SessionOptions::default()).unwrap();
+    let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let [from, to] = [0, 1].map(|_| {
+        let descriptor = wgpu::BufferDescriptor { label: None, size: 96, usage, mapped_at_creation: false };
+        app_device.create_buffer(&descriptor)
+    });
+    let mut encoder = app_device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    let output = session.outputs()[0].name.clone();
+    let refused = session.encode(&mut encoder, &[("x", &from)], &[(&output, &to)]);
+    let error = refused.expect_err("nothing waits for an encoder").to_string();
+    assert!(error.contains("the CPU computes \"by hand\""), "{error}");
 }
 
 #[test]

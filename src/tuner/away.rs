@@ -19,6 +19,8 @@ pub(super) struct Held {
     report: Report,
     /// What of the work's report is in this one.
     noted: usize,
+    /// How a step failed that nobody has asked about since.
+    failed: Option<Error>,
 }
 
 /// What comes back: the work, and how its step went.
@@ -69,6 +71,7 @@ impl Held {
             progress: work.progress(),
             report: work.report.clone(),
             noted: work.noted,
+            failed: None,
             work: Some(Box::new(work)),
             thread: None,
         }
@@ -91,23 +94,27 @@ impl Held {
         if self.work.is_none() {
             let thread = self.thread.as_ref().ok_or_else(died)?;
             let done = thread.done.recv().map_err(|_| died())?;
-            self.take_back(done)?;
+            self.take_back(done);
         }
         self.work.as_deref_mut().ok_or_else(died)
     }
 
-    /// Does something with the work on this thread.
+    /// Does something with the work on this thread, unless an earlier step has failed.
     pub(super) fn change<T>(&mut self, act: impl FnOnce(&mut Work) -> Result<T>) -> Result<T> {
+        self.here()?;
+        self.failed.take().map_or(Ok(()), Err)?;
         let outcome = act(self.here()?);
         self.look();
         outcome
     }
 
-    fn take_back(&mut self, (work, outcome): Done) -> Result<()> {
+    fn take_back(&mut self, (work, outcome): Done) {
         self.work = Some(work);
         self.look();
-        self.progress = outcome?;
-        Ok(())
+        match outcome {
+            Ok(progress) => self.progress = progress,
+            Err(error) => self.failed = Some(error),
+        }
     }
 
     /// Brings what is known of the work up to date.
@@ -133,10 +140,10 @@ impl Held {
             steps.send((work, budget)).map_err(|_| died())?;
         }
         match thread.done.recv_timeout(budget) {
-            Ok(done) => self.take_back(done)?,
+            Ok(done) => self.take_back(done),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(died()),
         }
-        Ok(self.progress)
+        self.failed.take().map_or(Ok(self.progress), Err)
     }
 }

@@ -30,8 +30,8 @@ const MAX_HINTS: usize = 256;
 
 /// Candidates of an earlier search at most that are timed again when it goes on.
 const MAX_AGAIN: usize = 3;
-/// Values of a problem's operands at most that are kept from one pass to the next.
-const MAX_VALUES_KEPT: usize = 16 << 20;
+/// Values of all problems' operands at most that are kept from one pass to the next.
+const MAX_VALUES_KEPT: usize = 32 << 20;
 
 impl Work {
     pub(super) fn open(&self, mut job: Job) -> Result<Current> {
@@ -98,15 +98,18 @@ impl Work {
     }
 
     /// What the record has on a problem's candidates: which must not be tried again, and the times
-    /// of a run that was cancelled.
+    /// of a search that was cut short. Of those that are timed anew, only what this tuner has found.
     fn known(&self, job: &Job, keys: &Keys) -> Vec<Trial> {
+        let own = self.report.problems.iter().find(|report| is_of(report, job));
+        let own: HashSet<Choice> =
+            own.into_iter().flat_map(|report| &report.trials).map(|trial| trial.choice).collect();
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = database.tried(&DeviceKey::of(self.device.info()), &job.key);
         rows.filter_map(|row| {
             let choice = row.key.choice.resolve(&job.key.op)?;
             // Of another text or tuner version: it says nothing about today's kernel.
             (keys.of(&choice) == row.key).then_some(())?;
-            if !row.verdict.bars() && self.retune {
+            if !row.verdict.bars() && self.retune && !own.contains(&choice) {
                 return None;
             }
             recalled(choice, row)
@@ -161,8 +164,10 @@ impl Work {
         job.time = default_time.or(job.time).or(time);
         if verdict.cut_short && !cancelled && self.budget.is_some() {
             job.pass += 1;
-            let values: usize = job.op.operands().iter().map(OperandInfo::elements).sum();
-            job.bench = (values <= MAX_VALUES_KEPT).then(|| Box::new(bench));
+            let values = |job: &Job| job.op.operands().iter().map(OperandInfo::elements).sum::<usize>();
+            let others = self.jobs.iter().filter(|other| other.bench.is_some()).map(values);
+            let kept = others.fold(values(&job), usize::saturating_add);
+            job.bench = (kept <= MAX_VALUES_KEPT).then(|| Box::new(bench));
             self.jobs.push_back(job);
         }
         self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
@@ -171,7 +176,7 @@ impl Work {
     /// Takes the verdict of a pass into the report: in place of the last one, whose trials stay.
     fn note(&mut self, job: &Job, choice: Option<Choice>, time: Option<Duration>, verdict: &Verdict) {
         self.noted += 1;
-        let place = self.report.problems.iter().position(|old| of(old, job));
+        let place = self.report.problems.iter().position(|old| is_of(old, job));
         let mut report = ProblemReport {
             nodes: job.nodes.clone(),
             op: job.op.name(),
@@ -207,7 +212,8 @@ impl Work {
     /// Leaves a problem open for which there is no time.
     pub(super) fn leave(&mut self, job: Job) {
         let default = self.defaults.iter().find(|(key, _)| *key == job.key).map(|(_, choice)| *choice);
-        let Some(default) = default.filter(|_| !self.report.problems.iter().any(|old| of(old, &job))) else {
+        let Some(default) = default.filter(|_| !self.report.problems.iter().any(|old| is_of(old, &job)))
+        else {
             return;
         };
         self.noted += 1;
@@ -232,7 +238,7 @@ impl Work {
 }
 
 /// Whether a report is on the problem of `job`.
-fn of(report: &ProblemReport, job: &Job) -> bool {
+fn is_of(report: &ProblemReport, job: &Job) -> bool {
     (report.op, report.layout, &report.problem) == (job.op.name(), job.layout, &job.key.shape)
         && report.nodes == job.nodes
 }

@@ -77,7 +77,7 @@ impl Tuner {
 
     /// With another setting.
     fn with(mut self, set: impl FnOnce(&mut Work)) -> Self {
-        // Nothing has run yet, so nothing can have failed.
+        // If the thread died with the work, the next step says so.
         if let Ok(work) = self.held.here() {
             set(work);
         }
