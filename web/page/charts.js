@@ -1,0 +1,81 @@
+// The page's bars, lines and tables.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export const ms = (value) => (value >= 100 ? value.toFixed(0) : value.toFixed(1)) + " ms";
+
+export const us = (value) => (value >= 1000 ? ms(value / 1000) : `${value.toFixed(value >= 100 ? 0 : 1)} µs`);
+
+/** Rows of a name, a bar and a time; the first call makes them, the next ones change them. */
+export function bars(list, rows) {
+  const most = Math.max(...rows.map(([, value]) => value), 1e-9);
+  if (list.children.length !== 3 * rows.length) {
+    list.replaceChildren(
+      ...rows.flatMap(([, , kind]) => {
+        const bar = document.createElement("dd");
+        bar.className = `bar ${kind ?? ""}`;
+        bar.append(document.createElement("i"));
+        return [document.createElement("dt"), bar, document.createElement("dd")];
+      }),
+    );
+  }
+  rows.forEach(([name, value], row) => {
+    const [term, bar, number] = [0, 1, 2].map((part) => list.children[3 * row + part]);
+    term.textContent = name;
+    bar.firstChild.style.width = `${(100 * value) / most}%`;
+    number.textContent = ms(value);
+  });
+}
+
+function element(name, attributes, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) {
+    made.setAttribute(key, value);
+  }
+  if (text !== undefined) {
+    made.textContent = text;
+  }
+  return made;
+}
+
+/** What all kernels take, over the time spent on tuning: as an untuned session runs them, and as tuned so far. */
+export function tuning(svg, points, budget) {
+  const [left, right, top, bottom] = [46, 312, 8, 100];
+  const most = Math.max(...points.flatMap(({ untuned, tuned }) => [untuned, tuned]), 1e-9);
+  const seconds = Math.max(budget, points.at(-1)?.seconds ?? 0);
+  const x = (value) => left + ((right - left) * value) / seconds;
+  const y = (value) => bottom - ((bottom - top) * value) / (1.05 * most);
+  const line = (of) => points.map((point) => `${x(point.seconds).toFixed(1)},${y(of(point)).toFixed(1)}`).join(" ");
+  const last = points.at(-1);
+  svg.replaceChildren(
+    element("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
+    element("text", { x: left - 4, y: y(most) + 3, "text-anchor": "end" }, us(most)),
+    element("text", { x: left - 4, y: bottom, "text-anchor": "end" }, "0"),
+    element("text", { x: right, y: bottom + 13, "text-anchor": "end" }, `${seconds.toFixed(0)} s`),
+    element("text", { x: left, y: bottom + 13 }, "untuned (dashed) and tuned, kernels timed so far"),
+    element("polyline", { class: "untuned", points: line(({ untuned }) => untuned) }),
+    element("polyline", { class: "tuned", points: line(({ tuned }) => tuned) }),
+    ...(last ? [element("circle", { cx: x(last.seconds), cy: y(last.tuned), r: 3, fill: "currentColor" })] : []),
+  );
+}
+
+/** The slowest steps of a profile. */
+export function nodes(table, profile, count = 12) {
+  const slowest = [...profile.nodes].sort((a, b) => b.us - a.us).slice(0, count);
+  const row = (cells, tag) => {
+    const made = document.createElement("tr");
+    made.append(
+      ...cells.map((text) => {
+        const cell = document.createElement(tag);
+        cell.textContent = cell.title = text;
+        return cell;
+      }),
+    );
+    return made;
+  };
+  table.replaceChildren(
+    row(["step", "kernel", "time"], "th"),
+    ...slowest.map(({ name, op, us: time }) => row([name, op, us(time)], "td")),
+    row([`all ${profile.nodes.length} (${profile.clock})`, "", us(profile.us)], "th"),
+  );
+}
