@@ -4,6 +4,7 @@
 
 import { createReadStream, statSync } from "node:fs";
 import { createServer } from "node:http";
+import { fileURLToPath } from "node:url";
 import { extname, join, normalize } from "node:path";
 
 const TYPES = {
@@ -37,7 +38,7 @@ export function serve(folder, port = 0) {
   });
 }
 
-if (import.meta.filename === process.argv[1]) {
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [folder, port = "8080"] = process.argv.slice(2);
   const server = await serve(folder, Number(port));
   console.log(`http://localhost:${server.address().port}/`);
