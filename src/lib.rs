@@ -231,6 +231,7 @@ pub mod pick;
 #[doc(hidden)]
 pub mod tune;
 
+mod batch;
 mod calibration;
 mod context;
 mod cpu;
@@ -254,6 +255,7 @@ mod tuner;
 mod vector;
 mod weights;
 
+pub use batch::{Batch, BatchCounts, BatchOptions, Ticket};
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
 #[doc(inline)]
@@ -319,7 +321,7 @@ pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 pub use product::{MatrixProduct, ProductOptions};
-pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream};
+pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream, TryStream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Border, Padding, Shape};
