@@ -1,36 +1,51 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
+mod build;
+#[cfg(not(target_family = "wasm"))]
 mod calibrate;
 mod cpu;
 mod device;
+#[cfg(not(target_family = "wasm"))]
 mod into;
-mod offload;
 mod ports;
 mod profile;
 mod resources;
 mod segments;
 mod spare;
+#[cfg(not(target_family = "wasm"))]
 mod stages;
+#[cfg(not(target_family = "wasm"))]
 mod stream;
 
+pub use build::BuildProgress;
 pub use ports::Port;
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, NodeTime, Profile};
+#[cfg(not(target_family = "wasm"))]
 pub use stages::StageTimes;
+#[cfg(not(target_family = "wasm"))]
 pub(crate) use stream::Flight;
+#[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 
 use crate::context::{Context, Engine};
+use crate::device::Wait;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
+use crate::task;
 use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
+#[cfg(not(target_family = "wasm"))]
 use crate::tuner::Tuner;
+use build::{Tell, Teller};
 use ports::{every, unknown};
+#[cfg(not(target_family = "wasm"))]
+use std::future::Future;
 use std::sync::{Arc, PoisonError};
+#[cfg(not(target_family = "wasm"))]
 use stream::UnderWay;
 
 /// A network made ready to run.
@@ -72,7 +87,94 @@ impl Session {
     /// # Errors
     /// If the graph has no outputs, a node has no kernel on this device (the error lists every
     /// candidate with its reason), a kernel does not compile, or memory runs out.
+    #[cfg(not(target_family = "wasm"))]
     pub fn new(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        task::block_on(Self::built(context, graph, options, &|_| {}))
+    }
+
+    /// [`Session::new`], awaited: the caller's thread is not held up. Elsewhere than in a browser a thread of its own does
+    /// the work, and goes on to its end if this is dropped; in a browser the page's other tasks have their turns, and
+    /// what is left undone when this is dropped stays so.
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub async fn build(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        Self::build_with_progress(context, graph, options, &mut |_| {}).await
+    }
+
+    /// [`Session::build`], which tells `progress` how far it is, as long as it is awaited.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # async fn built(context: &Context, graph: &Graph) -> diptych::Result<Session> {
+    /// let mut tell = |progress: diptych::BuildProgress| {
+    ///     println!("{} of {} kernels compiled", progress.compiled, progress.kernels);
+    /// };
+    /// Session::build_with_progress(context, graph, SessionOptions::default(), &mut tell).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub async fn build_with_progress(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Self> {
+        #[cfg(target_family = "wasm")]
+        {
+            let progress = std::cell::RefCell::new(progress);
+            let tell = |now| {
+                // None if it is called from within.
+                if let Ok(mut progress) = progress.try_borrow_mut() {
+                    progress(now);
+                }
+            };
+            Self::built(context, graph, options, &tell).await
+        }
+        #[cfg(not(target_family = "wasm"))]
+        {
+            let (context, graph) = (context.clone(), graph.clone());
+            let told = Arc::new(build::Told::default());
+            let teller = Arc::clone(&told);
+            let mut building = task::offload(move || {
+                task::block_on(Self::built(&context, &graph, options, &|now| teller.tell(now)))
+            })?;
+            std::future::poll_fn(|task| {
+                if let Some(now) = told.take(task.waker()) {
+                    progress(now);
+                }
+                std::pin::Pin::new(&mut building).poll(task)
+            })
+            .await
+        }
+    }
+
+    /// A session on the CPU, where nothing is awaited.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn on_cpu(graph: &Graph) -> Result<Self> {
+        let context = Context::cpu("its values are wanted on the host");
+        let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), &|_| {}));
+        built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
+    }
+
+    /// [`Session::run`] of a session on the CPU.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+        match &self.runner {
+            Runner::Cpu(session) => self.wrap(session.run(&self.arrange(inputs)?)?),
+            Runner::Device(_) => Err(Error::Internal("a device is awaited".to_owned())),
+        }
+    }
+
+    /// What the ways to build a session share; only in a browser it awaits anything.
+    async fn built(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        tell: &Tell<'_>,
+    ) -> Result<Self> {
         if graph.outputs().is_empty() {
             return Err(Error::input("graph", "no outputs", "at least one"));
         }
@@ -94,6 +196,7 @@ impl Session {
             Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
+                #[cfg(not(target_family = "wasm"))]
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
                     let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
@@ -102,7 +205,9 @@ impl Session {
                     }
                     tuner.tune(graph)?;
                 }
-                Runner::Device(Box::new(device::DeviceSession::new(engine.clone(), graph, &options)?))
+                let teller = Teller::new(tell);
+                let session = device::DeviceSession::build(engine.clone(), graph, &options, &teller).await?;
+                Runner::Device(Box::new(session))
             }
         };
         let (inputs, outputs) = (Port::all(graph, graph.inputs())?, Port::all(graph, graph.outputs())?);
@@ -125,9 +230,23 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Session::new`]; the session is then as it was.
+    #[cfg(not(target_family = "wasm"))]
     pub fn refresh(&mut self) -> Result<Vec<String>> {
+        task::block_on(self.refreshed(Wait::Blocks))
+    }
+
+    /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's
+    /// thread.
+    ///
+    /// # Errors
+    /// Those of [`Session::build`]; the session is then as it was, and so it is if this is dropped midway.
+    pub async fn refresh_async(&mut self) -> Result<Vec<String>> {
+        self.refreshed(Wait::Awaits).await
+    }
+
+    async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
         match (&mut self.runner, &self.made_of) {
-            (Runner::Device(session), Some(made_of)) => session.refresh(&made_of.0, &made_of.1),
+            (Runner::Device(session), Some(made_of)) => session.refresh(&made_of.0, &made_of.1, wait).await,
             _ => Ok(Vec::new()),
         }
     }
@@ -163,6 +282,7 @@ impl Session {
     ///
     /// # Errors
     /// If an input is missing, unknown, given twice or of another shape, or the device fails.
+    #[cfg(not(target_family = "wasm"))]
     pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = self.arrange(inputs)?;
         let outputs = match &mut self.runner {
@@ -188,7 +308,9 @@ impl Session {
     }
 
     /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on
-    /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do.
+    /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do. In a browser the CPU's steps take
+    /// turns with the page's other tasks. Dropped midway, the run is as if it had not been asked for, but that states
+    /// may have changed; the next one works.
     ///
     /// # Errors
     /// Those of [`Session::run`].
@@ -225,6 +347,7 @@ impl Session {
     /// }
     /// # Ok::<(), diptych::Error>(())
     /// ```
+    #[cfg(not(target_family = "wasm"))]
     pub fn stream<I, F, N>(&mut self, frames: I) -> Stream<'_, I::IntoIter>
     where
         I: IntoIterator<Item = F>,
@@ -264,6 +387,7 @@ impl Session {
     /// assert!(matches!(outputs[2], Err(Failure::Camera(2))));
     /// # Ok::<(), diptych::Error>(())
     /// ```
+    #[cfg(not(target_family = "wasm"))]
     pub fn try_stream<I, F, N, E>(&mut self, frames: I) -> TryStream<'_, I::IntoIter, E>
     where
         I: IntoIterator<Item = Result<F, E>>,
@@ -274,6 +398,7 @@ impl Session {
         TryStream::new(self, frames.into_iter())
     }
 
+    #[cfg(not(target_family = "wasm"))]
     /// A run up to the wait.
     fn start(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
         let inputs = self.arrange(inputs)?;
@@ -281,6 +406,7 @@ impl Session {
     }
 
     /// A run up to the wait, with the inputs' elements in the order of the ports, as many as each has.
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn start_arranged(&mut self, inputs: &[std::borrow::Cow<'_, [f32]>]) -> Result<Flight> {
         let flight = match &mut self.runner {
             Runner::Device(session) => session.start(inputs).map(UnderWay::Device),
@@ -289,6 +415,7 @@ impl Session {
         Ok(Flight(flight?))
     }
 
+    #[cfg(not(target_family = "wasm"))]
     /// The wait for a run of this session.
     pub(crate) fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
         let outputs = match (&self.runner, flight.0) {
@@ -305,10 +432,23 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Session::run`]; also if the device has no clock.
+    #[cfg(not(target_family = "wasm"))]
     pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
+        task::block_on(self.profiled(inputs, Wait::Blocks))
+    }
+
+    /// [`Session::profile`], awaited. On the CPU backend the run is over when this is first polled.
+    ///
+    /// # Errors
+    /// Those of [`Session::profile`].
+    pub async fn profile_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
+        self.profiled(inputs, Wait::Awaits).await
+    }
+
+    async fn profiled(&mut self, inputs: &[(&str, &HostTensor)], wait: Wait) -> Result<Profile> {
         let inputs = self.arrange(inputs)?;
         match &mut self.runner {
-            Runner::Device(session) => session.profile(&inputs),
+            Runner::Device(session) => session.profile(&inputs, wait).await,
             Runner::Cpu(session) => session.profile(&inputs),
         }
     }

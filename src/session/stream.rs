@@ -1,8 +1,9 @@
 //! A stream of frames through a session, several of them under way at once.
 
-use super::{Session, device, offload};
+use super::{Session, device};
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::task::Running;
 use std::collections::VecDeque;
 use std::iter::Fuse;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(crate) struct Flight(pub(super) UnderWay);
 #[derive(Debug)]
 pub(super) enum UnderWay {
     Device(device::DeviceFlight),
-    Cpu(offload::Running<Vec<Arc<[f32]>>>),
+    Cpu(Running<Vec<Arc<[f32]>>>),
 }
 
 /// The outputs of a stream of frames, in their order. Made by [`Session::stream`].
