@@ -231,6 +231,8 @@ pub mod pick;
 #[doc(hidden)]
 pub mod tune;
 
+#[cfg(not(target_family = "wasm"))]
+mod batch;
 mod calibration;
 mod clock;
 mod context;
@@ -260,6 +262,8 @@ mod tuner;
 mod vector;
 mod weights;
 
+#[cfg(not(target_family = "wasm"))]
+pub use batch::{Batch, BatchCounts, BatchOptions, Ticket};
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 #[cfg(not(target_family = "wasm"))]
 pub use context::devices;
@@ -330,7 +334,7 @@ pub use pick::{Place, Target};
 pub use product::{MatrixProduct, ProductOptions};
 pub use session::{BuildProgress, MemoryUse, NodeTime, Port, Profile, Session};
 #[cfg(not(target_family = "wasm"))]
-pub use session::{StageTimes, Stream};
+pub use session::{StageTimes, Stream, TryStream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Border, Padding, Shape};

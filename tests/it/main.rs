@@ -3,6 +3,7 @@
 //! One program, because each test program links the whole library.
 
 mod browser_texts;
+mod batch;
 mod chains;
 mod cli_bench;
 mod cli_candidates;

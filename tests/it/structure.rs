@@ -27,6 +27,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (7, &["lower"]),
     (8, &["tuner"]),
     (9, &["session", "eager", "product", "model"]),
+    (10, &["batch"]),
 ];
 
 /// Imports that go down the layers and are forbidden all the same: the first module uses the second.
