@@ -11,6 +11,7 @@ const TYPES = {
   ".css": "text/css",
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript",
+  ".mjs": "text/javascript",
   ".png": "image/png",
   ".wasm": "application/wasm",
 };

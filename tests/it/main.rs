@@ -2,8 +2,8 @@
 //!
 //! One program, because each test program links the whole library.
 
-mod browser_texts;
 mod batch;
+mod browser_texts;
 mod chains;
 mod cli_bench;
 mod cli_candidates;

@@ -74,7 +74,7 @@ export class Chromium {
 
   /** A page at an address, of this size. */
   async page(url, { width = 1280, height = 900 } = {}) {
-    const { targetId } = await this.send("Target.createTarget", { url: "about:blank", width, height });
+    const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
     const send = (method, params) => this.send(method, params, sessionId);
     const said = [];

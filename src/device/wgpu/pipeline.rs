@@ -5,7 +5,7 @@ use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
-use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least, check};
+use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least};
 use crate::error::{Error, Result, numbered};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -88,14 +88,7 @@ impl WgpuDevice {
         let raw = match known {
             Some(raw) => raw,
             None => {
-                if cfg!(debug_assertions) && !checks.foreign {
-                    // The tests of the emitter do so for every kernel, and a start should not parse each
-                    // text twice.
-                    check::check_interface(source)?;
-                }
-                if checks.foreign {
-                    check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size)?;
-                }
+                self.read(source, checks)?;
                 // Compiled without the lock, so that threads compile side by side.
                 let raw = self.build(source, checks, load).await.map_err(refuse)?;
                 lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
@@ -107,6 +100,28 @@ impl WgpuDevice {
             interface: source.interface.clone(),
             work_group: source.work_group,
         })
+    }
+
+    /// Compares a text with what is said of it, where it is not known to be right.
+    #[cfg(feature = "shaders")]
+    fn read(&self, source: &KernelSource, checks: Checks) -> Result<()> {
+        use crate::emit::check;
+        if checks.foreign {
+            return check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size);
+        }
+        // The tests of the emitter do so for every kernel, and a start should not parse each text twice.
+        if cfg!(debug_assertions) { check::check_interface(source) } else { Ok(()) }
+    }
+
+    /// Refuses an application's text, which only this crate's other feature can read.
+    #[cfg(not(feature = "shaders"))]
+    #[expect(clippy::unused_self, reason = "the other one reads the limits")]
+    fn read(&self, source: &KernelSource, checks: Checks) -> Result<()> {
+        if checks.foreign {
+            let reason = "the crate was built without feature `shaders`";
+            return Err(Error::unsupported(format!("kernel {:?}", source.label), reason));
+        }
+        Ok(())
     }
 
     async fn build(

@@ -5,6 +5,7 @@
 //! weights are repeated until their pattern ends where a vector does. Pixels whose windows hang over are summed
 //! one by one.
 
+use crate::cpu::arch::Arch;
 use super::{DepthwiseOp, OP};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::blocks::independent_rows;
@@ -19,7 +20,7 @@ use crate::ops::conv2d::cpu::Windows;
 use crate::ops::convolution::Convolution;
 use crate::ops::operands::{Operands, need};
 use crate::ops::pointwise::cpu::transpose;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
 /// Takes the weights (`1 kh kw c*M`).

@@ -1,6 +1,7 @@
 //! Normalisations on the CPU: line by line where what is normalised lies side by side, column by column where
 //! columns do, else element by element.
 
+use crate::cpu::arch::Arch;
 use super::{NormalizeOp, OP, Vector};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::tail::Tail;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::ops::moments::Moments;
 use crate::ops::operands::{Operands, need};
 use crate::ops::reduce::{Merged, place};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Sums that are kept apart, for vectors of the CPU and for their error.
 const LANES: usize = 32;

@@ -5,6 +5,7 @@
     reason = "whether iterators are inlined into code for an instruction set depends on the profile"
 )]
 
+use crate::cpu::arch::Arch;
 use super::{OP, SoftmaxOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::workers::each;
@@ -12,7 +13,7 @@ use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::vector::exp;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Maxima and sums that are kept apart, for vectors of the CPU.
 const LANES: usize = 16;

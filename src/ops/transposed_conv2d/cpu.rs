@@ -1,6 +1,7 @@
 //! The transposed convolution on the CPU: each output row is a sum of input rows, each times the weights of one
 //! row of taps, whose results are moved to where they belong and added.
 
+use crate::cpu::arch::Arch;
 use super::{OP, TransposedConv2dOp};
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
@@ -11,7 +12,7 @@ use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operands::{Operands, need};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// A transposed convolution, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
