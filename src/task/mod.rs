@@ -21,6 +21,9 @@ pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[cfg(target_family = "wasm")]
 pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// What is awaited on the thread that asked for it.
+pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// Waits for `work`.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn block_on<F: Future>(work: F) -> F::Output {

@@ -5,6 +5,8 @@ use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
+#[cfg(feature = "shaders")]
+use crate::emit::check;
 use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least};
 use crate::error::{Error, Result, numbered};
 use std::borrow::Cow;
@@ -88,7 +90,15 @@ impl WgpuDevice {
         let raw = match known {
             Some(raw) => raw,
             None => {
-                self.read(source, checks)?;
+                #[cfg(feature = "shaders")]
+                if cfg!(debug_assertions) && !checks.foreign {
+                    // The tests of the emitter do so for every kernel, and a start should not parse each
+                    // text twice.
+                    check::check_interface(source)?;
+                }
+                if checks.foreign {
+                    self.check_foreign(source)?;
+                }
                 // Compiled without the lock, so that threads compile side by side.
                 let raw = self.build(source, checks, load).await.map_err(refuse)?;
                 lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
@@ -102,26 +112,15 @@ impl WgpuDevice {
         })
     }
 
-    /// Compares a text with what is said of it, where it is not known to be right.
-    #[cfg(feature = "shaders")]
-    fn read(&self, source: &KernelSource, checks: Checks) -> Result<()> {
-        use crate::emit::check;
-        if checks.foreign {
-            return check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size);
-        }
-        // The tests of the emitter do so for every kernel, and a start should not parse each text twice.
-        if cfg!(debug_assertions) { check::check_interface(source) } else { Ok(()) }
-    }
-
-    /// Refuses an application's text, which only this crate's other feature can read.
-    #[cfg(not(feature = "shaders"))]
-    #[expect(clippy::unused_self, reason = "the other one reads the limits")]
-    fn read(&self, source: &KernelSource, checks: Checks) -> Result<()> {
-        if checks.foreign {
-            let reason = "the crate was built without feature `shaders`";
-            return Err(Error::unsupported(format!("kernel {:?}", source.label), reason));
-        }
-        Ok(())
+    /// Refuses text from outside the crate that could do harm, or that nothing here can read.
+    fn check_foreign(&self, source: &KernelSource) -> Result<()> {
+        #[cfg(feature = "shaders")]
+        return check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size);
+        #[cfg(not(feature = "shaders"))]
+        Err(Error::unsupported(
+            format!("kernel {:?}", source.label),
+            "the crate was built without feature `shaders`",
+        ))
     }
 
     async fn build(
