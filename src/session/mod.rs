@@ -1,11 +1,22 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod bound;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod buffers;
 mod calibrate;
 mod cpu;
 mod device;
+#[cfg(feature = "wgpu")]
+mod encode;
+#[cfg(feature = "opencl")]
+mod enqueue;
+mod framing;
 mod into;
 mod offload;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod picture;
 mod profile;
 mod resources;
 mod segments;
@@ -13,6 +24,15 @@ mod spare;
 mod stages;
 mod stream;
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub use buffers::{BufferBinding, RequiredUsage};
+#[cfg(feature = "wgpu")]
+pub use encode::WgpuInput;
+#[cfg(feature = "opencl")]
+pub use enqueue::{OpenClBinding, OpenClInput};
+pub use framing::{Colours, Fit, Framing};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub use picture::Pictures;
 pub use profile::{MemoryUse, NodeTime, Profile};
 pub use stages::StageTimes;
 pub use stream::Stream;
@@ -284,44 +304,6 @@ impl Session {
         }
     }
 
-    /// Records a run into the application's own command encoder: nothing is submitted here.
-    ///
-    /// Each of `inputs` (every input, by name) is copied from the application's buffer, which
-    /// holds f32 in NHWC order and needs usage `COPY_SRC`; each of `outputs` is copied to one,
-    /// which needs `COPY_DST`.
-    ///
-    /// # Errors
-    /// If the session does not run on wgpu, a name is unknown, an input is missing, or a buffer
-    /// has the wrong size or usage.
-    #[cfg(feature = "wgpu")]
-    pub fn encode(
-        &mut self,
-        encoder: &mut wgpu::CommandEncoder,
-        inputs: &[(&str, &wgpu::Buffer)],
-        outputs: &[(&str, &wgpu::Buffer)],
-    ) -> Result<()> {
-        let find = |ports: &[Port], name: &str, what: &str| {
-            ports.iter().position(|port| port.name == name).ok_or_else(|| unknown(what, name, ports))
-        };
-        let mut sources: Vec<Option<&wgpu::Buffer>> = vec![None; self.inputs.len()];
-        for (name, buffer) in inputs {
-            let index = find(&self.inputs, name, "input")?;
-            check_buffer(&self.inputs[index], buffer, wgpu::BufferUsages::COPY_SRC)?;
-            sources[index] = Some(buffer);
-        }
-        let sources = every("input", &self.inputs, sources)?;
-        let mut targets = Vec::with_capacity(outputs.len());
-        for (name, buffer) in outputs {
-            let index = find(&self.outputs, name, "output")?;
-            check_buffer(&self.outputs[index], buffer, wgpu::BufferUsages::COPY_DST)?;
-            targets.push((index, *buffer));
-        }
-        match &mut self.runner {
-            Runner::Device(session) => session.encode(encoder, &sources, &targets),
-            Runner::Cpu(_) => Err(Error::unsupported("Session::encode", "the session runs on the CPU")),
-        }
-    }
-
     /// The inputs' elements in the graph's order.
     fn arrange<'a>(&self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<std::borrow::Cow<'a, [f32]>>> {
         let mut found = vec![None; self.inputs.len()];
@@ -380,17 +362,4 @@ fn every<T>(what: &str, ports: &[Port], items: Vec<Option<T>>) -> Result<Vec<T>>
             })
         })
         .collect()
-}
-
-#[cfg(feature = "wgpu")]
-fn check_buffer(port: &Port, buffer: &wgpu::Buffer, usage: wgpu::BufferUsages) -> Result<()> {
-    let wanted = 4 * port.shape.elements() as u64;
-    if buffer.size() < wanted || !buffer.usage().contains(usage) {
-        return Err(Error::input(
-            format!("buffer of {:?}", port.name),
-            format!("{} bytes, usage {:?}", buffer.size(), buffer.usage()),
-            format!("at least {wanted} bytes (f32 {}), usage {usage:?}", port.shape),
-        ));
-    }
-    Ok(())
 }

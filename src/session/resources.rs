@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// What the program's values and constants became.
+#[derive(Debug)]
 pub(super) struct Resources {
     stored: Vec<Resource>,
     constants: Option<Buffer>,
@@ -122,7 +123,7 @@ pub(super) fn dispatches(
 }
 
 /// An application's kernel is compiled with checks, the crate's own as they are.
-fn compile(device: &dyn Device, launch: &Launch, source: &KernelSource) -> Result<Pipeline> {
+pub(super) fn compile(device: &dyn Device, launch: &Launch, source: &KernelSource) -> Result<Pipeline> {
     match launch.spec.foreign {
         Some(_) => device.compile(source),
         None => compile_planned(device, source),

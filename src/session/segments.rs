@@ -63,6 +63,7 @@ pub(super) struct Segment {
 pub(super) struct Segments {
     lead: Vec<Segment>,
     last: Segment,
+    dispatches: Vec<Dispatch>,
 }
 
 /// What the host has of a value during a run: an input's or a result's number, and its part.
@@ -207,11 +208,12 @@ impl Segments {
         let of_device = program.steps.iter().filter(|step| matches!(step.work, Work::Device { .. }));
         let states = program.states.iter().map(|(part, _)| part);
         let ports = program.outputs.iter().chain(states).map(|part| part.stored);
+        let dispatches = dispatches(device, program, &program.steps, resources)?;
         let mut builder = Builder {
             device,
             program,
             resources,
-            dispatches: dispatches(device, program, &program.steps, resources)?.into_iter(),
+            dispatches: dispatches.clone().into_iter(),
             wanted: of_device.flat_map(|step| step.parts()).map(|part| part.stored).chain(ports).collect(),
             results: Vec::new(),
             done: Vec::new(),
@@ -239,7 +241,12 @@ impl Segments {
             builder.close()?;
         }
         let last = builder.segment()?;
-        Ok(Segments { lead: builder.done, last })
+        Ok(Segments { lead: builder.done, last, dispatches })
+    }
+
+    /// The dispatches of all segments.
+    pub(super) fn take_dispatches(&mut self) -> Vec<Dispatch> {
+        std::mem::take(&mut self.dispatches)
     }
 
     /// All but the last.
@@ -271,7 +278,6 @@ impl Segments {
     }
 
     /// The nodes that the CPU computes, if there are any.
-    #[cfg(feature = "wgpu")]
     pub(super) fn on_cpu(&self) -> Option<String> {
         let names = self.all().flat_map(|segment| &segment.host.0).map(|step| format!("{:?}", step.name));
         let names: Vec<String> = names.collect();
