@@ -76,7 +76,7 @@ impl fmt::Display for ContextInfo {
                     write!(f, " at {address}")?;
                 }
             }
-            None => write!(f, "{}: {} threads", self.backend, rayon::current_num_threads())?,
+            None => write!(f, "{}: {} threads", self.backend, crate::parallel::threads())?,
         }
         write!(f, " ({})", self.reason)
     }
@@ -129,13 +129,28 @@ impl Context {
     /// # Errors
     /// If there is no such device; [`Backend::Auto`] and [`Backend::Cpu`] always succeed. A
     /// request for a GPU API never falls back on the CPU backend.
+    #[cfg(not(target_family = "wasm"))]
     pub fn new(backend: Backend) -> Result<Self> {
         Self::builder().backend(backend).open()
+    }
+
+    /// Opens the best device of a backend, awaited: the only way in a browser, where [`Backend::Wgpu`] is its WebGPU
+    /// and [`Backend::Auto`] that, or the CPU without it. See [`ContextBuilder::open_async`].
+    ///
+    /// # Errors
+    /// If there is no such device; [`Backend::Auto`] and [`Backend::Cpu`] always succeed.
+    pub async fn open(backend: Backend) -> Result<Self> {
+        Self::builder().backend(backend).open_async().await
     }
 
     /// Chooses a device by its place, name or PCI address, and how it is opened.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
+    }
+
+    /// The CPU, which is always there.
+    pub(crate) fn cpu(reason: impl Into<String>) -> Self {
+        Self::with(Engine::Cpu, reason.into())
     }
 
     fn with(engine: Engine, reason: String) -> Self {
@@ -287,6 +302,7 @@ pub struct DeviceListing {
 
 /// Every device of every backend that the crate was built with, the CPU excluded: it is always
 /// there.
+#[cfg(not(target_family = "wasm"))]
 pub fn devices() -> Vec<DeviceListing> {
     vec![
         #[cfg(feature = "wgpu")]

@@ -132,6 +132,14 @@ pub enum Error {
         /// What went wrong; itself names no node.
         source: Box<Error>,
     },
+    /// What went wrong in a run that several requests share ([`Batch`](crate::Batch)); each of them gets it.
+    #[error("a run of {of} requests: {source}")]
+    Shared {
+        /// Requests of the run.
+        of: usize,
+        /// What went wrong.
+        source: std::sync::Arc<Error>,
+    },
     /// A broken invariant of the crate itself: a bug to report.
     #[error("internal error (please report): {0}")]
     Internal(String),

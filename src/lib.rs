@@ -232,11 +232,15 @@ pub mod pick;
 #[doc(hidden)]
 pub mod tune;
 
+#[cfg(not(target_family = "wasm"))]
+mod batch;
 mod calibration;
+mod clock;
 mod context;
 mod cpu;
 mod dims;
 mod dtype;
+#[cfg(not(target_family = "wasm"))]
 mod eager;
 mod error;
 mod file;
@@ -248,15 +252,23 @@ mod lower;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 mod model;
 mod options;
+mod parallel;
+#[cfg(not(target_family = "wasm"))]
 mod product;
 mod session;
 mod shape;
+mod task;
+#[cfg(not(target_family = "wasm"))]
 mod tuner;
 mod vector;
 mod weights;
 
+#[cfg(not(target_family = "wasm"))]
+pub use batch::{Batch, BatchCounts, BatchOptions, Ticket};
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
-pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, devices};
+#[cfg(not(target_family = "wasm"))]
+pub use context::devices;
+pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing};
 #[doc(inline)]
 pub use device::{DeviceInfo, Memory, PciAddress};
 pub use dims::{Dim, Dims, MAX_RANK};
@@ -319,15 +331,18 @@ pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Fusing, Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
+#[cfg(not(target_family = "wasm"))]
 pub use product::{MatrixProduct, ProductOptions};
 #[cfg(feature = "wgpu")]
 pub use session::WgpuInput;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use session::{BufferBinding, Pictures, RequiredUsage};
+pub use session::{BuildProgress, MemoryUse, NodeTime, Port, Profile, Session};
 pub use session::{Colours, Fit, Framing};
-pub use session::{MemoryUse, NodeTime, Port, Profile, Session, StageTimes, Stream};
 #[cfg(feature = "opencl")]
 pub use session::{OpenClBinding, OpenClInput};
+#[cfg(not(target_family = "wasm"))]
+pub use session::{StageTimes, Stream, TryStream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Border, Padding, Shape};
@@ -339,8 +354,10 @@ pub use tune::db::{Database, SharedDatabase};
 pub use tune::journal::Journal;
 #[doc(inline)]
 pub use tune::work_group::WorkGroup;
+#[cfg(not(target_family = "wasm"))]
 #[doc(hidden)]
 pub use tuner::Comparison;
+#[cfg(not(target_family = "wasm"))]
 pub use tuner::{ProblemReport, Report, Tuner, TunerProgress};
 pub use weights::Weights;
 

@@ -279,7 +279,7 @@ impl MatrixProduct {
         match &self.runner {
             Runner::Device { engine, recording, .. } => Ok(engine.device()?.time(recording)?.iter().sum()),
             Runner::Cpu { .. } => {
-                let start = std::time::Instant::now();
+                let start = crate::clock::Instant::now();
                 self.run().map(|()| start.elapsed())
             }
         }

@@ -1,6 +1,8 @@
 //! Choosing a device, and how it is opened.
 
-use super::{Backend, Context, Engine, devices};
+#[cfg(doc)]
+use super::devices;
+use super::{Backend, Context, Engine};
 use crate::device::PciAddress;
 use crate::device::choice::DeviceChoice;
 use crate::device::options::{DeviceOptions, KeepKernels};
@@ -130,20 +132,30 @@ impl ContextBuilder {
     /// If there is no such device: the error lists those that were found, and says why each was not taken.
     /// A request for a GPU never falls back on the CPU backend; [`Backend::Auto`] without a wanted device
     /// always succeeds.
+    #[cfg(not(target_family = "wasm"))]
     pub fn open(self) -> Result<Context> {
+        crate::task::block_on(self.open_async())
+    }
+
+    /// Opens the device, awaited. In a browser nothing else does. Elsewhere a driver that is loaded for the first time
+    /// keeps the thread for as long as that takes.
+    ///
+    /// # Errors
+    /// If there is no such device: the error lists those that were found, and says why each was not taken.
+    /// A request for a GPU never falls back on the CPU backend; [`Backend::Auto`] without a wanted device
+    /// always succeeds.
+    pub async fn open_async(self) -> Result<Context> {
         let options = self.options.overridden_by_environment();
         match (self.backend, &self.choice) {
-            (Backend::Cpu, DeviceChoice::Best) => {
-                Ok(Context::with(Engine::Cpu, "the CPU was asked for".to_owned()))
-            }
+            (Backend::Cpu, DeviceChoice::Best) => Ok(Context::cpu("the CPU was asked for")),
             (Backend::Cpu, choice) => Err(Error::NoDevice {
                 backend: Backend::Cpu.to_string(),
                 wanted: choice.to_string(),
                 tried: vec!["the CPU backend, which runs on all threads and has no devices".to_owned()],
             }),
-            (Backend::Auto, DeviceChoice::Best) => Ok(auto(&options)),
-            (Backend::Auto, choice) => wanted(choice, &options),
-            (backend, choice) => open_on(backend, choice, &options),
+            (Backend::Auto, DeviceChoice::Best) => Ok(auto(&options).await),
+            (Backend::Auto, choice) => wanted(choice, &options).await,
+            (backend, choice) => open_on(backend, choice, &options).await,
         }
     }
 }
@@ -166,12 +178,12 @@ fn chosen_by_environment(backend: Backend) -> Option<(DeviceChoice, &'static str
 }
 
 /// Opens a device of one GPU backend.
-fn open_on(backend: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
+async fn open_on(backend: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
     let by_environment = chosen_by_environment(backend);
     let choice = by_environment.as_ref().map_or(choice, |(choice, _)| choice);
     let engine = match backend {
         #[cfg(feature = "wgpu")]
-        Backend::Wgpu => Engine::Wgpu(crate::device::wgpu::WgpuDevice::open_with(choice, options)?),
+        Backend::Wgpu => Engine::Wgpu(crate::device::wgpu::WgpuDevice::open_with(choice, options).await?),
         #[cfg(feature = "opencl")]
         Backend::OpenCl => Engine::OpenCl(crate::device::opencl::OpenClDevice::open_with(choice, options)?),
         backend => {
@@ -184,10 +196,10 @@ fn open_on(backend: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> 
 }
 
 /// A GPU, or the CPU.
-fn auto(options: &DeviceOptions) -> Context {
+async fn auto(options: &DeviceOptions) -> Context {
     let mut passed_over = Vec::new();
     for backend in [Backend::Wgpu, Backend::OpenCl] {
-        match open_on(backend, &DeviceChoice::Best, options) {
+        match open_on(backend, &DeviceChoice::Best, options).await {
             Ok(context) => match &context.info().device {
                 Some(device) if !device.is_cpu => {
                     let mut reason = format!("the first GPU: {backend} before opencl before cpu");
@@ -204,11 +216,11 @@ fn auto(options: &DeviceOptions) -> Context {
             Err(error) => passed_over.push(format!("{backend}: {error}")),
         }
     }
-    Context::with(Engine::Cpu, format!("no GPU: {}", passed_over.join("; ")))
+    Context::cpu(format!("no GPU: {}", passed_over.join("; ")))
 }
 
 /// The device that is wanted, whichever API has it.
-fn wanted(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
+async fn wanted(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
     let mut tried = Vec::new();
     let mut before = 0;
     for backend in [Backend::Wgpu, Backend::OpenCl] {
@@ -220,7 +232,7 @@ fn wanted(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
             },
             other => other.clone(),
         };
-        match open_on(backend, &of_backend, options) {
+        match open_on(backend, &of_backend, options).await {
             Ok(context) => return Ok(context),
             Err(Error::NoDevice { tried: found, .. }) => {
                 tried.extend(found.into_iter().map(|found| format!("{backend}: {found}")));
@@ -228,9 +240,19 @@ fn wanted(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
             Err(error) => tried.push(format!("{backend}: {error}")),
         }
         if matches!(choice, DeviceChoice::Index(_)) {
-            let listing = devices().into_iter().find(|listing| listing.backend == backend);
-            before += listing.and_then(|listing| listing.devices.ok()).map_or(0, |devices| devices.len());
+            before += listed(backend).await;
         }
     }
     Err(Error::NoDevice { backend: Backend::Auto.to_string(), wanted: choice.to_string(), tried })
+}
+
+/// How many devices a backend has.
+async fn listed(backend: Backend) -> usize {
+    match backend {
+        #[cfg(feature = "wgpu")]
+        Backend::Wgpu => crate::device::wgpu::WgpuDevice::list_async().await.len(),
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl => crate::device::opencl::OpenClDevice::list().map_or(0, |devices| devices.len()),
+        _ => 0,
+    }
 }

@@ -210,6 +210,8 @@ impl Panels {
 pub(crate) fn lanes_for(columns: Option<usize>) -> (Arch, usize) {
     let widest = Arch::new();
     let (lanes, _) = widest.dispatch(Machine);
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    let _ = columns;
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     if let (Some(columns), Arch::V4(_), Some(v3)) = (columns, widest, pulp::x86::V3::try_new()) {
         let (narrower, (fewer, _)) = (Arch::V3(v3), Arch::V3(v3).dispatch(Machine));

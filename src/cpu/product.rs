@@ -1,7 +1,6 @@
-//! `dst = beta * dst + alpha * lhs * rhs` on slices: the only use of the `gemm` crate.
+//! `dst = beta * dst + alpha * lhs * rhs` on slices: the only use of the `gemm` crate, which the feature `gemm` brings.
 
 use crate::error::{Error, Result};
-use gemm::Parallelism;
 
 /// A matrix in a slice: element `(row, column)` lies at `row * strides[0] + column * strides[1]`.
 #[derive(Debug, Clone, Copy)]
@@ -50,10 +49,24 @@ pub(crate) fn multiply(
     if dst_stride < n && m > 1 {
         return Err(Error::Internal(format!("rows of {n} overlap at stride {dst_stride}")));
     }
+    compute([m, n, k], dst, dst_stride, lhs, rhs, factors);
+    Ok(())
+}
+
+/// [`multiply`] of matrices within their slices.
+#[cfg(feature = "gemm")]
+fn compute(
+    [m, n, k]: Extents,
+    dst: &mut [f32],
+    dst_stride: usize,
+    lhs: Matrix<'_>,
+    rhs: Matrix<'_>,
+    factors: Factors,
+) {
     // All strides are at most an index that fits `isize`, or belong to an axis of extent 1.
     let signed = |stride: usize| isize::try_from(stride).unwrap_or(0);
-    // SAFETY: the loop above holds the last element of each matrix, and so all of them, within its
-    // slice; `dst` is borrowed mutably, so it overlaps neither operand, and its rows do not overlap
+    // SAFETY: the loop of `multiply`, the only caller, holds the last element of each matrix, and so
+    // all of them, within its slice; `dst` is borrowed mutably, so it overlaps neither operand, and its rows do not overlap
     // each other. Tests in `cpu::gemm` run odd extents and leading dimensions against the oracle.
     unsafe {
         gemm::gemm(
@@ -75,10 +88,39 @@ pub(crate) fn multiply(
             false,
             false,
             false,
-            Parallelism::None,
+            gemm::Parallelism::None,
         );
     }
-    Ok(())
+}
+
+/// [`multiply`] of matrices within their slices: a row of the destination gathers one row of `rhs` after the other.
+#[cfg(not(feature = "gemm"))]
+fn compute(
+    [m, n, k]: Extents,
+    dst: &mut [f32],
+    dst_stride: usize,
+    lhs: Matrix<'_>,
+    rhs: Matrix<'_>,
+    Factors { alpha, beta }: Factors,
+) {
+    for row in 0..m {
+        let sums = &mut dst[row * dst_stride..][..n];
+        if beta == 0.0 {
+            sums.fill(0.0);
+        } else {
+            sums.iter_mut().for_each(|sum| *sum *= beta);
+        }
+        for step in 0..k {
+            let factor = alpha * lhs.data[row * lhs.strides[0] + step * lhs.strides[1]];
+            let from = &rhs.data[step * rhs.strides[0]..];
+            if rhs.strides[1] == 1 {
+                sums.iter_mut().zip(from).for_each(|(sum, value)| *sum += factor * value);
+            } else {
+                let place = (0..n).map(|column| column * rhs.strides[1]);
+                sums.iter_mut().zip(place).for_each(|(sum, place)| *sum += factor * from[place]);
+            }
+        }
+    }
 }
 
 /// The index of the last element; `None` if there is none or it overflows.

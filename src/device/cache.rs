@@ -15,7 +15,6 @@
 //! | the folder grows beyond its bound | the files that were longest unused go |
 
 use crate::error::{Error, Result};
-use etcetera::BaseStrategy;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -47,10 +46,21 @@ pub(crate) fn default_dir() -> Result<PathBuf> {
     if let Some(directory) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(directory.into());
     }
-    let base = etcetera::base_strategy::choose_native_strategy().map_err(|error| {
-        Error::unsupported("a default cache directory", format!("{error}; set {VARIABLE}"))
-    })?;
+    platform_dir().map_err(|reason| {
+        Error::unsupported("a default cache directory", format!("{reason}; set {VARIABLE}"))
+    })
+}
+
+#[cfg(feature = "disk")]
+fn platform_dir() -> Result<PathBuf, String> {
+    use etcetera::BaseStrategy;
+    let base = etcetera::base_strategy::choose_native_strategy().map_err(|error| error.to_string())?;
     Ok(base.cache_dir().join("diptych"))
+}
+
+#[cfg(not(feature = "disk"))]
+fn platform_dir() -> Result<PathBuf, String> {
+    Err("the crate was built without the feature `disk`".to_owned())
 }
 
 /// The compiled kernels in one directory.
@@ -119,11 +129,11 @@ impl KernelCache {
             return Err(std::io::Error::other(format!("{} bytes are too many to keep", bytes.len())));
         }
         std::fs::create_dir_all(&self.folder)?;
-        let mut file = tempfile::Builder::new().prefix(".kernel-").tempfile_in(&self.folder)?;
-        file.write_all(MAGIC)?;
-        file.write_all(seal(key, bytes).as_bytes())?;
-        file.write_all(bytes)?;
-        file.persist(self.path(key)).map(|_| ()).map_err(|error| error.error)
+        crate::file::replace(&self.path(key), ".kernel-", false, |file| {
+            file.write_all(MAGIC)?;
+            file.write_all(seal(key, bytes).as_bytes())?;
+            file.write_all(bytes)
+        })
     }
 
     /// Removes the files that were longest unused, until three quarters of the bound are left.

@@ -3,7 +3,7 @@
 //! One thread writes to mapped memory at some 20 GB/s on a server whose bus takes 50: large copies
 //! are made by several.
 
-use rayon::prelude::*;
+use crate::parallel;
 
 /// What a thread copies at a time.
 pub(super) const PIECE_BYTES: usize = 256 << 10;
@@ -11,17 +11,13 @@ pub(super) const PIECE_BYTES: usize = 256 << 10;
 /// The length from which several threads are worth waking.
 pub(crate) const MIN_PARALLEL_BYTES: usize = 1 << 20;
 
-/// `bytes` in the pieces that they are copied in.
-pub(super) fn pieces(bytes: &[u8]) -> impl IndexedParallelIterator<Item = &[u8]> {
-    bytes.par_chunks(PIECE_BYTES)
-}
-
 /// Copies `from` to the memory `to` of the same length.
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     if from.len() < MIN_PARALLEL_BYTES {
         return to.copy_from_slice(from);
     }
-    to.par_chunks_mut(PIECE_BYTES).zip(pieces(from)).for_each(|(to, from)| to.copy_from_slice(from));
+    let pieces = to.chunks_mut(PIECE_BYTES).zip(from.chunks(PIECE_BYTES)).collect();
+    parallel::each(pieces, |(to, from): (&mut [u8], &[u8])| to.copy_from_slice(from));
 }
 
 #[cfg(test)]

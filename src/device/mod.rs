@@ -8,7 +8,7 @@ pub(crate) mod copy;
 pub mod family;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod signal;
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 mod waiter;
 
 #[cfg(feature = "opencl")]
@@ -19,9 +19,14 @@ pub mod wgpu;
 mod handle;
 pub(crate) mod options;
 mod planned;
+mod wait;
 
+#[cfg(not(target_family = "wasm"))]
 pub(crate) use planned::compile_planned;
+pub(crate) use planned::compile_planned_async;
+pub(crate) use wait::Wait;
 
+pub use crate::task::Awaited;
 pub use choice::PciAddress;
 pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};
 
@@ -76,6 +81,7 @@ pub enum Memory {
 }
 
 /// A run under way. Dropping it leaves its results unread, and is safe.
+#[cfg(not(target_family = "wasm"))]
 pub trait Pending: fmt::Debug + Send {
     /// Waits for the run and gives what it read.
     ///
@@ -96,8 +102,12 @@ pub trait Pending: fmt::Debug + Send {
 
 /// A device that runs kernels.
 ///
-/// Work is recorded once and submitted many times. Nothing waits but [`Device::read`],
-/// [`Device::wait`], [`Device::run`] and [`Device::time`].
+/// Work is recorded once and submitted many times. Nothing waits but what is awaited ([`Device::run_async`],
+/// [`Device::read_async`], [`Device::wait_async`], [`Device::time_async`]) and what blocks: [`Device::read`],
+/// [`Device::wait`], [`Device::run`], [`Device::map`] and [`Device::time`], which are not there on `wasm32`.
+///
+/// A browser says later what is wrong with a call: there an error of a call that is not awaited is one of
+/// [`Device::settled`], which a session awaits when it is built.
 pub trait Device: fmt::Debug + Send + Sync {
     /// Who it is and what it allows.
     fn info(&self) -> &DeviceInfo;
@@ -125,6 +135,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the driver fails.
+    #[cfg(not(target_family = "wasm"))]
     fn read(&self, slice: &Slice) -> Result<Vec<u8>>;
 
     /// Lets `access` see and change a [`Memory::HostVisible`] buffer in place, after all work
@@ -132,6 +143,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the buffer is not host-visible or the driver fails.
+    #[cfg(not(target_family = "wasm"))]
     fn map(&self, buffer: &Buffer, access: &mut dyn FnMut(&mut [u8])) -> Result<()>;
 
     /// Compiles a kernel, or finds it among those compiled before (by its text).
@@ -145,6 +157,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// compiled kernel's arguments are not those of its interface.
     /// [`crate::Error::Unsupported`] for text that cannot be checked: OpenCL C. Also if it needs more
     /// memory of its own than WGSL's limits, or than the device has for a work-group.
+    #[cfg(not(target_family = "wasm"))]
     fn compile(&self, source: &KernelSource) -> Result<Pipeline>;
 
     /// [`Device::compile`] without the checks.
@@ -157,6 +170,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Those of [`Device::compile`], but that it takes OpenCL C.
+    #[cfg(not(target_family = "wasm"))]
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
         // A device that wraps another one is safe unless it says otherwise.
         self.compile(source)
@@ -179,12 +193,14 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the driver fails.
+    #[cfg(not(target_family = "wasm"))]
     fn wait(&self) -> Result<()>;
 
     /// Writes inputs, runs a recording, and reads outputs, in one submission with one wait.
     ///
     /// # Errors
     /// Those of its parts.
+    #[cfg(not(target_family = "wasm"))]
     fn run(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -196,6 +212,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Those of [`Device::run`]; then nothing is shown.
+    #[cfg(not(target_family = "wasm"))]
     fn run_and_see(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -213,6 +230,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Those of its parts.
+    #[cfg(not(target_family = "wasm"))]
     fn start(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -224,5 +242,107 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the device has no clock ([`DeviceInfo::timestamps`]) or the driver fails.
+    #[cfg(not(target_family = "wasm"))]
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>>;
+
+    /// Compiles a kernel as [`Device::compile`] does, awaited.
+    ///
+    /// # Errors
+    /// Those of [`Device::compile`].
+    fn compile_async<'a>(&'a self, source: &'a KernelSource) -> Awaited<'a, Result<Pipeline>> {
+        #[cfg(not(target_family = "wasm"))]
+        return at_once(self.compile(source));
+        #[cfg(target_family = "wasm")]
+        refused(source)
+    }
+
+    /// [`Device::compile_async`] without the checks, where they can be left out.
+    ///
+    /// # Safety
+    /// `source` keeps what [`Device::compile_unchecked`] asks of it.
+    ///
+    /// # Errors
+    /// Those of [`Device::compile`].
+    unsafe fn compile_unchecked_async<'a>(
+        &'a self,
+        source: &'a KernelSource,
+    ) -> Awaited<'a, Result<Pipeline>> {
+        // SAFETY: promised by the caller.
+        #[cfg(not(target_family = "wasm"))]
+        return at_once(unsafe { self.compile_unchecked(source) });
+        #[cfg(target_family = "wasm")]
+        self.compile_async(source)
+    }
+
+    /// Writes inputs, runs a recording, and reads outputs, in one submission, awaited. The work is submitted when
+    /// this is first polled; if it is dropped later, the results are left unread.
+    ///
+    /// # Errors
+    /// Those of its parts.
+    fn run_async<'a>(
+        &'a self,
+        writes: &'a [(&'a Slice, &'a [u8])],
+        recording: &'a Recording,
+        reads: &'a [&'a Slice],
+    ) -> Awaited<'a, Result<Vec<Vec<u8>>>> {
+        #[cfg(not(target_family = "wasm"))]
+        return at_once(self.run(writes, recording, reads));
+        #[cfg(target_family = "wasm")]
+        refused((writes, recording, reads))
+    }
+
+    /// Copies the slice to the host after all work submitted so far, awaited.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn read_async<'a>(&'a self, slice: &'a Slice) -> Awaited<'a, Result<Vec<u8>>> {
+        #[cfg(not(target_family = "wasm"))]
+        return at_once(self.read(slice));
+        #[cfg(target_family = "wasm")]
+        refused(slice)
+    }
+
+    /// All work submitted so far, awaited.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn wait_async(&self) -> Awaited<'_, Result<()>> {
+        #[cfg(not(target_family = "wasm"))]
+        return at_once(self.wait());
+        #[cfg(target_family = "wasm")]
+        refused(())
+    }
+
+    /// The device time of each dispatch of a recording as [`Device::time`] gives it, awaited.
+    ///
+    /// # Errors
+    /// Those of [`Device::time`].
+    fn time_async<'a>(&'a self, recording: &'a Recording) -> Awaited<'a, Result<Vec<Duration>>> {
+        #[cfg(not(target_family = "wasm"))]
+        return at_once(self.time(recording));
+        #[cfg(target_family = "wasm")]
+        refused(recording)
+    }
+
+    /// Awaits the device's word on the calls so far that nobody has awaited: allocations, writes, recordings and
+    /// submissions. Other APIs than a browser's say at once what is wrong.
+    ///
+    /// # Errors
+    /// The first that was found since the last time.
+    fn settled(&self) -> Awaited<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// What a device that only blocks gives where something is awaited.
+#[cfg(not(target_family = "wasm"))]
+fn at_once<'a, T: Send + 'a>(result: Result<T>) -> Awaited<'a, Result<T>> {
+    Box::pin(std::future::ready(result))
+}
+
+/// What a device that awaits nothing gives where nothing may block.
+#[cfg(target_family = "wasm")]
+fn refused<'a, T: 'a>(_asked: impl Sized) -> Awaited<'a, Result<T>> {
+    let refusal = crate::error::Error::unsupported("a device on wasm32", "it has no awaited calls");
+    Box::pin(std::future::ready(Err(refusal)))
 }

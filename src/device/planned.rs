@@ -9,12 +9,18 @@ use crate::error::Result;
 ///
 /// This is the only way from safe code to an unchecked kernel, and it ends at this crate: what an
 /// application compiles goes through [`Device::compile`].
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn compile_planned(device: &dyn Device, source: &KernelSource) -> Result<Pipeline> {
+    crate::task::block_on(compile_planned_async(device, source))
+}
+
+/// [`compile_planned`], awaited.
+pub(crate) async fn compile_planned_async(device: &dyn Device, source: &KernelSource) -> Result<Pipeline> {
     // SAFETY: the kernels are rendered from this crate's own templates, which guard their edges
     // themselves: every access is behind a comparison with the extents in the parameters, every loop has
     // a bound, no divisor is zero, and what is shared is written before it is read. The ops check their
     // shapes, only this crate implements `Op`, and a dispatch with less than the plan reaches is refused
     // (`Dispatch::check`). Tests run each kernel over ragged extents between canaries, and
     // `DIPTYCH_CHECKED_SHADERS=1` runs the same kernels with checks.
-    unsafe { device.compile_unchecked(source) }
+    unsafe { device.compile_unchecked_async(source) }.await
 }

@@ -47,7 +47,7 @@ impl Signal {
     }
 
     /// As [`Signal::get`], after waiting for at most `patience`.
-    #[cfg(feature = "wgpu")]
+    #[cfg(all(feature = "wgpu", not(target_family = "wasm")))]
     pub(super) fn get_within(&self, patience: std::time::Duration) -> Option<Result<(), String>> {
         let state = lock(&self.state);
         let (state, _) = self

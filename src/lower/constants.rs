@@ -5,8 +5,9 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::host::HostTensor;
 use crate::ops::{Choice, Op};
+use crate::parallel;
+use crate::task::Turns;
 use half::f16;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// A constant operand of a node, as the graph has it, and the kernel that it is packed for.
@@ -50,9 +51,18 @@ pub(crate) struct Packed {
     pub(crate) places: Vec<(u64, u64)>,
 }
 
+/// Constants packed side by side before the thread's other tasks have their turn.
+const AT_ONCE: usize = if cfg!(target_family = "wasm") { 1 } else { usize::MAX };
+
 /// Packs all of `constants`, each to begin at a multiple of `alignment`.
-pub(crate) fn pack(constants: &[Constant], alignment: u64) -> Result<Packed> {
-    let packed = constants.par_iter().map(Constant::packed).collect::<Result<Vec<_>>>()?;
+pub(crate) async fn pack(constants: &[Constant], alignment: u64, turns: &mut Turns) -> Result<Packed> {
+    let mut packed = Vec::with_capacity(constants.len());
+    for some in constants.chunks(AT_ONCE) {
+        for elements in parallel::map(some, Constant::packed) {
+            packed.push(elements?);
+        }
+        turns.pass().await;
+    }
     let mut places = Vec::with_capacity(packed.len());
     let mut end = 0u64;
     for (constant, elements) in constants.iter().zip(&packed) {
@@ -72,8 +82,14 @@ pub(crate) fn pack(constants: &[Constant], alignment: u64) -> Result<Packed> {
         targets.push(target);
         (rest, at) = (after, offset + length);
     }
-    let targets = targets.into_par_iter().zip(constants).zip(&packed);
-    targets.for_each(|((target, constant), elements)| constant.store(elements, target));
+    let mut targets = targets.into_iter().zip(constants).zip(&packed).peekable();
+    while targets.peek().is_some() {
+        let some = targets.by_ref().take(AT_ONCE).collect();
+        parallel::each(some, |((target, constant), elements): ((&mut [u8], &Constant), &Vec<f32>)| {
+            constant.store(elements, target);
+        });
+        turns.pass().await;
+    }
     Ok(Packed { bytes, places })
 }
 
@@ -92,6 +108,10 @@ mod tests {
         let op = PointwiseOp::new(input, weights, &options, true, false, Precision::F32).expect("shapes");
         let choice = untuned(&op, WorkGroup::Table, &Limits::webgpu()).expect("a kernel");
         Constant { node: "node".to_owned(), op: Arc::new(op), choice, operand, tensor, dtype }
+    }
+
+    fn pack(constants: &[Constant], alignment: u64) -> Result<Packed> {
+        crate::task::block_on(super::pack(constants, alignment, &mut Turns::new()))
     }
 
     #[test]

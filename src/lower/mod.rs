@@ -21,6 +21,8 @@
 
 mod border;
 mod chain;
+#[cfg(not(target_family = "wasm"))]
+mod change;
 mod choose;
 mod constants;
 mod forms;
@@ -42,7 +44,9 @@ mod uses;
 mod values;
 mod wiring;
 
-pub(crate) use choose::{change_times, on_cpu};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use change::change_times;
+pub(crate) use choose::on_cpu;
 pub(crate) use constants::pack;
 pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
 pub(crate) use memory::{Lifetime, least, plan};

@@ -136,7 +136,7 @@ impl Bindings {
     }
 
     /// The buffer of an input that is pictures, and the recording that fills it.
-    pub(super) fn pictures(
+    pub(super) async fn pictures(
         &mut self,
         device: &dyn Device,
         index: usize,
@@ -149,7 +149,7 @@ impl Bindings {
                 place.insert(PictureInput::new(device, port, self.wiring.preferred(index))?)
             }
         };
-        let recording = pictures.recording(device, port, shown)?;
+        let recording = pictures.recording(device, port, shown).await?;
         let (buffer, arrangement) = (pictures.buffer.clone(), pictures.arrangement);
         let bytes = buffer.bytes();
         let adopted = Adopted::own(buffer);
@@ -157,7 +157,7 @@ impl Bindings {
     }
 
     /// The run with these buffers: every input has one.
-    pub(super) fn bound(&mut self, device: &dyn Device, ports: Vec<PortBuffer>) -> Result<Arc<Bound>> {
+    pub(super) async fn bound(&mut self, device: &dyn Device, ports: Vec<PortBuffer>) -> Result<Arc<Bound>> {
         let same = |kept: &[PortBuffer]| {
             kept.len() == ports.len() && kept.iter().zip(&ports).all(|(one, other)| one.is(other))
         };
@@ -167,7 +167,7 @@ impl Bindings {
             self.kept.push(known);
             return Ok(bound);
         }
-        let bound = Arc::new(self.make(device, &ports)?);
+        let bound = Arc::new(self.make(device, &ports).await?);
         if self.kept.len() >= MAX_SETS {
             self.kept.remove(0);
         }
@@ -175,7 +175,7 @@ impl Bindings {
         Ok(bound)
     }
 
-    fn make(&self, device: &dyn Device, ports: &[PortBuffer]) -> Result<Bound> {
+    async fn make(&self, device: &dyn Device, ports: &[PortBuffer]) -> Result<Bound> {
         let alignment = device.info().limits.binding_alignment;
         let is_bindable = |port: &&PortBuffer| port.bindable(alignment);
         let mut bindable: BTreeSet<End> = ports.iter().filter(is_bindable).map(|port| port.end).collect();
@@ -195,7 +195,7 @@ impl Bindings {
         loop {
             let mut making =
                 Making { bindings: self, device, ports, staged: BTreeMap::new(), scratch: BTreeMap::new() };
-            let run = making.make(&bindable)?;
+            let run = making.make(&bindable).await?;
             // A dispatch that writes a buffer may not be given it twice.
             let before = bindable.len();
             bindable.retain(|end| !run.clash.contains(end));
@@ -221,7 +221,7 @@ impl<'a> Making<'a> {
     }
 
     /// The run, in which kernels are given the buffers of `bindable`.
-    fn make(&mut self, bindable: &BTreeSet<End>) -> Result<Run> {
+    async fn make(&mut self, bindable: &BTreeSet<End>) -> Result<Run> {
         let wiring = &self.bindings.wiring;
         let lent = |port: &PortBuffer| {
             let arrangement = port.arrangement;
@@ -256,7 +256,7 @@ impl<'a> Making<'a> {
             }
         }
         for step in &wired.steps {
-            let (dispatch, ends) = self.dispatch(step)?;
+            let (dispatch, ends) = self.dispatch(step).await?;
             run.clash.extend(self.clash(&dispatch, &ends, bindable)?);
             run.dispatches.push(dispatch);
         }
@@ -298,7 +298,7 @@ impl<'a> Making<'a> {
     }
 
     /// The dispatch of a step, and for each of its resources the port whose buffer it is.
-    fn dispatch(&mut self, step: &WiredStep) -> Result<(Dispatch, Vec<(usize, End)>)> {
+    async fn dispatch(&mut self, step: &WiredStep) -> Result<(Dispatch, Vec<(usize, End)>)> {
         let end = |(place, spot): (usize, &Spot)| match spot {
             Spot::Lent { end, .. } => Some((place, *end)),
             _ => None,
@@ -317,15 +317,15 @@ impl<'a> Making<'a> {
             WiredStep::Move { launch, from, to } => {
                 let ends = [from, to].into_iter().enumerate().filter_map(end).collect();
                 let resources = [self.whole(from)?, self.whole(to)?];
-                Ok((self.planned(launch, resources)?, ends))
+                Ok((self.planned(launch, resources).await?, ends))
             }
         }
     }
 
-    fn planned(&self, launch: &Launch, resources: [Slice; 2]) -> Result<Dispatch> {
+    async fn planned(&self, launch: &Launch, resources: [Slice; 2]) -> Result<Dispatch> {
         let source = launch.spec.render_written(self.device.info().limits.dialect)?;
         Ok(Dispatch {
-            pipeline: compile(self.device, launch, &source)?,
+            pipeline: compile(self.device, launch, &source).await?,
             resources: resources.map(Resource::Buffer).into(),
             params: launch.params.clone(),
             groups: launch.groups(),

@@ -3,7 +3,8 @@
 use super::bound::{Bound, PortBuffer};
 use super::device::DeviceSession;
 use super::picture::Shown;
-use super::{Port, Runner, Session, every, unknown};
+use super::ports::{every, unknown};
+use super::{Port, Runner, Session};
 use crate::device::Recording;
 use crate::device::adopt::Adopted;
 use crate::dtype::DType;
@@ -110,6 +111,9 @@ pub struct RequiredUsage {
     pub wgpu: wgpu::BufferUsages,
 }
 
+/// A run, and what makes inputs of pictures before it.
+pub(super) type BoundRun = (Arc<Bound>, Vec<Arc<Recording>>);
+
 /// What an input is given.
 #[derive(Debug, Clone)]
 pub(super) enum Given {
@@ -182,8 +186,25 @@ impl Session {
         Ok(buffers)
     }
 
-    /// The run with these ports, and what makes inputs of pictures before it.
-    pub(super) fn bound(&mut self, given: Vec<Given>) -> Result<(Arc<Bound>, Vec<Arc<Recording>>)> {
+    /// The run with these ports, and what makes inputs of pictures before it, at once.
+    pub(super) fn bound(&mut self, given: Vec<Given>) -> Result<BoundRun> {
+        let work = self.bound_async(given);
+        #[cfg(not(target_family = "wasm"))]
+        return crate::task::block_on(work);
+        #[cfg(target_family = "wasm")]
+        {
+            let first = || {
+                Error::unsupported(
+                    "a run of new buffers",
+                    "its kernels are not compiled: await Session::bind",
+                )
+            };
+            crate::task::at_once(work).ok_or_else(first)?
+        }
+    }
+
+    /// [`Session::bound`], awaited.
+    pub(super) async fn bound_async(&mut self, given: Vec<Given>) -> Result<BoundRun> {
         let Runner::Device(session) = &mut self.runner else {
             return Err(Error::unsupported("buffers of a device", "the session runs on the CPU"));
         };
@@ -192,7 +213,7 @@ impl Session {
             buffers.push(match (given, self.inputs.get(index)) {
                 (Given::Buffer(buffer), _) => buffer,
                 (Given::Pictures(shown), Some(port)) => {
-                    let (buffer, recording) = session.pictures(index, port, shown)?;
+                    let (buffer, recording) = session.pictures(index, port, shown).await?;
                     recordings.push(recording);
                     buffer
                 }
@@ -201,7 +222,7 @@ impl Session {
                 }
             });
         }
-        Ok((session.bound(buffers)?, recordings))
+        Ok((session.bound(buffers).await?, recordings))
     }
 }
 

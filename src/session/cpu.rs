@@ -1,7 +1,7 @@
 //! A session on the CPU: the units in order, their values in shared host buffers.
 
-use super::offload::{Running, offload};
 use super::profile::{MemoryUse, NodeTime, Profile};
+use crate::clock::Instant;
 use crate::cpu::aligned::Aligned;
 use crate::cpu::{CpuKernel, workers};
 use crate::dtype::Precision;
@@ -11,10 +11,14 @@ use crate::graph::{Graph, State, Value};
 use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
 use crate::ops::Role;
 use crate::options::SessionOptions;
+#[cfg(not(target_family = "wasm"))]
+use crate::parallel;
+#[cfg(not(target_family = "wasm"))]
+use crate::task::{Running, offload};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What holds the elements of a value during a run.
 #[derive(Debug, Clone, Copy)]
@@ -204,10 +208,12 @@ impl CpuSession {
         })))
     }
 
+    #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
     pub(super) fn run(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         self.0.run(inputs, |_| {}, owned)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     /// [`CpuSession::run`] with the outputs in the caller's memory.
     pub(super) fn run_into(&self, inputs: &[Cow<'_, [f32]>], targets: &mut [&mut [f32]]) -> Result<()> {
         self.0.run(
@@ -221,6 +227,7 @@ impl CpuSession {
         )
     }
 
+    #[cfg(not(target_family = "wasm"))]
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         if self.runs_at_once() {
             return self.run(inputs);
@@ -228,6 +235,18 @@ impl CpuSession {
         offload(self.work(inputs))?.await
     }
 
+    /// A run whose steps take turns with the page's other tasks.
+    #[cfg(target_family = "wasm")]
+    pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
+        let (mut run, mut turns) = (self.0.begin(), crate::task::Turns::new());
+        for step in &self.0.steps {
+            run.step(step, inputs)?;
+            turns.pass().await;
+        }
+        run.end(inputs, owned)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     /// A run on a thread of its own. On a worker of rayon's it is over when this returns: such a caller shares its
     /// run with its pool.
     pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Arc<[f32]>>>> {
@@ -237,10 +256,11 @@ impl CpuSession {
         Running::new(self.work(inputs))
     }
 
+    #[cfg(not(target_family = "wasm"))]
     /// Whether a run is over when it was started: on a worker of rayon's, and where it leaves something to the
     /// next one.
     fn runs_at_once(&self) -> bool {
-        rayon::current_thread_index().is_some() || !self.0.states.initial.is_empty()
+        parallel::in_pool() || !self.0.states.initial.is_empty()
     }
 
     /// Gives the states what they are in the first run.
@@ -249,6 +269,7 @@ impl CpuSession {
         states.held.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&states.initial);
     }
 
+    #[cfg(not(target_family = "wasm"))]
     /// A run that owns what it needs.
     fn work(&self, inputs: &[Cow<'_, [f32]>]) -> impl FnOnce() -> Result<Vec<Arc<[f32]>>> + Send + 'static {
         let network = Arc::clone(&self.0);
@@ -296,33 +317,22 @@ impl CpuNetwork {
         mut clock: impl FnMut(Duration) + Send,
         look: impl FnOnce(&[&[f32]]) -> T,
     ) -> Result<T> {
-        let mut buffers = self.buffers();
-        let held = self.states.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let with_states: Vec<Cow<'_, [f32]>>;
-        let inputs = if held.is_empty() {
-            inputs
-        } else {
-            let given = inputs.iter().map(|input| &**input);
-            with_states = given.chain(held.iter().map(|state| &**state)).map(Cow::Borrowed).collect();
-            &with_states
-        };
+        let mut run = self.begin();
         let steps = || {
             for step in &self.steps {
                 let start = Instant::now();
-                step.run(self, inputs, &mut buffers).map_err(|error| error.at_node(&step.name))?;
+                run.step(step, inputs)?;
                 clock(start.elapsed());
             }
             Ok(())
         };
-        let ran = workers::run(self.flops, steps);
-        let outputs = |()| self.outputs.iter().map(|place| self.read(*place, inputs, &buffers)).collect();
-        let result = ran.and_then(outputs).map(|outputs: Vec<&[f32]>| look(&outputs));
-        let result = result.and_then(|result| self.keep(inputs, &buffers, &held).map(|()| result));
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < MAX_IDLE_SETS {
-            idle.push(buffers);
-        }
-        result
+        workers::run(self.flops, steps)?;
+        run.end(inputs, look)
+    }
+
+    fn begin(&self) -> Run<'_> {
+        let held = self.states.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Run { network: self, buffers: self.buffers(), held }
     }
 
     /// Notes what the states are in the next run.
@@ -358,6 +368,52 @@ impl CpuNetwork {
         };
         let found = all.and_then(|all| all.get(first..first + elements));
         found.ok_or_else(|| Error::Internal(format!("{elements} elements from {first} of {holder:?}")))
+    }
+}
+
+/// A run under way. Dropped, its buffers are kept for later ones, and nothing else comes of it.
+struct Run<'n> {
+    network: &'n CpuNetwork,
+    buffers: Buffers,
+    /// The states as this run finds them.
+    held: Vec<Arc<[f32]>>,
+}
+
+/// The inputs, and behind them the states.
+fn with_states<'a>(inputs: &'a [Cow<'_, [f32]>], held: &'a [Arc<[f32]>]) -> Vec<Cow<'a, [f32]>> {
+    let given = inputs.iter().map(|input| &**input);
+    given.chain(held.iter().map(|state| &**state)).map(Cow::Borrowed).collect()
+}
+
+impl Run<'_> {
+    fn step(&mut self, step: &Step, inputs: &[Cow<'_, [f32]>]) -> Result<()> {
+        let all;
+        let inputs = if self.held.is_empty() {
+            inputs
+        } else {
+            all = with_states(inputs, &self.held);
+            &all
+        };
+        step.run(self.network, inputs, &mut self.buffers).map_err(|error| error.at_node(&step.name))
+    }
+
+    /// What `look` makes of the outputs. The states are those of the next run from then on.
+    fn end<T>(self, inputs: &[Cow<'_, [f32]>], look: impl FnOnce(&[&[f32]]) -> T) -> Result<T> {
+        let inputs = with_states(inputs, &self.held);
+        let network = self.network;
+        let outputs = network.outputs.iter().map(|place| network.read(*place, &inputs, &self.buffers));
+        let result = look(&outputs.collect::<Result<Vec<&[f32]>>>()?);
+        network.keep(&inputs, &self.buffers, &self.held)?;
+        Ok(result)
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let mut idle = self.network.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE_SETS {
+            idle.push(std::mem::take(&mut self.buffers));
+        }
     }
 }
 

@@ -2,28 +2,34 @@
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::bound::{Bindings, Bound, PortBuffer};
-use super::offload::offload;
+use super::build::Teller;
 use super::profile::{MemoryUse, NodeTime, Profile};
-use super::resources::{allocate, dispatches};
+use super::resources::{allocate, dispatches, kernels};
 use super::segments::{Segment, Segments};
 use super::spare::Spare;
+#[cfg(not(target_family = "wasm"))]
 use super::stages::StageTimes;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::{Port, picture::Shown};
+#[cfg(not(target_family = "wasm"))]
+use crate::clock::Instant;
 use crate::context::Engine;
+#[cfg(not(target_family = "wasm"))]
+use crate::device::Pending;
+#[cfg(not(target_family = "wasm"))]
 use crate::device::copy::copy;
-use crate::device::{Pending, Recording, Slice};
+use crate::device::{Recording, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use crate::lower::Wiring;
-use crate::lower::{Part, Program, Step, Work, change_times};
+use crate::lower::{Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
+use crate::task::{Turns, offload};
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Where an output lies on the device, and in what a run reads.
 #[derive(Debug, Clone)]
@@ -34,6 +40,7 @@ struct Output {
 }
 
 /// A run under way.
+#[cfg(not(target_family = "wasm"))]
 #[derive(Debug)]
 pub(super) struct DeviceFlight(Box<dyn Pending>);
 
@@ -55,6 +62,7 @@ fn take_apart(outputs: &[Output], spare: &Spare, read: &[&[u8]]) -> Result<Vec<A
 }
 
 /// Copies the outputs' elements, from the buffers that a run has read.
+#[cfg(not(target_family = "wasm"))]
 fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) -> Result<()> {
     let parts = parts(outputs, read)?;
     let lengths = |found: usize, target: &[f32]| found == size_of_val(target);
@@ -68,6 +76,7 @@ fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) ->
 }
 
 /// What `take` makes of what `run` shows.
+#[cfg(not(target_family = "wasm"))]
 fn taken<T>(
     run: impl FnOnce(&mut dyn FnMut(&[&[u8]])) -> Result<()>,
     mut take: impl FnMut(&[&[u8]]) -> Result<T>,
@@ -104,12 +113,16 @@ pub(super) struct DeviceSession {
 
 fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
     let device = engine.device()?;
-    let changes = |shape: Shape| change_times(device, shape, options.precision);
+    #[cfg(not(target_family = "wasm"))]
+    let changes = |shape: Shape| crate::lower::change_times(device, shape, options.precision);
+    #[cfg(target_family = "wasm")]
+    let changes =
+        |_: Shape| Err(Error::unsupported("feature maps in images", "WebGPU's kernels take buffers"));
     Program::of(graph, options, device.info(), &changes)
 }
 
 /// The kernel of each step, by the step's name.
-fn kernels(program: &Program) -> Vec<(String, String)> {
+fn chosen(program: &Program) -> Vec<(String, String)> {
     let kernel = |step: &Step| match &step.work {
         Work::Device { launch, .. } => launch.spec.label(),
         Work::Host { .. } => String::new(),
@@ -118,21 +131,31 @@ fn kernels(program: &Program) -> Vec<(String, String)> {
 }
 
 impl DeviceSession {
-    pub(super) fn new(engine: Engine, graph: &Graph, options: &SessionOptions) -> Result<Self> {
+    pub(super) async fn build(
+        engine: Engine,
+        graph: &Graph,
+        options: &SessionOptions,
+        teller: &Teller<'_>,
+    ) -> Result<Self> {
         let program = lowered(&engine, graph, options)?;
-        Self::of(engine, &program)
+        Self::of(engine, &program, teller).await
     }
 
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
-    pub(super) fn refresh(&mut self, graph: &Graph, options: &SessionOptions) -> Result<Vec<String>> {
+    pub(super) async fn refresh(
+        &mut self,
+        graph: &Graph,
+        options: &SessionOptions,
+        wait: Wait,
+    ) -> Result<Vec<String>> {
         let program = lowered(&self.engine, graph, options)?;
-        if kernels(&program) == self.kernels {
+        if chosen(&program) == self.kernels {
             return Ok(Vec::new());
         }
-        let next = Self::of(self.engine.clone(), &program)?;
+        let next = Self::of(self.engine.clone(), &program, &Teller::new(&|_| {})).await?;
         let device = self.engine.device()?;
         for ((old, _), (new, _)) in self.states.iter().zip(&next.states) {
-            device.write(new, &device.read(old)?)?;
+            device.write(new, &wait.read(device, old).await?)?;
         }
         let changed = next.kernels.iter().filter(|kernel| !self.kernels.contains(kernel));
         let changed = changed.map(|(name, _)| name.clone()).collect();
@@ -140,11 +163,14 @@ impl DeviceSession {
         Ok(changed)
     }
 
-    fn of(engine: Engine, program: &Program) -> Result<Self> {
+    async fn of(engine: Engine, program: &Program, teller: &Teller<'_>) -> Result<Self> {
         let device = engine.device()?;
-        let resources = allocate(device, program)?;
+        let mut turns = Turns::new();
+        turns.pass().await;
+        let resources = allocate(device, program, teller, &mut turns).await?;
+        let kernels = kernels(device, program, teller, &mut turns).await?;
         if !program.setup.is_empty() {
-            let setup = dispatches(device, program, &program.setup, &resources)?;
+            let setup = dispatches(&program.setup, kernels.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
         }
         let slice = |part: &Part| resources.slice(part);
@@ -162,13 +188,13 @@ impl DeviceSession {
             outputs.push(Output { slice: slice(part)?, read, offset: part.offset as usize });
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
-        let mut segments = Segments::new(device, program, &resources)?;
+        let steps = dispatches(&program.steps, kernels.steps, &resources)?;
+        let segments = Segments::new(device, program, &resources, steps.clone())?;
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
         let inputs = program.inputs.iter().map(slice).collect::<Result<_>>()?;
         let memory = resources.memory;
-        let dispatches = segments.take_dispatches();
         #[cfg(any(feature = "wgpu", feature = "opencl"))]
-        let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, dispatches, resources));
+        let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources));
         let session = DeviceSession {
             states,
             inputs,
@@ -176,13 +202,14 @@ impl DeviceSession {
             outputs,
             reads,
             memory: MemoryUse { downloads: segments.downloads(), uploads: segments.uploads(), ..memory },
-            kernels: kernels(program),
+            kernels: chosen(program),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             bindings,
             segments,
             engine,
         };
         session.reset()?;
+        session.engine.device()?.settled().await?;
         Ok(session)
     }
 
@@ -219,6 +246,7 @@ impl DeviceSession {
     }
 
     /// Runs what is before the last segment, and gives the CPU's results.
+    #[cfg(not(target_family = "wasm"))]
     fn lead(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
         let mut results = Vec::new();
         for segment in self.segments.lead() {
@@ -230,6 +258,7 @@ impl DeviceSession {
         Ok(results)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
         let results = self.lead(inputs)?;
         let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
@@ -239,6 +268,7 @@ impl DeviceSession {
     }
 
     /// [`DeviceSession::run`] with the outputs in the caller's memory.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn run_into(&mut self, inputs: &[Cow<'_, [f32]>], targets: &mut [&mut [f32]]) -> Result<()> {
         let results = self.lead(inputs)?;
         let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
@@ -247,6 +277,7 @@ impl DeviceSession {
         taken(run, |read| copy_apart(&self.outputs, read, targets))
     }
 
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn run_in_stages(
         &mut self,
         inputs: &[Cow<'_, [f32]>],
@@ -273,6 +304,7 @@ impl DeviceSession {
     }
 
     /// A run up to the wait for its last segment.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn start(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<DeviceFlight> {
         let results = self.lead(inputs)?;
         let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
@@ -281,6 +313,7 @@ impl DeviceSession {
     }
 
     /// The wait for a run of this session.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Arc<[f32]>>> {
         taken(|see| flight.0.finish_and_see(see), |read| take_apart(&self.outputs, &self.spare, read))
     }
@@ -314,16 +347,10 @@ impl DeviceSession {
         reads: &[Slice],
     ) -> Result<Vec<Vec<u8>>> {
         let reads: Vec<&Slice> = reads.iter().collect();
-        match &self.engine {
-            #[cfg(feature = "wgpu")]
-            Engine::Wgpu(device) => device.run_async(writes, recording, &reads).await,
-            #[cfg(feature = "opencl")]
-            Engine::OpenCl(device) => device.run_async(writes, recording, &reads).await,
-            Engine::Cpu => self.engine.device().map(|_| Vec::new()),
-        }
+        self.engine.device()?.run_async(writes, recording, &reads).await
     }
 
-    pub(super) fn profile(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Profile> {
+    pub(super) async fn profile(&mut self, inputs: &[Cow<'_, [f32]>], wait: Wait) -> Result<Profile> {
         let device = self.engine.device()?;
         for (slice, bytes) in self.writes(inputs) {
             device.write(slice, bytes)?;
@@ -331,7 +358,7 @@ impl DeviceSession {
         let mut results = Vec::new();
         let mut nodes = Vec::new();
         for segment in self.segments.all() {
-            nodes.extend(segment.profile(device, inputs, &mut results)?);
+            nodes.extend(segment.profile(device, wait, inputs, &mut results).await?);
         }
         let clock = match (device.info().api, self.segments.lead().is_empty()) {
             ("OpenCL", true) => "profiling events",
@@ -364,14 +391,14 @@ impl DeviceSession {
     }
 
     /// The run with these buffers.
-    pub(super) fn bound(&mut self, buffers: Vec<PortBuffer>) -> Result<Arc<Bound>> {
+    pub(super) async fn bound(&mut self, buffers: Vec<PortBuffer>) -> Result<Arc<Bound>> {
         let missing = || Error::Internal("a session that binds no buffers".to_owned());
         let bindings = self.bindings.as_mut().ok_or_else(missing)?;
-        bindings.bound(self.engine.device()?, buffers)
+        bindings.bound(self.engine.device()?, buffers).await
     }
 
     /// The buffer of an input that is pictures, and the recording that fills it.
-    pub(super) fn pictures(
+    pub(super) async fn pictures(
         &mut self,
         index: usize,
         port: &Port,
@@ -379,7 +406,7 @@ impl DeviceSession {
     ) -> Result<(PortBuffer, Arc<Recording>)> {
         let missing = || Error::Internal("a session that binds no buffers".to_owned());
         let bindings = self.bindings.as_mut().ok_or_else(missing)?;
-        bindings.pictures(self.engine.device()?, index, port, shown)
+        bindings.pictures(self.engine.device()?, index, port, shown).await
     }
 
     pub(super) fn unbind(&mut self) {

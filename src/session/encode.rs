@@ -5,6 +5,7 @@ use super::buffers::{BufferBinding, Given};
 use super::framing::Framing;
 use super::picture::{Pictures, Shown};
 use crate::context::Engine;
+use crate::device::wgpu::WgpuDevice;
 use crate::error::{Error, Result};
 
 /// All of a wgpu buffer, as f32 in NHWC order.
@@ -71,12 +72,47 @@ impl Session {
         I: Into<WgpuInput<'b>> + Clone,
         O: Into<BufferBinding<&'b wgpu::Buffer>> + Clone,
     {
-        const WHAT: &str = "Session::encode";
-        let session = self.on_device(WHAT)?;
-        session.bindings(WHAT)?;
+        let (device, given) = self.given("Session::encode", inputs, outputs)?;
+        let (bound, shown) = self.bound(given)?;
+        shown.iter().try_for_each(|recording| device.encode(recording, encoder))?;
+        bound.before.iter().try_for_each(|copy| device.encode_copy(copy, encoder))?;
+        if let Some(recording) = &bound.recording {
+            device.encode(recording, encoder)?;
+        }
+        bound.after.iter().try_for_each(|copy| device.encode_copy(copy, encoder))
+    }
+
+    /// Does what [`Session::encode`] does for a new set of buffers, without an encoder: kernels that are not known yet
+    /// are compiled, and the run is recorded. In a browser, where nothing may block, an `encode` that needs such a
+    /// kernel is an error without it.
+    ///
+    /// # Errors
+    /// Those of [`Session::encode`].
+    pub async fn bind<'b, I, O>(&mut self, inputs: &[(&str, I)], outputs: &[(&str, O)]) -> Result<()>
+    where
+        I: Into<WgpuInput<'b>> + Clone,
+        O: Into<BufferBinding<&'b wgpu::Buffer>> + Clone,
+    {
+        let (_, given) = self.given("Session::bind", inputs, outputs)?;
+        self.bound_async(given).await.map(drop)
+    }
+
+    /// The device, and what the ports are given.
+    fn given<'b, I, O>(
+        &self,
+        what: &str,
+        inputs: &[(&str, I)],
+        outputs: &[(&str, O)],
+    ) -> Result<(WgpuDevice, Vec<Given>)>
+    where
+        I: Into<WgpuInput<'b>> + Clone,
+        O: Into<BufferBinding<&'b wgpu::Buffer>> + Clone,
+    {
+        let session = self.on_device(what)?;
+        session.bindings(what)?;
         let alignment = session.alignment()?;
         let Engine::Wgpu(device) = session.engine().clone() else {
-            return Err(Error::unsupported(WHAT, "the session does not run on wgpu"));
+            return Err(Error::unsupported(what, "the session does not run on wgpu"));
         };
         let of_port = |binding: BufferBinding<&wgpu::Buffer>, port: &_, end| {
             binding.of_port(port, end, device.adopt(binding.buffer), alignment)
@@ -96,12 +132,6 @@ impl Session {
             },
             &mut |port, end, given| of_port(given.clone().into(), port, end),
         )?;
-        let (bound, shown) = self.bound(buffers)?;
-        shown.iter().try_for_each(|recording| device.encode(recording, encoder))?;
-        bound.before.iter().try_for_each(|copy| device.encode_copy(copy, encoder))?;
-        if let Some(recording) = &bound.recording {
-            device.encode(recording, encoder)?;
-        }
-        bound.after.iter().try_for_each(|copy| device.encode_copy(copy, encoder))
+        Ok((device, buffers))
     }
 }

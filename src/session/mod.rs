@@ -5,6 +5,8 @@
 mod bound;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod buffers;
+mod build;
+#[cfg(not(target_family = "wasm"))]
 mod calibrate;
 mod cpu;
 mod device;
@@ -13,19 +15,23 @@ mod encode;
 #[cfg(feature = "opencl")]
 mod enqueue;
 mod framing;
+#[cfg(not(target_family = "wasm"))]
 mod into;
-mod offload;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
+mod ports;
 mod profile;
 mod resources;
 mod segments;
 mod spare;
+#[cfg(not(target_family = "wasm"))]
 mod stages;
+#[cfg(not(target_family = "wasm"))]
 mod stream;
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use buffers::{BufferBinding, RequiredUsage};
+pub use build::BuildProgress;
 #[cfg(feature = "wgpu")]
 pub use encode::WgpuInput;
 #[cfg(feature = "opencl")]
@@ -33,33 +39,33 @@ pub use enqueue::{OpenClBinding, OpenClInput};
 pub use framing::{Colours, Fit, Framing};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use picture::Pictures;
+pub use ports::Port;
+pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, NodeTime, Profile};
+#[cfg(not(target_family = "wasm"))]
 pub use stages::StageTimes;
-pub use stream::Stream;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use stream::Flight;
+#[cfg(not(target_family = "wasm"))]
+pub use stream::{Stream, TryStream};
 
 use crate::context::{Context, Engine};
-use crate::dims::Dims;
+use crate::device::Wait;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
-use crate::shape::Shape;
+use crate::task;
 use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
+#[cfg(not(target_family = "wasm"))]
 use crate::tuner::Tuner;
+use build::{Tell, Teller};
+#[cfg(not(target_family = "wasm"))]
+use std::future::Future;
 use std::sync::{Arc, PoisonError};
-use stream::Flight;
-
-/// A named place where data goes in or comes out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// The name of the graph's input, or of the node that writes the output.
-    pub name: String,
-    /// Its shape as a feature map (see [`Dims::shape`]); the elements are f32 in NHWC order.
-    pub shape: Shape,
-    /// Its dimensions.
-    pub dims: Dims,
-}
+#[cfg(not(target_family = "wasm"))]
+use stream::UnderWay;
 
 /// A network made ready to run.
 ///
@@ -100,7 +106,94 @@ impl Session {
     /// # Errors
     /// If the graph has no outputs, a node has no kernel on this device (the error lists every
     /// candidate with its reason), a kernel does not compile, or memory runs out.
+    #[cfg(not(target_family = "wasm"))]
     pub fn new(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        task::block_on(Self::built(context, graph, options, &|_| {}))
+    }
+
+    /// [`Session::new`], awaited: the caller's thread is not held up. Elsewhere than in a browser a thread of its own does
+    /// the work, and goes on to its end if this is dropped; in a browser the page's other tasks have their turns, and
+    /// what is left undone when this is dropped stays so.
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub async fn build(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        Self::build_with_progress(context, graph, options, &mut |_| {}).await
+    }
+
+    /// [`Session::build`], which tells `progress` how far it is, as long as it is awaited.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # async fn built(context: &Context, graph: &Graph) -> diptych::Result<Session> {
+    /// let mut tell = |progress: diptych::BuildProgress| {
+    ///     println!("{} of {} kernels compiled", progress.compiled, progress.kernels);
+    /// };
+    /// Session::build_with_progress(context, graph, SessionOptions::default(), &mut tell).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub async fn build_with_progress(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Self> {
+        #[cfg(target_family = "wasm")]
+        {
+            let progress = std::cell::RefCell::new(progress);
+            let tell = |now| {
+                // None if it is called from within.
+                if let Ok(mut progress) = progress.try_borrow_mut() {
+                    progress(now);
+                }
+            };
+            Self::built(context, graph, options, &tell).await
+        }
+        #[cfg(not(target_family = "wasm"))]
+        {
+            let (context, graph) = (context.clone(), graph.clone());
+            let told = Arc::new(build::Told::default());
+            let teller = Arc::clone(&told);
+            let mut building = task::offload(move || {
+                task::block_on(Self::built(&context, &graph, options, &|now| teller.tell(now)))
+            })?;
+            std::future::poll_fn(|task| {
+                if let Some(now) = told.take(task.waker()) {
+                    progress(now);
+                }
+                std::pin::Pin::new(&mut building).poll(task)
+            })
+            .await
+        }
+    }
+
+    /// A session on the CPU, where nothing is awaited.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn on_cpu(graph: &Graph) -> Result<Self> {
+        let context = Context::cpu("its values are wanted on the host");
+        let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), &|_| {}));
+        built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
+    }
+
+    /// [`Session::run`] of a session on the CPU.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+        match &self.runner {
+            Runner::Cpu(session) => self.wrap(session.run(&self.arrange(inputs)?)?),
+            Runner::Device(_) => Err(Error::Internal("a device is awaited".to_owned())),
+        }
+    }
+
+    /// What the ways to build a session share; only in a browser it awaits anything.
+    async fn built(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        tell: &Tell<'_>,
+    ) -> Result<Self> {
         if graph.outputs().is_empty() {
             return Err(Error::input("graph", "no outputs", "at least one"));
         }
@@ -118,19 +211,11 @@ impl Session {
             with_dimensions = graph.with_dimensions(&fixed)?;
             &with_dimensions
         };
-        let ports = |values: &[crate::graph::Value]| -> Result<Vec<Port>> {
-            values
-                .iter()
-                .map(|&value| {
-                    let (name, dims) = (graph.name(value)?.to_owned(), graph.dims(value)?);
-                    Ok(Port { name, shape: dims.shape(), dims })
-                })
-                .collect()
-        };
         let runner = match &context.engine {
             Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
+                #[cfg(not(target_family = "wasm"))]
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
                     let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
@@ -139,10 +224,12 @@ impl Session {
                     }
                     tuner.tune(graph)?;
                 }
-                Runner::Device(Box::new(device::DeviceSession::new(engine.clone(), graph, &options)?))
+                let teller = Teller::new(tell);
+                let session = device::DeviceSession::build(engine.clone(), graph, &options, &teller).await?;
+                Runner::Device(Box::new(session))
             }
         };
-        let (inputs, outputs) = (ports(graph.inputs())?, ports(graph.outputs())?);
+        let (inputs, outputs) = (Port::all(graph, graph.inputs())?, Port::all(graph, graph.outputs())?);
         let made_of = match (&options.tuning, &runner) {
             (Tuning::Database(_) | Tuning::Online { .. }, Runner::Device(_)) => {
                 Some(Box::new((graph.clone(), options)))
@@ -162,9 +249,23 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Session::new`]; the session is then as it was.
+    #[cfg(not(target_family = "wasm"))]
     pub fn refresh(&mut self) -> Result<Vec<String>> {
+        task::block_on(self.refreshed(Wait::Blocks))
+    }
+
+    /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's
+    /// thread.
+    ///
+    /// # Errors
+    /// Those of [`Session::build`]; the session is then as it was, and so it is if this is dropped midway.
+    pub async fn refresh_async(&mut self) -> Result<Vec<String>> {
+        self.refreshed(Wait::Awaits).await
+    }
+
+    async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
         match (&mut self.runner, &self.made_of) {
-            (Runner::Device(session), Some(made_of)) => session.refresh(&made_of.0, &made_of.1),
+            (Runner::Device(session), Some(made_of)) => session.refresh(&made_of.0, &made_of.1, wait).await,
             _ => Ok(Vec::new()),
         }
     }
@@ -200,6 +301,7 @@ impl Session {
     ///
     /// # Errors
     /// If an input is missing, unknown, given twice or of another shape, or the device fails.
+    #[cfg(not(target_family = "wasm"))]
     pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = self.arrange(inputs)?;
         let outputs = match &mut self.runner {
@@ -225,7 +327,9 @@ impl Session {
     }
 
     /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on
-    /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do.
+    /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do. In a browser the CPU's steps take
+    /// turns with the page's other tasks. Dropped midway, the run is as if it had not been asked for, but that states
+    /// may have changed; the next one works.
     ///
     /// # Errors
     /// Those of [`Session::run`].
@@ -262,6 +366,7 @@ impl Session {
     /// }
     /// # Ok::<(), diptych::Error>(())
     /// ```
+    #[cfg(not(target_family = "wasm"))]
     pub fn stream<I, F, N>(&mut self, frames: I) -> Stream<'_, I::IntoIter>
     where
         I: IntoIterator<Item = F>,
@@ -271,21 +376,71 @@ impl Session {
         Stream::new(self, frames.into_iter())
     }
 
+    /// [`Session::stream`] from a source that may fail, as cameras and decoders do: an error of the source comes out in
+    /// its place among the outputs, and the frames after it go on.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Error, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 3))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 3), vec![1.0; 3])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// #[derive(Debug)]
+    /// enum Failure {
+    ///     Camera(u8),
+    ///     Network(Error),
+    /// }
+    /// impl From<Error> for Failure {
+    ///     fn from(error: Error) -> Self {
+    ///         Failure::Network(error)
+    ///     }
+    /// }
+    /// let camera = (0..4).map(|frame| match frame {
+    ///     2 => Err(Failure::Camera(frame)),
+    ///     _ => Ok([("x", HostTensor::new(Shape::nhwc(1, 1, 1, 3), vec![f32::from(frame); 3])?)]),
+    /// });
+    /// let outputs: Vec<_> = session.try_stream(camera).collect();
+    /// assert_eq!(outputs.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, true]);
+    /// assert!(matches!(outputs[2], Err(Failure::Camera(2))));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    #[cfg(not(target_family = "wasm"))]
+    pub fn try_stream<I, F, N, E>(&mut self, frames: I) -> TryStream<'_, I::IntoIter, E>
+    where
+        I: IntoIterator<Item = Result<F, E>>,
+        F: IntoIterator<Item = (N, HostTensor)>,
+        N: AsRef<str>,
+        E: From<Error>,
+    {
+        TryStream::new(self, frames.into_iter())
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     /// A run up to the wait.
     fn start(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
         let inputs = self.arrange(inputs)?;
-        match &mut self.runner {
-            Runner::Device(session) => session.start(&inputs).map(Flight::Device),
-            Runner::Cpu(session) => session.start(&inputs).map(Flight::Cpu),
-        }
+        self.start_arranged(&inputs)
     }
 
+    /// A run up to the wait, with the inputs' elements in the order of the ports, as many as each has.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn start_arranged(&mut self, inputs: &[std::borrow::Cow<'_, [f32]>]) -> Result<Flight> {
+        let flight = match &mut self.runner {
+            Runner::Device(session) => session.start(inputs).map(UnderWay::Device),
+            Runner::Cpu(session) => session.start(inputs).map(UnderWay::Cpu),
+        };
+        Ok(Flight(flight?))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     /// The wait for a run of this session.
-    fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
-        let outputs = match (&self.runner, flight) {
-            (Runner::Device(session), Flight::Device(flight)) => session.finish(flight)?,
-            (_, Flight::Cpu(running)) => running.wait()?,
-            (Runner::Cpu(_), Flight::Device(_)) => {
+    pub(crate) fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
+        let outputs = match (&self.runner, flight.0) {
+            (Runner::Device(session), UnderWay::Device(flight)) => session.finish(flight)?,
+            (_, UnderWay::Cpu(running)) => running.wait()?,
+            (Runner::Cpu(_), UnderWay::Device(_)) => {
                 return Err(Error::Internal("a frame of another session".to_owned()));
             }
         };
@@ -296,39 +451,30 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Session::run`]; also if the device has no clock.
+    #[cfg(not(target_family = "wasm"))]
     pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
+        task::block_on(self.profiled(inputs, Wait::Blocks))
+    }
+
+    /// [`Session::profile`], awaited. On the CPU backend the run is over when this is first polled.
+    ///
+    /// # Errors
+    /// Those of [`Session::profile`].
+    pub async fn profile_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
+        self.profiled(inputs, Wait::Awaits).await
+    }
+
+    async fn profiled(&mut self, inputs: &[(&str, &HostTensor)], wait: Wait) -> Result<Profile> {
         let inputs = self.arrange(inputs)?;
         match &mut self.runner {
-            Runner::Device(session) => session.profile(&inputs),
+            Runner::Device(session) => session.profile(&inputs, wait).await,
             Runner::Cpu(session) => session.profile(&inputs),
         }
     }
 
     /// The inputs' elements in the graph's order.
     fn arrange<'a>(&self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<std::borrow::Cow<'a, [f32]>>> {
-        let mut found = vec![None; self.inputs.len()];
-        for (name, tensor) in inputs {
-            let index = self
-                .inputs
-                .iter()
-                .position(|port| port.name == *name)
-                .ok_or_else(|| unknown("input", name, &self.inputs))?;
-            let port = &self.inputs[index];
-            // Rank 4 serves for any rank: a tensor of a picture, a vector or a matrix as a feature map.
-            let as_map = tensor.dims().rank() == 4 && tensor.shape() == port.shape;
-            if tensor.dims() != port.dims && !as_map {
-                return Err(Error::input(
-                    format!("input {name:?}"),
-                    format!("shape {}", tensor.dims()),
-                    format!("{}", port.dims),
-                ));
-            }
-            if found[index].is_some() {
-                return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
-            }
-            found[index] = Some(tensor.to_nhwc());
-        }
-        every("input", &self.inputs, found)
+        Ok(arranged(&self.inputs, inputs)?.into_iter().map(HostTensor::to_nhwc).collect())
     }
 
     fn wrap(&self, outputs: Vec<Arc<[f32]>>) -> Result<Vec<HostTensor>> {
@@ -344,22 +490,4 @@ fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
     let Some(file) = database.file() else { return Ok(None) };
     let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
     Ok(Some(Journal::open(folder, &mut database)?))
-}
-
-fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {
-    let names: Vec<String> = ports.iter().map(|port| format!("{:?} ({})", port.name, port.shape)).collect();
-    Error::input(what, format!("{name:?}"), format!("one of {}", names.join(", ")))
-}
-
-/// Each port's item, or an error that names the port without one.
-fn every<T>(what: &str, ports: &[Port], items: Vec<Option<T>>) -> Result<Vec<T>> {
-    ports
-        .iter()
-        .zip(items)
-        .map(|(port, item)| {
-            item.ok_or_else(|| {
-                Error::input(format!("{what} {:?}", port.name), "nothing", format!("shape {}", port.shape))
-            })
-        })
-        .collect()
 }

@@ -138,7 +138,7 @@ impl PictureInput {
     }
 
     /// The recording that makes the input of these pictures.
-    pub(super) fn recording(
+    pub(super) async fn recording(
         &mut self,
         device: &dyn Device,
         port: &Port,
@@ -151,7 +151,7 @@ impl PictureInput {
             return Ok(recording);
         }
         shown.check(port)?;
-        let pipeline = device.compile(&source(self.arrangement, port.shape.c))?;
+        let pipeline = device.compile_async(&source(self.arrangement, port.shape.c)).await?;
         let dispatch = |(slot, (image, framing)): (usize, &(Image, Framing))| Dispatch {
             pipeline: pipeline.clone(),
             resources: vec![Resource::Image(image.clone()), Resource::from(&self.buffer)],

@@ -1,12 +1,13 @@
 //! What a program becomes on a device: buffers, images and compiled kernels.
 
+use super::build::Teller;
 use super::profile::MemoryUse;
-use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned};
+use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned_async};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::lower::{Part, Program, Source, Step, Stored, Work, least, pack, plan};
 use crate::ops::Launch;
-use rayon::prelude::*;
+use crate::task::Turns;
 use std::collections::BTreeMap;
 
 /// What the program's values and constants became.
@@ -29,8 +30,34 @@ impl Resources {
     }
 }
 
+/// Bytes of constants that are uploaded before the thread's other tasks have their turn.
+const UPLOADED_AT_ONCE: usize = if cfg!(target_family = "wasm") { 4 << 20 } else { usize::MAX };
+
+/// Writes `bytes` to the beginning of `buffer`.
+async fn upload(
+    device: &dyn Device,
+    buffer: &Buffer,
+    bytes: &[u8],
+    teller: &Teller<'_>,
+    turns: &mut Turns,
+) -> Result<()> {
+    let mut at = 0;
+    for part in bytes.chunks(UPLOADED_AT_ONCE) {
+        device.write(&buffer.slice(at, part.len() as u64)?, part)?;
+        at += part.len() as u64;
+        teller.uploaded(part.len() as u64);
+        turns.pass().await;
+    }
+    Ok(())
+}
+
 /// Plans the memory, allocates it and uploads the constants.
-pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resources> {
+pub(super) async fn allocate(
+    device: &dyn Device,
+    program: &Program,
+    teller: &Teller<'_>,
+    turns: &mut Turns,
+) -> Result<Resources> {
     let lifetimes = program.lifetimes();
     let shared: Vec<Stored> =
         (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
@@ -57,16 +84,19 @@ pub(super) fn allocate(device: &dyn Device, program: &Program) -> Result<Resourc
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
             let rows = tensor.to_nhwc();
-            device.write(&slice.buffer.slice(0, value.bytes)?, bytemuck::cast_slice(&rows))?;
+            let rows: &[u8] = bytemuck::cast_slice(&rows);
+            teller.bytes(rows.len() as u64);
+            upload(device, &slice.buffer, rows, teller, turns).await?;
         }
         stored.push(resource);
     }
-    let packed = pack(&program.constants, program.limits.binding_alignment.max(256))?;
+    let packed = pack(&program.constants, program.limits.binding_alignment.max(256), turns).await?;
     let constants = match packed.bytes.len() as u64 {
         0 => None,
         bytes => {
             let buffer = device.alloc(bytes, Memory::Device)?;
-            device.write(&buffer.slice(0, bytes)?, &packed.bytes)?;
+            teller.bytes(bytes);
+            upload(device, &buffer, &packed.bytes, teller, turns).await?;
             Some(buffer)
         }
     };
@@ -87,32 +117,93 @@ struct Own<'a> {
     sources: &'a [Source],
 }
 
-/// Compiles the device's kernels of `steps`, several at a time, and gives them their arguments.
-pub(super) fn dispatches(
-    device: &dyn Device,
-    program: &Program,
-    steps: &[Step],
-    resources: &Resources,
-) -> Result<Vec<Dispatch>> {
-    let dialect = program.limits.dialect;
-    let own = steps.iter().filter_map(|step| match &step.work {
+fn own(steps: &[Step]) -> impl Iterator<Item = Own<'_>> {
+    steps.iter().filter_map(|step| match &step.work {
         Work::Device { launch, sources } => Some(Own { step, launch, sources }),
         Work::Host { .. } => None,
-    });
-    let own: Vec<Own<'_>> = own.collect();
-    let mut texts = Vec::with_capacity(own.len());
-    for Own { step, launch, .. } in &own {
+    })
+}
+
+/// The device's kernels of a program, in the order of their steps.
+pub(super) struct Kernels {
+    pub(super) setup: Vec<Pipeline>,
+    pub(super) steps: Vec<Pipeline>,
+}
+
+/// Compiles the device's kernels, several at a time.
+pub(super) async fn kernels(
+    device: &dyn Device,
+    program: &Program,
+    teller: &Teller<'_>,
+    turns: &mut Turns,
+) -> Result<Kernels> {
+    let dialect = program.limits.dialect;
+    let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
+    let mut texts = Vec::with_capacity(all.len());
+    for Own { step, launch, .. } in &all {
         texts.push(launch.spec.render_written(dialect).map_err(|error| error.at_node(&step.name))?);
+        turns.pass().await;
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
     // wrong is reported below, by the first node it concerns.
     let distinct: BTreeMap<&str, (&Launch, &KernelSource)> =
-        own.iter().zip(&texts).map(|(own, text)| (text.text.as_str(), (own.launch, text))).collect();
-    distinct.into_par_iter().for_each(|(_, (launch, text))| drop(compile(device, launch, text)));
-    own.iter()
-        .zip(&texts)
-        .map(|(Own { step, launch, sources }, text)| {
-            let pipeline = compile(device, launch, text).map_err(|error| error.at_node(&step.name))?;
+        all.iter().zip(&texts).map(|(own, text)| (text.text.as_str(), (own.launch, text))).collect();
+    teller.kernels(distinct.len());
+    compile_all(device, distinct.into_values().collect(), teller, turns).await;
+    let mut compiled = Vec::with_capacity(all.len());
+    for (Own { step, launch, .. }, text) in all.iter().zip(&texts) {
+        compiled.push(compile(device, launch, text).await.map_err(|error| error.at_node(&step.name))?);
+    }
+    let steps = compiled.split_off(own(&program.setup).count());
+    Ok(Kernels { setup: compiled, steps })
+}
+
+/// Compiles kernels on the threads of the pool.
+#[cfg(not(target_family = "wasm"))]
+async fn compile_all(
+    device: &dyn Device,
+    kernels: Vec<(&Launch, &KernelSource)>,
+    teller: &Teller<'_>,
+    _turns: &mut Turns,
+) {
+    crate::parallel::each(kernels, |(launch, text)| {
+        drop(crate::task::block_on(compile(device, launch, text)));
+        teller.compiled();
+    });
+}
+
+/// Has the browser compile all kernels, and awaits them.
+#[cfg(target_family = "wasm")]
+async fn compile_all(
+    device: &dyn Device,
+    kernels: Vec<(&Launch, &KernelSource)>,
+    teller: &Teller<'_>,
+    turns: &mut Turns,
+) {
+    let mut under_way: Vec<crate::task::Awaited<'_, Result<Pipeline>>> = Vec::with_capacity(kernels.len());
+    for (launch, text) in kernels {
+        let mut compiled: crate::task::Awaited<'_, _> = Box::pin(compile(device, launch, text));
+        match crate::task::begun(&mut compiled).await {
+            Some(_) => teller.compiled(),
+            None => under_way.push(compiled),
+        }
+        turns.pass().await;
+    }
+    for compiled in under_way {
+        drop(compiled.await);
+        teller.compiled();
+    }
+}
+
+/// Gives the kernels of `steps` their arguments.
+pub(super) fn dispatches(
+    steps: &[Step],
+    kernels: Vec<Pipeline>,
+    resources: &Resources,
+) -> Result<Vec<Dispatch>> {
+    own(steps)
+        .zip(kernels)
+        .map(|(Own { step, launch, sources }, pipeline)| {
             let resources = sources.iter().map(|source| bound(source, launch, resources));
             let resources =
                 resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;
@@ -123,10 +214,10 @@ pub(super) fn dispatches(
 }
 
 /// An application's kernel is compiled with checks, the crate's own as they are.
-pub(super) fn compile(device: &dyn Device, launch: &Launch, source: &KernelSource) -> Result<Pipeline> {
+pub(super) async fn compile(device: &dyn Device, launch: &Launch, source: &KernelSource) -> Result<Pipeline> {
     match launch.spec.foreign {
-        Some(_) => device.compile(source),
-        None => compile_planned(device, source),
+        Some(_) => device.compile_async(source).await,
+        None => compile_planned_async(device, source).await,
     }
 }
 

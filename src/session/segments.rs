@@ -5,9 +5,10 @@
 //! input of the network or the result of another step on the CPU, is not downloaded.
 
 use super::profile::NodeTime;
-use super::resources::{Resources, dispatches};
+use super::resources::Resources;
+use crate::clock::Instant;
 use crate::cpu::CpuKernel;
-use crate::device::{Device, Dispatch, Recording, Slice};
+use crate::device::{Device, Dispatch, Recording, Slice, Wait};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ use crate::lower::{HostSource, Part, Program, Step, Stored, Work};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a step on the CPU reads.
 #[derive(Debug)]
@@ -63,7 +64,6 @@ pub(super) struct Segment {
 pub(super) struct Segments {
     lead: Vec<Segment>,
     last: Segment,
-    dispatches: Vec<Dispatch>,
 }
 
 /// What the host has of a value during a run: an input's or a result's number, and its part.
@@ -204,16 +204,20 @@ impl Builder<'_> {
 }
 
 impl Segments {
-    pub(super) fn new(device: &dyn Device, program: &Program, resources: &Resources) -> Result<Self> {
+    pub(super) fn new(
+        device: &dyn Device,
+        program: &Program,
+        resources: &Resources,
+        dispatches: Vec<Dispatch>,
+    ) -> Result<Self> {
         let of_device = program.steps.iter().filter(|step| matches!(step.work, Work::Device { .. }));
         let states = program.states.iter().map(|(part, _)| part);
         let ports = program.outputs.iter().chain(states).map(|part| part.stored);
-        let dispatches = dispatches(device, program, &program.steps, resources)?;
         let mut builder = Builder {
             device,
             program,
             resources,
-            dispatches: dispatches.clone().into_iter(),
+            dispatches: dispatches.into_iter(),
             wanted: of_device.flat_map(|step| step.parts()).map(|part| part.stored).chain(ports).collect(),
             results: Vec::new(),
             done: Vec::new(),
@@ -241,12 +245,7 @@ impl Segments {
             builder.close()?;
         }
         let last = builder.segment()?;
-        Ok(Segments { lead: builder.done, last, dispatches })
-    }
-
-    /// The dispatches of all segments.
-    pub(super) fn take_dispatches(&mut self) -> Vec<Dispatch> {
-        std::mem::take(&mut self.dispatches)
+        Ok(Segments { lead: builder.done, last })
     }
 
     /// All but the last.
@@ -353,6 +352,7 @@ impl Segment {
     }
 
     /// Uploads, runs and downloads, each by itself.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn submit(&self, device: &dyn Device, results: &[Vec<f32>]) -> Result<Vec<Vec<u8>>> {
         self.writes(results).try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
         device.submit(&self.recording)?;
@@ -360,9 +360,10 @@ impl Segment {
     }
 
     /// [`Segment::submit`] and the CPU's work behind it, with the time of each step.
-    pub(super) fn profile(
+    pub(super) async fn profile(
         &self,
         device: &dyn Device,
+        wait: Wait,
         inputs: &[Cow<'_, [f32]>],
         results: &mut Vec<Vec<f32>>,
     ) -> Result<Vec<NodeTime>> {
@@ -370,14 +371,14 @@ impl Segment {
         for (slice, bytes) in self.writes(results) {
             let start = Instant::now();
             device.write(slice, bytes)?;
-            device.wait()?;
+            wait.wait(device).await?;
             times.push(start.elapsed());
         }
-        times.extend(device.time(&self.recording)?);
+        times.extend(wait.time(device, &self.recording).await?);
         let mut downloads = Vec::with_capacity(self.reads.len());
         for slice in &self.reads {
             let start = Instant::now();
-            let bytes = device.read(slice)?;
+            let bytes = wait.read(device, slice).await?;
             times.push(start.elapsed());
             downloads.push(Cow::Owned(elements(&bytes).into_owned()));
         }

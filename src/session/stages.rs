@@ -1,9 +1,10 @@
 //! A run with a wait after each of its stages, to measure them apart.
 
 use super::{Runner, Session};
+use crate::clock::Instant;
 use crate::error::Result;
 use crate::host::HostTensor;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the stages of one run took, on the host's clock, each with its wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -18,10 +18,11 @@
 
 use super::quirks::Policy;
 use super::statistics::median;
+use crate::clock::Instant;
 use crate::device::{Device, Recording};
 use crate::error::{Error, Result};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

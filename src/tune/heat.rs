@@ -6,7 +6,8 @@
 //! 20 ms the clock stayed low for good. After 200 ms without work it was
 //! still high. So heat is busy time less half of the idle time, between none and [`HOT`].
 
-use std::time::{Duration, Instant};
+use crate::clock::Instant;
+use std::time::Duration;
 
 /// Busy time after which the clock is as high as it gets.
 pub const HOT: Duration = Duration::from_millis(400);

@@ -20,6 +20,7 @@ use super::heat::Heat;
 use super::problem::{Expectation, operands};
 use super::quirks::{Policy, compilers};
 use super::work_group::{WorkGroup, table, untuned_in};
+use crate::clock::Instant;
 use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, family};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
@@ -29,7 +30,7 @@ use crate::ops::{Choice, Launch, Op, OperandInfo, Operands};
 use operands::Key;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest that one sample of a short kernel is made to last.
 const MAX_SAMPLE_TIME: Duration = Duration::from_millis(5);

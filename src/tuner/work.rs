@@ -3,6 +3,7 @@
 use super::guarded::{Guarded, Keys};
 use super::jobs::{self, Job};
 use super::report::{Report, TunerProgress};
+use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::Precision;
 use crate::error::Result;
@@ -16,7 +17,7 @@ use crate::tune::key::ProblemKey;
 use crate::tune::{OpBench, Progress, Search, Trial, TuningRun};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The problem being tuned.
 pub(super) struct Current {

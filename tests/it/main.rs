@@ -2,6 +2,7 @@
 //!
 //! One program, because each test program links the whole library.
 
+mod batch;
 mod chains;
 mod cli_bench;
 mod cli_candidates;

@@ -11,7 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// The layer of each top-level module. A module may use its own layer and those below.
 const LAYERS: &[(u32, &[&str])] = &[
-    (0, &["error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "weights"]),
+    (
+        0,
+        &[
+            "error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "weights", "clock",
+            "parallel", "task",
+        ],
+    ),
     (1, &["emit", "limits"]),
     (2, &["cpu"]),
     (3, &["ops"]),
@@ -21,6 +27,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (7, &["lower"]),
     (8, &["tuner"]),
     (9, &["session", "eager", "product", "model"]),
+    (10, &["batch"]),
 ];
 
 /// Imports that go down the layers and are forbidden all the same: the first module uses the second.

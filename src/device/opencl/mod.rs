@@ -59,6 +59,7 @@ use crate::dtype::DType;
 use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result};
 use crate::limits::{self, MatrixUnit};
+use crate::task::{Awaited, offload};
 use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
@@ -417,5 +418,29 @@ impl Device for OpenClDevice {
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {
         record::time(&self.inner, recording)
+    }
+
+    fn run_async<'a>(
+        &'a self,
+        writes: &'a [(&'a Slice, &'a [u8])],
+        recording: &'a Recording,
+        reads: &'a [&'a Slice],
+    ) -> Awaited<'a, Result<Vec<Vec<u8>>>> {
+        Box::pin(OpenClDevice::run_async(self, writes, recording, reads))
+    }
+
+    fn read_async<'a>(&'a self, slice: &'a Slice) -> Awaited<'a, Result<Vec<u8>>> {
+        let (device, slice) = (self.clone(), slice.clone());
+        Box::pin(async move { offload(move || device.read(&slice))?.await })
+    }
+
+    fn wait_async(&self) -> Awaited<'_, Result<()>> {
+        let device = self.clone();
+        Box::pin(async move { offload(move || device.wait())?.await })
+    }
+
+    fn time_async<'a>(&'a self, recording: &'a Recording) -> Awaited<'a, Result<Vec<Duration>>> {
+        let (device, recording) = (self.clone(), recording.clone());
+        Box::pin(async move { offload(move || device.time(&recording))?.await })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::WgpuDevice;
 use super::record::Step;
-use super::submission::Source;
+use super::submission::{Source, Submission};
 use crate::device::Recording;
 use crate::error::{Error, Result};
 use std::time::Duration;
@@ -11,26 +11,42 @@ use std::time::Duration;
 const CHUNK: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 2;
 
 impl WgpuDevice {
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn time_recording(&self, recording: &Recording) -> Result<Vec<Duration>> {
+        let steps = self.timed(recording)?;
+        let mut times = Vec::with_capacity(steps.len());
+        for chunk in steps.chunks(CHUNK) {
+            times.extend(self.times(&self.finish(self.submit_timed(chunk)?)?));
+        }
+        Ok(times)
+    }
+
+    /// [`WgpuDevice::time_recording`], awaited.
+    pub(super) async fn time_recording_async(&self, recording: &Recording) -> Result<Vec<Duration>> {
+        let steps = self.timed(recording)?;
+        let mut times = Vec::with_capacity(steps.len());
+        for chunk in steps.chunks(CHUNK) {
+            times.extend(self.times(&self.arrive(self.submit_timed(chunk)?).await?));
+        }
+        Ok(times)
+    }
+
+    /// What is timed.
+    fn timed<'a>(&self, recording: &'a Recording) -> Result<&'a [Step]> {
         if !self.inner.info.timestamps {
             return Err(Error::unsupported(
                 "timing a dispatch",
                 format!("{} was opened without TIMESTAMP_QUERY", self.inner.info),
             ));
         }
-        let steps = &self.recorded(recording)?.steps;
-        let mut times = Vec::with_capacity(steps.len());
-        for chunk in steps.chunks(CHUNK) {
-            times.extend(self.time_steps(chunk)?);
-        }
-        Ok(times)
+        Ok(&self.recorded(recording)?.steps)
     }
 
-    fn time_steps(&self, steps: &[Step]) -> Result<Vec<Duration>> {
+    fn submit_timed(&self, steps: &[Step]) -> Result<Submission> {
         let device = &self.inner.device;
         let count = 2 * steps.len() as u32;
         let bytes = u64::from(count) * u64::from(wgpu::QUERY_SIZE);
-        let submission = self.scoped("time", || {
+        self.submitted(|| {
             let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: Some("diptych clock"),
                 ty: wgpu::QueryType::Timestamp,
@@ -56,8 +72,11 @@ impl WgpuDevice {
             }
             encoder.resolve_query_set(&queries, 0..count, &ticks, 0);
             self.submit_reading(encoder, &[Source { buffer: &ticks, offset: 0, bytes }])
-        })?;
-        let resolved = self.finish(submission)?;
+        })
+    }
+
+    /// The times of the passes whose queries were resolved to these bytes.
+    fn times(&self, resolved: &[Vec<u8>]) -> Vec<Duration> {
         let period = f64::from(self.inner.queue.get_timestamp_period());
         let ticks: Vec<u64> = resolved
             .iter()
@@ -65,11 +84,11 @@ impl WgpuDevice {
             .map(|tick| u64::from_ne_bytes(*tick))
             .collect();
         // A pass whose end was written before its beginning took less than the clock can measure.
-        Ok(ticks
+        ticks
             .as_chunks()
             .0
             .iter()
             .map(|[begin, end]| Duration::from_nanos((end.saturating_sub(*begin) as f64 * period) as u64))
-            .collect())
+            .collect()
     }
 }

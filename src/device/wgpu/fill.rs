@@ -1,7 +1,7 @@
 //! Copies to mapped memory that may only be written.
 
-use crate::device::copy::{MIN_PARALLEL_BYTES, PIECE_BYTES, pieces};
-use rayon::prelude::*;
+use crate::device::copy::{MIN_PARALLEL_BYTES, PIECE_BYTES};
+use crate::parallel;
 
 /// Copies `from` to the memory `to` of the same length.
 pub(super) fn fill(mut to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
@@ -10,7 +10,8 @@ pub(super) fn fill(mut to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
         return to.copy_from_slice(from);
     }
     let start = Start(to.as_raw_element_ptr().as_ptr());
-    pieces(from).enumerate().for_each(|(piece, from)| {
+    let pieces = from.chunks(PIECE_BYTES).enumerate().collect();
+    parallel::each(pieces, |(piece, from): (usize, &[u8])| {
         // SAFETY: the pointer is to as many bytes as there are in all pieces together, which `to` lends
         // this function alone; the pieces lie side by side in them, and those of `from` elsewhere. Test:
         // `every_length_arrives_whole`.

@@ -1,11 +1,14 @@
 //! Buffers: allocation, writes, and mapping in place.
 
+#[cfg(not(target_family = "wasm"))]
 use super::scope::catch;
 use super::{Owner, WgpuDevice};
 use crate::device::handle::RawBuffer as AnyBuffer;
+#[cfg(not(target_family = "wasm"))]
 use crate::device::signal::Signal;
 use crate::device::{Buffer, Memory, Slice};
 use crate::error::{Error, Result};
+#[cfg(not(target_family = "wasm"))]
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -124,6 +127,7 @@ impl WgpuDevice {
 
     /// Waits for everything on the queue, by an empty submission behind it: a lost device refuses
     /// that, where waiting for the last accepted one would call it done.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn wait_all(&self) -> Result<()> {
         let index = self.scoped("submit", || {
             self.inner.unsubmitted.store(0, Ordering::Relaxed);
@@ -133,6 +137,7 @@ impl WgpuDevice {
         self.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None })
     }
 
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn map_buffer(&self, buffer: &Buffer, access: &mut dyn FnMut(&mut [u8])) -> Result<()> {
         let raw = self.raw(buffer)?;
         if !raw.usage().contains(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE) {
@@ -168,11 +173,13 @@ impl WgpuDevice {
 }
 
 /// Unmaps a buffer at the end of its scope, also when the caller's closure panics.
+#[cfg(not(target_family = "wasm"))]
 struct Mapped<'a> {
     device: &'a wgpu::Device,
     buffer: &'a wgpu::Buffer,
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl Drop for Mapped<'_> {
     fn drop(&mut self) {
         catch(self.device, || self.buffer.unmap());

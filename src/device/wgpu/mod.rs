@@ -13,7 +13,7 @@
 //! | `calls` | counts of submissions, polls, mappings and copies |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
-//! Nothing polls the device but `read`, `wait`, `run`, `run_async`, `time` and `map`, and no
+//! Nothing polls the device but `read`, `wait`, `run`, `time`, `map` and what is awaited, and no
 //! handler is installed on it: an application that owns the device keeps it to itself.
 //!
 //! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
@@ -31,13 +31,17 @@ mod record;
 mod scope;
 mod submission;
 
+#[cfg(not(target_family = "wasm"))]
+use super::Pending;
 use super::cache::KernelCache;
 use super::lock;
+#[cfg(not(target_family = "wasm"))]
 use super::waiter::Waiter;
-use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice};
+use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pipeline, Recording, Slice};
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
+use crate::task::Awaited;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -64,6 +68,7 @@ pub struct WgpuDevice {
 #[derive(Debug)]
 struct Inner {
     /// First, so that its thread has ended before the device is released.
+    #[cfg(not(target_family = "wasm"))]
     waiter: Waiter,
     device: ::wgpu::Device,
     queue: ::wgpu::Queue,
@@ -87,6 +92,9 @@ struct Inner {
     uploads: Mutex<Vec<::wgpu::Buffer>>,
     /// Bytes written since the last submission: they lie in staging memory until the next.
     unsubmitted: AtomicU64,
+    /// The first error of a call that nobody has awaited.
+    #[cfg(target_family = "wasm")]
+    found: Arc<Mutex<Option<Error>>>,
 }
 
 impl WgpuDevice {
@@ -166,22 +174,26 @@ impl Device for WgpuDevice {
         self.write_slice(slice, bytes)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn read(&self, slice: &Slice) -> Result<Vec<u8>> {
         let mut outputs = self.finish(self.launch(&[], None, &[slice])?)?;
         outputs.pop().ok_or_else(|| Error::Internal("a read of one slice gave nothing".to_owned()))
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn map(&self, buffer: &Buffer, access: &mut dyn FnMut(&mut [u8])) -> Result<()> {
         self.map_buffer(buffer, access)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        self.compile_checked(source)
+        crate::task::block_on(self.compile_checked(source))
     }
 
+    #[cfg(not(target_family = "wasm"))]
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
         // SAFETY: promised by the caller.
-        unsafe { self.compile_trusted(source) }
+        crate::task::block_on(unsafe { self.compile_trusted(source) })
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {
@@ -192,10 +204,12 @@ impl Device for WgpuDevice {
         self.launch(&[], Some(recording), &[]).map(|_| ())
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn wait(&self) -> Result<()> {
         self.wait_all()
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn run(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -205,6 +219,7 @@ impl Device for WgpuDevice {
         self.finish(self.submit_run(writes, recording, reads)?)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn run_and_see(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -215,6 +230,7 @@ impl Device for WgpuDevice {
         self.finish_and_show(self.submit_run(writes, recording, reads)?, see)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn start(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -225,7 +241,46 @@ impl Device for WgpuDevice {
         Ok(Box::new(submission::Started { device: self.clone(), submission }))
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {
         self.time_recording(recording)
+    }
+
+    fn compile_async<'a>(&'a self, source: &'a KernelSource) -> Awaited<'a, Result<Pipeline>> {
+        Box::pin(self.compile_checked(source))
+    }
+
+    unsafe fn compile_unchecked_async<'a>(
+        &'a self,
+        source: &'a KernelSource,
+    ) -> Awaited<'a, Result<Pipeline>> {
+        // SAFETY: promised by the caller.
+        Box::pin(unsafe { self.compile_trusted(source) })
+    }
+
+    fn run_async<'a>(
+        &'a self,
+        writes: &'a [(&'a Slice, &'a [u8])],
+        recording: &'a Recording,
+        reads: &'a [&'a Slice],
+    ) -> Awaited<'a, Result<Vec<Vec<u8>>>> {
+        Box::pin(WgpuDevice::run_async(self, writes, recording, reads))
+    }
+
+    fn read_async<'a>(&'a self, slice: &'a Slice) -> Awaited<'a, Result<Vec<u8>>> {
+        Box::pin(self.read_slice_async(slice))
+    }
+
+    fn wait_async(&self) -> Awaited<'_, Result<()>> {
+        Box::pin(async { self.arrive(self.launch(&[], None, &[])?).await.map(|_| ()) })
+    }
+
+    fn time_async<'a>(&'a self, recording: &'a Recording) -> Awaited<'a, Result<Vec<Duration>>> {
+        Box::pin(self.time_recording_async(recording))
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn settled(&self) -> Awaited<'_, Result<()>> {
+        Box::pin(self.found())
     }
 }

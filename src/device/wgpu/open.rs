@@ -5,6 +5,7 @@ use crate::device::DeviceInfo;
 use crate::device::choice::{DeviceChoice, PciAddress};
 use crate::device::family::{facts, family};
 use crate::device::options::{DeviceOptions, environment};
+#[cfg(not(target_family = "wasm"))]
 use crate::device::waiter::Waiter;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
@@ -28,10 +29,11 @@ impl WgpuDevice {
     ///
     /// # Errors
     /// [`Error::NoDevice`] listing the adapters that were seen and what came of each.
+    #[cfg(not(target_family = "wasm"))]
     pub fn open(filter: Option<&str>) -> Result<Self> {
         let named = filter.map(|name| DeviceChoice::Name(name.to_owned()));
         let choice = named.or_else(Self::choice_of_environment).unwrap_or_default();
-        Self::open_with(&choice, &DeviceOptions::from_environment())
+        crate::task::block_on(Self::open_with(&choice, &DeviceOptions::from_environment()))
     }
 
     /// The adapter that `DIPTYCH_WGPU_ADAPTER` names.
@@ -40,16 +42,16 @@ impl WgpuDevice {
     }
 
     /// Opens the best of the adapters that are wanted.
-    pub(crate) fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
+    pub(crate) async fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
         let mut tried = Vec::new();
-        for (index, adapter) in adapters().into_iter().enumerate() {
+        for (index, adapter) in adapters().await.into_iter().enumerate() {
             let info = adapter.get_info();
             let seen = format!("{} ({})", info.name, api_name(info.backend));
             if let Some(obstacle) = choice.obstacle(index, &info.name, pci_address(&info)) {
                 tried.push(format!("{seen}: {obstacle}"));
                 continue;
             }
-            match open_adapter(&adapter, options) {
+            match open_adapter(&adapter, options).await {
                 Ok(device) => return Ok(device),
                 Err(error) => {
                     tracing::warn!("{seen} could not be opened: {error}");
@@ -64,8 +66,15 @@ impl WgpuDevice {
     }
 
     /// Every adapter that [`WgpuDevice::open`] chooses from, the best first.
+    #[cfg(not(target_family = "wasm"))]
     pub fn list() -> Vec<DeviceInfo> {
+        crate::task::block_on(Self::list_async())
+    }
+
+    /// [`WgpuDevice::list`], awaited.
+    pub(crate) async fn list_async() -> Vec<DeviceInfo> {
         adapters()
+            .await
             .iter()
             .map(|adapter| {
                 let (features, limits) = Self::requirements(adapter);
@@ -133,6 +142,7 @@ impl WgpuDevice {
         // Some drivers offer the queries and tick with a period of zero.
         info.timestamps &= queue.get_timestamp_period() > 0.0;
         let inner = Inner {
+            #[cfg(not(target_family = "wasm"))]
             waiter: Waiter::default(),
             device,
             queue,
@@ -148,12 +158,14 @@ impl WgpuDevice {
             staging: Mutex::new(Vec::new()),
             uploads: Mutex::new(Vec::new()),
             unsubmitted: AtomicU64::new(0),
+            #[cfg(target_family = "wasm")]
+            found: Arc::default(),
         };
         Ok(WgpuDevice { inner: Arc::new(inner) })
     }
 }
 
-fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Result<WgpuDevice> {
+async fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Result<WgpuDevice> {
     let (mut required_features, required_limits) = WgpuDevice::requirements(adapter);
     let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
     if cooperative_matrices(adapter) {
@@ -173,12 +185,11 @@ fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Result<Wgpu
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         ..Default::default()
     };
-    let (device, queue) =
-        pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| Error::Driver {
-            api: api_name(adapter.get_info().backend),
-            call: "request_device",
-            message: error.to_string(),
-        })?;
+    let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| Error::Driver {
+        api: api_name(adapter.get_info().backend),
+        call: "request_device",
+        message: error.to_string(),
+    })?;
     WgpuDevice::from_wgpu_with(adapter, device, queue, options)
 }
 
@@ -211,9 +222,9 @@ static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
 });
 
 /// The adapters of the primary APIs that can compute, the best first.
-fn adapters() -> Vec<wgpu::Adapter> {
+async fn adapters() -> Vec<wgpu::Adapter> {
     let Some(instance) = &*INSTANCE else { return Vec::new() };
-    let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+    let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
     adapters.retain(has_compute);
     // A stable sort: wgpu lists Vulkan and Metal before DX12.
     adapters.sort_by_key(|adapter| match adapter.get_info().device_type {

@@ -1,6 +1,6 @@
 //! Kernels: from text to pipeline, once per text.
 
-use super::scope::{catch, describe};
+use super::scope::{Scopes, describe};
 use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
@@ -40,29 +40,30 @@ struct Checks {
 
 impl WgpuDevice {
     /// Compiles text from any source.
-    pub(super) fn compile_checked(&self, source: &KernelSource) -> Result<Pipeline> {
-        self.pipeline(source, Checks { foreign: true, bounds: true, zeroed: true }, checked)
+    pub(super) async fn compile_checked(&self, source: &KernelSource) -> Result<Pipeline> {
+        self.pipeline(source, Checks { foreign: true, bounds: true, zeroed: true }, checked).await
     }
 
     /// Compiles text without wgpu's checks, unless the device was opened to keep them.
     ///
     /// # Safety
     /// That of [`crate::device::Device::compile_unchecked`].
-    pub(super) unsafe fn compile_trusted(&self, source: &KernelSource) -> Result<Pipeline> {
+    pub(super) async unsafe fn compile_trusted(&self, source: &KernelSource) -> Result<Pipeline> {
         let (bounds, zeroed) = (self.inner.checked_shaders, self.inner.zeroed_memory);
         let checks = Checks { foreign: false, bounds, zeroed };
         if checks.bounds {
-            return self.pipeline(source, checks, checked);
+            return self.pipeline(source, checks, checked).await;
         }
         self.pipeline(source, checks, |device, descriptor| {
             // SAFETY: promised by the caller. The checks of ray queries and mesh shaders stay on: no
             // kernel has any.
             unsafe { device.create_shader_module_trusted(descriptor, trusted()) }
         })
+        .await
     }
 
     /// The kernel of `source`, whose module `load` makes according to `checks`.
-    fn pipeline(
+    async fn pipeline(
         &self,
         source: &KernelSource,
         checks: Checks,
@@ -96,7 +97,7 @@ impl WgpuDevice {
                     check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size)?;
                 }
                 // Compiled without the lock, so that threads compile side by side.
-                let raw = self.build(source, checks, load).map_err(refuse)?;
+                let raw = self.build(source, checks, load).await.map_err(refuse)?;
                 lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
             }
         };
@@ -108,7 +109,7 @@ impl WgpuDevice {
         })
     }
 
-    fn build(
+    async fn build(
         &self,
         source: &KernelSource,
         checks: Checks,
@@ -118,7 +119,8 @@ impl WgpuDevice {
         let entries = layout_entries(&source.interface)?;
         let label = Some(source.label.as_str());
         let kept = self.kept(source, checks);
-        let ((raw, cache), error) = catch(device, || {
+        let scopes = Scopes::open(device);
+        let (raw, cache) = {
             let descriptor = wgpu::ShaderModuleDescriptor {
                 label,
                 source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(&source.text)),
@@ -151,8 +153,8 @@ impl WgpuDevice {
                 cache: cache.as_ref(),
             });
             (RawPipeline { pipeline, layout, owner: self.inner.owner }, cache)
-        });
-        if let Some(error) = error {
+        };
+        if let Some(error) = scopes.close().await {
             return Err(describe(&error));
         }
         if let (Some((disk, key, before)), Some(cache)) = (kept, cache)

@@ -3,24 +3,52 @@
 //! Scopes are per thread and nest, so they neither see nor disturb the application's own.
 
 use super::WgpuDevice;
+#[cfg(target_family = "wasm")]
+use super::lock;
+use super::submission::Submission;
+#[cfg(target_family = "wasm")]
+use crate::error::Error;
 use crate::error::Result;
+use std::future::Future;
+#[cfg(not(target_family = "wasm"))]
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// How wgpu's own panic in `poll` begins.
+#[cfg(not(target_family = "wasm"))]
 const POLL_PANIC: &str = "Error in Device::poll:";
 
-/// Does `work` with every kind of wgpu error caught; gives its result and the first error.
-pub(super) fn catch<T>(device: &wgpu::Device, work: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
-    let scopes = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation]
-        .map(|filter| device.push_error_scope(filter));
-    let result = work();
-    let mut first = None;
-    // Scopes are popped in reverse order. Away from the web the future is ready at once.
-    for scope in scopes.into_iter().rev() {
-        let error = pollster::block_on(scope.pop());
-        first = first.or(error);
+/// Scopes that catch every kind of wgpu error.
+pub(super) struct Scopes([wgpu::ErrorScopeGuard; 3]);
+
+impl Scopes {
+    pub(super) fn open(device: &wgpu::Device) -> Self {
+        let filters =
+            [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
+        Scopes(filters.map(|filter| device.push_error_scope(filter)))
     }
-    (result, first)
+
+    /// The first error of the calls since. Away from the web it is known at once.
+    pub(super) fn close(self) -> impl Future<Output = Option<wgpu::Error>> + use<> {
+        // In reverse order, and at once: what follows belongs to none of them.
+        let [first, second, third] = self.0;
+        let errors = [third.pop(), second.pop(), first.pop()];
+        async move {
+            let mut first = None;
+            for error in errors {
+                let error = error.await;
+                first = first.or(error);
+            }
+            first
+        }
+    }
+}
+
+/// Does `work` with every kind of wgpu error caught; gives its result and the first error.
+#[cfg(not(target_family = "wasm"))]
+pub(super) fn catch<T>(device: &wgpu::Device, work: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
+    let scopes = Scopes::open(device);
+    let result = work();
+    (result, crate::task::block_on(scopes.close()))
 }
 
 /// wgpu's error and what caused it, on as many lines.
@@ -42,6 +70,7 @@ pub(super) fn describe(error: &wgpu::Error) -> String {
 
 impl WgpuDevice {
     /// Does `work` with wgpu's errors caught; the first of them is the error of `call`.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn scoped<T>(&self, call: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         match catch(&self.inner.device, work) {
             (result, None) => result,
@@ -49,7 +78,46 @@ impl WgpuDevice {
         }
     }
 
+    /// Does `work` with wgpu's errors caught: the first of them is found by [`WgpuDevice::found`], once the browser has
+    /// said so.
+    #[cfg(target_family = "wasm")]
+    pub(super) fn scoped<T>(&self, call: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let scopes = Scopes::open(&self.inner.device);
+        let result = work();
+        let error = scopes.close();
+        let (device, found) = (self.api(), std::sync::Arc::clone(&self.inner.found));
+        wasm_bindgen_futures::spawn_local(async move {
+            if let Some(error) = error.await {
+                let error = Error::Driver { api: device, call, message: describe(&error) };
+                lock(&found).get_or_insert(error);
+            }
+        });
+        result
+    }
+
+    /// Awaits what the browser has to say of all calls so far.
+    #[cfg(target_family = "wasm")]
+    pub(super) async fn found(&self) -> Result<()> {
+        // Scopes are popped in the order of the calls: what is said of the earlier ones is there before.
+        drop(Scopes::open(&self.inner.device).close().await);
+        lock(&self.inner.found).take().map_or(Ok(()), Err)
+    }
+
+    /// Submits in `work` with wgpu's errors caught.
+    pub(super) fn submitted(&self, work: impl FnOnce() -> Result<Submission>) -> Result<Submission> {
+        #[cfg(not(target_family = "wasm"))]
+        return self.scoped("submit", work);
+        #[cfg(target_family = "wasm")]
+        {
+            let scopes = Scopes::open(&self.inner.device);
+            let submission = work();
+            let error = scopes.close();
+            submission.map(|submission| submission.with_errors(error))
+        }
+    }
+
     /// Polls the device.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn poll(&self, how: wgpu::PollType) -> Result<()> {
         self.inner.counters.poll();
         poll(&self.inner.device, how).map_err(|message| self.failed("poll", message))
@@ -61,6 +129,7 @@ impl WgpuDevice {
 ///
 /// wgpu 30 panics in `poll` if the device was lost (a driver reset, an unplugged GPU), since its
 /// `PollError` cannot say so. That is an error like any other to the caller of this crate.
+#[cfg(not(target_family = "wasm"))]
 pub(super) fn poll(device: &wgpu::Device, how: wgpu::PollType) -> std::result::Result<(), String> {
     match catch_unwind(AssertUnwindSafe(|| device.poll(how))) {
         Ok(Ok(_)) => Ok(()),

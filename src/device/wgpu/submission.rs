@@ -4,14 +4,21 @@
 //! submission, so that a run costs one submission, one wait and one mapping.
 
 use super::{WgpuDevice, lock, scope};
+#[cfg(not(target_family = "wasm"))]
+use crate::clock::Instant;
+#[cfg(not(target_family = "wasm"))]
+use crate::device::Pending;
 use crate::device::signal::Signal;
-use crate::device::{Pending, Recording, Slice};
+use crate::device::{Recording, Slice};
 use crate::error::{Error, Result};
+#[cfg(target_family = "wasm")]
+use std::future::Future;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+#[cfg(not(target_family = "wasm"))]
+use std::time::Duration;
 
 /// Idle staging buffers kept, and the size above which none is: one large read should not hold
 /// memory for ever.
@@ -22,9 +29,11 @@ const MAX_KEPT_BYTES: u64 = 64 << 20;
 const MIN_STAGING_BYTES: u64 = 64 << 10;
 
 /// How long a waiting thread looks before it sleeps.
+#[cfg(not(target_family = "wasm"))]
 const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// How often a waiting thread looks again if another thread is about to report for it.
+#[cfg(not(target_family = "wasm"))]
 const RECHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A part of a wgpu buffer to copy to the host.
@@ -37,7 +46,10 @@ pub(super) struct Source<'a> {
 /// Submitted work whose results are on their way to the host.
 #[derive(Debug)]
 pub(super) struct Submission {
+    #[cfg(not(target_family = "wasm"))]
     index: wgpu::SubmissionIndex,
+    #[cfg(target_family = "wasm")]
+    errors: Errors,
     readback: Option<Readback>,
     /// The buffer the inputs came from, and when it is mapped again.
     upload: Option<(wgpu::Buffer, Arc<Signal>)>,
@@ -53,13 +65,27 @@ pub(super) struct Readback {
     mapped: Arc<Signal>,
 }
 
+/// What the browser will say of a submission.
+#[cfg(target_family = "wasm")]
+#[derive(Default)]
+struct Errors(Option<crate::task::Awaited<'static, Option<wgpu::Error>>>);
+
+#[cfg(target_family = "wasm")]
+impl std::fmt::Debug for Errors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Errors")
+    }
+}
+
 /// A submission and the device that waits for it.
+#[cfg(not(target_family = "wasm"))]
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) device: WgpuDevice,
     pub(super) submission: Submission,
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl Pending for Started {
     fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
         self.device.finish(self.submission)
@@ -75,6 +101,22 @@ fn copies(read: &[&[u8]]) -> Vec<Vec<u8>> {
 }
 
 impl Submission {
+    #[cfg(target_family = "wasm")]
+    pub(super) fn with_errors(self, errors: impl Future<Output = Option<wgpu::Error>> + 'static) -> Self {
+        Submission { errors: Errors(Some(Box::pin(errors))), ..self }
+    }
+
+    /// The submission, once the browser has found nothing wrong with it.
+    #[cfg(target_family = "wasm")]
+    async fn accepted(mut self, device: &WgpuDevice) -> Result<Self> {
+        let Some(errors) = self.errors.0.take() else { return Ok(self) };
+        match errors.await {
+            None => Ok(self),
+            Some(error) => Err(device.failed("submit", scope::describe(&error))),
+        }
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     fn completion(&self) -> wgpu::PollType {
         wgpu::PollType::Wait { submission_index: Some(self.index.clone()), timeout: None }
     }
@@ -84,7 +126,7 @@ impl WgpuDevice {
     /// Writes inputs, runs a recording and reads outputs as [`crate::device::Device::run`] does,
     /// without blocking the calling thread while the device works.
     ///
-    /// The work is submitted when the future is first polled. If it is not done by then, a thread
+    /// The work is submitted when the future is first polled. In a browser its own promises are awaited. Elsewhere, if it is not done by then, a thread
     /// of the device waits for the driver and wakes the task; wgpu has no other way to learn
     /// that the device has finished. The thread ends with the device. No executor is needed beyond
     /// one that polls the future, such as `pollster::block_on`. Dropping the future leaves the
@@ -99,7 +141,19 @@ impl WgpuDevice {
         recording: &Recording,
         reads: &[&Slice],
     ) -> Result<Vec<Vec<u8>>> {
-        let submission = self.submit_run(writes, recording, reads)?;
+        self.arrive(self.submit_run(writes, recording, reads)?).await
+    }
+
+    /// Copies the slice to the host after all work submitted so far, awaited.
+    pub(super) async fn read_slice_async(&self, slice: &Slice) -> Result<Vec<u8>> {
+        let mut outputs = self.arrive(self.launch(&[], None, &[slice])?).await?;
+        outputs.pop().ok_or_else(|| Error::Internal("a read of one slice gave nothing".to_owned()))
+    }
+
+    /// The results of a submission, awaited.
+    pub(super) async fn arrive(&self, submission: Submission) -> Result<Vec<Vec<u8>>> {
+        #[cfg(target_family = "wasm")]
+        let submission = submission.accepted(self).await?;
         let done = match &submission.readback {
             Some(readback) => Arc::clone(&readback.mapped),
             None => {
@@ -109,7 +163,7 @@ impl WgpuDevice {
                 done
             }
         };
-        let mut watched = false;
+        let mut watched = cfg!(target_family = "wasm");
         let result = poll_fn(|context| {
             if let Some(result) = done.get_or_wake(context.waker()) {
                 return Poll::Ready(Ok(result));
@@ -129,7 +183,14 @@ impl WgpuDevice {
         Ok(results)
     }
 
+    /// Sees to it that `done` is set when the submission is done: a browser does so by itself.
+    #[cfg(target_family = "wasm")]
+    fn watch(&self, _submission: &Submission, _done: &Arc<Signal>) -> Result<()> {
+        Ok(())
+    }
+
     /// Sees to it that `done` is set when the submission is done.
+    #[cfg(not(target_family = "wasm"))]
     fn watch(&self, submission: &Submission, done: &Arc<Signal>) -> Result<()> {
         self.poll(wgpu::PollType::Poll)?;
         if done.get().is_some() {
@@ -148,7 +209,7 @@ impl WgpuDevice {
         recording: Option<&Recording>,
         reads: &[&Slice],
     ) -> Result<Submission> {
-        self.scoped("submit", || {
+        self.submitted(|| {
             for (slice, bytes) in writes {
                 self.enqueue_write(slice, bytes)?;
             }
@@ -177,7 +238,7 @@ impl WgpuDevice {
     ) -> Result<Submission> {
         let recorded = self.recorded(recording)?;
         let transfers = self.transfers(writes, reads)?;
-        self.scoped("submit", || {
+        self.submitted(|| {
             let prepared = self.prepared(recorded, &transfers)?;
             let submission = self.submit_prepared(prepared, writes)?;
             self.prepare_next(recorded, &transfers)?;
@@ -234,7 +295,7 @@ impl WgpuDevice {
             });
         };
         self.inner.counters.submit();
-        let index = self.inner.queue.submit([commands]);
+        let _index = self.inner.queue.submit([commands]);
         self.inner.unsubmitted.store(0, Ordering::Relaxed);
         // wgpu calls back in this order, so that the upload buffer is ready when the results are.
         let upload = upload.map(|buffer| {
@@ -245,10 +306,18 @@ impl WgpuDevice {
         if let Some(Readback { staging, used, mapped, .. }) = &readback {
             map(staging, wgpu::MapMode::Read, *used, mapped);
         }
-        Submission { index, readback, upload }
+        Submission {
+            #[cfg(not(target_family = "wasm"))]
+            index: _index,
+            #[cfg(target_family = "wasm")]
+            errors: Errors::default(),
+            readback,
+            upload,
+        }
     }
 
     /// Waits for a submission and gives its results.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn finish(&self, submission: Submission) -> Result<Vec<Vec<u8>>> {
         let mut results = Vec::new();
         self.finish_and_show(submission, &mut |read| results = copies(read))?;
@@ -256,6 +325,7 @@ impl WgpuDevice {
     }
 
     /// Waits for a submission and shows its results.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn finish_and_show(
         &self,
         submission: Submission,
@@ -276,6 +346,7 @@ impl WgpuDevice {
     /// A thread that sleeps in the driver wakes up tens to hundreds of microseconds after the
     /// device is done, as long as a small network takes. A driver that computes on the CPU needs
     /// that CPU itself.
+    #[cfg(not(target_family = "wasm"))]
     fn spin(&self, signal: &Signal) -> Result<()> {
         let start = Instant::now();
         while !self.inner.info.is_cpu && signal.get().is_none() && start.elapsed() < SPIN_TIME {
@@ -286,6 +357,7 @@ impl WgpuDevice {
     }
 
     /// Polls until `signal` is set.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn wait_for(
         &self,
         how: impl Fn() -> wgpu::PollType,

@@ -8,7 +8,6 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
-use crate::options::SessionOptions;
 use crate::session::Session;
 
 /// The most elements of a result that becomes a constant.
@@ -114,9 +113,7 @@ impl<'a> Import<'a> {
 
     fn run(&mut self, graph: &Graph) -> Result<Vec<HostTensor>, Reason> {
         let explain = |error: crate::Error| error.to_string();
-        let context = self.cpu_context()?;
-        let mut session = Session::new(&context, graph, SessionOptions::default()).map_err(explain)?;
-        session.run(&[]).map_err(explain)
+        Session::on_cpu(graph).and_then(|session| session.compute(&[])).map_err(explain)
     }
 }
 

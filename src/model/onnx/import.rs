@@ -6,7 +6,6 @@ use super::order::Mapped;
 use super::schema::{Attribute, Function, Graph as Network, Model, Node};
 use super::survey;
 use super::tensors::Files;
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::model::budget::{Budget, Reason};
@@ -77,8 +76,6 @@ pub(super) struct Import<'a> {
     pub(super) written: Vec<&'a str>,
     /// Lists of tensors, by number.
     pub(super) sequences: Vec<Vec<Slot>>,
-    /// Where operators of constants are computed, once one was.
-    pub(super) cpu: Option<Context>,
 }
 
 /// An operator with its options.
@@ -166,7 +163,6 @@ impl<'a> Import<'a> {
             transposes: 0,
             written: Vec::new(),
             sequences: Vec::new(),
-            cpu: None,
         })
     }
 

@@ -15,7 +15,7 @@ use crate::ops::suppress::Suppress;
 type Done = Result<(), Reason>;
 
 /// The most pairs of boxes that are compared.
-const MAX_PAIRS: usize = 1 << 34;
+const MAX_PAIRS: u64 = 1 << 34;
 
 /// Rows of batch, class and box.
 pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
@@ -38,7 +38,7 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return i.set(op, 0, Slot::integers(vec![0, 3], Vec::new()));
     }
     let rows = batch * classes;
-    if rows.saturating_mul(each).saturating_mul(count) > MAX_PAIRS {
+    if (rows.saturating_mul(each) as u64).saturating_mul(count as u64) > MAX_PAIRS {
         return Err(format!(
             "found up to {each} boxes of {count} for {rows} rows of scores, wanted fewer: max_output_boxes_per_class"
         ));

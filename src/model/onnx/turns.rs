@@ -6,13 +6,11 @@ use super::import::{Import, Op, Slot, captures};
 use super::kind::Kind;
 use super::order::Mapped;
 use super::schema::Graph as Network;
-use crate::context::{Backend, Context};
 use crate::error::Error;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::model::budget::Reason;
 use crate::model::constant::dims_of;
-use crate::options::SessionOptions;
 use crate::session::Session;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -54,9 +52,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
         extents.push(i.slot_extents(slot)?);
     }
     let Body { graph, outer, places } = network(i, op, body, &carried, &extents)?;
-    let context = i.cpu_context()?;
-    let session =
-        Session::new(&context, &graph, SessionOptions::default()).map_err(|error| error.to_string())?;
+    let session = Session::on_cpu(&graph).map_err(|error| error.to_string())?;
     let names: Vec<String> = session.inputs().iter().map(|port| port.name.clone()).collect();
     let dims: Vec<_> = session.inputs().iter().map(|port| port.dims).collect();
     let kinds: Vec<Kind> = carried.iter().map(Slot::kind).collect();
@@ -77,13 +73,13 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
             .enumerate()
             .map(|(at, values)| tensor(at + 2, values))
             .collect::<Result<Vec<_>, Error>>()?;
-        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = session.lock().unwrap_or_else(PoisonError::into_inner);
         let mut turn = first;
         while go_on && (turn as f32) < most {
             let own = [tensor(0, &[turn as f32])?, tensor(1, &[1.0])?];
             let feeds: Vec<(&str, &HostTensor)> =
                 names.iter().map(String::as_str).zip(own.iter().chain(&given)).collect();
-            let found = session.run(&feeds)?;
+            let found = session.compute(&feeds)?;
             let mut found = places.iter().map(|&place| found.get(place).cloned());
             go_on = found
                 .next()
@@ -191,16 +187,4 @@ fn make<'a>(
         places.push(place);
     }
     Ok((outer, places))
-}
-
-impl Import<'_> {
-    /// The CPU, to compute what a file has of its own.
-    pub(super) fn cpu_context(&mut self) -> Result<Context, Reason> {
-        let context = match &self.cpu {
-            Some(context) => context.clone(),
-            None => Context::new(Backend::Cpu).map_err(|error| error.to_string())?,
-        };
-        self.cpu = Some(context.clone());
-        Ok(context)
-    }
 }

@@ -77,15 +77,10 @@ fn open_line(file: &mut File, length: u64) -> Result<Option<Vec<u8>>> {
 /// Replaces the file by one with these contents. The caller holds the lock.
 pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let directory = parent(path).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".tuning-");
-    // As open to others as the files that an append makes, rather than private.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(directory)?;
-    file.write_all(contents)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
+    crate::file::replace(path, ".tuning-", true, |file| {
+        file.write_all(contents)?;
+        file.sync_all()
+    })?;
     // The new name lasts only when the directory is written too; where directories cannot be
     // opened the system sees to it.
     if let Ok(directory) = File::open(directory) {

@@ -3,7 +3,6 @@
 use crate::tune::key::{Key, SourceHash, TUNER_VERSION};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The longest reason that is kept, in bytes: compilers can be talkative.
 const MAX_REASON_BYTES: usize = 2000;
@@ -152,12 +151,11 @@ pub struct Provenance {
 impl Provenance {
     /// Measured now, by this version of the crate.
     pub fn measured() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         Provenance {
             origin: Origin::Measured,
             note: String::new(),
             crate_version: env!("CARGO_PKG_VERSION").to_owned(),
-            unix_ms: u64::try_from(now).unwrap_or(u64::MAX),
+            unix_ms: crate::clock::since_1970(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! A device that is kept busy, while kernels are compiled and by candidates that take turns.
 
 use super::OpBench;
+use crate::clock::Instant;
 use crate::device::{Pipeline, Recording, compile_planned};
 use crate::error::{Error, Result};
 use crate::ops::{Choice, Launch};
 use crate::tune::Bench as _;
 use crate::tune::heat::Heat;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl OpBench {
     /// Keeps the device busy before it is timed, until it was for `wanted` of late: `heat` is what

@@ -1,10 +1,13 @@
 //! Blocking work as a future, for the APIs that can only block, and work to wait for later.
+//!
+//! On `wasm32` the work is done at once: there is no other thread.
 
 use crate::error::{Error, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
+#[cfg(not(target_family = "wasm"))]
 use std::thread::JoinHandle;
 
 struct State<T> {
@@ -13,7 +16,7 @@ struct State<T> {
 }
 
 /// The result of work on a thread of its own.
-pub(super) struct Offloaded<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct Offloaded<T>(Arc<Mutex<State<T>>>);
 
 /// Where the thread leaves the result; an error if the work panicked.
 struct Completion<T>(Arc<Mutex<State<T>>>);
@@ -39,11 +42,14 @@ impl<T> Drop for Completion<T> {
 }
 
 /// Starts `work` on a new thread.
-pub(super) fn offload<T: Send + 'static>(
+pub(crate) fn offload<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<Offloaded<T>> {
     let state = Arc::new(Mutex::new(State { result: None, waker: None }));
     let completion = Completion(Arc::clone(&state));
+    #[cfg(target_family = "wasm")]
+    completion.set(work());
+    #[cfg(not(target_family = "wasm"))]
     std::thread::Builder::new()
         .name("diptych run".to_owned())
         .spawn(move || completion.set(work()))
@@ -52,23 +58,25 @@ pub(super) fn offload<T: Send + 'static>(
 }
 
 /// Work to be waited for. Dropped, a thread is left to finish.
+#[cfg(not(target_family = "wasm"))]
 #[derive(Debug)]
-pub(super) enum Running<T> {
+pub(crate) enum Running<T> {
     /// On a thread of its own.
     Thread(JoinHandle<Result<T>>),
     /// Done when it was started.
     Done(Result<T>),
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl<T: Send + 'static> Running<T> {
     /// Starts `work` on a new thread.
-    pub(super) fn new(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
+    pub(crate) fn new(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
         let thread = std::thread::Builder::new().name("diptych run".to_owned()).spawn(work);
         thread.map(Running::Thread).map_err(|error| Error::Internal(format!("no thread for a run: {error}")))
     }
 
     /// Waits for the result.
-    pub(super) fn wait(self) -> Result<T> {
+    pub(crate) fn wait(self) -> Result<T> {
         match self {
             Running::Thread(thread) => thread
                 .join()

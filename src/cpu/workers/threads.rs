@@ -6,7 +6,6 @@
 //! is a worker of a pool of rayon's shares its run with the workers of that pool instead, which are as many as the
 //! application wants.
 
-use crate::error::Result;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::cell::Cell;
 use std::ops::Range;
@@ -124,20 +123,6 @@ pub(crate) fn each<T: Send>(parts: impl ExactSizeIterator<Item = T>, work: impl 
         Some(helpers) => helpers.each(&parts, &work),
         None => parts.work(0, &work),
     }
-}
-
-/// [`each`] with work that may fail: one of the errors.
-pub(crate) fn try_each<T: Send>(
-    parts: impl ExactSizeIterator<Item = T>,
-    work: impl Fn(T) -> Result<()> + Sync,
-) -> Result<()> {
-    let failed = Mutex::new(None);
-    each(parts, |part| {
-        if let Err(error) = work(part) {
-            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// The parts of a step, for so many threads. A thread begins with those that are its own: neighbours, and the same
@@ -388,15 +373,5 @@ mod tests {
             assert!(matches!(TEAM.get(), Team::All));
             assert_eq!(run(MANY, || sums(10)), (1..=10).collect::<Vec<_>>());
         }
-    }
-
-    #[test]
-    fn an_error_of_a_part_is_returned() {
-        let wanted = || crate::error::Error::Internal("as wanted".to_owned());
-        let run_with = |bad| {
-            run(MANY, || try_each(0..10_usize, |part| if part == bad { Err(wanted()) } else { Ok(()) }))
-        };
-        assert!(run_with(4).is_err());
-        assert!(run_with(10).is_ok());
     }
 }

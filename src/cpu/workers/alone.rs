@@ -1,0 +1,16 @@
+//! The caller computes a run by itself.
+
+/// Threads that a step may be cut for.
+pub(crate) fn workers() -> usize {
+    1
+}
+
+/// Does the work of a run of so many operations.
+pub(crate) fn run<T>(_operations: u64, work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+/// Does the work with each of `parts`.
+pub(crate) fn each<T: Send>(parts: impl ExactSizeIterator<Item = T>, work: impl Fn(T) + Sync) {
+    parts.for_each(work);
+}

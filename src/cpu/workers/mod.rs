@@ -1,0 +1,43 @@
+//! Who works on a run on the CPU: `threads`, or with the feature `parallel` left out the caller alone.
+
+#[cfg(not(feature = "parallel"))]
+mod alone;
+#[cfg(feature = "parallel")]
+mod threads;
+
+#[cfg(not(feature = "parallel"))]
+pub(crate) use alone::{each, run, workers};
+#[cfg(feature = "parallel")]
+pub(crate) use threads::{each, run, workers};
+
+use crate::error::Result;
+use std::sync::{Mutex, PoisonError};
+
+/// [`each`] with work that may fail: one of the errors.
+pub(crate) fn try_each<T: Send>(
+    parts: impl ExactSizeIterator<Item = T>,
+    work: impl Fn(T) -> Result<()> + Sync,
+) -> Result<()> {
+    let failed = Mutex::new(None);
+    each(parts, |part| {
+        if let Err(error) = work(part) {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_part_is_returned() {
+        let wanted = || crate::error::Error::Internal("as wanted".to_owned());
+        let run_with = |bad| {
+            run(u64::MAX, || try_each(0..10_usize, |part| if part == bad { Err(wanted()) } else { Ok(()) }))
+        };
+        assert!(run_with(4).is_err());
+        assert!(run_with(10).is_ok());
+    }
+}

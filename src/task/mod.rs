@@ -1,0 +1,47 @@
+//! Work that is awaited: how the blocking calls wait for it, and how it shares a thread.
+//!
+//! What blocks is a few lines around what is awaited, and is not there on `wasm32`, whose one thread is the page's.
+
+mod offload;
+mod turns;
+
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use offload::Running;
+pub(crate) use offload::offload;
+pub(crate) use turns::Turns;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+
+/// What is awaited. Any thread may do so, but where there is only one.
+#[cfg(not(target_family = "wasm"))]
+pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// What is awaited. Any thread may do so, but where there is only one.
+#[cfg(target_family = "wasm")]
+pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Waits for `work`.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn block_on<F: Future>(work: F) -> F::Output {
+    pollster::block_on(work)
+}
+
+/// What comes of work that awaits nothing, as on the CPU; none if it did.
+pub(crate) fn at_once<F: Future>(work: F) -> Option<F::Output> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(work).poll(&mut context) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+}
+
+/// Begins `work`; what comes of it, if that is known at once.
+#[cfg(target_family = "wasm")]
+pub(crate) async fn begun<T>(work: &mut Awaited<'_, T>) -> Option<T> {
+    let once = |context: &mut std::task::Context<'_>| match work.as_mut().poll(context) {
+        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        Poll::Pending => Poll::Ready(None),
+    };
+    std::future::poll_fn(once).await
+}
