@@ -261,6 +261,16 @@ impl Context {
         WgpuDevice::requirements(adapter)
     }
 
+    /// How often the crate has submitted, polled, mapped and copied through wgpu since the device was opened; nothing
+    /// on another backend. What the application itself does is not counted.
+    #[cfg(feature = "wgpu")]
+    pub fn wgpu_calls(&self) -> Option<crate::device::wgpu::Calls> {
+        match &self.engine {
+            Engine::Wgpu(device) => Some(device.calls()),
+            _ => None,
+        }
+    }
+
     /// Loads the OpenCL library, as the crate does when it looks for a device, and returns the path or name
     /// that it was found under: for an application that calls [`opencl3`] before it has a context.
     ///

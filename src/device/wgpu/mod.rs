@@ -9,6 +9,8 @@
 //! | `record` | binds arguments once; encodes a recording into a command encoder |
 //! | `prepared` | encodes the next run while the device works on this one |
 //! | `submission` | submits, waits, and copies results back: the latency path |
+//! | `adopt` | an application's buffers and textures |
+//! | `calls` | counts of submissions, polls, mappings and copies |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
 //! Nothing polls the device but `read`, `wait`, `run`, `time`, `map` and what is awaited, and no
@@ -17,6 +19,8 @@
 //! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
 //! until it is done.
 
+mod adopt;
+mod calls;
 mod clock;
 mod fill;
 mod memory;
@@ -43,6 +47,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+pub use calls::Calls;
+
+pub(crate) use adopt::RawTexture;
 pub(crate) use memory::RawBuffer;
 pub(crate) use pipeline::RawPipeline;
 pub(crate) use record::RawRecording;
@@ -70,6 +77,7 @@ struct Inner {
     info: DeviceInfo,
     features: ::wgpu::Features,
     limits: ::wgpu::Limits,
+    counters: calls::Counters,
     /// Whether shaders get wgpu's bounds checks and loop bounds.
     checked_shaders: bool,
     /// Whether work-group memory is zeroed.
@@ -100,6 +108,11 @@ impl WgpuDevice {
     /// The wgpu queue, for an application that shares it.
     pub fn wgpu_queue(&self) -> &::wgpu::Queue {
         &self.inner.queue
+    }
+
+    /// How often wgpu has been called since the device was opened, by this device and its clones.
+    pub fn calls(&self) -> Calls {
+        self.inner.counters.calls()
     }
 
     /// Keeps compiled kernels there from now on, or nowhere.

@@ -150,6 +150,7 @@ impl WgpuDevice {
             info,
             features,
             limits,
+            counters: super::calls::Counters::default(),
             checked_shaders: options.checked_kernels,
             zeroed_memory: options.zeroed_memory,
             pipelines: Mutex::new(HashMap::new()),

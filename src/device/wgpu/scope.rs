@@ -118,6 +118,7 @@ impl WgpuDevice {
     /// Polls the device.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn poll(&self, how: wgpu::PollType) -> Result<()> {
+        self.inner.counters.poll();
         poll(&self.inner.device, how).map_err(|message| self.failed("poll", message))
     }
 }
