@@ -1,15 +1,27 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod bound;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod buffers;
 mod build;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
 mod cpu;
 mod device;
+#[cfg(feature = "wgpu")]
+mod encode;
+#[cfg(feature = "opencl")]
+mod enqueue;
+mod framing;
 #[cfg(not(target_family = "wasm"))]
 mod into;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod picture;
 mod ports;
 mod profile;
+mod rebuild;
 mod resources;
 mod segments;
 mod spare;
@@ -18,7 +30,16 @@ mod stages;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub use buffers::{BufferBinding, RequiredUsage};
 pub use build::BuildProgress;
+#[cfg(feature = "wgpu")]
+pub use encode::WgpuInput;
+#[cfg(feature = "opencl")]
+pub use enqueue::{OpenClBinding, OpenClInput};
+pub use framing::{Colours, Fit, Framing};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub use picture::Pictures;
 pub use ports::Port;
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, NodeTime, Profile};
@@ -40,7 +61,6 @@ use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
 use crate::tuner::Tuner;
 use build::{Tell, Teller};
-use ports::{every, unknown};
 #[cfg(not(target_family = "wasm"))]
 use std::future::Future;
 use std::sync::{Arc, PoisonError};
@@ -70,7 +90,7 @@ pub struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     runner: Runner,
-    /// What it was made of, if its kernels are those of a record.
+    /// What it was made of, if its kernels are those of a record or the graph is kept.
     made_of: Option<Box<(Graph, SessionOptions)>>,
 }
 
@@ -212,12 +232,10 @@ impl Session {
             }
         };
         let (inputs, outputs) = (Port::all(graph, graph.inputs())?, Port::all(graph, graph.outputs())?);
-        let made_of = match (&options.tuning, &runner) {
-            (Tuning::Database(_) | Tuning::Online { .. }, Runner::Device(_)) => {
-                Some(Box::new((graph.clone(), options)))
-            }
-            _ => None,
-        };
+        let with_record = matches!(options.tuning, Tuning::Database(_) | Tuning::Online { .. });
+        let refreshed = with_record && matches!(runner, Runner::Device(_));
+        let keep = refreshed || options.keep_graph;
+        let made_of = keep.then(|| Box::new((graph.clone(), options)));
         Ok(Session { inputs, outputs, runner, made_of })
     }
 
@@ -454,44 +472,6 @@ impl Session {
         }
     }
 
-    /// Records a run into the application's own command encoder: nothing is submitted here.
-    ///
-    /// Each of `inputs` (every input, by name) is copied from the application's buffer, which
-    /// holds f32 in NHWC order and needs usage `COPY_SRC`; each of `outputs` is copied to one,
-    /// which needs `COPY_DST`.
-    ///
-    /// # Errors
-    /// If the session does not run on wgpu, a name is unknown, an input is missing, or a buffer
-    /// has the wrong size or usage.
-    #[cfg(feature = "wgpu")]
-    pub fn encode(
-        &mut self,
-        encoder: &mut wgpu::CommandEncoder,
-        inputs: &[(&str, &wgpu::Buffer)],
-        outputs: &[(&str, &wgpu::Buffer)],
-    ) -> Result<()> {
-        let find = |ports: &[Port], name: &str, what: &str| {
-            ports.iter().position(|port| port.name == name).ok_or_else(|| unknown(what, name, ports))
-        };
-        let mut sources: Vec<Option<&wgpu::Buffer>> = vec![None; self.inputs.len()];
-        for (name, buffer) in inputs {
-            let index = find(&self.inputs, name, "input")?;
-            check_buffer(&self.inputs[index], buffer, wgpu::BufferUsages::COPY_SRC)?;
-            sources[index] = Some(buffer);
-        }
-        let sources = every("input", &self.inputs, sources)?;
-        let mut targets = Vec::with_capacity(outputs.len());
-        for (name, buffer) in outputs {
-            let index = find(&self.outputs, name, "output")?;
-            check_buffer(&self.outputs[index], buffer, wgpu::BufferUsages::COPY_DST)?;
-            targets.push((index, *buffer));
-        }
-        match &mut self.runner {
-            Runner::Device(session) => session.encode(encoder, &sources, &targets),
-            Runner::Cpu(_) => Err(Error::unsupported("Session::encode", "the session runs on the CPU")),
-        }
-    }
-
     /// The inputs' elements in the graph's order.
     fn arrange<'a>(&self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<std::borrow::Cow<'a, [f32]>>> {
         Ok(arranged(&self.inputs, inputs)?.into_iter().map(HostTensor::to_nhwc).collect())
@@ -510,17 +490,4 @@ fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
     let Some(file) = database.file() else { return Ok(None) };
     let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
     Ok(Some(Journal::open(folder, &mut database)?))
-}
-
-#[cfg(feature = "wgpu")]
-fn check_buffer(port: &Port, buffer: &wgpu::Buffer, usage: wgpu::BufferUsages) -> Result<()> {
-    let wanted = 4 * port.shape.elements() as u64;
-    if buffer.size() < wanted || !buffer.usage().contains(usage) {
-        return Err(Error::input(
-            format!("buffer of {:?}", port.name),
-            format!("{} bytes, usage {:?}", buffer.size(), buffer.usage()),
-            format!("at least {wanted} bytes (f32 {}), usage {usage:?}", port.shape),
-        ));
-    }
-    Ok(())
 }

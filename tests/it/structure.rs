@@ -38,9 +38,15 @@ const FORBIDDEN: &[(&str, &str)] = &[("device", "ops"), ("device", "cpu")];
 const MAY_NAME: &[(&[&str], &[&str])] = &[
     (
         &["wgpu"],
-        &["src/device/wgpu/", "src/context.rs", "src/session/mod.rs", "src/session/device.rs", "src/lib.rs"],
+        &[
+            "src/device/wgpu/",
+            "src/context.rs",
+            "src/session/encode.rs",
+            "src/session/buffers.rs",
+            "src/lib.rs",
+        ],
     ),
-    (&["opencl3", "cl3"], &["src/device/opencl/", "src/context.rs", "src/lib.rs"]),
+    (&["opencl3", "cl3"], &["src/device/opencl/", "src/context.rs", "src/session/enqueue.rs", "src/lib.rs"]),
     (&["naga"], &["src/emit/", "src/ops/custom/"]),
 ];
 

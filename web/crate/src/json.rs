@@ -1,6 +1,6 @@
 //! What goes to JavaScript as JSON.
 
-use diptych::{Backend, ContextInfo, NodeTime, Port, Profile, Session};
+use diptych::{Backend, ContextInfo, NodeTime, Port, ProblemReport, Profile, Session, TunerProgress};
 use serde_json::{Value, json};
 
 /// The device, and why it is this one.
@@ -53,5 +53,35 @@ pub(crate) fn profile(profile: &Profile) -> Value {
         "clock": profile.clock,
         "us": profile.total().as_secs_f64() * 1e6,
         "nodes": profile.nodes.iter().map(step).collect::<Value>(),
+    })
+}
+
+/// How far the tuner is.
+pub(crate) fn progress(progress: &TunerProgress) -> Value {
+    json!({
+        "done": progress.done,
+        "visited": progress.visited,
+        "problems": progress.problems,
+        "tried": progress.tried,
+        "candidates": progress.candidates,
+        "finished": progress.is_finished(),
+    })
+}
+
+/// The verdict on one problem.
+pub(crate) fn verdict(problem: &ProblemReport) -> Value {
+    let us = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64() * 1e6);
+    json!({
+        "op": problem.op,
+        "problem": problem.problem,
+        "nodes": problem.nodes,
+        "default": problem.default.to_string(),
+        "choice": problem.choice.as_ref().map(ToString::to_string),
+        "defaultUs": us(problem.default_time),
+        "us": us(problem.time),
+        "speedUp": problem.speed_up,
+        "tried": problem.trials.len(),
+        "cutShort": problem.cut_short,
+        "ms": problem.spent.as_secs_f64() * 1e3,
     })
 }

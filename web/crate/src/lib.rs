@@ -9,6 +9,7 @@ mod adopt;
 mod engine;
 mod json;
 mod network;
+mod tuning;
 
 pub use engine::Engine;
 pub use network::Network;

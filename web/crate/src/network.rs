@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::{adopt, error, json};
 use diptych::{
     wgpu,
-    Database, Graph, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase, Tuning,
+    Database, Graph, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase, Tuner, Tuning,
 };
 use js_sys::{Array, Float32Array, Function};
 use serde_json::{Value, json};
@@ -14,10 +14,11 @@ use wasm_bindgen::prelude::*;
 /// A session with its record.
 #[wasm_bindgen]
 pub struct Network {
-    session: Session,
-    graph: Graph,
-    context: diptych::Context,
-    record: SharedDatabase,
+    pub(crate) session: Session,
+    pub(crate) graph: Graph,
+    pub(crate) context: diptych::Context,
+    pub(crate) record: SharedDatabase,
+    pub(crate) tuner: Option<Tuner>,
     info: Value,
 }
 
@@ -68,7 +69,7 @@ impl Network {
             info.inputs.iter().map(|input| json!(input.normalisation)).collect();
         let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
         let info = json!({ "name": info.name, "normalisation": normalisation, "labels": labels });
-        Ok(Network { session, graph, context, record, info })
+        Ok(Network { session, graph, context, record, tuner: None, info })
     }
 
     /// Inputs, outputs, steps, memory, and what the file says of the model, as JSON.
