@@ -297,16 +297,6 @@ impl Context {
         }
     }
 
-    /// The wgpu device and its queue, where this is one of wgpu: for an application that makes its buffers on the
-    /// crate's device.
-    #[cfg(feature = "wgpu")]
-    pub fn wgpu(&self) -> Option<(&wgpu::Device, &wgpu::Queue)> {
-        match &self.engine {
-            Engine::Wgpu(device) => Some((device.wgpu_device(), device.wgpu_queue())),
-            _ => None,
-        }
-    }
-
     /// The device, for the GPU backends: to allocate buffers, and to record kernels of one's own.
     #[doc(hidden)]
     pub fn device(&self) -> Option<&dyn Device> {
