@@ -5,6 +5,9 @@ import { bytesOf } from "./bytes.js";
 import { isPicture, pixels } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
 
+/** How long a call may go on after its device was lost. */
+const GIVE_UP_MS = 500;
+
 let ready;
 
 /** Compiles the WebAssembly once. `wasm` says where it is, if not beside this file. */
@@ -44,6 +47,8 @@ export class LocalSession {
   #options;
   #lostReason;
   #queue = Promise.resolve();
+  /** Ends the call that is under way with an error. */
+  #giveUp = () => {};
   #key;
 
   static async load(model, options = {}) {
@@ -83,6 +88,8 @@ export class LocalSession {
       const reason = lost.message || lost.reason;
       if (this.device === device) {
         this.#lostReason = reason;
+        // What waits for a lost device is told soon, as a rule.
+        setTimeout(() => this.device === device && this.#giveUp(lostError(reason)), GIVE_UP_MS);
       }
       return reason;
     });
@@ -105,7 +112,10 @@ export class LocalSession {
         throw lostError(this.#lostReason);
       }
       try {
-        return await act(this.#network);
+        return await new Promise((resolve, reject) => {
+          this.#giveUp = reject;
+          act(this.#network).then(resolve, reject);
+        });
       } catch (error) {
         // The loss is told a little later than the call that it makes fail.
         await nextTask();
@@ -175,7 +185,7 @@ export class LocalSession {
   async tune({ budgetMs = 5000, stepMs = 20, onProgress = () => {}, signal } = {}) {
     const start = performance.now();
     const verdicts = [];
-    await this.#next((network) => network.tune(budgetMs));
+    await this.#next(async (network) => network.tune(budgetMs));
     let progress;
     do {
       progress = JSON.parse(await this.#next((network) => network.tune_step(stepMs, verdicts.length)));
@@ -195,14 +205,12 @@ export class LocalSession {
     await this.#queue;
     const [engine, network] = [this.#engine, this.#network];
     await this.#build({ ...this.#options, device: device ?? undefined });
-    network?.free();
-    engine?.free();
+    release(network, engine);
   }
 
   free() {
     this.#queue = this.#queue.then(() => {
-      this.#network?.free();
-      this.#engine?.free();
+      release(this.#network, this.#engine);
       this.#network = this.#engine = undefined;
       // The page's own device is the page's to destroy.
       if (!this.#options.device) {
@@ -218,6 +226,16 @@ const buildProgress = ({ compiled, kernels, uploaded, bytes }) => ({
   done: compiled + (bytes ? uploaded / bytes : 0),
   total: kernels + (bytes ? 1 : 0),
 });
+
+function release(...owned) {
+  for (const one of owned) {
+    try {
+      one?.free();
+    } catch {
+      // A call that did not end with its device still has it.
+    }
+  }
+}
 
 const isBuffer = (value) => typeof GPUBuffer !== "undefined" && value instanceof GPUBuffer;
 

@@ -319,6 +319,42 @@ test("calls after a loss fail with its name", SOFTWARE_GPU, async (open) => {
   return JSON.stringify(found);
 });
 
+test("kernels are tuned in the page, and the verdicts kept", SOFTWARE_GPU, async (open) => {
+  const page = await open("blank.html");
+  const found = await page.evaluate(async () => {
+    const { Diptych } = await import("./diptych/index.js");
+    const session = await Diptych.load("posenet_figures.tflite", { backend: "webgpu", worker: true });
+    const [input] = session.inputs;
+    const values = Float32Array.from({ length: 257 * 257 * 3 }, (_, i) => Math.sin(i));
+    const before = Object.values(await session.run({ [input.name]: values }));
+    const told = [];
+    let ran = 0;
+    const tuning = session.tune({ budgetMs: 15_000, onProgress: (progress) => told.push(progress.visited) });
+    for (let more = true; more; ran++) {
+      await session.run({ [input.name]: values });
+      more = await Promise.race([tuning.then(() => false), new Promise((resolve) => setTimeout(() => resolve(true), 100))]);
+    }
+    const result = await tuning;
+    const after = Object.values(await session.run({ [input.name]: values }));
+    const apart = Math.max(...after.map((output, place) => output.reduce((most, v, i) => Math.max(most, Math.abs(v - before[place][i])), 0)));
+    await session.free();
+    const again = await Diptych.load("posenet_figures.tflite", { backend: "webgpu", worker: true });
+    const sources = again.steps.map(({ source }) => source);
+    const profile = await again.profile({ [input.name]: values });
+    await again.free();
+    return { result, told: told.length, ran, apart, sources, clock: profile.clock, us: profile.us, nodes: profile.nodes.length };
+  });
+  const { result, sources } = found;
+  ensure(result.verdicts.length > 0, "no verdicts");
+  ensure(result.kept, "the record was not kept");
+  ensure(found.told > 2 && found.ran > 1, `told ${found.told} times, ran ${found.ran} times meanwhile`);
+  ensure(found.apart < 1e-2, `outputs are ${found.apart} from the untuned ones`);
+  const recorded = sources.filter((source) => !/rule|table|default/.test(source));
+  ensure(recorded.length > 0, `no step is by the record: ${sources.join(", ")}`);
+  ensure(found.nodes > 10 && found.us > 0, `a profile of ${found.nodes} steps, ${found.us} us`);
+  return `${result.verdicts.length} verdicts (${result.clock}), ${result.changed.length} steps changed, ${recorded.length} of ${sources.length} steps by the record when loaded again ("${recorded[0]}"), ${found.ran} runs meanwhile; profile by ${found.clock}: ${found.us.toFixed(0)} us`;
+});
+
 test("the camera's frames are looked at", SOFTWARE_GPU, async (open) => {
   const page = await open("");
   await ready(page);

@@ -29,6 +29,7 @@ impl Counters {
         self.submits.fetch_add(1, Ordering::Relaxed);
     }
 
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn poll(&self) {
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
