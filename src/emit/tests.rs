@@ -142,7 +142,7 @@ fn every_kernel_renders_in_every_precision() {
     }
 }
 
-#[cfg(feature = "wgpu")]
+#[cfg(feature = "shaders")]
 #[test]
 fn naga_accepts_every_shader_and_finds_the_interface_it_was_promised() {
     let mut failures = Vec::new();
