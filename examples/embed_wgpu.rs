@@ -1,7 +1,7 @@
 //! An application that owns its wgpu device and submits itself: Diptych only records.
 //!
-//! The application's picture is already in a GPU buffer; one command encoder carries its own copy,
-//! the network, and a copy of the result into a buffer that the application goes on to use.
+//! The application's picture is already in a GPU buffer, which the network reads where it lies; one command encoder
+//! carries the network, and a copy of the result into a buffer that the host maps.
 
 use anyhow::Context as _;
 use diptych::{
@@ -40,7 +40,8 @@ fn main() -> anyhow::Result<()> {
             wgpu::BufferDescriptor { label: Some(label), size: bytes, usage, mapped_at_creation: false };
         device.create_buffer(&descriptor)
     };
-    let picture = buffer("picture", wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST);
+    // The picture is bound as it is. A buffer that the host maps cannot be, so the result is copied there.
+    let picture = buffer("picture", wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST);
     let result = buffer("result", wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ);
     let pixels: Vec<f32> = (0..shape.elements()).map(|i| ((i / 64) as f32 * 0.04).sin()).collect();
     queue.write_buffer(&picture, 0, bytemuck::cast_slice(&pixels));

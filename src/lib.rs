@@ -34,7 +34,8 @@
 //! | [`Session::run_into`] | writes them to memory of the caller's |
 //! | [`Session::run_async`] | does not block the thread |
 //! | [`Session::stream`] | overlaps one frame with the next |
-//! | `Session::encode` | records the run into the application's own `wgpu` encoder |
+//! | `Session::encode` | records the run into the application's own `wgpu` encoder, with its buffers and textures |
+//! | `Session::enqueue` | enqueues the run on the application's own OpenCL queue, with its buffers and images |
 //! | [`Session::profile`] | measures the time of each node |
 //!
 //! # A graph of one's own
@@ -231,6 +232,8 @@ pub mod pick;
 #[doc(hidden)]
 pub mod tune;
 
+#[cfg(not(target_family = "wasm"))]
+mod batch;
 mod calibration;
 mod clock;
 mod context;
@@ -260,6 +263,8 @@ mod tuner;
 mod vector;
 mod weights;
 
+#[cfg(not(target_family = "wasm"))]
+pub use batch::{Batch, BatchCounts, BatchOptions, Ticket};
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 #[cfg(not(target_family = "wasm"))]
 pub use context::devices;
@@ -328,9 +333,16 @@ pub use options::{Fusing, Picking, SessionOptions, Tuning};
 pub use pick::{Place, Target};
 #[cfg(not(target_family = "wasm"))]
 pub use product::{MatrixProduct, ProductOptions};
+#[cfg(feature = "wgpu")]
+pub use session::WgpuInput;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub use session::{BufferBinding, Pictures, RequiredUsage};
 pub use session::{BuildProgress, MemoryUse, NodeTime, Port, Profile, Session};
+pub use session::{Colours, Fit, Framing};
+#[cfg(feature = "opencl")]
+pub use session::{OpenClBinding, OpenClInput};
 #[cfg(not(target_family = "wasm"))]
-pub use session::{StageTimes, Stream};
+pub use session::{StageTimes, Stream, TryStream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Border, Padding, Shape};

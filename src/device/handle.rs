@@ -68,18 +68,33 @@ impl Slice {
 /// An RGBA image.
 #[derive(Debug, Clone)]
 pub struct Image {
-    #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "only OpenCL has images"))]
     pub(crate) raw: RawImage,
     pub(crate) extent: [usize; 2],
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum RawImage {
+    /// A view of an application's texture, which is read.
+    #[cfg(feature = "wgpu")]
+    Wgpu(wg::RawTexture),
     #[cfg(feature = "opencl")]
     OpenCl(cl::RawImage),
 }
 
 impl Image {
+    /// Whether it is the same image as `other`.
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
+    pub(crate) fn is(&self, other: &Image) -> bool {
+        match (&self.raw, &other.raw) {
+            #[cfg(feature = "wgpu")]
+            (RawImage::Wgpu(one), RawImage::Wgpu(other)) => one == other,
+            #[cfg(feature = "opencl")]
+            (RawImage::OpenCl(one), RawImage::OpenCl(other)) => one.address() == other.address(),
+            #[cfg(all(feature = "wgpu", feature = "opencl"))]
+            _ => false,
+        }
+    }
+
     /// Width and height in pixels.
     pub fn extent(&self) -> [usize; 2] {
         self.extent
@@ -109,10 +124,6 @@ impl From<&Buffer> for Resource {
 }
 
 impl From<&Image> for Resource {
-    #[cfg_attr(
-        all(feature = "wgpu", not(feature = "opencl")),
-        expect(unreachable_code, reason = "only OpenCL has images")
-    )]
     fn from(image: &Image) -> Self {
         Resource::Image(image.clone())
     }

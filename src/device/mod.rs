@@ -1,5 +1,7 @@
 //! Drivers: kernel sources and buffers, without any knowledge of ops.
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub(crate) mod adopt;
 pub(crate) mod cache;
 pub(crate) mod choice;
 pub(crate) mod copy;

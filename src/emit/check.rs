@@ -17,8 +17,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, numbered};
 use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
 use naga::{
-    AddressSpace, ArraySize, Expression, Function, GlobalVariable, Handle, Module, Scalar, ScalarKind,
-    ShaderStage, StorageAccess, Type, TypeInner, VectorSize,
+    AddressSpace, ArraySize, Expression, Function, GlobalVariable, Handle, ImageClass, ImageDimension,
+    Module, Scalar, ScalarKind, ShaderStage, StorageAccess, Type, TypeInner, VectorSize,
 };
 
 /// The name of the uniform block, as [`super::Param::name`] promises.
@@ -134,25 +134,33 @@ fn check_buffers(module: &Module, interface: &Interface, findings: &mut Vec<Stri
             // WGSL has no write-only storage buffers.
             Access::Write | Access::ReadWrite => StorageAccess::LOAD | StorageAccess::STORE,
         };
-        if global.space != (AddressSpace::Storage { access }) {
+        let space = match binding.element {
+            Element::Image2d(_) => AddressSpace::Handle,
+            _ => AddressSpace::Storage { access },
+        };
+        if global.space != space {
             findings.push(format!(
                 "binding {index} ({wanted}): found address space {}, wanted {}",
                 describe_space(global.space),
-                describe_space(AddressSpace::Storage { access })
+                describe_space(space)
             ));
         }
         if !holds(module, global.ty, binding) {
             findings.push(format!(
                 "binding {index} ({wanted}): found {}, wanted {}",
                 describe(module, global.ty),
-                wanted_type(binding.element)
+                wanted_type(binding)
             ));
         }
     }
 }
 
-/// Whether `ty` is an unsized array of the binding's elements.
+/// Whether `ty` is an unsized array of the binding's elements, or the texture that it reads.
 fn holds(module: &Module, ty: Handle<Type>, binding: &Binding) -> bool {
+    if let (Element::Image2d(_), Access::Read) = (binding.element, binding.access) {
+        let class = ImageClass::Sampled { kind: ScalarKind::Float, multi: false };
+        return module.types[ty].inner == TypeInner::Image { dim: ImageDimension::D2, arrayed: false, class };
+    }
     let TypeInner::Array { base, size: ArraySize::Dynamic, .. } = module.types[ty].inner else {
         return false;
     };
@@ -171,12 +179,13 @@ fn holds(module: &Module, ty: Handle<Type>, binding: &Binding) -> bool {
     }
 }
 
-fn wanted_type(element: Element) -> &'static str {
-    match element {
+fn wanted_type(binding: &Binding) -> &'static str {
+    match binding.element {
         Element::Scalar(DType::F32) => "array<f32>",
         Element::Scalar(DType::F16) => "array<f16>",
         Element::Vec4(DType::F32) => "array<vec4<f32>>",
         Element::Vec4(DType::F16) => "array<vec4<f16>> or array<vec2<u32>>",
+        Element::Image2d(_) if binding.access == Access::Read => "texture_2d<f32>",
         Element::Image2d(_) => "a buffer: images are arguments in OpenCL C only",
     }
 }

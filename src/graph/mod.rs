@@ -329,6 +329,20 @@ impl Graph {
         self.again(self.dimensions.clone(), &batched)
     }
 
+    /// The named dimension that is the outermost of every input.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn outermost_dimension(&self) -> Option<&str> {
+        let outermost = |&input: &Value| match &self.values.get(input.index)?.origin {
+            Origin::Input(declared) => match declared.first()? {
+                Dim::Named(name) => Some(name.as_str()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let first = outermost(self.inputs.first()?)?;
+        self.inputs.iter().all(|input| outermost(input) == Some(first)).then_some(first)
+    }
+
     /// The same network with other extents of its named dimensions. Constants are shared, not copied.
     /// Values keep their indices.
     ///

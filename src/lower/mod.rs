@@ -17,6 +17,7 @@
 //! | `join` | concatenations whose inputs are written where they belong, without a kernel |
 //! | `constants` | constants as their kernels read them |
 //! | `memory` | which values share a buffer |
+//! | `wiring` | the steps of a run whose inputs and outputs lie in an application's buffers |
 
 mod border;
 mod chain;
@@ -41,6 +42,7 @@ mod step;
 mod unit;
 mod uses;
 mod values;
+mod wiring;
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use change::change_times;
@@ -56,3 +58,4 @@ pub(crate) use simplify::{joined, simplified};
 pub(crate) use stack::multiple;
 pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work};
 pub(crate) use unit::{Alias, Input, Network, Unit};
+pub(crate) use wiring::{Arrangement, End, Lent, Spot, WiredStep, Wiring, check_arrangement};

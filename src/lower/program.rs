@@ -9,6 +9,7 @@ use super::simplify::{joined, simplified};
 use super::stack::multiple;
 use super::step::{Part, Source, Step, Stored, StoredValue, Work};
 use super::unit::{Input, Network, Unit};
+use super::wiring::Forms;
 use super::{fuse, host, idioms, precision};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
@@ -38,6 +39,8 @@ pub(crate) struct Program {
     /// Where the graph's inputs and outputs are stored, in its order.
     pub(crate) inputs: Vec<Part>,
     pub(crate) outputs: Vec<Part>,
+    /// All forms of the inputs and of the outputs.
+    pub(super) forms: [Vec<Forms>; 2],
     /// Where the graph's states are stored, and what they are at first.
     pub(crate) states: Vec<(Part, HostTensor)>,
 }
@@ -135,6 +138,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             constants: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            forms: Default::default(),
             states: Vec::new(),
         };
         Builder { network, precision, program, places: HashMap::new(), targets: HashMap::new() }
@@ -148,7 +152,16 @@ impl<'n, 'g> Builder<'n, 'g> {
         self.program.inputs = ports(&mut self, graph.inputs())?;
         self.program.outputs = ports(&mut self, graph.outputs())?;
         self.update_states()?;
+        self.program.forms = [self.forms(graph.inputs())?, self.forms(graph.outputs())?];
         Ok(self.program)
+    }
+
+    fn forms(&self, values: &[Value]) -> Result<Vec<Forms>> {
+        let forms = |&value: &Value| {
+            let stored = self.places.get(&self.same_map(value)?).cloned().unwrap_or_default();
+            Ok((self.rows(value)?.1, stored))
+        };
+        values.iter().map(forms).collect()
     }
 
     /// The rows of a value.

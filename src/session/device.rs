@@ -1,5 +1,7 @@
 //! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use super::bound::{Bindings, Bound, PortBuffer};
 use super::build::Teller;
 use super::profile::{MemoryUse, NodeTime, Profile};
 use super::resources::{allocate, dispatches, kernels};
@@ -7,6 +9,8 @@ use super::segments::{Segment, Segments};
 use super::spare::Spare;
 #[cfg(not(target_family = "wasm"))]
 use super::stages::StageTimes;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use super::{Port, picture::Shown};
 #[cfg(not(target_family = "wasm"))]
 use crate::clock::Instant;
 use crate::context::Engine;
@@ -18,6 +22,8 @@ use crate::device::{Recording, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use crate::lower::Wiring;
 use crate::lower::{Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
@@ -100,6 +106,9 @@ pub(super) struct DeviceSession {
     memory: MemoryUse,
     /// The kernel of each step, by the step's name.
     kernels: Vec<(String, String)>,
+    /// Nothing, if the CPU computes a step.
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
+    bindings: Option<Bindings>,
 }
 
 fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
@@ -180,19 +189,22 @@ impl DeviceSession {
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
         let steps = dispatches(&program.steps, kernels.steps, &resources)?;
-        let segments = Segments::new(device, program, &resources, steps)?;
+        let segments = Segments::new(device, program, &resources, steps.clone())?;
+        let states = program.states.iter().map(state).collect::<Result<_>>()?;
+        let inputs = program.inputs.iter().map(slice).collect::<Result<_>>()?;
+        let memory = resources.memory;
+        #[cfg(any(feature = "wgpu", feature = "opencl"))]
+        let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources));
         let session = DeviceSession {
-            states: program.states.iter().map(state).collect::<Result<_>>()?,
-            inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
+            states,
+            inputs,
             spare: Spare::new(outputs.len()),
             outputs,
             reads,
-            memory: MemoryUse {
-                downloads: segments.downloads(),
-                uploads: segments.uploads(),
-                ..resources.memory
-            },
+            memory: MemoryUse { downloads: segments.downloads(), uploads: segments.uploads(), ..memory },
             kernels: chosen(program),
+            #[cfg(any(feature = "wgpu", feature = "opencl"))]
+            bindings,
             segments,
             engine,
         };
@@ -356,30 +368,48 @@ impl DeviceSession {
         };
         Ok(Profile { clock, nodes })
     }
+}
 
-    #[cfg(feature = "wgpu")]
-    pub(super) fn encode(
+/// With an application's buffers.
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+impl DeviceSession {
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What a binding's offset must be a multiple of.
+    pub(super) fn alignment(&self) -> Result<u64> {
+        Ok(self.engine.device()?.info().limits.binding_alignment.max(4))
+    }
+
+    /// What an application's buffers are bound by.
+    pub(super) fn bindings(&self, what: &str) -> Result<&Bindings> {
+        let on_cpu = || self.segments.on_cpu().unwrap_or_default();
+        let reason =
+            || format!("the CPU computes {}, which an application's queue cannot wait for", on_cpu());
+        self.bindings.as_ref().ok_or_else(|| Error::unsupported(what, reason()))
+    }
+
+    /// The run with these buffers.
+    pub(super) async fn bound(&mut self, buffers: Vec<PortBuffer>) -> Result<Arc<Bound>> {
+        let missing = || Error::Internal("a session that binds no buffers".to_owned());
+        let bindings = self.bindings.as_mut().ok_or_else(missing)?;
+        bindings.bound(self.engine.device()?, buffers).await
+    }
+
+    /// The buffer of an input that is pictures, and the recording that fills it.
+    pub(super) async fn pictures(
         &mut self,
-        encoder: &mut wgpu::CommandEncoder,
-        inputs: &[&wgpu::Buffer],
-        outputs: &[(usize, &wgpu::Buffer)],
-    ) -> Result<()> {
-        let Engine::Wgpu(device) = &self.engine else {
-            return Err(Error::unsupported("Session::encode", "the session does not run on wgpu"));
-        };
-        if let Some(nodes) = self.segments.on_cpu() {
-            let reason = format!("the CPU computes {nodes}, which an encoder cannot wait for");
-            return Err(Error::unsupported("Session::encode", reason));
-        }
-        for (slice, source) in self.inputs.iter().zip(inputs) {
-            let target = slice.wgpu_buffer()?;
-            encoder.copy_buffer_to_buffer(source, 0, target, slice.offset, slice.bytes);
-        }
-        device.encode(&self.segments.last().recording, encoder)?;
-        for (index, target) in outputs {
-            let slice = &self.outputs[*index].slice;
-            encoder.copy_buffer_to_buffer(slice.wgpu_buffer()?, slice.offset, target, 0, slice.bytes);
-        }
-        Ok(())
+        index: usize,
+        port: &Port,
+        shown: Shown,
+    ) -> Result<(PortBuffer, Arc<Recording>)> {
+        let missing = || Error::Internal("a session that binds no buffers".to_owned());
+        let bindings = self.bindings.as_mut().ok_or_else(missing)?;
+        bindings.pictures(self.engine.device()?, index, port, shown).await
+    }
+
+    pub(super) fn unbind(&mut self) {
+        self.bindings.iter_mut().for_each(Bindings::clear);
     }
 }

@@ -1,6 +1,7 @@
 //! A run whose outputs go to the caller's memory.
 
-use super::{Port, Runner, Session, every, unknown};
+use super::ports::{every, unknown};
+use super::{Port, Runner, Session};
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 

@@ -1,14 +1,27 @@
 //! A network made ready to run: kernels chosen and compiled, weights uploaded, memory planned, the
 //! whole run recorded once.
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod bound;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod buffers;
 mod build;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
 mod cpu;
 mod device;
+#[cfg(feature = "wgpu")]
+mod encode;
+#[cfg(feature = "opencl")]
+mod enqueue;
+mod framing;
 #[cfg(not(target_family = "wasm"))]
 mod into;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod picture;
+mod ports;
 mod profile;
+mod rebuild;
 mod resources;
 mod segments;
 mod spare;
@@ -17,21 +30,32 @@ mod stages;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub use buffers::{BufferBinding, RequiredUsage};
 pub use build::BuildProgress;
+#[cfg(feature = "wgpu")]
+pub use encode::WgpuInput;
+#[cfg(feature = "opencl")]
+pub use enqueue::{OpenClBinding, OpenClInput};
+pub use framing::{Colours, Fit, Framing};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub use picture::Pictures;
+pub use ports::Port;
+pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, NodeTime, Profile};
 #[cfg(not(target_family = "wasm"))]
 pub use stages::StageTimes;
 #[cfg(not(target_family = "wasm"))]
-pub use stream::Stream;
+pub(crate) use stream::Flight;
+#[cfg(not(target_family = "wasm"))]
+pub use stream::{Stream, TryStream};
 
 use crate::context::{Context, Engine};
 use crate::device::Wait;
-use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
-use crate::shape::Shape;
 use crate::task;
 use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
@@ -41,18 +65,7 @@ use build::{Tell, Teller};
 use std::future::Future;
 use std::sync::{Arc, PoisonError};
 #[cfg(not(target_family = "wasm"))]
-use stream::Flight;
-
-/// A named place where data goes in or comes out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// The name of the graph's input, or of the node that writes the output.
-    pub name: String,
-    /// Its shape as a feature map (see [`Dims::shape`]); the elements are f32 in NHWC order.
-    pub shape: Shape,
-    /// Its dimensions.
-    pub dims: Dims,
-}
+use stream::UnderWay;
 
 /// A network made ready to run.
 ///
@@ -77,7 +90,7 @@ pub struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     runner: Runner,
-    /// What it was made of, if its kernels are those of a record.
+    /// What it was made of, if its kernels are those of a record or the graph is kept.
     made_of: Option<Box<(Graph, SessionOptions)>>,
 }
 
@@ -200,15 +213,6 @@ impl Session {
             with_dimensions = graph.with_dimensions(&fixed)?;
             &with_dimensions
         };
-        let ports = |values: &[crate::graph::Value]| -> Result<Vec<Port>> {
-            values
-                .iter()
-                .map(|&value| {
-                    let (name, dims) = (graph.name(value)?.to_owned(), graph.dims(value)?);
-                    Ok(Port { name, shape: dims.shape(), dims })
-                })
-                .collect()
-        };
         let runner = match &context.engine {
             Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
@@ -229,13 +233,11 @@ impl Session {
                 Runner::Device(Box::new(session))
             }
         };
-        let (inputs, outputs) = (ports(graph.inputs())?, ports(graph.outputs())?);
-        let made_of = match (&options.tuning, &runner) {
-            (Tuning::Database(_) | Tuning::Online { .. }, Runner::Device(_)) => {
-                Some(Box::new((graph.clone(), options)))
-            }
-            _ => None,
-        };
+        let (inputs, outputs) = (Port::all(graph, graph.inputs())?, Port::all(graph, graph.outputs())?);
+        let with_record = matches!(options.tuning, Tuning::Database(_) | Tuning::Online { .. });
+        let refreshed = with_record && matches!(runner, Runner::Device(_));
+        let keep = refreshed || options.keep_graph;
+        let made_of = keep.then(|| Box::new((graph.clone(), options)));
         Ok(Session { inputs, outputs, runner, made_of })
     }
 
@@ -376,23 +378,71 @@ impl Session {
         Stream::new(self, frames.into_iter())
     }
 
+    /// [`Session::stream`] from a source that may fail, as cameras and decoders do: an error of the source comes out in
+    /// its place among the outputs, and the frames after it go on.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Error, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 3))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 3), vec![1.0; 3])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// #[derive(Debug)]
+    /// enum Failure {
+    ///     Camera(u8),
+    ///     Network(Error),
+    /// }
+    /// impl From<Error> for Failure {
+    ///     fn from(error: Error) -> Self {
+    ///         Failure::Network(error)
+    ///     }
+    /// }
+    /// let camera = (0..4).map(|frame| match frame {
+    ///     2 => Err(Failure::Camera(frame)),
+    ///     _ => Ok([("x", HostTensor::new(Shape::nhwc(1, 1, 1, 3), vec![f32::from(frame); 3])?)]),
+    /// });
+    /// let outputs: Vec<_> = session.try_stream(camera).collect();
+    /// assert_eq!(outputs.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, true]);
+    /// assert!(matches!(outputs[2], Err(Failure::Camera(2))));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    #[cfg(not(target_family = "wasm"))]
+    pub fn try_stream<I, F, N, E>(&mut self, frames: I) -> TryStream<'_, I::IntoIter, E>
+    where
+        I: IntoIterator<Item = Result<F, E>>,
+        F: IntoIterator<Item = (N, HostTensor)>,
+        N: AsRef<str>,
+        E: From<Error>,
+    {
+        TryStream::new(self, frames.into_iter())
+    }
+
     #[cfg(not(target_family = "wasm"))]
     /// A run up to the wait.
     fn start(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
         let inputs = self.arrange(inputs)?;
-        match &mut self.runner {
-            Runner::Device(session) => session.start(&inputs).map(Flight::Device),
-            Runner::Cpu(session) => session.start(&inputs).map(Flight::Cpu),
-        }
+        self.start_arranged(&inputs)
+    }
+
+    /// A run up to the wait, with the inputs' elements in the order of the ports, as many as each has.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn start_arranged(&mut self, inputs: &[std::borrow::Cow<'_, [f32]>]) -> Result<Flight> {
+        let flight = match &mut self.runner {
+            Runner::Device(session) => session.start(inputs).map(UnderWay::Device),
+            Runner::Cpu(session) => session.start(inputs).map(UnderWay::Cpu),
+        };
+        Ok(Flight(flight?))
     }
 
     #[cfg(not(target_family = "wasm"))]
     /// The wait for a run of this session.
-    fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
-        let outputs = match (&self.runner, flight) {
-            (Runner::Device(session), Flight::Device(flight)) => session.finish(flight)?,
-            (_, Flight::Cpu(running)) => running.wait()?,
-            (Runner::Cpu(_), Flight::Device(_)) => {
+    pub(crate) fn finish(&self, flight: Flight) -> Result<Vec<HostTensor>> {
+        let outputs = match (&self.runner, flight.0) {
+            (Runner::Device(session), UnderWay::Device(flight)) => session.finish(flight)?,
+            (_, UnderWay::Cpu(running)) => running.wait()?,
+            (Runner::Cpu(_), UnderWay::Device(_)) => {
                 return Err(Error::Internal("a frame of another session".to_owned()));
             }
         };
@@ -424,69 +474,9 @@ impl Session {
         }
     }
 
-    /// Records a run into the application's own command encoder: nothing is submitted here.
-    ///
-    /// Each of `inputs` (every input, by name) is copied from the application's buffer, which
-    /// holds f32 in NHWC order and needs usage `COPY_SRC`; each of `outputs` is copied to one,
-    /// which needs `COPY_DST`.
-    ///
-    /// # Errors
-    /// If the session does not run on wgpu, a name is unknown, an input is missing, or a buffer
-    /// has the wrong size or usage.
-    #[cfg(feature = "wgpu")]
-    pub fn encode(
-        &mut self,
-        encoder: &mut wgpu::CommandEncoder,
-        inputs: &[(&str, &wgpu::Buffer)],
-        outputs: &[(&str, &wgpu::Buffer)],
-    ) -> Result<()> {
-        let find = |ports: &[Port], name: &str, what: &str| {
-            ports.iter().position(|port| port.name == name).ok_or_else(|| unknown(what, name, ports))
-        };
-        let mut sources: Vec<Option<&wgpu::Buffer>> = vec![None; self.inputs.len()];
-        for (name, buffer) in inputs {
-            let index = find(&self.inputs, name, "input")?;
-            check_buffer(&self.inputs[index], buffer, wgpu::BufferUsages::COPY_SRC)?;
-            sources[index] = Some(buffer);
-        }
-        let sources = every("input", &self.inputs, sources)?;
-        let mut targets = Vec::with_capacity(outputs.len());
-        for (name, buffer) in outputs {
-            let index = find(&self.outputs, name, "output")?;
-            check_buffer(&self.outputs[index], buffer, wgpu::BufferUsages::COPY_DST)?;
-            targets.push((index, *buffer));
-        }
-        match &mut self.runner {
-            Runner::Device(session) => session.encode(encoder, &sources, &targets),
-            Runner::Cpu(_) => Err(Error::unsupported("Session::encode", "the session runs on the CPU")),
-        }
-    }
-
     /// The inputs' elements in the graph's order.
     fn arrange<'a>(&self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<std::borrow::Cow<'a, [f32]>>> {
-        let mut found = vec![None; self.inputs.len()];
-        for (name, tensor) in inputs {
-            let index = self
-                .inputs
-                .iter()
-                .position(|port| port.name == *name)
-                .ok_or_else(|| unknown("input", name, &self.inputs))?;
-            let port = &self.inputs[index];
-            // Rank 4 serves for any rank: a tensor of a picture, a vector or a matrix as a feature map.
-            let as_map = tensor.dims().rank() == 4 && tensor.shape() == port.shape;
-            if tensor.dims() != port.dims && !as_map {
-                return Err(Error::input(
-                    format!("input {name:?}"),
-                    format!("shape {}", tensor.dims()),
-                    format!("{}", port.dims),
-                ));
-            }
-            if found[index].is_some() {
-                return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
-            }
-            found[index] = Some(tensor.to_nhwc());
-        }
-        every("input", &self.inputs, found)
+        Ok(arranged(&self.inputs, inputs)?.into_iter().map(HostTensor::to_nhwc).collect())
     }
 
     fn wrap(&self, outputs: Vec<Arc<[f32]>>) -> Result<Vec<HostTensor>> {
@@ -502,35 +492,4 @@ fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
     let Some(file) = database.file() else { return Ok(None) };
     let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
     Ok(Some(Journal::open(folder, &mut database)?))
-}
-
-fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {
-    let names: Vec<String> = ports.iter().map(|port| format!("{:?} ({})", port.name, port.shape)).collect();
-    Error::input(what, format!("{name:?}"), format!("one of {}", names.join(", ")))
-}
-
-/// Each port's item, or an error that names the port without one.
-fn every<T>(what: &str, ports: &[Port], items: Vec<Option<T>>) -> Result<Vec<T>> {
-    ports
-        .iter()
-        .zip(items)
-        .map(|(port, item)| {
-            item.ok_or_else(|| {
-                Error::input(format!("{what} {:?}", port.name), "nothing", format!("shape {}", port.shape))
-            })
-        })
-        .collect()
-}
-
-#[cfg(feature = "wgpu")]
-fn check_buffer(port: &Port, buffer: &wgpu::Buffer, usage: wgpu::BufferUsages) -> Result<()> {
-    let wanted = 4 * port.shape.elements() as u64;
-    if buffer.size() < wanted || !buffer.usage().contains(usage) {
-        return Err(Error::input(
-            format!("buffer of {:?}", port.name),
-            format!("{} bytes, usage {:?}", buffer.size(), buffer.usage()),
-            format!("at least {wanted} bytes (f32 {}), usage {usage:?}", port.shape),
-        ));
-    }
-    Ok(())
 }

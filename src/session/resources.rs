@@ -11,6 +11,7 @@ use crate::task::Turns;
 use std::collections::BTreeMap;
 
 /// What the program's values and constants became.
+#[derive(Debug)]
 pub(super) struct Resources {
     stored: Vec<Resource>,
     constants: Option<Buffer>,
@@ -213,7 +214,7 @@ pub(super) fn dispatches(
 }
 
 /// An application's kernel is compiled with checks, the crate's own as they are.
-async fn compile(device: &dyn Device, launch: &Launch, source: &KernelSource) -> Result<Pipeline> {
+pub(super) async fn compile(device: &dyn Device, launch: &Launch, source: &KernelSource) -> Result<Pipeline> {
     match launch.spec.foreign {
         Some(_) => device.compile_async(source).await,
         None => compile_planned_async(device, source).await,

@@ -1,7 +1,7 @@
 //! A stream of frames through a session, several of them under way at once.
 
 use super::{Session, device};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::task::Running;
 use std::collections::VecDeque;
@@ -11,32 +11,94 @@ use std::sync::Arc;
 /// Frames under way by default: one on the device, one being prepared or read.
 const DEFAULT_IN_FLIGHT: usize = 2;
 
-/// A frame under way.
+/// A run under way.
 #[derive(Debug)]
-pub(super) enum Flight {
+pub(crate) struct Flight(pub(super) UnderWay);
+
+/// Where it is under way.
+#[derive(Debug)]
+pub(super) enum UnderWay {
     Device(device::DeviceFlight),
     Cpu(Running<Vec<Arc<[f32]>>>),
 }
 
 /// The outputs of a stream of frames, in their order. Made by [`Session::stream`].
 #[derive(Debug)]
-pub struct Stream<'s, I: Iterator> {
+pub struct Stream<'s, I: Iterator>(Frames<'s, I, Error>);
+
+/// The outputs of a stream of frames from a source that may fail, in their order. Made by [`Session::try_stream`].
+#[derive(Debug)]
+pub struct TryStream<'s, I: Iterator, E>(Frames<'s, I, E>);
+
+/// Frames on their way through a session.
+#[derive(Debug)]
+struct Frames<'s, I: Iterator, E> {
     session: &'s mut Session,
     frames: Fuse<I>,
-    flights: VecDeque<Result<Flight>>,
+    flights: VecDeque<Result<Flight, E>>,
     in_flight: usize,
+}
+
+impl<'s, I: Iterator, E: From<Error>> Frames<'s, I, E> {
+    fn new(session: &'s mut Session, frames: I) -> Self {
+        Frames { session, frames: frames.fuse(), flights: VecDeque::new(), in_flight: DEFAULT_IN_FLIGHT }
+    }
+
+    /// Starts a frame.
+    fn start<N: AsRef<str>>(
+        &mut self,
+        frame: impl IntoIterator<Item = (N, HostTensor)>,
+    ) -> Result<Flight, E> {
+        let frame: Vec<(N, HostTensor)> = frame.into_iter().collect();
+        let inputs: Vec<(&str, &HostTensor)> =
+            frame.iter().map(|(name, tensor)| (name.as_ref(), tensor)).collect();
+        Ok(self.session.start(&inputs)?)
+    }
+
+    /// The outputs of the next frame; `take` is given what the source gives.
+    fn next(
+        &mut self,
+        mut take: impl FnMut(&mut Self, I::Item) -> Result<Flight, E>,
+    ) -> Option<Result<Vec<HostTensor>, E>> {
+        while self.flights.len() < self.in_flight {
+            let Some(frame) = self.frames.next() else { break };
+            let flight = take(self, frame);
+            self.flights.push_back(flight);
+        }
+        let flight = self.flights.pop_front()?;
+        Some(flight.and_then(|flight| Ok(self.session.finish(flight)?)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let under_way = self.flights.len();
+        let (least, most) = self.frames.size_hint();
+        (least.saturating_add(under_way), most.and_then(|most| most.checked_add(under_way)))
+    }
 }
 
 impl<'s, I: Iterator> Stream<'s, I> {
     pub(super) fn new(session: &'s mut Session, frames: I) -> Self {
-        Stream { session, frames: frames.fuse(), flights: VecDeque::new(), in_flight: DEFAULT_IN_FLIGHT }
+        Stream(Frames::new(session, frames))
     }
 
     /// At most this many frames under way at once, at least 1; 2 unless set. More take more memory
     /// on the host and rarely less time.
     #[must_use]
     pub fn in_flight(mut self, frames: usize) -> Self {
-        self.in_flight = frames.max(1);
+        self.0.in_flight = frames.max(1);
+        self
+    }
+}
+
+impl<'s, I: Iterator, E: From<Error>> TryStream<'s, I, E> {
+    pub(super) fn new(session: &'s mut Session, frames: I) -> Self {
+        TryStream(Frames::new(session, frames))
+    }
+
+    /// [`Stream::in_flight`].
+    #[must_use]
+    pub fn in_flight(mut self, frames: usize) -> Self {
+        self.0.in_flight = frames.max(1);
         self
     }
 }
@@ -50,20 +112,28 @@ where
     type Item = Result<Vec<HostTensor>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.flights.len() < self.in_flight {
-            let Some(frame) = self.frames.next() else { break };
-            let frame: Vec<(N, HostTensor)> = frame.into_iter().collect();
-            let inputs: Vec<(&str, &HostTensor)> =
-                frame.iter().map(|(name, tensor)| (name.as_ref(), tensor)).collect();
-            self.flights.push_back(self.session.start(&inputs));
-        }
-        let flight = self.flights.pop_front()?;
-        Some(flight.and_then(|flight| self.session.finish(flight)))
+        self.0.next(Frames::start)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let under_way = self.flights.len();
-        let (least, most) = self.frames.size_hint();
-        (least.saturating_add(under_way), most.and_then(|most| most.checked_add(under_way)))
+        self.0.size_hint()
+    }
+}
+
+impl<I, F, N, E> Iterator for TryStream<'_, I, E>
+where
+    I: Iterator<Item = Result<F, E>>,
+    F: IntoIterator<Item = (N, HostTensor)>,
+    N: AsRef<str>,
+    E: From<Error>,
+{
+    type Item = Result<Vec<HostTensor>, E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next(|frames, frame| frame.and_then(|frame| frames.start(frame)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }

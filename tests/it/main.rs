@@ -3,6 +3,7 @@
 //! One program, because each test program links the whole library.
 
 mod awaited;
+mod batch;
 mod chains;
 mod cli_bench;
 mod cli_candidates;
@@ -16,6 +17,7 @@ mod forms;
 mod fusing;
 mod graph;
 mod idioms;
+mod lost;
 mod machine;
 mod moves;
 mod on_cpu;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use cl3::memory::{
     CL_BUFFER_CREATE_TYPE_REGION, CL_FLOAT, CL_HALF_FLOAT, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR,
     CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE, CL_RGBA, cl_buffer_region, cl_image_desc, cl_image_format,
-    cl_mem,
+    cl_mem, cl_mem_flags,
 };
 use std::ffi::c_void;
 use std::fmt;
@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub(crate) struct RawBuffer {
     memory: Arc<Whole>,
     host_visible: bool,
+    /// What parts of it are made with.
+    part_flags: cl_mem_flags,
     device: Arc<Inner>,
 }
 
@@ -32,9 +34,27 @@ pub(crate) struct RawImage {
 }
 
 impl RawBuffer {
+    /// An application's buffer, whose parts allow what it does.
+    pub(super) fn lent(memory: Owned<MemoryObject>, device: &Arc<Inner>) -> Self {
+        let memory = Arc::new(Whole::new(memory));
+        RawBuffer { memory, host_visible: false, part_flags: 0, device: Arc::clone(device) }
+    }
+
     /// Tells buffers apart while they live.
-    pub(super) fn address(&self) -> usize {
+    pub(in crate::device) fn address(&self) -> usize {
         self.memory.memory().raw() as usize
+    }
+}
+
+impl RawImage {
+    /// An application's image.
+    pub(super) fn lent(memory: Owned<MemoryObject>, device: &Arc<Inner>) -> Self {
+        RawImage { memory: Arc::new(memory), device: Arc::clone(device) }
+    }
+
+    /// Tells images apart while they live.
+    pub(in crate::device) fn address(&self) -> usize {
+        self.memory.raw() as usize
     }
 }
 
@@ -68,7 +88,8 @@ pub(super) fn alloc(inner: &Arc<Inner>, bytes: u64, memory: Memory) -> Result<(R
     let memory = own(check("clCreateBuffer", raw)?);
     // What another process left there is not for this one.
     inner.lane().clear(&memory, size(rounded)?)?;
-    Ok((RawBuffer { memory: Arc::new(Whole::new(memory)), host_visible, device: Arc::clone(inner) }, rounded))
+    let (memory, device) = (Arc::new(Whole::new(memory)), Arc::clone(inner));
+    Ok((RawBuffer { memory, host_visible, part_flags: CL_MEM_READ_WRITE, device }, rounded))
 }
 
 /// Allocates an RGBA image.
@@ -128,7 +149,7 @@ pub(super) fn raw_image(inner: &Inner, image: &Image) -> Result<Given> {
         handle::RawImage::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => {
             Ok(Given::Image(Arc::clone(&raw.memory)))
         }
-        handle::RawImage::OpenCl(_) => Err(inner.foreign("image")),
+        _ => Err(inner.foreign("image")),
     }
 }
 
@@ -153,7 +174,7 @@ pub(super) fn bind(inner: &Inner, slice: &Slice) -> Result<Given> {
         let part = unsafe {
             cl3::memory::create_sub_buffer(
                 raw.memory.memory().raw(),
-                CL_MEM_READ_WRITE,
+                raw.part_flags,
                 CL_BUFFER_CREATE_TYPE_REGION,
                 ptr::from_ref(&region).cast::<c_void>(),
             )

@@ -23,6 +23,7 @@
 //! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own. Text in WGSL is printed
 //! as OpenCL C that checks every index.
 
+pub(crate) mod adopt;
 mod arguments;
 mod awaited;
 mod call;

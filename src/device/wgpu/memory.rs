@@ -27,20 +27,8 @@ pub(crate) struct RawBuffer {
 }
 
 impl RawBuffer {
-    /// The wgpu buffer itself.
-    pub(crate) fn handle(&self) -> &wgpu::Buffer {
-        &self.buffer
-    }
-}
-
-impl Slice {
-    /// The wgpu buffer under it.
-    pub(crate) fn wgpu_buffer(&self) -> Result<&wgpu::Buffer> {
-        match &self.buffer.raw {
-            AnyBuffer::Wgpu(buffer) => Ok(buffer.handle()),
-            #[cfg(feature = "opencl")]
-            AnyBuffer::OpenCl(_) => Err(crate::device::handle::foreign("buffer", "wgpu")),
-        }
+    pub(super) fn new(buffer: wgpu::Buffer, owner: Owner) -> Self {
+        RawBuffer { buffer, owner }
     }
 }
 
@@ -114,6 +102,7 @@ impl WgpuDevice {
         self.fits(slice, bytes)?;
         let (words, rest) = bytes.split_at(bytes.len() - bytes.len() % wgpu::COPY_BUFFER_ALIGNMENT as usize);
         if !words.is_empty() {
+            self.inner.counters.copy();
             self.inner.queue.write_buffer(raw, slice.offset, words);
         }
         if !rest.is_empty() {
@@ -121,6 +110,7 @@ impl WgpuDevice {
             for (to, from) in last.iter_mut().zip(rest) {
                 *to = *from;
             }
+            self.inner.counters.copy();
             self.inner.queue.write_buffer(raw, slice.offset + words.len() as u64, &last);
         }
         self.inner.unsubmitted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -130,6 +120,7 @@ impl WgpuDevice {
     /// Submits the writes queued so far.
     pub(super) fn flush(&self) {
         if self.inner.unsubmitted.swap(0, Ordering::Relaxed) > 0 {
+            self.inner.counters.submit();
             self.inner.queue.submit([]);
         }
     }
@@ -140,6 +131,7 @@ impl WgpuDevice {
     pub(super) fn wait_all(&self) -> Result<()> {
         let index = self.scoped("submit", || {
             self.inner.unsubmitted.store(0, Ordering::Relaxed);
+            self.inner.counters.submit();
             Ok(self.inner.queue.submit([]))
         })?;
         self.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None })
@@ -155,6 +147,7 @@ impl WgpuDevice {
         self.scoped("map_async", || {
             self.flush();
             let mapped = Arc::clone(&signal);
+            self.inner.counters.map();
             raw.map_async(wgpu::MapMode::Write, .., move |result| {
                 mapped.set(result.map_err(|error| error.to_string()));
             });

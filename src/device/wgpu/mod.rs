@@ -9,6 +9,8 @@
 //! | `record` | binds arguments once; encodes a recording into a command encoder |
 //! | `prepared` | encodes the next run while the device works on this one |
 //! | `submission` | submits, waits, and copies results back: the latency path |
+//! | `adopt` | an application's buffers and textures |
+//! | `calls` | counts of submissions, polls, mappings and copies |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
 //! Nothing polls the device but `read`, `wait`, `run`, `time`, `map` and what is awaited, and no
@@ -17,6 +19,8 @@
 //! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
 //! until it is done.
 
+mod adopt;
+mod calls;
 mod clock;
 mod fill;
 mod memory;
@@ -40,9 +44,12 @@ use crate::error::{Error, Result};
 use crate::task::Awaited;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+pub use calls::Calls;
+
+pub(crate) use adopt::RawTexture;
 pub(crate) use memory::RawBuffer;
 pub(crate) use pipeline::RawPipeline;
 pub(crate) use record::RawRecording;
@@ -70,6 +77,7 @@ struct Inner {
     info: DeviceInfo,
     features: ::wgpu::Features,
     limits: ::wgpu::Limits,
+    counters: calls::Counters,
     /// Whether shaders get wgpu's bounds checks and loop bounds.
     checked_shaders: bool,
     /// Whether work-group memory is zeroed.
@@ -84,6 +92,8 @@ struct Inner {
     uploads: Mutex<Vec<::wgpu::Buffer>>,
     /// Bytes written since the last submission: they lie in staging memory until the next.
     unsubmitted: AtomicU64,
+    /// How the device was lost, once that is known.
+    lost: Arc<OnceLock<String>>,
     /// The first error of a call that nobody has awaited.
     #[cfg(target_family = "wasm")]
     found: Arc<Mutex<Option<Error>>>,
@@ -98,6 +108,11 @@ impl WgpuDevice {
     /// The wgpu queue, for an application that shares it.
     pub fn wgpu_queue(&self) -> &::wgpu::Queue {
         &self.inner.queue
+    }
+
+    /// How often wgpu has been called since the device was opened, by this device and its clones.
+    pub fn calls(&self) -> Calls {
+        self.inner.counters.calls()
     }
 
     /// Keeps compiled kernels there from now on, or nowhere.
@@ -121,9 +136,21 @@ impl WgpuDevice {
         self.inner.info.api
     }
 
-    /// The error of a call that wgpu did not report through an error scope.
+    /// The error of a call that failed.
     fn failed(&self, call: &'static str, message: impl Into<String>) -> Error {
-        Error::Driver { api: self.api(), call, message: message.into() }
+        failure(self.api(), call, message.into(), &self.inner.lost)
+    }
+}
+
+/// The error of a call that failed. Once the device is lost, every failure has that one cause.
+fn failure(api: &'static str, call: &'static str, message: String, lost: &OnceLock<String>) -> Error {
+    // All that wgpu has for it is the text of its errors.
+    if message.to_ascii_lowercase().contains("device is lost") {
+        lost.get_or_init(|| message.clone());
+    }
+    match lost.get() {
+        Some(reason) => Error::DeviceLost { api, reason: reason.clone() },
+        None => Error::Driver { api, call, message },
     }
 }
 

@@ -240,10 +240,24 @@ fn layout_entries(interface: &Interface) -> Result<Vec<wgpu::BindGroupLayoutEntr
         },
         count: None,
     };
+    let texture = |binding: usize| wgpu::BindGroupLayoutEntry {
+        binding: binding as u32,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Texture {
+            sample_type: wgpu::TextureSampleType::Float { filterable: false },
+            view_dimension: wgpu::TextureViewDimension::D2,
+            multisampled: false,
+        },
+        count: None,
+    };
     let mut entries = Vec::with_capacity(interface.bindings.len() + 1);
     for (index, binding) in interface.bindings.iter().enumerate() {
         if let Element::Image2d(_) = binding.element {
-            return Err(format!("argument {} is an image: WGSL takes buffers", binding.operand.name()));
+            if binding.access != Access::Read {
+                return Err(format!("argument {} is an image that is written", binding.operand.name()));
+            }
+            entries.push(texture(index));
+            continue;
         }
         let read_only = binding.access == Access::Read;
         // Bindings are whole words.

@@ -106,6 +106,7 @@ impl WgpuDevice {
         for (transfer, upload) in transfers.writes.iter().zip(upload.iter().cycle()) {
             let words = transfer.bytes.next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
             if words > 0 {
+                self.inner.counters.copy();
                 encoder.copy_buffer_to_buffer(upload, from, &transfer.buffer, transfer.offset, words);
             }
             from += transfer.bytes.next_multiple_of(16);

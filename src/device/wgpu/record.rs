@@ -197,6 +197,7 @@ impl WgpuDevice {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
+        self.inner.counters.copy();
         self.inner.queue.write_buffer(&buffer, 0, bytes);
         Some(buffer)
     }
@@ -217,10 +218,18 @@ impl WgpuDevice {
             }),
         };
         let mut entries = Vec::with_capacity(dispatch.resources.len() + 1);
-        for (index, (_, slice)) in bound(dispatch).enumerate() {
-            // Whole words; allocations are padded so that this stays inside.
-            let bytes = slice.bytes.next_multiple_of(4);
-            entries.push(entry(index, self.raw(&slice.buffer)?, slice.offset, bytes));
+        for (index, resource) in dispatch.resources.iter().enumerate() {
+            entries.push(match resource {
+                Resource::Buffer(slice) => {
+                    // Whole words; allocations are padded so that this stays inside.
+                    let bytes = slice.bytes.next_multiple_of(4);
+                    entry(index, self.raw(&slice.buffer)?, slice.offset, bytes)
+                }
+                Resource::Image(image) => wgpu::BindGroupEntry {
+                    binding: index as u32,
+                    resource: wgpu::BindingResource::TextureView(self.raw_texture(image)?),
+                },
+            });
         }
         if let Some((buffer, offset)) = params {
             let bytes = dispatch.pipeline.interface.param_bytes() as u64;
@@ -232,7 +241,7 @@ impl WgpuDevice {
     }
 }
 
-/// The buffer arguments of a dispatch; [`Dispatch::check`] has refused images.
+/// The buffer arguments of a dispatch.
 fn bound(dispatch: &Dispatch) -> impl Iterator<Item = (&Binding, &Slice)> {
     dispatch.pipeline.interface.bindings.iter().zip(&dispatch.resources).filter_map(|(binding, resource)| {
         match resource {

@@ -197,6 +197,7 @@ impl WgpuDevice {
             return Ok(());
         }
         let (device, completion) = (self.inner.device.clone(), submission.completion());
+        self.inner.counters.poll();
         self.inner.waiter.wait(done, move || scope::poll(&device, completion));
         Ok(())
     }
@@ -272,6 +273,7 @@ impl WgpuDevice {
             for (source, &(at, _)) in sources.iter().zip(&parts) {
                 // The buffer's size is a multiple of this as well: the copy ends within it.
                 let words = source.bytes.next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+                self.inner.counters.copy();
                 encoder.copy_buffer_to_buffer(source.buffer, source.offset, staging, at as u64, words);
             }
         }
@@ -287,10 +289,12 @@ impl WgpuDevice {
     ) -> Submission {
         let map = |buffer: &wgpu::Buffer, mode, bytes, signal: &Arc<Signal>| {
             let signal = Arc::clone(signal);
+            self.inner.counters.map();
             buffer.map_async(mode, 0..bytes, move |result| {
                 signal.set(result.map_err(|error| error.to_string()));
             });
         };
+        self.inner.counters.submit();
         let _index = self.inner.queue.submit([commands]);
         self.inner.unsubmitted.store(0, Ordering::Relaxed);
         // wgpu calls back in this order, so that the upload buffer is ready when the results are.

@@ -1,0 +1,284 @@
+//! Requests of many tasks, run together: [`Batch`].
+
+mod queue;
+mod worker;
+
+pub use queue::Ticket;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::host::HostTensor;
+use crate::options::SessionOptions;
+use crate::session::{Port, Session};
+use queue::Queue;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use worker::Worker;
+
+/// How a [`Batch`] gathers requests, and how it runs them.
+#[derive(Debug, Clone)]
+pub struct BatchOptions {
+    /// Requests of one run at most; 8 unless set.
+    pub max_batch: usize,
+    /// How long a request waits for others at most while the device is idle; 1 ms unless set. A full batch does
+    /// not wait, and what arrives while the device is busy waits for that run to end.
+    pub max_delay: Duration,
+    /// Requests at most that have been taken and whose run has not begun; 32 unless set. Those who bring more are
+    /// held back.
+    pub max_waiting: usize,
+    /// The batch sizes that are made ready, each a session with weights of its own in the device's memory. Where a
+    /// size is missing, the next larger one runs with zeros in the spare places; `max_batch` is always one. Empty
+    /// means every size from 1 to `max_batch`.
+    pub sizes: Vec<usize>,
+    /// The graph's named dimension ([`Graph::dimension`]) that counts requests. Unless it is set, it is the one that
+    /// is the outermost of every input; without such a one it is the inputs' outermost extent, as in
+    /// [`Graph::with_batch`].
+    pub dimension: Option<String>,
+    /// How the sessions run.
+    pub session: SessionOptions,
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        BatchOptions {
+            max_batch: 8,
+            max_delay: Duration::from_millis(1),
+            max_waiting: 32,
+            sizes: Vec::new(),
+            dimension: None,
+            session: SessionOptions::default(),
+        }
+    }
+}
+
+impl BatchOptions {
+    /// The sizes to make ready, the smallest first.
+    fn planned(&self) -> Result<Vec<usize>> {
+        let refused = |name: &str, found: String, wanted: String| {
+            Err(Error::input(format!("BatchOptions::{name}"), found, wanted))
+        };
+        if self.max_batch == 0 {
+            return refused("max_batch", "0".to_owned(), "at least 1".to_owned());
+        }
+        if self.max_waiting == 0 {
+            return refused("max_waiting", "0".to_owned(), "at least 1".to_owned());
+        }
+        if let Some(size) = self.sizes.iter().find(|&&size| size == 0 || size > self.max_batch) {
+            return refused("sizes", size.to_string(), format!("1 to max_batch, {}", self.max_batch));
+        }
+        if self.sizes.is_empty() {
+            return Ok((1..=self.max_batch).collect());
+        }
+        let mut sizes = self.sizes.clone();
+        sizes.push(self.max_batch);
+        sizes.sort_unstable();
+        sizes.dedup();
+        Ok(sizes)
+    }
+}
+
+/// What a [`Batch`] has done so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchCounts {
+    /// Requests that were answered, with results or an error.
+    pub requests: u64,
+    /// Runs of one request, of two, and so on.
+    pub runs: Vec<u64>,
+}
+
+/// One network that serves requests of many tasks: what is asked for at about the same time becomes one run, whose
+/// results are split again.
+///
+/// The sessions for the batch sizes are made when the service is; a thread of its own gathers requests, in the order
+/// of their arrival, and keeps the device busy: while one run is under way, the next full batch is uploaded. Shared by
+/// reference or in an [`Arc`] between tasks and threads. Dropped, it answers what it has taken and ends.
+///
+/// A network whose results for one request depend on the others of its run cannot be served: a state
+/// ([`Graph::state`]), and outputs whose outermost extent does not grow with the batch, are refused. A normalisation
+/// over the batch's axis, say, is not noticed.
+///
+/// ```
+/// use diptych::{Backend, Batch, BatchOptions, Context, Extras, Graph, HostTensor, Pointwise, Shape};
+///
+/// let mut graph = Graph::new();
+/// let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+/// let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+/// let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+/// graph.output(y)?;
+///
+/// let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+/// std::thread::scope(|scope| {
+///     for client in 0..3u8 {
+///         let batch = &batch;
+///         scope.spawn(move || {
+///             let x = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![f32::from(client), 1.0])?;
+///             let outputs = batch.run([("x", x)])?;
+///             assert_eq!(*outputs[0].to_f32(), [f32::from(client) + 1.0]);
+///             Ok::<(), diptych::Error>(())
+///         });
+///     }
+/// });
+/// assert_eq!(batch.counts().requests, 3);
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Batch {
+    queue: Arc<Queue>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Batch {
+    /// Makes the sessions of all sizes ready and begins to serve.
+    ///
+    /// # Errors
+    /// If an option is out of its range, the network has states or cannot be batched, or what [`Session::new`] says
+    /// of one of the sizes.
+    pub fn new(context: &Context, graph: &Graph, options: BatchOptions) -> Result<Self> {
+        let sizes = options.planned()?;
+        if let Some(state) = graph.states().first() {
+            let name = graph.name(state.value)?;
+            return Err(Error::unsupported(
+                "a batch",
+                format!("the network has state {name:?}, which belongs to one sequence of runs"),
+            ));
+        }
+        let dimension = options.dimension.as_deref().or_else(|| graph.outermost_dimension());
+        let of_size = |size: usize| match dimension {
+            Some(name) => graph.with_dimensions(&[(name, size)]),
+            None => graph.with_batch(size),
+        };
+        let one = of_size(1)?;
+        let (inputs, outputs) = (Port::all(&one, one.inputs())?, Port::all(&one, one.outputs())?);
+        let mut sessions = Vec::with_capacity(sizes.len());
+        for size in sizes {
+            let session = Session::new(context, &of_size(size)?, options.session.clone())?;
+            let grown = |one: &[Port], all: &[Port]| {
+                one.iter().zip(all).try_for_each(|(one, all)| grows(one, all, size))
+            };
+            grown(&inputs, session.inputs())?;
+            grown(&outputs, session.outputs())?;
+            sessions.push((size, session));
+        }
+        let queue = Arc::new(Queue::new(options.max_batch, options.max_waiting, options.max_delay));
+        let worker = Worker { queue: Arc::clone(&queue), sessions, outputs: outputs.clone() };
+        let thread = std::thread::Builder::new()
+            .name("diptych batch".to_owned())
+            .spawn(move || worker.serve())
+            .map_err(|error| Error::Internal(format!("no thread for a batch: {error}")))?;
+        Ok(Batch { queue, inputs, outputs, thread: Some(thread) })
+    }
+
+    /// The inputs of one request.
+    pub fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// The outputs of one request.
+    pub fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> BatchCounts {
+        self.queue.counts()
+    }
+
+    /// Runs the network on one request's inputs, by name, and waits for the outputs.
+    ///
+    /// # Errors
+    /// If an input is missing, unknown, given twice or of another shape; this concerns no other request. If the
+    /// run fails, all of its requests get the error, [`Error::Shared`].
+    pub fn run<N: AsRef<str>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, HostTensor)>,
+    ) -> Result<Vec<HostTensor>> {
+        self.submit(inputs)?.wait()
+    }
+
+    /// [`Batch::run`] for a task of any executor. Dropped, the request is withdrawn, unless its run has begun.
+    ///
+    /// # Errors
+    /// Those of [`Batch::run`].
+    pub async fn run_async<N: AsRef<str>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, HostTensor)>,
+    ) -> Result<Vec<HostTensor>> {
+        self.submit_async(inputs).await?.await
+    }
+
+    /// Hands in a request and waits until it is taken, which is at once where fewer than
+    /// [`BatchOptions::max_waiting`] wait.
+    ///
+    /// # Errors
+    /// Those of [`Batch::run`] that concern the inputs.
+    pub fn submit<N: AsRef<str>>(&self, inputs: impl IntoIterator<Item = (N, HostTensor)>) -> Result<Ticket> {
+        let ticket = self.queue.push(self.arranged(inputs)?)?;
+        ticket.wait_for_room();
+        Ok(ticket)
+    }
+
+    /// [`Batch::submit`] for a task of any executor. Dropped before it is done, the request is withdrawn.
+    ///
+    /// # Errors
+    /// Those of [`Batch::submit`].
+    pub async fn submit_async<N: AsRef<str>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, HostTensor)>,
+    ) -> Result<Ticket> {
+        let mut ticket = self.queue.push(self.arranged(inputs)?)?;
+        std::future::poll_fn(|context| ticket.poll_room(context)).await;
+        Ok(ticket)
+    }
+
+    /// [`Batch::submit`] if there is room; `None` otherwise. For a server that would rather refuse than hold back.
+    ///
+    /// # Errors
+    /// Those of [`Batch::submit`].
+    pub fn try_submit<N: AsRef<str>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, HostTensor)>,
+    ) -> Result<Option<Ticket>> {
+        self.queue.push_if_room(self.arranged(inputs)?)
+    }
+
+    /// A request's inputs in the order of the ports.
+    fn arranged<N: AsRef<str>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, HostTensor)>,
+    ) -> Result<Vec<Arc<[f32]>>> {
+        let inputs: Vec<(N, HostTensor)> = inputs.into_iter().collect();
+        let named: Vec<(&str, &HostTensor)> =
+            inputs.iter().map(|(name, tensor)| (name.as_ref(), tensor)).collect();
+        let arranged = crate::session::arranged(&self.inputs, &named)?;
+        Ok(arranged.into_iter().map(HostTensor::shared_nhwc).collect())
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported to those who wait.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Checks that a batch of `size` is as many of `one`, one behind the other.
+fn grows(one: &Port, all: &Port, size: usize) -> Result<()> {
+    let (own, found) = (one.dims.extents(), all.dims.extents());
+    let grown = own.first().and_then(|first| first.checked_mul(size));
+    if grown.is_some() && found.first().copied() == grown && own.get(1..) == found.get(1..) {
+        return Ok(());
+    }
+    Err(Error::shape(
+        "batch",
+        format!("{:?} of {} for {size} requests and of {} for one", one.name, all.dims, one.dims),
+        "an outermost extent that grows with the requests",
+    ))
+}

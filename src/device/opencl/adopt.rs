@@ -1,0 +1,149 @@
+//! An application's memory objects, and work that is enqueued behind its own without a wait.
+
+use super::call::{Memory as MemoryObject, Owned, Want, check};
+use super::memory::{Range, RawBuffer, RawImage};
+use super::{OpenClDevice, record};
+use crate::device::adopt::{Adopted, Transfer};
+use crate::device::{Buffer, Image, Recording, handle};
+use crate::error::{Error, Result};
+use cl3::memory::{
+    CL_FLOAT, CL_HALF_FLOAT, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_MEM_ASSOCIATED_MEMOBJECT,
+    CL_MEM_CONTEXT, CL_MEM_FLAGS, CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE2D, CL_MEM_OFFSET,
+    CL_MEM_READ_ONLY, CL_MEM_SIZE, CL_MEM_TYPE, CL_MEM_WRITE_ONLY, CL_SNORM_INT8, CL_SNORM_INT16,
+    CL_UNORM_INT8, CL_UNORM_INT16, get_image_data, get_mem_object_data,
+};
+use opencl3::memory::ClMem;
+use std::marker::PhantomData;
+
+/// A buffer or an image that an application lends, whatever its elements are called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LentBuffer<'b> {
+    raw: cl3::types::cl_mem,
+    buffer: PhantomData<&'b ()>,
+}
+
+impl<'b, T> From<&'b opencl3::memory::Buffer<T>> for LentBuffer<'b> {
+    fn from(buffer: &'b opencl3::memory::Buffer<T>) -> Self {
+        LentBuffer { raw: buffer.get(), buffer: PhantomData }
+    }
+}
+
+impl<'b> From<&'b opencl3::memory::Image> for LentBuffer<'b> {
+    fn from(image: &'b opencl3::memory::Image) -> Self {
+        LentBuffer { raw: image.get(), buffer: PhantomData }
+    }
+}
+
+/// What the driver says of a memory object, as a number.
+fn ask(raw: cl3::types::cl_mem, what: u32) -> Result<u64> {
+    let bytes = check("clGetMemObjectInfo", get_mem_object_data(raw, what))?;
+    let number = match bytes.len() {
+        4 => bytes.try_into().ok().map(|bytes| u64::from(u32::from_ne_bytes(bytes))),
+        8 => bytes.try_into().ok().map(u64::from_ne_bytes),
+        _ => None,
+    };
+    number.ok_or_else(|| Error::Internal("clGetMemObjectInfo gave no number".to_owned()))
+}
+
+impl OpenClDevice {
+    /// A handle of an application's buffer, which it retains.
+    ///
+    /// # Errors
+    /// If it is none, or of another context.
+    pub(crate) fn adopt(&self, lent: LentBuffer<'_>) -> Result<Adopted> {
+        let raw = lent.raw;
+        if ask(raw, CL_MEM_TYPE)? != u64::from(CL_MEM_OBJECT_BUFFER) {
+            return Err(Error::input("OpenCL memory object", "an image", "a buffer"));
+        }
+        self.same_context(raw)?;
+        let (bytes, flags) = (ask(raw, CL_MEM_SIZE)?, ask(raw, CL_MEM_FLAGS)?);
+        // Parts of a part are made of the buffer itself, which the part keeps alive.
+        let whole = ask(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
+        let (raw, first) =
+            if whole == 0 { (raw, 0) } else { (whole as usize as _, ask(raw, CL_MEM_OFFSET)?) };
+        let all = ask(raw, CL_MEM_SIZE)?;
+        let [read_only, write_only] = [CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY].map(|flag| flags & flag != 0);
+        // SAFETY: the application's handle is live during this call, because it is borrowed; the reference that is
+        // taken here is given back by `Owned`. Test: `outputs_are_those_of_a_run_in_every_layout_and_type`.
+        let memory: Owned<MemoryObject> = unsafe {
+            check("clRetainMemObject", cl3::memory::retain_mem_object(raw))?;
+            Owned::new(raw)
+        };
+        let said = match (read_only, write_only) {
+            (true, _) => "CL_MEM_READ_ONLY",
+            (_, true) => "CL_MEM_WRITE_ONLY",
+            _ => "CL_MEM_READ_WRITE",
+        };
+        let raw_buffer = RawBuffer::lent(memory, &self.inner);
+        Ok(Adopted {
+            buffer: Buffer { raw: handle::RawBuffer::OpenCl(raw_buffer), bytes: all },
+            kernels: [!write_only, !write_only && !read_only],
+            copies: [true; 2],
+            part: (first, bytes),
+            said: said.to_owned(),
+        })
+    }
+
+    fn same_context(&self, raw: cl3::types::cl_mem) -> Result<()> {
+        let (found, own) = (ask(raw, CL_MEM_CONTEXT)?, self.inner.context.raw() as usize as u64);
+        if found == own {
+            return Ok(());
+        }
+        let wanted = format!("one of the session's context, {own:#x}");
+        Err(Error::input("OpenCL memory object", format!("one of context {found:#x}"), wanted))
+    }
+
+    /// A handle of an application's image, which it retains.
+    ///
+    /// # Errors
+    /// If it is none that kernels read floats from, or of another context.
+    pub(crate) fn adopt_image(&self, lent: LentBuffer<'_>) -> Result<Image> {
+        let raw = lent.raw;
+        self.same_context(raw)?;
+        if ask(raw, CL_MEM_TYPE)? != u64::from(CL_MEM_OBJECT_IMAGE2D) {
+            return Err(Error::input("OpenCL memory object", "no image of two dimensions", "one"));
+        }
+        if ask(raw, CL_MEM_FLAGS)? & CL_MEM_WRITE_ONLY != 0 {
+            return Err(Error::input("OpenCL image", "CL_MEM_WRITE_ONLY", "one that kernels may read"));
+        }
+        let number = |what| {
+            let bytes = check("clGetImageInfo", get_image_data(raw, what))?;
+            let bytes =
+                bytes.try_into().map_err(|_| Error::Internal("clGetImageInfo gave no size".to_owned()))?;
+            Ok(usize::from_ne_bytes(bytes))
+        };
+        // Two words: the order of the channels, and their type.
+        let format = check("clGetImageInfo", get_image_data(raw, CL_IMAGE_FORMAT))?;
+        let kind = format.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
+        let floats = [CL_UNORM_INT8, CL_UNORM_INT16, CL_SNORM_INT8, CL_SNORM_INT16, CL_HALF_FLOAT, CL_FLOAT];
+        if !kind.is_some_and(|kind| floats.contains(&kind)) {
+            let found = format!("channels of type {:#x}", kind.unwrap_or(0));
+            return Err(Error::input("OpenCL image", found, "channels that are normalised or floats"));
+        }
+        let extent = [number(CL_IMAGE_WIDTH)?, number(CL_IMAGE_HEIGHT)?];
+        // SAFETY: as in `adopt`. Test: `a_picture_is_what_its_framing_says`.
+        let memory: Owned<MemoryObject> = unsafe {
+            check("clRetainMemObject", cl3::memory::retain_mem_object(raw))?;
+            Owned::new(raw)
+        };
+        Ok(Image { raw: handle::RawImage::OpenCl(RawImage::lent(memory, &self.inner)), extent })
+    }
+
+    /// Enqueues copies, a recording, and copies, and returns: nothing is waited for, and nothing is flushed.
+    pub(crate) fn enqueue(
+        &self,
+        before: &[Transfer],
+        recordings: &[&Recording],
+        after: &[Transfer],
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let copy = |Transfer { from, to }: &Transfer| {
+            let (from, to) = (Range::new(inner, from)?, Range::new(inner, to)?);
+            inner.lane().copy(from.place(), to.place(), from.len(), Want::Nothing).map(drop)
+        };
+        let _order = inner.order.enter()?;
+        before.iter().try_for_each(copy)?;
+        recordings.iter().try_for_each(|recording| record::enqueue(inner, recording))?;
+        after.iter().try_for_each(copy)
+    }
+}

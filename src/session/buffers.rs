@@ -1,0 +1,233 @@
+//! Buffers of an application as inputs and outputs.
+
+use super::bound::{Bound, PortBuffer};
+use super::device::DeviceSession;
+use super::picture::Shown;
+use super::ports::{every, unknown};
+use super::{Port, Runner, Session};
+use crate::device::Recording;
+use crate::device::adopt::Adopted;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::lower::{Arrangement, End, check_arrangement};
+use std::sync::Arc;
+
+/// A part of an application's buffer that holds an input, or is to hold an output.
+///
+/// Without anything else said it is the whole buffer, and holds f32 in NHWC order.
+///
+/// | layout | dtype | bytes |
+/// |---|---|---|
+/// | `Nhwc` | `F32` | 4 for each element |
+/// | `Nhwc` | `F16` | 2 for each element, whole vectors of four elements |
+/// | `C4` | `F32`, `F16` | [`Layout::elements`] of the port's shape, times 4 or 2; lanes beyond the channels are zero |
+#[derive(Debug, Clone, Copy)]
+pub struct BufferBinding<B> {
+    pub(super) buffer: B,
+    offset: u64,
+    bytes: Option<u64>,
+    arrangement: Arrangement,
+}
+
+impl<B> BufferBinding<B> {
+    /// All of `buffer`, as f32 in NHWC order.
+    pub fn new(buffer: B) -> Self {
+        let arrangement = Arrangement { layout: Layout::Nhwc, dtype: DType::F32 };
+        BufferBinding { buffer, offset: 0, bytes: None, arrangement }
+    }
+
+    /// From this byte on.
+    #[must_use]
+    pub fn offset(self, offset: u64) -> Self {
+        BufferBinding { offset, ..self }
+    }
+
+    /// So many bytes; without it, to the buffer's end. No byte beyond is touched.
+    #[must_use]
+    pub fn bytes(self, bytes: u64) -> Self {
+        BufferBinding { bytes: Some(bytes), ..self }
+    }
+
+    /// The order of the elements: [`Layout::Nhwc`] or [`Layout::C4`].
+    #[must_use]
+    pub fn layout(self, layout: Layout) -> Self {
+        BufferBinding { arrangement: Arrangement { layout, ..self.arrangement }, ..self }
+    }
+
+    /// The elements' type.
+    #[must_use]
+    pub fn dtype(self, dtype: DType) -> Self {
+        BufferBinding { arrangement: Arrangement { dtype, ..self.arrangement }, ..self }
+    }
+
+    /// The same part of what `of` makes of the buffer.
+    #[cfg(feature = "opencl")]
+    pub(super) fn map<T>(self, of: impl FnOnce(B) -> T) -> BufferBinding<T> {
+        let BufferBinding { buffer, offset, bytes, arrangement } = self;
+        BufferBinding { buffer: of(buffer), offset, bytes, arrangement }
+    }
+
+    /// The buffer of a port.
+    pub(super) fn of_port(
+        &self,
+        port: &Port,
+        end: End,
+        adopted: Adopted,
+        alignment: u64,
+    ) -> Result<PortBuffer> {
+        check_arrangement(&port.name, self.arrangement)?;
+        let (first, whole) = adopted.part;
+        let bytes = match self.bytes {
+            Some(bytes) => bytes,
+            None => whole.saturating_sub(self.offset),
+        };
+        if self.offset.checked_add(bytes).is_none_or(|end| end > whole) {
+            let found = format!("{bytes} bytes from offset {}", self.offset);
+            let wanted = format!("a part of the buffer's {whole} bytes");
+            return Err(Error::input(format!("buffer of {:?}", port.name), found, wanted));
+        }
+        // The part lies within the buffer, so that the sum does.
+        let offset = first.saturating_add(self.offset);
+        let buffer = PortBuffer { end, adopted, offset, bytes, arrangement: self.arrangement };
+        buffer.check(port, alignment)?;
+        Ok(buffer)
+    }
+}
+
+/// What an application's buffer must be for a port to be bound to it, see [`Session::required_usages`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequiredUsage {
+    /// The port's name.
+    pub port: String,
+    /// Whether it is an input, not an output.
+    pub is_input: bool,
+    /// The bytes from the offset on, of f32 in NHWC order. A buffer with fewer, but all of the port's elements, is
+    /// read or written by one kernel more.
+    pub bytes: u64,
+    /// What the offset must be a multiple of.
+    pub alignment: u64,
+    /// What the buffer must allow.
+    #[cfg(feature = "wgpu")]
+    pub wgpu: wgpu::BufferUsages,
+}
+
+/// A run, and what makes inputs of pictures before it.
+pub(super) type BoundRun = (Arc<Bound>, Vec<Arc<Recording>>);
+
+/// What an input is given.
+#[derive(Debug, Clone)]
+pub(super) enum Given {
+    Buffer(PortBuffer),
+    Pictures(Shown),
+}
+
+impl Session {
+    /// What the buffers of `encode` and `enqueue` must be, so that they are bound and not copied: of wgpu's usages
+    /// `STORAGE` and nothing else, of OpenCL an output with `CL_MEM_READ_WRITE` and an input that is not
+    /// `CL_MEM_WRITE_ONLY`.
+    ///
+    /// # Errors
+    /// If the session runs on the CPU, or the CPU computes some of its nodes.
+    pub fn required_usages(&self) -> Result<Vec<RequiredUsage>> {
+        let session = self.on_device("required usages")?;
+        let (bindings, alignment) = (session.bindings("required usages")?, session.alignment()?);
+        let usage = |(port, end): (&Port, End)| RequiredUsage {
+            port: port.name.clone(),
+            is_input: matches!(end, End::Input(_)),
+            bytes: bindings.wiring.bound_bytes(end),
+            alignment,
+            #[cfg(feature = "wgpu")]
+            wgpu: wgpu::BufferUsages::STORAGE,
+        };
+        let inputs = self.inputs.iter().zip((0..).map(End::Input));
+        Ok(inputs.chain(self.outputs.iter().zip((0..).map(End::Output))).map(usage).collect())
+    }
+
+    /// Lets go of the application's buffers and textures. Without it, a session holds on to those of its last calls
+    /// of `encode` or `enqueue`, eight sets of them.
+    pub fn unbind(&mut self) {
+        if let Runner::Device(session) = &mut self.runner {
+            session.unbind();
+        }
+    }
+
+    pub(super) fn on_device(&self, what: &str) -> Result<&DeviceSession> {
+        match &self.runner {
+            Runner::Device(session) => Ok(session),
+            Runner::Cpu(_) => Err(Error::unsupported(what, "the session runs on the CPU")),
+        }
+    }
+
+    /// The ports' buffers: one for each input, and those of the outputs that are wanted.
+    pub(super) fn port_buffers<I, O>(
+        &self,
+        inputs: &[(&str, I)],
+        outputs: &[(&str, O)],
+        input: &mut dyn FnMut(&Port, End, &I) -> Result<Given>,
+        output: &mut dyn FnMut(&Port, End, &O) -> Result<PortBuffer>,
+    ) -> Result<Vec<Given>> {
+        let mut found: Vec<Option<Given>> = vec![None; self.inputs.len()];
+        for (name, given) in inputs {
+            let (index, port) = find(&self.inputs, name, "input")?;
+            if found[index].is_some() {
+                return Err(Error::input(format!("input {name:?}"), "two buffers", "one"));
+            }
+            found[index] = Some(input(port, End::Input(index), given)?);
+        }
+        let mut buffers = every("input", &self.inputs, found)?;
+        for (name, given) in outputs {
+            let (index, port) = find(&self.outputs, name, "output")?;
+            let end = End::Output(index);
+            if buffers.iter().any(|given| matches!(given, Given::Buffer(buffer) if buffer.end == end)) {
+                return Err(Error::input(format!("output {name:?}"), "two buffers", "one"));
+            }
+            buffers.push(Given::Buffer(output(port, end, given)?));
+        }
+        Ok(buffers)
+    }
+
+    /// The run with these ports, and what makes inputs of pictures before it, at once.
+    pub(super) fn bound(&mut self, given: Vec<Given>) -> Result<BoundRun> {
+        let work = self.bound_async(given);
+        #[cfg(not(target_family = "wasm"))]
+        return crate::task::block_on(work);
+        #[cfg(target_family = "wasm")]
+        {
+            let first = || {
+                Error::unsupported(
+                    "a run of new buffers",
+                    "its kernels are not compiled: await Session::bind",
+                )
+            };
+            crate::task::at_once(work).ok_or_else(first)?
+        }
+    }
+
+    /// [`Session::bound`], awaited.
+    pub(super) async fn bound_async(&mut self, given: Vec<Given>) -> Result<BoundRun> {
+        let Runner::Device(session) = &mut self.runner else {
+            return Err(Error::unsupported("buffers of a device", "the session runs on the CPU"));
+        };
+        let (mut buffers, mut recordings) = (Vec::with_capacity(given.len()), Vec::new());
+        for (index, given) in given.into_iter().enumerate() {
+            buffers.push(match (given, self.inputs.get(index)) {
+                (Given::Buffer(buffer), _) => buffer,
+                (Given::Pictures(shown), Some(port)) => {
+                    let (buffer, recording) = session.pictures(index, port, shown).await?;
+                    recordings.push(recording);
+                    buffer
+                }
+                (Given::Pictures(_), None) => {
+                    return Err(Error::Internal("pictures as an output".to_owned()));
+                }
+            });
+        }
+        Ok((session.bound(buffers).await?, recordings))
+    }
+}
+
+fn find<'p>(ports: &'p [Port], name: &str, what: &str) -> Result<(usize, &'p Port)> {
+    let found = ports.iter().enumerate().find(|(_, port)| port.name == name);
+    found.ok_or_else(|| unknown(what, name, ports))
+}

@@ -1,0 +1,72 @@
+//! Where data goes into a session and comes out, by name.
+
+use crate::dims::Dims;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Value};
+use crate::host::HostTensor;
+use crate::shape::Shape;
+
+/// A named place where data goes in or comes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// The name of the graph's input, or of the node that writes the output.
+    pub name: String,
+    /// Its shape as a feature map (see [`Dims::shape`]); the elements are f32 in NHWC order.
+    pub shape: Shape,
+    /// Its dimensions.
+    pub dims: Dims,
+}
+
+impl Port {
+    /// The ports of some of a graph's values.
+    pub(crate) fn all(graph: &Graph, values: &[Value]) -> Result<Vec<Self>> {
+        let port = |&value: &Value| {
+            let (name, dims) = (graph.name(value)?.to_owned(), graph.dims(value)?);
+            Ok(Port { name, shape: dims.shape(), dims })
+        };
+        values.iter().map(port).collect()
+    }
+}
+
+/// The tensors in the order of the ports.
+pub(crate) fn arranged<'a>(ports: &[Port], inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<&'a HostTensor>> {
+    let mut found = vec![None; ports.len()];
+    for (name, tensor) in inputs {
+        let index =
+            ports.iter().position(|port| port.name == *name).ok_or_else(|| unknown("input", name, ports))?;
+        let port = &ports[index];
+        // Rank 4 serves for any rank: a tensor of a picture, a vector or a matrix as a feature map.
+        let as_map = tensor.dims().rank() == 4 && tensor.shape() == port.shape;
+        if tensor.dims() != port.dims && !as_map {
+            return Err(Error::input(
+                format!("input {name:?}"),
+                format!("shape {}", tensor.dims()),
+                format!("{}", port.dims),
+            ));
+        }
+        if found[index].is_some() {
+            return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
+        }
+        found[index] = Some(*tensor);
+    }
+    every("input", ports, found)
+}
+
+/// The error of a name that no port has.
+pub(super) fn unknown(what: &str, name: &str, ports: &[Port]) -> Error {
+    let names: Vec<String> = ports.iter().map(|port| format!("{:?} ({})", port.name, port.shape)).collect();
+    Error::input(what, format!("{name:?}"), format!("one of {}", names.join(", ")))
+}
+
+/// Each port's item, or an error that names the port without one.
+pub(super) fn every<T>(what: &str, ports: &[Port], items: Vec<Option<T>>) -> Result<Vec<T>> {
+    ports
+        .iter()
+        .zip(items)
+        .map(|(port, item)| {
+            item.ok_or_else(|| {
+                Error::input(format!("{what} {:?}", port.name), "nothing", format!("shape {}", port.shape))
+            })
+        })
+        .collect()
+}
