@@ -211,7 +211,7 @@ impl KernelSource {
             #[cfg(not(feature = "shaders"))]
             Dialect::Wgsl => {
                 let kernel = format!("kernel {} in OpenCL C", self.label);
-                Err(crate::Error::unsupported(kernel, "the crate was built without feature `shaders`"))
+                Err(crate::Error::unsupported(kernel, "no GPU backend is compiled in"))
             }
         }
     }

@@ -161,10 +161,12 @@ impl Session {
                 task::block_on(Self::built(&context, &graph, options, &|now| teller.tell(now)))
             })?;
             std::future::poll_fn(|task| {
-                if let Some(now) = told.take(task.waker()) {
-                    progress(now);
+                told.take(task.waker()).into_iter().for_each(&mut *progress);
+                let built = std::pin::Pin::new(&mut building).poll(task);
+                if built.is_ready() {
+                    told.take(task.waker()).into_iter().for_each(&mut *progress);
                 }
-                std::pin::Pin::new(&mut building).poll(task)
+                built
             })
             .await
         }

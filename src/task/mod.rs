@@ -12,6 +12,7 @@ pub(crate) use turns::Turns;
 
 use std::future::Future;
 use std::pin::Pin;
+#[cfg(any(feature = "onnx", target_family = "wasm"))]
 use std::task::Poll;
 
 /// What is awaited. Any thread may do so, but where there is only one.
@@ -31,6 +32,7 @@ pub(crate) fn block_on<F: Future>(work: F) -> F::Output {
 }
 
 /// What comes of work that awaits nothing, as on the CPU; none if it did.
+#[cfg(feature = "onnx")]
 pub(crate) fn at_once<F: Future>(work: F) -> Option<F::Output> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(work).poll(&mut context) {
