@@ -7,6 +7,8 @@ import { readRecord, writeRecord } from "./store.js";
 
 /** How long a call may go on after its device was lost. */
 const GIVE_UP_MS = 500;
+/** How much later than a call that it makes fail a loss is told. */
+const TELL_MS = 50;
 
 let ready;
 
@@ -66,8 +68,11 @@ export class LocalSession {
     const engine = await open(options);
     const info = JSON.parse(engine.info());
     const device = engine.device();
+    if (info.device) {
+      info.device.name = nameOf(device) || info.device.name;
+    }
     const keep = options.record !== false && info.backend === "webgpu";
-    const stored = keep ? await readRecord(deviceKey(device, info), this.#bytes) : { key: undefined, text: "" };
+    const stored = keep ? await readRecord(info.device.name, this.#bytes) : { key: undefined, text: "" };
     const settings = JSON.stringify({ precision: options.precision, dimensions: options.dimensions });
     const network = await Network.build(engine, this.#bytes, settings, stored.text, (text) =>
       onProgress({ stage: "build", ...buildProgress(JSON.parse(text)) }),
@@ -118,7 +123,7 @@ export class LocalSession {
         });
       } catch (error) {
         // The loss is told a little later than the call that it makes fail.
-        await nextTask();
+        await Promise.race([this.lost, new Promise((resolve) => setTimeout(resolve, TELL_MS))]);
         throw this.#lostReason === undefined ? error : lostError(this.#lostReason);
       }
     });
@@ -239,10 +244,10 @@ function release(...owned) {
 
 const isBuffer = (value) => typeof GPUBuffer !== "undefined" && value instanceof GPUBuffer;
 
-function deviceKey(device, info) {
-  const adapter = device.adapterInfo ?? {};
-  const words = [adapter.vendor, adapter.architecture, adapter.device, adapter.description, info.device?.name];
-  return words.filter(Boolean).join(" ");
+/** What the browser tells of a GPU: as a rule vendor and architecture. */
+function nameOf({ adapterInfo = {} }) {
+  const { vendor, architecture, device, description } = adapterInfo;
+  return [vendor, architecture, device, description].filter(Boolean).join(" ");
 }
 
 async function readBack(device, source) {

@@ -38,24 +38,26 @@ function element(name, attributes, text) {
   return made;
 }
 
-/** What all kernels take, over the time spent on tuning: as an untuned session runs them, and as tuned so far. */
+/** What the kernels timed so far take as they are tuned, as a share of what they take untuned, over the time spent. */
 export function tuning(svg, points, budget) {
-  const [left, right, top, bottom] = [46, 312, 8, 100];
-  const most = Math.max(...points.flatMap(({ untuned, tuned }) => [untuned, tuned]), 1e-9);
+  const [left, right, top, bottom] = [36, 312, 8, 100];
   const seconds = Math.max(budget, points.at(-1)?.seconds ?? 0);
+  const share = ({ untuned, tuned }) => tuned / untuned;
   const x = (value) => left + ((right - left) * value) / seconds;
-  const y = (value) => bottom - ((bottom - top) * value) / (1.05 * most);
-  const line = (of) => points.map((point) => `${x(point.seconds).toFixed(1)},${y(of(point)).toFixed(1)}`).join(" ");
+  const y = (value) => bottom - (bottom - top) * Math.min(value, 1);
+  const line = points.map((point) => `${x(point.seconds).toFixed(1)},${y(share(point)).toFixed(1)}`).join(" ");
   const last = points.at(-1);
+  const text = (at, [left, top], anchor = "start") => element("text", { x: left, y: top, "text-anchor": anchor }, at);
   svg.replaceChildren(
     element("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
-    element("text", { x: left - 4, y: y(most) + 3, "text-anchor": "end" }, us(most)),
-    element("text", { x: left - 4, y: bottom, "text-anchor": "end" }, "0"),
-    element("text", { x: right, y: bottom + 13, "text-anchor": "end" }, `${seconds.toFixed(0)} s`),
-    element("text", { x: left, y: bottom + 13 }, "untuned (dashed) and tuned, kernels timed so far"),
-    element("polyline", { class: "untuned", points: line(({ untuned }) => untuned) }),
-    element("polyline", { class: "tuned", points: line(({ tuned }) => tuned) }),
-    ...(last ? [element("circle", { cx: x(last.seconds), cy: y(last.tuned), r: 3, fill: "currentColor" })] : []),
+    element("path", { class: "untuned", d: `M${left} ${y(1)}H${right}` }),
+    text("100 %", [left - 4, y(1) + 4], "end"),
+    text("50 %", [left - 4, y(0.5) + 3], "end"),
+    text("0", [left - 4, bottom], "end"),
+    text("time of the kernels timed so far, of untuned (dashed)", [left, bottom + 13]),
+    text(`${seconds.toFixed(0)} s`, [right, bottom + 13], "end"),
+    element("polyline", { class: "tuned", points: line }),
+    ...(last ? [element("circle", { class: "now", cx: x(last.seconds), cy: y(share(last)), r: 3 })] : []),
   );
 }
 
@@ -74,7 +76,7 @@ export function nodes(table, profile, count = 12) {
     return made;
   };
   table.replaceChildren(
-    row(["step", "kernel", "time"], "th"),
+    row(["step", "op", "time"], "th"),
     ...slowest.map(({ name, op, us: time }) => row([name, op, us(time)], "td")),
     row([`all ${profile.nodes.length} (${profile.clock})`, "", us(profile.us)], "th"),
   );

@@ -6,10 +6,10 @@ import { Film } from "./film.js";
 import { draw, heads, people } from "./pose.js";
 
 const MODEL = "posenet_figures.tflite";
-const TUNE_MS = 20_000;
 
 const at = (id) => document.getElementById(id);
 const asked = new URLSearchParams(location.search);
+const tuneMs = Number(asked.get("tune") ?? 20_000);
 
 /** The numbers of the last second or so. */
 class Mean {
@@ -34,7 +34,7 @@ class Lane {
       lane.session.lost.then(async (reason) => {
         state.losses += 1;
         note(`The browser took the GPU away (${reason}). Everything is made anew.`);
-        lane.restoring = lane.session.restore().then(watch, fail);
+        lane.restoring = lane.session.restore().then(() => void watch(), fail);
         await lane.restoring;
         lane.restoring = undefined;
         note("");
@@ -188,7 +188,7 @@ function show() {
 function describe({ info }) {
   const gpu = info.backend === "webgpu";
   at("device").textContent = gpu
-    ? `WebGPU${info.device?.name ? `: ${info.device.name}` : ""}${info.device?.software ? " (software)" : ""}`
+    ? `WebGPU on ${info.device.name}${info.device.software ? ", software" : ""}`
     : "The CPU, by WebAssembly, on one thread";
   if (!gpu) {
     note(`There is no WebGPU here, so the network runs on the CPU, more slowly (${info.reason}).`);
@@ -240,7 +240,7 @@ async function camera() {
 
 async function tune() {
   const { lane } = state;
-  const budgetMs = Number(asked.get("tune") ?? TUNE_MS);
+  const budgetMs = tuneMs;
   const points = [];
   at("tune").disabled = true;
   at("chart").hidden = false;
@@ -303,6 +303,7 @@ function listen() {
   at("camera").onclick = camera;
   at("file").onchange = ({ target }) => target.files[0] && take(target.files[0]);
   at("tune").onclick = tune;
+  at("tune").textContent = `Tune for ${tuneMs / 1000} s`;
   at("profile").onclick = profile;
   at("beside").onchange = beside;
   const drop = at("drop");
