@@ -5,9 +5,9 @@
 //! weights are repeated until their pattern ends where a vector does. Pixels whose windows hang over are summed
 //! one by one.
 
-use crate::cpu::arch::Arch;
 use super::{DepthwiseOp, OP};
 use crate::cpu::aligned::Aligned;
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::panels::lanes_for;
 use crate::cpu::products::{Products, Store, load, store};

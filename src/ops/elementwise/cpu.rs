@@ -1,9 +1,9 @@
 //! The program on the CPU: step by step over blocks that the first-level cache holds, so that each step is
 //! a loop over vectors.
 
-use crate::cpu::arch::Arch;
 use super::program::{Program, Source};
 use super::{ElementwiseOp, MAX_INPUTS, OP};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::with_scratch;
 use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, input, output};

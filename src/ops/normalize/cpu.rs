@@ -1,8 +1,8 @@
 //! Normalisations on the CPU: line by line where what is normalised lies side by side, column by column where
 //! columns do, else element by element.
 
-use crate::cpu::arch::Arch;
 use super::{NormalizeOp, OP, Vector};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::tail::Tail;
 use crate::cpu::workers::each;

@@ -1,7 +1,7 @@
 //! The windows on the CPU: vectors of channels, one pixel after the other.
 
-use crate::cpu::arch::Arch;
 use super::{OP, PoolOp, Pooling};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::products::{load, store};
 use crate::cpu::tail::Tail;

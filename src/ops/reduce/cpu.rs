@@ -1,7 +1,7 @@
 //! Reductions on the CPU, in lanes: along the last axis where it is reduced, else column by column.
 
-use crate::cpu::arch::Arch;
 use super::{Axis, Merged, OP, ReduceOp, Reduction, place};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, input, output};

@@ -1,7 +1,7 @@
 //! The resize on the CPU: each output row is the mean of two input rows, then of neighbours within it.
 
-use crate::cpu::arch::Arch;
 use super::{OP, ResizeMode, ResizeOp, Source};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::lanes_for;
 use crate::cpu::workers::each;

@@ -5,8 +5,8 @@
     reason = "whether iterators are inlined into code for an instruction set depends on the profile"
 )]
 
-use crate::cpu::arch::Arch;
 use super::{OP, SoftmaxOp};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};

@@ -1,8 +1,8 @@
 //! The transposed convolution on the CPU: each output row is a sum of input rows, each times the weights of one
 //! row of taps, whose results are moved to where they belong and added.
 
-use crate::cpu::arch::Arch;
 use super::{OP, TransposedConv2dOp};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
 use crate::cpu::tail::{After, Tail};

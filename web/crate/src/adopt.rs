@@ -37,9 +37,7 @@ impl Drop for Replaced<'_> {
 }
 
 /// wgpu's handles of the page's device.
-pub(crate) async fn device(
-    own: &JsValue,
-) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue), JsValue> {
+pub(crate) async fn device(own: &JsValue) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue), JsValue> {
     let navigator = Reflect::get(&js_sys::global(), &"navigator".into())?;
     let gpu = Reflect::get(&navigator, &"gpu".into())?;
     if !Reflect::get(own, &"createComputePipeline".into())?.is_function() {
@@ -50,15 +48,21 @@ pub(crate) async fn device(
         Reflect::set(&given, &name.into(), &Reflect::get(own, &of.into())?)?;
     }
     let device = own.clone();
-    let request: Function =
-        Closure::<dyn FnMut() -> Promise>::new(move || Promise::resolve(&device)).into_js_value().unchecked_into();
+    let request: Function = Closure::<dyn FnMut() -> Promise>::new(move || Promise::resolve(&device))
+        .into_js_value()
+        .unchecked_into();
     Reflect::set(&given, &"requestDevice".into(), &request)?;
     let given = JsValue::from(given);
     let stand_in: Object = Object::create(gpu.unchecked_ref::<Object>());
-    let request: Function =
-        Closure::<dyn FnMut() -> Promise>::new(move || Promise::resolve(&given)).into_js_value().unchecked_into();
+    let request: Function = Closure::<dyn FnMut() -> Promise>::new(move || Promise::resolve(&given))
+        .into_js_value()
+        .unchecked_into();
     Reflect::set(&stand_in, &"requestAdapter".into(), &request)?;
-    Reflect::set(&stand_in, &"wgslLanguageFeatures".into(), &Reflect::get(&gpu, &"wgslLanguageFeatures".into())?)?;
+    Reflect::set(
+        &stand_in,
+        &"wgslLanguageFeatures".into(),
+        &Reflect::get(&gpu, &"wgslLanguageFeatures".into())?,
+    )?;
 
     let instance = {
         let _replaced = Replaced::new(&navigator, "gpu", &stand_in)?;
@@ -66,7 +70,8 @@ pub(crate) async fn device(
         descriptor.backends = wgpu::Backends::BROWSER_WEBGPU;
         wgpu::Instance::new(descriptor)
     };
-    let adapter = instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await.map_err(crate::error)?;
+    let adapter =
+        instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await.map_err(crate::error)?;
     let wanted = wgpu::DeviceDescriptor {
         required_features: adapter.features(),
         required_limits: adapter.limits(),
@@ -85,7 +90,9 @@ pub(crate) fn buffer(device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffe
     let (size, usage) = (number("size")?, number("usage")?);
     let raw: JsValue = match device.as_webgpu() {
         Some(raw) => raw.clone().into(),
-        None => return Err(crate::error("found a GPUBuffer, wanted a typed array: the network runs on the CPU")),
+        None => {
+            return Err(crate::error("found a GPUBuffer, wanted a typed array: the network runs on the CPU"));
+        }
     };
     let buffer = own.clone();
     let create = Closure::<dyn FnMut() -> JsValue>::new(move || buffer.clone());

@@ -19,7 +19,11 @@ impl Engine {
             "auto" => Backend::Auto,
             "webgpu" => Backend::Wgpu,
             "cpu" => Backend::Cpu,
-            other => return Err(error(format!("backend: found {other:?}, wanted \"auto\", \"webgpu\" or \"cpu\""))),
+            other => {
+                return Err(error(format!(
+                    "backend: found {other:?}, wanted \"auto\", \"webgpu\" or \"cpu\""
+                )));
+            }
         };
         let context = Context::open(backend).await.map_err(error)?;
         Ok(Engine { context })

@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::{adopt, error, json};
 use diptych::{
-    wgpu,
-    Database, Graph, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase, Tuner, Tuning,
+    Database, Graph, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase,
+    Tuner, Tuning, wgpu,
 };
 use js_sys::{Array, Float32Array, Function};
 use serde_json::{Value, json};
@@ -36,9 +36,10 @@ impl Network {
         let options: Value = serde_json::from_str(&options).map_err(error)?;
         let mut load = LoadOptions::default();
         for (name, extent) in options["dimensions"].as_object().into_iter().flatten() {
-            let extent = extent.as_u64().and_then(|extent| usize::try_from(extent).ok()).ok_or_else(|| {
-                error(format!("dimension {name:?}: found {extent}, wanted a whole number"))
-            })?;
+            let extent = extent
+                .as_u64()
+                .and_then(|extent| usize::try_from(extent).ok())
+                .ok_or_else(|| error(format!("dimension {name:?}: found {extent}, wanted a whole number")))?;
             load.dimensions.insert(name.clone(), extent);
         }
         let precision = match options["precision"].as_str() {
@@ -46,7 +47,9 @@ impl Network {
             Some("f16s") => Precision::F16Storage,
             Some("f16") => Precision::F16,
             Some(other) => {
-                return Err(error(format!("precision: found {other:?}, wanted \"f32\", \"f16s\" or \"f16\"")));
+                return Err(error(format!(
+                    "precision: found {other:?}, wanted \"f32\", \"f16s\" or \"f16\""
+                )));
             }
         };
         let Model { graph, info, .. } = Model::from_bytes(model, &load).map_err(error)?;
@@ -64,9 +67,9 @@ impl Network {
             // What the page's function throws is its own affair.
             let _ = on_progress.call1(&JsValue::NULL, &numbers.to_string().into());
         };
-        let session = Session::build_with_progress(&context, &graph, options, &mut told).await.map_err(error)?;
-        let normalisation: Vec<Value> =
-            info.inputs.iter().map(|input| json!(input.normalisation)).collect();
+        let session =
+            Session::build_with_progress(&context, &graph, options, &mut told).await.map_err(error)?;
+        let normalisation: Vec<Value> = info.inputs.iter().map(|input| json!(input.normalisation)).collect();
         let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
         let info = json!({ "name": info.name, "normalisation": normalisation, "labels": labels });
         Ok(Network { session, graph, context, record, tuner: None, info })
@@ -82,15 +85,19 @@ impl Network {
     /// Runs the network: `names` and `values` (of `Float32Array`) are its inputs, the result its outputs in order.
     pub async fn run(&mut self, names: Vec<String>, values: Array) -> Result<Array, JsValue> {
         let inputs = self.inputs(&names, &values)?;
-        let inputs: Vec<(&str, &HostTensor)> =
-            names.iter().map(String::as_str).zip(&inputs).collect();
+        let inputs: Vec<(&str, &HostTensor)> = names.iter().map(String::as_str).zip(&inputs).collect();
         let outputs = self.session.run_async(&inputs).await.map_err(error)?;
         Ok(outputs.iter().map(|output| Float32Array::from(&*output.to_f32())).collect())
     }
 
     /// Runs the network on its device: `values` are `Float32Array`s or `GPUBuffer`s, `targets` a `GPUBuffer` for each
     /// output. Returns when the run is submitted.
-    pub async fn run_on_device(&mut self, names: Vec<String>, values: Array, targets: Array) -> Result<(), JsValue> {
+    pub async fn run_on_device(
+        &mut self,
+        names: Vec<String>,
+        values: Array,
+        targets: Array,
+    ) -> Result<(), JsValue> {
         let Some((device, queue)) = self.context.wgpu() else {
             return Err(error("found a GPUBuffer, wanted typed arrays: the network runs on the CPU"));
         };
@@ -125,8 +132,7 @@ impl Network {
     /// The time of each step of one run, as JSON.
     pub async fn profile(&mut self, names: Vec<String>, values: Array) -> Result<String, JsValue> {
         let inputs = self.inputs(&names, &values)?;
-        let inputs: Vec<(&str, &HostTensor)> =
-            names.iter().map(String::as_str).zip(&inputs).collect();
+        let inputs: Vec<(&str, &HostTensor)> = names.iter().map(String::as_str).zip(&inputs).collect();
         let profile = self.session.profile_async(&inputs).await.map_err(error)?;
         Ok(json::profile(&profile).to_string())
     }
@@ -146,7 +152,10 @@ impl Network {
             let port = self.session.inputs().iter().find(|port| port.name == *name);
             let Some(port) = port else {
                 let known: Vec<&str> = self.session.inputs().iter().map(|port| port.name.as_str()).collect();
-                return Err(error(format!("input {name:?} is unknown, the network has {}", known.join(", "))));
+                return Err(error(format!(
+                    "input {name:?} is unknown, the network has {}",
+                    known.join(", ")
+                )));
             };
             let found = value.length() as usize;
             if found != port.dims.elements() {
