@@ -30,6 +30,7 @@ mod call;
 mod command_buffer;
 mod compile;
 mod half;
+mod joined;
 mod loader;
 mod memory;
 mod order;
@@ -60,7 +61,7 @@ use crate::emit::{Dialect, KernelSource};
 use crate::error::{Error, Result};
 use crate::limits::{self, MatrixUnit};
 use crate::task::{Awaited, offload};
-use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
+use call::{Context, Lane, Owned, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
     CL_QUEUE_PROPERTIES,
@@ -96,7 +97,7 @@ struct Inner {
     /// Held while commands are enqueued, and while a buffer is mapped.
     order: Order,
     /// Programs by their text.
-    programs: Mutex<HashMap<String, Arc<Owned<Program>>>>,
+    programs: Mutex<HashMap<String, compile::Compiled>>,
     /// `cl_khr_command_buffer`, where it is offered.
     command_buffers: Option<command_buffer::Functions>,
     /// Whether a driver that does not list half arithmetic has it, once that was tried.
@@ -367,6 +368,12 @@ impl Device for OpenClDevice {
             _ => compile::compile(&self.inner, source, &[])?,
         };
         Ok(pipeline(source, raw))
+    }
+
+    unsafe fn compile_together(&self, sources: &[&KernelSource]) {
+        if joined::pays(&self.inner) && !self.inner.checked_kernels {
+            joined::compile(&self.inner, sources);
+        }
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {
