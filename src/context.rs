@@ -121,6 +121,8 @@ impl Engine {
 pub struct Context {
     pub(crate) engine: Engine,
     info: Arc<ContextInfo>,
+    /// How it was opened, unless the device is the application's.
+    opened: Option<Arc<ContextBuilder>>,
 }
 
 impl Context {
@@ -153,6 +155,64 @@ impl Context {
         Self::with(Engine::Cpu, reason.into())
     }
 
+    /// Opens the device again, as this context was opened: after [`Error::DeviceLost`]. This context and what was made
+    /// on it stay as they are; [`Session::rebuild`](crate::Session::rebuild) moves a session to the new one.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let mut context = Context::new(Backend::Auto)?;
+    /// let options = SessionOptions { keep_graph: true, ..Default::default() };
+    /// let mut session = Session::new(&context, &graph, options)?;
+    /// let outputs = match session.run(&[("x", &input)]) {
+    ///     Err(error) if error.is_device_lost() => {
+    ///         context = context.reopen()?;
+    ///         session.rebuild(&context)?;
+    ///         session.run(&[("x", &input)])?
+    ///     }
+    ///     outputs => outputs?,
+    /// };
+    /// # assert_eq!(*outputs[0].to_f32(), [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`ContextBuilder::open`]: a GPU that was unplugged is not there. [`Error::Unsupported`] if the device
+    /// is the application's own.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn reopen(&self) -> Result<Self> {
+        crate::task::block_on(self.reopen_async())
+    }
+
+    /// [`Context::reopen`], awaited.
+    ///
+    /// # Errors
+    /// Those of [`Context::reopen`].
+    pub async fn reopen_async(&self) -> Result<Self> {
+        match &self.opened {
+            Some(builder) => builder.as_ref().clone().open_async().await,
+            None => Err(Error::unsupported(
+                "Context::reopen",
+                "the device is the application's own: a context of its new device takes the place of this one",
+            )),
+        }
+    }
+
+    /// The wgpu device and queue, where there are: for an application that makes its buffers on the device that was
+    /// opened here.
+    #[cfg(feature = "wgpu")]
+    pub fn wgpu(&self) -> Option<(&wgpu::Device, &wgpu::Queue)> {
+        match &self.engine {
+            Engine::Wgpu(device) => Some((device.wgpu_device(), device.wgpu_queue())),
+            _ => None,
+        }
+    }
+
     fn with(engine: Engine, reason: String) -> Self {
         let (backend, device) = match &engine {
             #[cfg(feature = "wgpu")]
@@ -163,7 +223,7 @@ impl Context {
         };
         let info = ContextInfo { backend, device, reason };
         tracing::debug!("context: {info}");
-        Context { engine, info: Arc::new(info) }
+        Context { engine, info: Arc::new(info), opened: None }
     }
 
     /// Runs on the application's own wgpu device. [`Context::wgpu_requirements`] says what to ask

@@ -106,6 +106,16 @@ pub enum Error {
         /// The driver's message or code.
         message: String,
     },
+    /// The device is gone: a driver that was reset, a GPU that was unplugged, an application that destroyed its device.
+    /// What was made on it works no more. [`Context::reopen`](crate::Context::reopen) opens it anew, and
+    /// [`Session::rebuild`](crate::Session::rebuild) makes a session again.
+    #[error("{api}: the device was lost: {reason}")]
+    DeviceLost {
+        /// The API.
+        api: &'static str,
+        /// What the API said.
+        reason: String,
+    },
     /// A model file could not be read; names the op where there is one.
     #[error("{file}{}: {message}", AtOp(op))]
     Model {
@@ -189,6 +199,16 @@ impl Error {
         }
     }
 
+    /// Whether the device was lost, wherever that was noticed.
+    pub fn is_device_lost(&self) -> bool {
+        match self {
+            Error::DeviceLost { .. } => true,
+            Error::AtNode { source, .. } => source.is_device_lost(),
+            Error::Shared { source, .. } => source.is_device_lost(),
+            _ => false,
+        }
+    }
+
     /// What went wrong, wherever that was.
     pub fn without_node(&self) -> &Error {
         match self {
@@ -220,15 +240,19 @@ mod tests {
             Error::input("x", "nothing", "a tensor"),
             Error::Reject { kernel: "gemm_tiled".to_owned(), reason: "too large".to_owned() },
             Error::Driver { api: "OpenCL", call: "clFinish", message: "-5".to_owned() },
+            Error::DeviceLost { api: "Vulkan", reason: "unplugged".to_owned() },
         ];
         for error in errors {
-            let alone = error.to_string();
+            let (alone, lost) = (error.to_string(), matches!(error, Error::DeviceLost { .. }));
             assert_eq!((error.node(), error.without_node().to_string()), (None, alone.clone()));
             let named = error.at_node("stem").at_node("an outer name");
             assert_eq!(named.node(), Some("stem"));
             assert_eq!(named.to_string(), format!("node \"stem\": {alone}"));
             assert_eq!(named.without_node().to_string(), alone);
             assert_eq!(named.source().map(ToString::to_string), Some(alone));
+            assert_eq!(named.is_device_lost(), lost);
+            let shared = Error::Shared { of: 3, source: std::sync::Arc::new(named) };
+            assert_eq!(shared.is_device_lost(), lost);
         }
     }
 }

@@ -85,6 +85,9 @@ pub struct SessionOptions {
     /// Extents of the graph's named dimensions ([`crate::Graph::dimension`]) that are to differ from
     /// the graph's own.
     pub dimensions: BTreeMap<String, usize>,
+    /// Whether the session holds on to the graph, with its constants in the host's memory, so that
+    /// [`Session::rebuild`](crate::Session::rebuild) can make it again. One with a record does in any case.
+    pub keep_graph: bool,
 }
 
 impl SessionOptions {

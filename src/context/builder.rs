@@ -8,6 +8,7 @@ use crate::device::choice::DeviceChoice;
 use crate::device::options::{DeviceOptions, KeepKernels};
 use crate::error::{Error, Result};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which device a context runs on, and how it is opened. Made by [`Context::builder`].
 ///
@@ -145,7 +146,12 @@ impl ContextBuilder {
     /// A request for a GPU never falls back on the CPU backend; [`Backend::Auto`] without a wanted device
     /// always succeeds.
     pub async fn open_async(self) -> Result<Context> {
-        let options = self.options.overridden_by_environment();
+        let context = self.opened().await?;
+        Ok(Context { opened: Some(Arc::new(self)), ..context })
+    }
+
+    async fn opened(&self) -> Result<Context> {
+        let options = self.options.clone().overridden_by_environment();
         match (self.backend, &self.choice) {
             (Backend::Cpu, DeviceChoice::Best) => Ok(Context::cpu("the CPU was asked for")),
             (Backend::Cpu, choice) => Err(Error::NoDevice {

@@ -21,6 +21,7 @@ mod into;
 mod picture;
 mod ports;
 mod profile;
+mod rebuild;
 mod resources;
 mod segments;
 mod spare;
@@ -90,7 +91,7 @@ pub struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     runner: Runner,
-    /// What it was made of, if its kernels are those of a record.
+    /// What it was made of, if its kernels are those of a record or the graph is kept.
     made_of: Option<Box<(Graph, SessionOptions)>>,
 }
 
@@ -230,12 +231,10 @@ impl Session {
             }
         };
         let (inputs, outputs) = (Port::all(graph, graph.inputs())?, Port::all(graph, graph.outputs())?);
-        let made_of = match (&options.tuning, &runner) {
-            (Tuning::Database(_) | Tuning::Online { .. }, Runner::Device(_)) => {
-                Some(Box::new((graph.clone(), options)))
-            }
-            _ => None,
-        };
+        let with_record = matches!(options.tuning, Tuning::Database(_) | Tuning::Online { .. });
+        let refreshed = with_record && matches!(runner, Runner::Device(_));
+        let keep = refreshed || options.keep_graph;
+        let made_of = keep.then(|| Box::new((graph.clone(), options)));
         Ok(Session { inputs, outputs, runner, made_of })
     }
 

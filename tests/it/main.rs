@@ -16,6 +16,7 @@ mod forms;
 mod fusing;
 mod graph;
 mod idioms;
+mod lost;
 mod machine;
 mod moves;
 mod on_cpu;

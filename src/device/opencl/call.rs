@@ -11,10 +11,17 @@ use std::ptr;
 /// The functions of the loaded library.
 pub(super) type Runtime = cl3::OpenClRuntime;
 
+/// What a lost device answers: `CL_DEVICE_NOT_AVAILABLE`, that its queue is none any more, and NVIDIA's code after a
+/// fault on the device.
+const LOST: [cl_int; 3] = [-2, -36, -9999];
+
 /// The error for a call that returned `code`.
 pub(super) fn failure(call: &'static str, code: cl_int) -> Error {
-    let name = cl3::error_codes::error_text(code);
-    Error::Driver { api: "OpenCL", call, message: format!("{name} ({code})") }
+    let message = format!("{} ({code})", cl3::error_codes::error_text(code));
+    match LOST.contains(&code) {
+        true => Error::DeviceLost { api: "OpenCL", reason: format!("{call}: {message}") },
+        false => Error::Driver { api: "OpenCL", call, message },
+    }
 }
 
 /// `result` of the function `call`, its code as an error.

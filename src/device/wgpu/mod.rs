@@ -44,7 +44,7 @@ use crate::error::{Error, Result};
 use crate::task::Awaited;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 pub use calls::Calls;
@@ -92,6 +92,8 @@ struct Inner {
     uploads: Mutex<Vec<::wgpu::Buffer>>,
     /// Bytes written since the last submission: they lie in staging memory until the next.
     unsubmitted: AtomicU64,
+    /// How the device was lost, once that is known.
+    lost: Arc<OnceLock<String>>,
     /// The first error of a call that nobody has awaited.
     #[cfg(target_family = "wasm")]
     found: Arc<Mutex<Option<Error>>>,
@@ -134,9 +136,21 @@ impl WgpuDevice {
         self.inner.info.api
     }
 
-    /// The error of a call that wgpu did not report through an error scope.
+    /// The error of a call that failed.
     fn failed(&self, call: &'static str, message: impl Into<String>) -> Error {
-        Error::Driver { api: self.api(), call, message: message.into() }
+        failure(self.api(), call, message.into(), &self.inner.lost)
+    }
+}
+
+/// The error of a call that failed. Once the device is lost, every failure has that one cause.
+fn failure(api: &'static str, call: &'static str, message: String, lost: &OnceLock<String>) -> Error {
+    // All that wgpu has for it is the text of its errors.
+    if message.to_ascii_lowercase().contains("device is lost") {
+        lost.get_or_init(|| message.clone());
+    }
+    match lost.get() {
+        Some(reason) => Error::DeviceLost { api, reason: reason.clone() },
+        None => Error::Driver { api, call, message },
     }
 }
 

@@ -158,6 +158,7 @@ impl WgpuDevice {
             staging: Mutex::new(Vec::new()),
             uploads: Mutex::new(Vec::new()),
             unsubmitted: AtomicU64::new(0),
+            lost: Arc::default(),
             #[cfg(target_family = "wasm")]
             found: Arc::default(),
         };
@@ -190,7 +191,13 @@ async fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Resul
         call: "request_device",
         message: error.to_string(),
     })?;
-    WgpuDevice::from_wgpu_with(adapter, device, queue, options)
+    let device = WgpuDevice::from_wgpu_with(adapter, device, queue, options)?;
+    let lost = Arc::clone(&device.inner.lost);
+    device.inner.device.set_device_lost_callback(move |_, message| {
+        // The first reason is the cause of the others.
+        lost.get_or_init(|| if message.is_empty() { "no reason was given".to_owned() } else { message });
+    });
+    Ok(device)
 }
 
 /// Whether subgroups multiply 16x16 matrices of halves and sum in f32.

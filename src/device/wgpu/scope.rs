@@ -6,8 +6,6 @@ use super::WgpuDevice;
 #[cfg(target_family = "wasm")]
 use super::lock;
 use super::submission::Submission;
-#[cfg(target_family = "wasm")]
-use crate::error::Error;
 use crate::error::Result;
 use std::future::Future;
 #[cfg(not(target_family = "wasm"))]
@@ -85,10 +83,11 @@ impl WgpuDevice {
         let scopes = Scopes::open(&self.inner.device);
         let result = work();
         let error = scopes.close();
-        let (device, found) = (self.api(), std::sync::Arc::clone(&self.inner.found));
+        let (api, found) = (self.api(), std::sync::Arc::clone(&self.inner.found));
+        let lost = std::sync::Arc::clone(&self.inner.lost);
         wasm_bindgen_futures::spawn_local(async move {
             if let Some(error) = error.await {
-                let error = Error::Driver { api: device, call, message: describe(&error) };
+                let error = super::failure(api, call, describe(&error), &lost);
                 lock(&found).get_or_insert(error);
             }
         });
