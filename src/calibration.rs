@@ -52,6 +52,7 @@ impl Calibration {
     /// How far an output may be off, relative to its largest magnitude, where nothing else is said.
     pub const TOLERANCE: f32 = 1e-2;
 
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn new(tolerance: f32, nodes: Vec<CalibratedNode>, outputs: Vec<CalibratedOutput>) -> Self {
         Calibration { format: FORMAT, tolerance, nodes, outputs }
     }

@@ -1,5 +1,6 @@
 //! Element types and the precision a kernel computes in.
 
+#[cfg(not(target_family = "wasm"))]
 use half::f16;
 use std::fmt;
 
@@ -36,6 +37,7 @@ impl DType {
     }
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl DType {
     /// `values` as they are stored, rounded to nearest.
     pub(crate) fn encode(self, values: &[f32]) -> Vec<u8> {

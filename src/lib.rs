@@ -239,6 +239,7 @@ mod clock;
 mod context;
 mod cpu;
 mod dims;
+mod disk;
 mod dtype;
 #[cfg(not(target_family = "wasm"))]
 mod eager;
@@ -258,7 +259,6 @@ mod product;
 mod session;
 mod shape;
 mod task;
-#[cfg(not(target_family = "wasm"))]
 mod tuner;
 mod vector;
 mod weights;
@@ -357,7 +357,6 @@ pub use tune::work_group::WorkGroup;
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)]
 pub use tuner::Comparison;
-#[cfg(not(target_family = "wasm"))]
 pub use tuner::{ProblemReport, Report, Tuner, TunerProgress};
 pub use weights::Weights;
 

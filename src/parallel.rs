@@ -17,6 +17,7 @@ pub(crate) fn threads() -> usize {
 }
 
 /// Whether the caller is a thread of a pool.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn in_pool() -> bool {
     #[cfg(feature = "parallel")]
     return rayon::current_thread_index().is_some();

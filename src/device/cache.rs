@@ -112,6 +112,7 @@ impl KernelCache {
             return None;
         };
         // Its age decides what to remove first; a read-only folder keeps the old one.
+        #[cfg(feature = "disk")]
         let _ =
             File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         Some(bytes.to_vec())
@@ -129,7 +130,7 @@ impl KernelCache {
             return Err(std::io::Error::other(format!("{} bytes are too many to keep", bytes.len())));
         }
         std::fs::create_dir_all(&self.folder)?;
-        crate::file::replace(&self.path(key), ".kernel-", false, |file| {
+        crate::disk::replace(&self.path(key), ".kernel-", false, |file| {
             file.write_all(MAGIC)?;
             file.write_all(seal(key, bytes).as_bytes())?;
             file.write_all(bytes)

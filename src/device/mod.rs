@@ -324,6 +324,15 @@ pub trait Device: fmt::Debug + Send + Sync {
         refused(recording)
     }
 
+    /// The device time of all dispatches of a recording together, awaited: with one reading of the clock before them and
+    /// one behind them, where the API allows it.
+    ///
+    /// # Errors
+    /// Those of [`Device::time_async`].
+    fn time_together_async<'a>(&'a self, recording: &'a Recording) -> Awaited<'a, Result<Duration>> {
+        Box::pin(async { Ok(self.time_async(recording).await?.into_iter().sum()) })
+    }
+
     /// Awaits the device's word on the calls so far that nobody has awaited: allocations, writes, recordings and
     /// submissions. Other APIs than a browser's say at once what is wrong.
     ///

@@ -15,15 +15,6 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// What work of its own thread does: blocks where there are threads.
-    pub(crate) const OWN: Wait = {
-        #[cfg(not(target_family = "wasm"))]
-        let own = Wait::Blocks;
-        #[cfg(target_family = "wasm")]
-        let own = Wait::Awaits;
-        own
-    };
-
     pub(crate) async fn run(
         self,
         device: &dyn Device,

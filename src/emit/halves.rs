@@ -25,7 +25,7 @@ static void store_half4(const float4 value, __global half* dst, const uint index
 /// is, and what has no instruction for halves is computed in f32. Nor can it load a constant vector of
 /// four halves as such ("Do not know how to split the result of this operator"), nor as four words of
 /// their length, which it takes for the same: they come as two pairs.
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 pub(crate) const ARITHMETIC: &str = "\
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #ifdef cl_khr_fp16

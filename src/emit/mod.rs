@@ -10,10 +10,10 @@ pub mod epilogue;
 pub(crate) mod halves;
 pub mod interface;
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 pub mod check;
 mod constants;
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 pub mod opencl;
 mod templates;
 #[cfg(test)]
@@ -206,9 +206,9 @@ impl KernelSource {
     pub fn into_opencl(self) -> Result<KernelSource> {
         match self.dialect {
             Dialect::OpenClC => Ok(self),
-            #[cfg(any(feature = "wgpu", feature = "opencl"))]
+            #[cfg(feature = "shaders")]
             Dialect::Wgsl => opencl::translate(&self),
-            #[cfg(not(any(feature = "wgpu", feature = "opencl")))]
+            #[cfg(not(feature = "shaders"))]
             Dialect::Wgsl => {
                 let kernel = format!("kernel {} in OpenCL C", self.label);
                 Err(crate::Error::unsupported(kernel, "no GPU backend is compiled in"))

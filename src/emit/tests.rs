@@ -111,7 +111,7 @@ fn every_variant_is_used_by_an_example_in_every_language_it_has() {
     }
 }
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 #[test]
 fn every_kernel_renders_in_every_precision() {
     for dialect in Dialect::ALL {
@@ -142,7 +142,7 @@ fn every_kernel_renders_in_every_precision() {
     }
 }
 
-#[cfg(feature = "wgpu")]
+#[cfg(feature = "shaders")]
 #[test]
 fn naga_accepts_every_shader_and_finds_the_interface_it_was_promised() {
     let mut failures = Vec::new();
@@ -158,7 +158,7 @@ fn naga_accepts_every_shader_and_finds_the_interface_it_was_promised() {
 
 /// The smallest tile of each kernel, in the language that it is written in, and of one kernel of each op what
 /// is printed from it.
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 #[test]
 fn the_rendered_text_is_the_one_that_was_reviewed() {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
@@ -191,7 +191,7 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
     }
 }
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 #[test]
 fn an_opencl_text_that_names_no_extent_serves_every_work_group() {
     let example = pointwise();

@@ -330,6 +330,7 @@ impl Graph {
     }
 
     /// The named dimension that is the outermost of every input.
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn outermost_dimension(&self) -> Option<&str> {
         let outermost = |&input: &Value| match &self.values.get(input.index)?.origin {
             Origin::Input(declared) => match declared.first()? {

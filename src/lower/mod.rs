@@ -51,7 +51,9 @@ pub(crate) use choose::on_cpu;
 pub(crate) use constants::pack;
 pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
 pub(crate) use memory::{Lifetime, least, plan};
-pub(crate) use precision::{Observed, has_halves, observed};
+pub(crate) use precision::has_halves;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use precision::{Observed, observed};
 pub(crate) use program::Program;
 pub(crate) use simplify::{joined, simplified};
 pub(crate) use stack::multiple;

@@ -195,6 +195,7 @@ fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option
 }
 
 /// What a calibration asks about a network: what runs as one step.
+#[cfg(not(target_family = "wasm"))]
 #[derive(Debug, Clone)]
 pub(crate) struct Observed {
     pub(crate) name: String,
@@ -206,6 +207,7 @@ pub(crate) struct Observed {
 }
 
 /// What runs of `graph` with `options`.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn observed(graph: &crate::graph::Graph, options: &SessionOptions) -> Result<Vec<Observed>> {
     // What is stacked does not depend on where bindings begin.
     let network = super::program::network(graph, options, 0)?;

@@ -62,6 +62,7 @@ impl<B> BufferBinding<B> {
     }
 
     /// The same part of what `of` makes of the buffer.
+    #[cfg(feature = "opencl")]
     pub(super) fn map<T>(self, of: impl FnOnce(B) -> T) -> BufferBinding<T> {
         let BufferBinding { buffer, offset, bytes, arrangement } = self;
         BufferBinding { buffer: of(buffer), offset, bytes, arrangement }

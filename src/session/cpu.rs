@@ -371,7 +371,7 @@ impl CpuNetwork {
     }
 }
 
-/// A run under way. Dropped, its buffers are kept for later ones, and nothing else comes of it.
+/// A run under way. Dropped, nothing comes of it.
 struct Run<'n> {
     network: &'n CpuNetwork,
     buffers: Buffers,
@@ -404,16 +404,12 @@ impl Run<'_> {
         let outputs = network.outputs.iter().map(|place| network.read(*place, &inputs, &self.buffers));
         let result = look(&outputs.collect::<Result<Vec<&[f32]>>>()?);
         network.keep(&inputs, &self.buffers, &self.held)?;
-        Ok(result)
-    }
-}
-
-impl Drop for Run<'_> {
-    fn drop(&mut self) {
-        let mut idle = self.network.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(inputs);
+        let mut idle = network.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE_SETS {
-            idle.push(std::mem::take(&mut self.buffers));
+            idle.push(self.buffers);
         }
+        Ok(result)
     }
 }
 

@@ -59,7 +59,6 @@ use crate::options::{SessionOptions, Tuning};
 use crate::task;
 use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
-#[cfg(not(target_family = "wasm"))]
 use crate::tuner::Tuner;
 use build::{Tell, Teller};
 #[cfg(not(target_family = "wasm"))]
@@ -162,10 +161,12 @@ impl Session {
                 task::block_on(Self::built(&context, &graph, options, &|now| teller.tell(now)))
             })?;
             std::future::poll_fn(|task| {
-                if let Some(now) = told.take(task.waker()) {
-                    progress(now);
+                told.take(task.waker()).into_iter().for_each(&mut *progress);
+                let built = std::pin::Pin::new(&mut building).poll(task);
+                if built.is_ready() {
+                    told.take(task.waker()).into_iter().for_each(&mut *progress);
                 }
-                std::pin::Pin::new(&mut building).poll(task)
+                built
             })
             .await
         }
@@ -216,14 +217,16 @@ impl Session {
             Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
-                #[cfg(not(target_family = "wasm"))]
                 if let Tuning::Online { database, budget } = &options.tuning {
                     let tuner = Tuner::new(context)?.database(Arc::clone(database));
                     let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
                     if let Some(journal) = journal_of(database)? {
                         tuner = tuner.journal(journal);
                     }
+                    #[cfg(not(target_family = "wasm"))]
                     tuner.tune(graph)?;
+                    #[cfg(target_family = "wasm")]
+                    tuner.tune_async(graph, |_| {}).await?;
                 }
                 let teller = Teller::new(tell);
                 let session = device::DeviceSession::build(engine.clone(), graph, &options, &teller).await?;

@@ -12,6 +12,7 @@ pub(crate) use turns::Turns;
 
 use std::future::Future;
 use std::pin::Pin;
+#[cfg(any(feature = "onnx", target_family = "wasm"))]
 use std::task::Poll;
 
 /// What is awaited. Any thread may do so, but where there is only one.
@@ -21,6 +22,9 @@ pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[cfg(target_family = "wasm")]
 pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// What is awaited on the thread that asked for it.
+pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// Waits for `work`.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn block_on<F: Future>(work: F) -> F::Output {
@@ -28,6 +32,7 @@ pub(crate) fn block_on<F: Future>(work: F) -> F::Output {
 }
 
 /// What comes of work that awaits nothing, as on the CPU; none if it did.
+#[cfg(feature = "onnx")]
 pub(crate) fn at_once<F: Future>(work: F) -> Option<F::Output> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(work).poll(&mut context) {

@@ -4,7 +4,11 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::Choice;
+#[cfg(not(target_family = "wasm"))]
+use std::future::ready;
 use std::time::Duration;
+
+pub use crate::task::Local;
 
 /// What a candidate's output was worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub enum Check {
 /// The tuner calls [`Bench::prepare`], [`Bench::check`] and [`Bench::sample`] in this order for each
 /// candidate, and `sample` again later; never `sample` for one that is not [`Check::Correct`]. A
 /// wrapper that writes down what is about to run, before it runs, wraps these three.
+///
+/// What waits for the device is awaited on `wasm32`; elsewhere it blocks, and its awaited form is ready at once.
 pub trait Bench {
     /// What an untuned session runs. The tuner keeps it unless another is significantly faster.
     ///
@@ -62,6 +68,7 @@ pub trait Bench {
     ///
     /// # Errors
     /// If it does not compile.
+    #[cfg(not(target_family = "wasm"))]
     fn prepare(&mut self, choice: &Choice) -> Result<()>;
 
     /// Runs `choice` once on a destination full of NaN and compares the outcome with the expected
@@ -69,12 +76,14 @@ pub trait Bench {
     ///
     /// # Errors
     /// If it does not run.
+    #[cfg(not(target_family = "wasm"))]
     fn check(&mut self, choice: &Choice) -> Result<Check>;
 
     /// Device time of `repeats` runs back to back, together.
     ///
     /// # Errors
     /// If it does not run.
+    #[cfg(not(target_family = "wasm"))]
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration>;
 
     /// Whether [`Bench::together`] takes turns within one submission. Then a candidate is timed
@@ -89,6 +98,7 @@ pub trait Bench {
     ///
     /// # Errors
     /// If one of them does not run; the error does not say which.
+    #[cfg(not(target_family = "wasm"))]
     fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
         let mut times = vec![Vec::with_capacity(rounds); choices.len()];
         for _ in 0..rounds {
@@ -105,9 +115,98 @@ pub trait Bench {
     ///
     /// # Errors
     /// If `choice` does not run.
+    #[cfg(not(target_family = "wasm"))]
     fn warm_up(&mut self, _choice: &Choice) -> Result<bool> {
         Ok(false)
     }
+
+    /// Compiles `choice`, awaited.
+    ///
+    /// # Errors
+    /// If it does not compile.
+    #[cfg(not(target_family = "wasm"))]
+    fn prepare_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<()>> {
+        Box::pin(ready(self.prepare(choice)))
+    }
+
+    /// Compiles `choice`, awaited.
+    ///
+    /// # Errors
+    /// If it does not compile.
+    #[cfg(target_family = "wasm")]
+    fn prepare_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<()>>;
+
+    /// Compares what `choice` computes with what is expected, awaited.
+    ///
+    /// # Errors
+    /// If it does not run.
+    #[cfg(not(target_family = "wasm"))]
+    fn check_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<Check>> {
+        Box::pin(ready(self.check(choice)))
+    }
+
+    /// Compares what `choice` computes with what is expected, awaited.
+    ///
+    /// # Errors
+    /// If it does not run.
+    #[cfg(target_family = "wasm")]
+    fn check_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<Check>>;
+
+    /// Device time of `repeats` runs back to back, together, awaited.
+    ///
+    /// # Errors
+    /// If it does not run.
+    #[cfg(not(target_family = "wasm"))]
+    fn sample_async<'a>(&'a mut self, choice: &'a Choice, repeats: u32) -> Local<'a, Result<Duration>> {
+        Box::pin(ready(self.sample(choice, repeats)))
+    }
+
+    /// Device time of `repeats` runs back to back, together, awaited.
+    ///
+    /// # Errors
+    /// If it does not run.
+    #[cfg(target_family = "wasm")]
+    fn sample_async<'a>(&'a mut self, choice: &'a Choice, repeats: u32) -> Local<'a, Result<Duration>>;
+
+    /// Device times of one run of each of `choices`, in turns, awaited.
+    ///
+    /// # Errors
+    /// If one of them does not run; the error does not say which.
+    #[cfg(not(target_family = "wasm"))]
+    fn together_async<'a>(
+        &'a mut self,
+        choices: &'a [(Choice, u32)],
+        rounds: usize,
+    ) -> Local<'a, Result<Vec<Vec<Duration>>>> {
+        Box::pin(ready(self.together(choices, rounds)))
+    }
+
+    /// Device times of one run of each of `choices`, in turns, awaited.
+    ///
+    /// # Errors
+    /// If one of them does not run; the error does not say which.
+    #[cfg(target_family = "wasm")]
+    fn together_async<'a>(
+        &'a mut self,
+        choices: &'a [(Choice, u32)],
+        rounds: usize,
+    ) -> Local<'a, Result<Vec<Vec<Duration>>>>;
+
+    /// Keeps the device busy with `choice` for a moment, awaited.
+    ///
+    /// # Errors
+    /// If `choice` does not run.
+    #[cfg(not(target_family = "wasm"))]
+    fn warm_up_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<bool>> {
+        Box::pin(ready(self.warm_up(choice)))
+    }
+
+    /// Keeps the device busy with `choice` for a moment, awaited.
+    ///
+    /// # Errors
+    /// If `choice` does not run.
+    #[cfg(target_family = "wasm")]
+    fn warm_up_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<bool>>;
 
     /// How many candidates it is worth to name ahead of need; 0 if [`Bench::ahead`] does nothing.
     fn width(&self) -> usize {

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | GPU timestamps | from the begin to the end of each dispatch's pass | wgpu with `TIMESTAMP_QUERY` |
 //! | profiling events | from start to end of each command | OpenCL |
+//! | GPU timestamps around batches | from the begin to the end of the whole recording's pass | browsers, whose timestamps are rounded to 0.1 ms |
 //! | host | from submission to the end of the wait, of the whole recording | the last resort |
 //!
 //! **Short kernels are repeated inside one measurement.** A clock that ticks every `r` gives a
@@ -11,7 +12,8 @@
 //! dispatch begins anywhere within a tick: the standard error is at most `r / 2`. The sum of `n`
 //! dispatches is then off by `r / (2 t sqrt(n))` of itself, and
 //! `n = (r / (2 t e))^2` brings that under `e`. The host's clock is read once for all dispatches:
-//! there `r` is the cost of a submission and a wait, and `n = r / (t e)`.
+//! there `r` is the cost of a submission and a wait, and `n = r / (t e)`. So is that of a browser's
+//! timestamps, with `r` the tick that they are rounded to.
 //!
 //! **Nothing of the first run counts.** A candidate was checked against the oracle before it is
 //! timed: that run was the warm-up of its caches and of the driver.
@@ -19,7 +21,7 @@
 use super::quirks::Policy;
 use super::statistics::median;
 use crate::clock::Instant;
-use crate::device::{Device, Recording};
+use crate::device::{Device, Recording, Wait};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::time::Duration;
@@ -29,6 +31,8 @@ use std::time::Duration;
 pub enum ClockKind {
     /// Timestamp queries around each dispatch.
     GpuTimestamps,
+    /// Timestamp queries around all dispatches of a measurement.
+    GpuBatches,
     /// OpenCL's profiling events.
     ProfilingEvents,
     /// The host's clock around submission and wait: the last resort.
@@ -39,6 +43,7 @@ impl fmt::Display for ClockKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ClockKind::GpuTimestamps => "GPU timestamps",
+            ClockKind::GpuBatches => "GPU timestamps around batches",
             ClockKind::ProfilingEvents => "profiling events",
             ClockKind::Host => "host clock",
         })
@@ -60,8 +65,17 @@ const TARGET_ERROR: f64 = 0.01;
 const ASSUMED_TICK: Duration = Duration::from_micros(1);
 const ASSUMED_SUBMISSION: Duration = Duration::from_micros(100);
 
+/// What browsers round timestamps to. It cannot be measured: two that differ do so by a multiple of it, which may be any.
+const BROWSER_TICK: Duration = Duration::from_micros(100);
+
+/// A measurement by a clock that is read twice lasts at least this many times its resolution, whatever is asked for.
+const MIN_RESOLUTIONS: u32 = 40;
+
 /// Runs inside one measurement at most: each needs its own arguments and queries.
 const MAX_RUNS: u32 = 512;
+
+/// The same where a measurement has two queries in all.
+const MAX_BATCH: u32 = 4096;
 
 impl Clock {
     /// The best clock that `device` has.
@@ -69,6 +83,7 @@ impl Clock {
         let info = device.info();
         let kind = match (info.timestamps, info.api) {
             (true, "OpenCL") => ClockKind::ProfilingEvents,
+            (true, "WebGPU") => ClockKind::GpuBatches,
             (true, _) => ClockKind::GpuTimestamps,
             (false, _) => ClockKind::Host,
         };
@@ -77,7 +92,11 @@ impl Clock {
 
     /// A clock of this kind, with an assumed resolution.
     pub fn with(kind: ClockKind, policy: Policy) -> Self {
-        let resolution = if kind == ClockKind::Host { ASSUMED_SUBMISSION } else { ASSUMED_TICK };
+        let resolution = match kind {
+            ClockKind::Host => ASSUMED_SUBMISSION,
+            ClockKind::GpuBatches => BROWSER_TICK,
+            _ => ASSUMED_TICK,
+        };
         Clock { kind, resolution, policy }
     }
 
@@ -96,16 +115,29 @@ impl Clock {
     ///
     /// # Errors
     /// If the device fails.
+    #[cfg(not(target_family = "wasm"))]
     pub fn calibrate(&mut self, device: &dyn Device, many: &Recording, one: &Recording) -> Result<()> {
+        crate::task::block_on(self.calibrated(Wait::Blocks, device, many, one))
+    }
+
+    /// Finds the resolution in the same way.
+    pub(super) async fn calibrated(
+        &mut self,
+        wait: Wait,
+        device: &dyn Device,
+        many: &Recording,
+        one: &Recording,
+    ) -> Result<()> {
         self.resolution = match self.kind {
             ClockKind::GpuTimestamps | ClockKind::ProfilingEvents => {
-                let times = device.time(many)?;
+                let times = wait.time(device, many).await?;
                 tick(&times).unwrap_or(ASSUMED_TICK)
             }
+            ClockKind::GpuBatches => BROWSER_TICK,
             ClockKind::Host => {
                 let mut times = Vec::new();
                 for _ in 0..5 {
-                    times.push(host_time(device, one)?.as_secs_f64());
+                    times.push(host_time(wait, device, one).await?.as_secs_f64());
                 }
                 Duration::from_secs_f64(median(&times).unwrap_or_default()).max(Duration::from_nanos(1))
             }
@@ -119,11 +151,18 @@ impl Clock {
         let one = estimate.as_secs_f64().max(1e-9);
         let ticks = self.resolution.as_secs_f64() / one;
         let wanted = match self.kind {
-            ClockKind::Host => ticks / TARGET_ERROR,
+            ClockKind::Host | ClockKind::GpuBatches => ticks / TARGET_ERROR,
             _ => (ticks / (2.0 * TARGET_ERROR)).powi(2),
         };
+        // A browser's clocks are so coarse that less would say nothing.
+        let most = match self.kind {
+            ClockKind::GpuBatches => most.max(MIN_RESOLUTIONS * self.resolution),
+            ClockKind::Host if cfg!(target_family = "wasm") => most.max(MIN_RESOLUTIONS * self.resolution),
+            _ => most,
+        };
         let affordable = (most.as_secs_f64() / one).max(1.0);
-        let runs = wanted.min(affordable).min(f64::from(MAX_RUNS)).ceil().max(1.0);
+        let most = if self.kind == ClockKind::GpuBatches { MAX_BATCH } else { MAX_RUNS };
+        let runs = wanted.min(affordable).min(f64::from(most)).ceil().max(1.0);
         self.policy.runs(runs as u32)
     }
 
@@ -131,11 +170,25 @@ impl Clock {
     ///
     /// # Errors
     /// If the device fails, or no time is believable.
+    #[cfg(not(target_family = "wasm"))]
     pub fn measure(&self, device: &dyn Device, recording: &Recording, runs: u32) -> Result<Duration> {
-        if self.kind == ClockKind::Host {
-            return host_time(device, recording);
+        crate::task::block_on(self.measured(Wait::Blocks, device, recording, runs))
+    }
+
+    /// Measures in the same way.
+    pub(super) async fn measured(
+        &self,
+        wait: Wait,
+        device: &dyn Device,
+        recording: &Recording,
+        runs: u32,
+    ) -> Result<Duration> {
+        match self.kind {
+            ClockKind::Host => return host_time(wait, device, recording).await,
+            ClockKind::GpuBatches => return device.time_together_async(recording).await,
+            ClockKind::GpuTimestamps | ClockKind::ProfilingEvents => {}
         }
-        let times = device.time(recording)?;
+        let times = wait.time(device, recording).await?;
         let average = self.policy.average(&times).ok_or_else(|| Error::Driver {
             api: device.info().api,
             call: "time",
@@ -145,11 +198,11 @@ impl Clock {
     }
 }
 
-pub(super) fn host_time(device: &dyn Device, recording: &Recording) -> Result<Duration> {
-    device.wait()?;
+pub(super) async fn host_time(wait: Wait, device: &dyn Device, recording: &Recording) -> Result<Duration> {
+    wait.wait(device).await?;
     let start = Instant::now();
     device.submit(recording)?;
-    device.wait()?;
+    wait.wait(device).await?;
     Ok(start.elapsed())
 }
 
@@ -211,6 +264,25 @@ mod tests {
             }
             let error = (errors.iter().sum::<f64>() / errors.len() as f64).sqrt();
             assert!(error < 0.011, "tick {tick}, length {length}, {runs} runs: {error}");
+        }
+    }
+
+    /// A browser rounds both readings of the clock down.
+    #[test]
+    fn enough_runs_in_a_batch_hide_a_browsers_tick() {
+        let mut random = Random::new(7);
+        let clock = Clock::with(ClockKind::GpuBatches, Policy::default());
+        let tick = clock.resolution().as_nanos() as f64;
+        for length in [1_700.0f64, 7_300.0, 51_000.0, 333_000.0, 20_000_000.0] {
+            let runs = clock.repeats(Duration::from_nanos(length as u64), Duration::from_millis(5));
+            let mut errors = Vec::new();
+            for _ in 0..200 {
+                let (begin, all) = (random.unit() * tick, f64::from(runs) * length);
+                let measured = ((begin + all) / tick).floor() * tick;
+                errors.push((measured / all - 1.0).powi(2));
+            }
+            let error = (errors.iter().sum::<f64>() / errors.len() as f64).sqrt();
+            assert!(error < 0.015, "length {length}, {runs} runs: {error}");
         }
     }
 }

@@ -6,7 +6,6 @@
 //! seed and samples give the same verdict. [`db`] keeps what was found.
 
 pub mod bench;
-#[cfg(not(target_family = "wasm"))]
 pub mod clock;
 pub mod db;
 pub mod generators;
@@ -25,14 +24,12 @@ mod ahead;
 mod entry;
 mod explore;
 mod occupancy;
-#[cfg(not(target_family = "wasm"))]
 mod op_bench;
 mod problem;
 mod random;
 mod tuning;
 
 pub use bench::{Bench, Check};
-#[cfg(not(target_family = "wasm"))]
 pub use op_bench::OpBench;
 pub use search::Search;
 pub use tuning::{Progress, TuneOptions, TuningRun};

@@ -7,26 +7,34 @@
 //! operand set that is that large by itself exists once. Sixteen sets of a tiny problem still fit a
 //! cache; there every candidate profits alike.
 
+#[cfg(not(target_family = "wasm"))]
 mod chain;
 mod check;
 mod images;
 mod operands;
 mod turns;
 
+#[cfg(not(target_family = "wasm"))]
 use super::ahead::Ahead;
 use super::bench::{Bench, Check};
 use super::clock::{Clock, ClockKind};
 use super::heat::Heat;
 use super::problem::{Expectation, operands};
-use super::quirks::{Policy, compilers};
+use super::quirks::Policy;
+#[cfg(not(target_family = "wasm"))]
+use super::quirks::compilers;
 use super::work_group::{WorkGroup, table, untuned_in};
 use crate::clock::Instant;
-use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, family};
+use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Wait, family};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Launch, Op, OperandInfo, Operands};
+#[cfg(target_family = "wasm")]
+use crate::task::Local;
+#[cfg(not(target_family = "wasm"))]
+use crate::task::block_on;
 use operands::Key;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,6 +70,7 @@ pub struct OpBench {
     prepared: HashMap<Choice, Prepared>,
     /// What keeps the device busy.
     busy: Option<Recording>,
+    #[cfg(not(target_family = "wasm"))]
     ahead: Ahead,
     /// Kernels to compile ahead at most.
     width: usize,
@@ -84,6 +93,7 @@ struct Prepared {
     /// The last recording and its number of runs.
     recording: Option<(u32, Recording)>,
     /// The last chains, and the number of runs of the short one.
+    #[cfg(not(target_family = "wasm"))]
     chains: Option<(usize, [Recording; 2])>,
 }
 
@@ -107,8 +117,10 @@ impl OpBench {
             _ => 64 << 20,
         };
         let clock = Clock::of(&*device, policy);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let width = compilers(info, cores);
+        #[cfg(not(target_family = "wasm"))]
+        let width = compilers(info, std::thread::available_parallelism().map_or(1, usize::from));
+        #[cfg(target_family = "wasm")]
+        let width = 0;
         Ok(OpBench {
             device,
             operands,
@@ -124,6 +136,7 @@ impl OpBench {
             packed: HashMap::new(),
             prepared: HashMap::new(),
             busy: None,
+            #[cfg(not(target_family = "wasm"))]
             ahead: Ahead::default(),
             width,
             heat: Heat::default(),
@@ -175,19 +188,128 @@ impl OpBench {
     }
 
     /// Finds the clock's resolution with a kernel that was found correct.
-    fn calibrate(&mut self, choice: &Choice) -> Result<()> {
+    async fn calibrate(&mut self, wait: Wait, choice: &Choice) -> Result<()> {
         self.calibrated = true;
         let prepared = self.prepared(choice)?;
         let one = self.record(prepared, 0, 1)?;
         let begin = Instant::now();
         self.device.submit(&one)?;
-        self.device.wait()?;
+        wait.wait(&*self.device).await?;
         // A long kernel needs no fine clock, and 32 of it would take their time.
         if begin.elapsed() > 20 * MAX_CALIBRATION_TIME {
             return Ok(());
         }
         let many = self.record(prepared, 0, 32)?;
-        self.clock.calibrate(&*self.device, &many, &one)
+        self.clock.calibrated(wait, &*self.device, &many, &one).await
+    }
+
+    /// Compiles a candidate and gives it its arguments.
+    async fn made(&mut self, wait: Wait, choice: &Choice) -> Result<()> {
+        let launch = self.op.plan(choice, self.limits())?;
+        let pipeline = self.compile(wait, choice, &launch).await.inspect_err(|error| {
+            if let Error::Reject { .. } = error {
+                let invocations = choice.work_group.iter().product::<u32>();
+                let refused = self.too_many.entry((choice.variant, choice.tile)).or_insert(invocations);
+                *refused = invocations.min(*refused);
+            }
+        })?;
+        let bindings = &launch.spec.interface.bindings;
+        let mut arguments = Vec::with_capacity(bindings.len());
+        for binding in bindings {
+            arguments.push(self.resources(wait, choice, binding).await?);
+        }
+        let prepared = Prepared {
+            pipeline,
+            launch,
+            arguments,
+            recording: None,
+            #[cfg(not(target_family = "wasm"))]
+            chains: None,
+        };
+        self.prepared.insert(*choice, prepared);
+        Ok(())
+    }
+
+    /// Device time of `repeats` runs together.
+    async fn sampled(&mut self, wait: Wait, choice: &Choice, repeats: u32) -> Result<Duration> {
+        if !self.calibrated {
+            self.calibrate(wait, choice).await?;
+        }
+        let runs = self.policy.runs(repeats.max(1));
+        let prepared = self.prepared(choice)?;
+        let kept = prepared.recording.as_ref().filter(|(kept, _)| *kept == runs && runs > 1);
+        let recording = match kept {
+            Some((_, recording)) => recording.clone(),
+            None => self.record(prepared, self.turn, runs)?,
+        };
+        self.turn = (self.turn + runs as usize) % self.sets;
+        let from = Instant::now();
+        let time = self.clock.measured(wait, &*self.device, &recording, runs).await?;
+        self.heat.worked(from, Instant::now(), time);
+        if let Some(prepared) = self.prepared.get_mut(choice) {
+            prepared.recording = Some((runs, recording));
+        }
+        Ok(time / runs * repeats.max(1))
+    }
+
+    /// Device times of choices that take turns.
+    async fn in_turns(
+        &mut self,
+        wait: Wait,
+        choices: &[(Choice, u32)],
+        rounds: usize,
+    ) -> Result<Vec<Vec<Duration>>> {
+        let (recording, owners) = self.record_turns(choices, rounds)?;
+        let from = Instant::now();
+        let times = wait.time(&*self.device, &recording).await?;
+        self.heat.worked(from, Instant::now(), times.iter().sum());
+        let mut sums = vec![Vec::with_capacity(rounds); choices.len()];
+        for (owner, time) in owners.into_iter().zip(times) {
+            if let Some(own) = sums.get_mut(owner) {
+                own.push(time);
+            }
+        }
+        Ok(sums
+            .into_iter()
+            .zip(choices)
+            .map(|(times, (_, runs))| {
+                let runs = (*runs).max(1);
+                times.chunks(runs as usize).map(|chunk| chunk.iter().sum::<Duration>() / runs).collect()
+            })
+            .collect())
+    }
+
+    /// Keeps the device busy for a moment.
+    async fn warmed(&mut self, wait: Wait, choice: &Choice) -> Result<bool> {
+        if self.wanted_heat.is_zero() {
+            return Ok(false);
+        }
+        if self.busy.is_none() {
+            let prepared = self.prepared(choice)?;
+            let one = self.record(prepared, 0, 1)?;
+            let from = Instant::now();
+            self.device.submit(&one)?;
+            wait.wait(&*self.device).await?;
+            let once = from.elapsed();
+            let runs = BUSY_STRETCH.as_secs_f64() / once.as_secs_f64().max(1e-6);
+            // A short one is mostly the cost of submitting it.
+            let runs = if once < BUSY_STRETCH / 4 { 8.0 * runs } else { runs };
+            self.busy = Some(self.record(prepared, 0, runs.clamp(1.0, 256.0) as u32)?);
+        }
+        let Some(recording) = &self.busy else { return Ok(false) };
+        let from = Instant::now();
+        // Once begun it is finished; a device that cooled down a little is left alone.
+        let enough = if self.warming { self.wanted_heat } else { self.wanted_heat / 2 };
+        self.warming = self.heat.at(from) < enough;
+        if !self.warming {
+            return Ok(false);
+        }
+        self.device.submit(recording)?;
+        wait.wait(&*self.device).await?;
+        let to = Instant::now();
+        self.heat.worked(from, to, to - from);
+        self.warming = self.heat.at(to) < self.wanted_heat;
+        Ok(self.warming)
     }
 }
 
@@ -238,109 +360,70 @@ impl Bench for OpBench {
         }
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn prepare(&mut self, choice: &Choice) -> Result<()> {
-        let launch = self.op.plan(choice, self.limits())?;
-        let pipeline = self.compile(choice, &launch).inspect_err(|error| {
-            if let Error::Reject { .. } = error {
-                let invocations = choice.work_group.iter().product::<u32>();
-                let refused = self.too_many.entry((choice.variant, choice.tile)).or_insert(invocations);
-                *refused = invocations.min(*refused);
-            }
-        })?;
-        let bindings = &launch.spec.interface.bindings;
-        let arguments =
-            bindings.iter().map(|binding| self.resources(choice, binding)).collect::<Result<_>>()?;
-        self.prepared
-            .insert(*choice, Prepared { pipeline, launch, arguments, recording: None, chains: None });
-        Ok(())
+        block_on(self.made(Wait::Blocks, choice))
     }
 
+    #[cfg(target_family = "wasm")]
+    fn prepare_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<()>> {
+        Box::pin(self.made(Wait::Awaits, choice))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     fn check(&mut self, choice: &Choice) -> Result<Check> {
-        self.checked(choice)
+        block_on(self.checked(Wait::Blocks, choice))
     }
 
+    #[cfg(target_family = "wasm")]
+    fn check_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<Check>> {
+        Box::pin(self.checked(Wait::Awaits, choice))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
-        if !self.calibrated {
-            self.calibrate(choice)?;
-        }
-        let runs = self.policy.runs(repeats.max(1));
-        let prepared = self.prepared(choice)?;
-        let kept = prepared.recording.as_ref().filter(|(kept, _)| *kept == runs && runs > 1);
-        let recording = match kept {
-            Some((_, recording)) => recording.clone(),
-            None => self.record(prepared, self.turn, runs)?,
-        };
-        self.turn = (self.turn + runs as usize) % self.sets;
-        let from = Instant::now();
-        let time = self.clock.measure(&*self.device, &recording, runs)?;
-        self.heat.worked(from, Instant::now(), time);
-        if let Some(prepared) = self.prepared.get_mut(choice) {
-            prepared.recording = Some((runs, recording));
-        }
-        Ok(time / runs * repeats.max(1))
+        block_on(self.sampled(Wait::Blocks, choice, repeats))
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn sample_async<'a>(&'a mut self, choice: &'a Choice, repeats: u32) -> Local<'a, Result<Duration>> {
+        Box::pin(self.sampled(Wait::Awaits, choice, repeats))
     }
 
     fn interleaves(&self) -> bool {
-        self.clock.kind() != ClockKind::Host && self.policy == Policy::default()
+        !matches!(self.clock.kind(), ClockKind::Host | ClockKind::GpuBatches)
+            && self.policy == Policy::default()
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
-        let (recording, owners) = self.record_turns(choices, rounds)?;
-        let from = Instant::now();
-        let times = self.device.time(&recording)?;
-        self.heat.worked(from, Instant::now(), times.iter().sum());
-        let mut sums = vec![Vec::with_capacity(rounds); choices.len()];
-        for (owner, time) in owners.into_iter().zip(times) {
-            if let Some(own) = sums.get_mut(owner) {
-                own.push(time);
-            }
-        }
-        Ok(sums
-            .into_iter()
-            .zip(choices)
-            .map(|(times, (_, runs))| {
-                let runs = (*runs).max(1);
-                times.chunks(runs as usize).map(|chunk| chunk.iter().sum::<Duration>() / runs).collect()
-            })
-            .collect())
+        block_on(self.in_turns(Wait::Blocks, choices, rounds))
     }
 
+    #[cfg(target_family = "wasm")]
+    fn together_async<'a>(
+        &'a mut self,
+        choices: &'a [(Choice, u32)],
+        rounds: usize,
+    ) -> Local<'a, Result<Vec<Vec<Duration>>>> {
+        Box::pin(self.in_turns(Wait::Awaits, choices, rounds))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     fn warm_up(&mut self, choice: &Choice) -> Result<bool> {
-        if self.wanted_heat.is_zero() {
-            return Ok(false);
-        }
-        if self.busy.is_none() {
-            let prepared = self.prepared(choice)?;
-            let one = self.record(prepared, 0, 1)?;
-            let from = Instant::now();
-            self.device.submit(&one)?;
-            self.device.wait()?;
-            let once = from.elapsed();
-            let runs = BUSY_STRETCH.as_secs_f64() / once.as_secs_f64().max(1e-6);
-            // A short one is mostly the cost of submitting it.
-            let runs = if once < BUSY_STRETCH / 4 { 8.0 * runs } else { runs };
-            self.busy = Some(self.record(prepared, 0, runs.clamp(1.0, 256.0) as u32)?);
-        }
-        let Some(recording) = &self.busy else { return Ok(false) };
-        let from = Instant::now();
-        // Once begun it is finished; a device that cooled down a little is left alone.
-        let enough = if self.warming { self.wanted_heat } else { self.wanted_heat / 2 };
-        self.warming = self.heat.at(from) < enough;
-        if !self.warming {
-            return Ok(false);
-        }
-        self.device.submit(recording)?;
-        self.device.wait()?;
-        let to = Instant::now();
-        self.heat.worked(from, to, to - from);
-        self.warming = self.heat.at(to) < self.wanted_heat;
-        Ok(self.warming)
+        block_on(self.warmed(Wait::Blocks, choice))
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn warm_up_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<bool>> {
+        Box::pin(self.warmed(Wait::Awaits, choice))
     }
 
     fn width(&self) -> usize {
         self.width
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn ahead(&mut self, choices: &[Choice]) {
         for choice in choices {
             if self.ahead.len() >= self.width {
@@ -373,11 +456,14 @@ impl Bench for OpBench {
     /// Drops every trial kernel and its recordings, as Mali's drivers ask for
     /// ([`Policy::recreate`]): a session makes kernels of its own.
     fn finish(&mut self) -> Result<()> {
+        #[cfg(not(target_family = "wasm"))]
         self.ahead.drain();
         self.busy = None;
         self.prepared.clear();
         self.packed.clear();
         self.resources.clear();
-        self.device.wait()
+        #[cfg(not(target_family = "wasm"))]
+        self.device.wait()?;
+        Ok(())
     }
 }

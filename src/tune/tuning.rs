@@ -291,7 +291,16 @@ impl TuningRun {
     ///
     /// # Errors
     /// If the bench cannot be closed; what candidates do wrong is in the verdict.
+    #[cfg(not(target_family = "wasm"))]
     pub fn step(&mut self, bench: &mut dyn Bench, budget: Duration) -> Result<Progress> {
+        crate::task::block_on(self.step_async(bench, budget))
+    }
+
+    /// [`TuningRun::step`], awaited. If it is dropped midway, the next one does the action that was under way again.
+    ///
+    /// # Errors
+    /// If the bench cannot be closed; what candidates do wrong is in the verdict.
+    pub async fn step_async(&mut self, bench: &mut dyn Bench, budget: Duration) -> Result<Progress> {
         let start = bench.now();
         let mut acted = false;
         while self.verdict.is_none() {
@@ -306,13 +315,14 @@ impl TuningRun {
                 },
             };
             let used = bench.now().saturating_sub(start);
+            self.pending = Some(action);
             if acted && used + self.cost(action).mean() > budget {
-                self.pending = Some(action);
                 let waiting = self.entries.iter().filter(|entry| entry.state == State::Waiting).count();
                 let candidates = self.entries.len();
                 return Ok(Progress::Working { tried: candidates - waiting, candidates });
             }
-            self.act(bench, action);
+            self.act(bench, action).await;
+            self.pending = None;
             acted = true;
         }
         Ok(Progress::Finished)
@@ -322,6 +332,7 @@ impl TuningRun {
     ///
     /// # Errors
     /// Those of [`TuningRun::step`].
+    #[cfg(not(target_family = "wasm"))]
     pub fn run(&mut self, bench: &mut dyn Bench) -> Result<Verdict> {
         self.step(bench, Duration::MAX)?;
         self.verdict.clone().ok_or_else(|| crate::Error::Internal("a tuning run without an end".to_owned()))

@@ -1,18 +1,19 @@
-//! A tuner's work, here or with the thread that does it while the caller goes on.
+//! A tuner's work, here or with the thread that does it while the caller goes on. On `wasm32` it is always here.
 
 use super::report::{Report, TunerProgress};
+#[cfg(not(target_family = "wasm"))]
+use super::thread::{Done, Thread};
 use super::work::Work;
 use crate::error::{Error, Result};
 use crate::tune::db::SharedDatabase;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The work, and what is known of it while it is away.
 pub(super) struct Held {
     /// None while the thread has it, and after the thread died with it.
     work: Option<Box<Work>>,
+    #[cfg(not(target_family = "wasm"))]
     thread: Option<Thread>,
     database: SharedDatabase,
     progress: TunerProgress,
@@ -21,43 +22,6 @@ pub(super) struct Held {
     noted: usize,
     /// How a step failed that nobody has asked about since.
     failed: Option<Error>,
-}
-
-/// What comes back: the work, and how its step went.
-type Done = (Box<Work>, Result<TunerProgress>);
-
-/// The thread, which ends when nothing more can be sent to it.
-struct Thread {
-    steps: Option<Sender<(Box<Work>, Duration)>>,
-    done: Receiver<Done>,
-    handle: Option<JoinHandle<()>>,
-}
-
-impl Thread {
-    fn start() -> Result<Self> {
-        let (send, steps) = channel::<(Box<Work>, Duration)>();
-        let (back, done) = channel();
-        let work = move || {
-            for (mut work, budget) in steps {
-                let outcome = work.step(budget);
-                if back.send((work, outcome)).is_err() {
-                    return;
-                }
-            }
-        };
-        let spawned = std::thread::Builder::new().name("tuner".to_owned()).spawn(work);
-        let handle = spawned.map_err(|error| Error::Internal(format!("no thread to tune on: {error}")))?;
-        Ok(Thread { steps: Some(send), done, handle: Some(handle) })
-    }
-}
-
-impl Drop for Thread {
-    /// The thread uses the device: it does not outlive the tuner.
-    fn drop(&mut self) {
-        self.steps = None;
-        // A panic there shows as work that does not come back.
-        let _ = self.handle.take().map(JoinHandle::join);
-    }
 }
 
 fn died() -> Error {
@@ -73,6 +37,7 @@ impl Held {
             noted: work.noted,
             failed: None,
             work: Some(Box::new(work)),
+            #[cfg(not(target_family = "wasm"))]
             thread: None,
         }
     }
@@ -91,9 +56,9 @@ impl Held {
 
     /// The work, once the thread is done with it.
     pub(super) fn here(&mut self) -> Result<&mut Work> {
+        #[cfg(not(target_family = "wasm"))]
         if self.work.is_none() {
-            let thread = self.thread.as_ref().ok_or_else(died)?;
-            let done = thread.done.recv().map_err(|_| died())?;
+            let done = self.thread.as_ref().and_then(Thread::wait).ok_or_else(died)?;
             self.take_back(done);
         }
         self.work.as_deref_mut().ok_or_else(died)
@@ -108,6 +73,7 @@ impl Held {
         outcome
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn take_back(&mut self, (work, outcome): Done) {
         self.work = Some(work);
         self.look();
@@ -129,21 +95,48 @@ impl Held {
         self.report.spent = work.report.spent;
     }
 
-    /// Works for `budget`, on the thread.
-    pub(super) fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
+    /// Has the thread work for `budget`, if it is not at work.
+    #[cfg(not(target_family = "wasm"))]
+    fn send(&mut self, budget: Duration) -> Result<()> {
         if self.thread.is_none() {
             self.thread = Some(Thread::start()?);
         }
+        let Some(work) = self.work.take() else { return Ok(()) };
+        self.thread.as_ref().and_then(|thread| thread.send(work, budget)).ok_or_else(died)
+    }
+
+    /// Works for `budget`, on the thread.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
+        self.send(budget)?;
         let Some(thread) = &self.thread else { return Err(died()) };
-        if let Some(work) = self.work.take() {
-            let steps = thread.steps.as_ref().ok_or_else(died)?;
-            steps.send((work, budget)).map_err(|_| died())?;
-        }
-        match thread.done.recv_timeout(budget) {
-            Ok(done) => self.take_back(done),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(died()),
+        if let Some(done) = thread.wait_for(budget).map_err(|()| died())? {
+            self.take_back(done);
         }
         self.failed.take().map_or(Ok(self.progress), Err)
+    }
+
+    /// Works for `budget` on the thread, awaited to the end of what it has begun.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) async fn step_async(&mut self, budget: Duration) -> Result<TunerProgress> {
+        self.send(budget)?;
+        let thread = &mut self.thread;
+        let done = std::future::poll_fn(move |task| match thread {
+            Some(thread) => thread.poll(task),
+            None => std::task::Poll::Ready(None),
+        });
+        let done = done.await.ok_or_else(died)?;
+        self.take_back(done);
+        self.failed.take().map_or(Ok(self.progress), Err)
+    }
+
+    /// Works for `budget`.
+    #[cfg(target_family = "wasm")]
+    pub(super) async fn step_async(&mut self, budget: Duration) -> Result<TunerProgress> {
+        self.failed.take().map_or(Ok(()), Err)?;
+        let outcome = self.here()?.step(budget).await;
+        self.look();
+        self.progress = outcome?;
+        Ok(self.progress)
     }
 }

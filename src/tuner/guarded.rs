@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::{Choice, Op};
+use crate::task::Local;
 use crate::tune::db::{Database, Verdict};
 use crate::tune::journal::{Journal, Phase, Trial};
 use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
@@ -61,22 +62,23 @@ pub(super) struct Guarded<'b> {
 }
 
 impl Guarded<'_> {
-    fn journalled<T>(
-        &mut self,
-        phase: Phase,
-        choice: &Choice,
-        work: impl FnOnce(&mut dyn Bench) -> Result<T>,
-    ) -> Result<T> {
-        let trial = match self.journal {
-            Some(journal) => Some(journal.begin(phase, &self.keys.of(choice))?),
-            None => None,
-        };
-        let result = work(self.bench);
-        if let Some(trial) = trial {
-            trial.finish()?;
-        }
-        result
+    /// Notes that `choice` is about to be compiled or run.
+    fn begun(&self, phase: Phase, choice: &Choice) -> Result<Option<Trial>> {
+        self.journal.map(|journal| journal.begin(phase, &self.keys.of(choice))).transpose()
     }
+
+    fn compiling(&self, choice: &Choice) -> Result<Option<Trial>> {
+        match self.keys.ahead.borrow_mut().remove(choice) {
+            Some(trial) => Ok(Some(trial)),
+            None => self.begun(Phase::Compile, choice),
+        }
+    }
+}
+
+/// `result`, once the journal has noted that it is there.
+fn ended<T>(trial: Option<Trial>, result: Result<T>) -> Result<T> {
+    trial.map_or(Ok(()), Trial::finish)?;
+    result
 }
 
 impl Bench for Guarded<'_> {
@@ -120,36 +122,65 @@ impl Bench for Guarded<'_> {
         }
     }
 
-    fn prepare(&mut self, choice: &Choice) -> Result<()> {
-        let begun = self.keys.ahead.borrow_mut().remove(choice);
-        match begun {
-            Some(trial) => {
-                let result = self.bench.prepare(choice);
-                trial.finish()?;
-                result
-            }
-            None => self.journalled(Phase::Compile, choice, |bench| bench.prepare(choice)),
-        }
-    }
-
-    fn check(&mut self, choice: &Choice) -> Result<Check> {
-        self.journalled(Phase::Run, choice, |bench| bench.check(choice))
-    }
-
-    fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
-        self.bench.sample(choice, repeats)
-    }
-
     fn interleaves(&self) -> bool {
         self.bench.interleaves()
     }
 
+    #[cfg(not(target_family = "wasm"))]
+    fn prepare(&mut self, choice: &Choice) -> Result<()> {
+        let trial = self.compiling(choice)?;
+        ended(trial, self.bench.prepare(choice))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn check(&mut self, choice: &Choice) -> Result<Check> {
+        let trial = self.begun(Phase::Run, choice)?;
+        ended(trial, self.bench.check(choice))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
+        self.bench.sample(choice, repeats)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     fn together(&mut self, choices: &[(Choice, u32)], rounds: usize) -> Result<Vec<Vec<Duration>>> {
         self.bench.together(choices, rounds)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn warm_up(&mut self, choice: &Choice) -> Result<bool> {
         self.bench.warm_up(choice)
+    }
+
+    fn prepare_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<()>> {
+        Box::pin(async move {
+            let trial = self.compiling(choice)?;
+            ended(trial, self.bench.prepare_async(choice).await)
+        })
+    }
+
+    fn check_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<Check>> {
+        Box::pin(async move {
+            let trial = self.begun(Phase::Run, choice)?;
+            ended(trial, self.bench.check_async(choice).await)
+        })
+    }
+
+    fn sample_async<'a>(&'a mut self, choice: &'a Choice, repeats: u32) -> Local<'a, Result<Duration>> {
+        self.bench.sample_async(choice, repeats)
+    }
+
+    fn together_async<'a>(
+        &'a mut self,
+        choices: &'a [(Choice, u32)],
+        rounds: usize,
+    ) -> Local<'a, Result<Vec<Vec<Duration>>>> {
+        self.bench.together_async(choices, rounds)
+    }
+
+    fn warm_up_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<bool>> {
+        self.bench.warm_up_async(choice)
     }
 
     fn width(&self) -> usize {

@@ -2,6 +2,7 @@
 //! checked before it is timed, every verdict written to the record.
 
 mod away;
+#[cfg(not(target_family = "wasm"))]
 mod compare;
 mod current;
 mod guarded;
@@ -9,8 +10,11 @@ mod jobs;
 mod passes;
 mod report;
 mod rows;
+#[cfg(not(target_family = "wasm"))]
+mod thread;
 mod work;
 
+#[cfg(not(target_family = "wasm"))]
 pub use compare::Comparison;
 pub use report::{ProblemReport, Report, TunerProgress};
 
@@ -186,8 +190,20 @@ impl Tuner {
     ///
     /// # Errors
     /// If the device fails; what a candidate does wrong is in the report.
+    #[cfg(not(target_family = "wasm"))]
     pub fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
         self.held.step(budget)
+    }
+
+    /// Works for about `budget`, awaited: unlike [`Tuner::step`] to the end of what was begun. In a browser the actions
+    /// happen on the caller's thread, and the device is awaited between them.
+    ///
+    /// If this is dropped midway, the next step goes on: with the action that was under way, which a browser does again.
+    ///
+    /// # Errors
+    /// Those of [`Tuner::step`].
+    pub async fn step_async(&mut self, budget: Duration) -> Result<TunerProgress> {
+        self.held.step_async(budget).await
     }
 
     /// Ends the present problem now; its default stays unless a better one is already certain.
@@ -203,17 +219,38 @@ impl Tuner {
     ///
     /// # Errors
     /// If the device fails or the record cannot be written.
+    #[cfg(not(target_family = "wasm"))]
     pub fn tune(&mut self, graph: &Graph) -> Result<Report> {
         self.begin(graph)?;
         self.finish(|_| {})
+    }
+
+    /// Tunes `graph` to the end, awaited, telling `progress` several times a second.
+    ///
+    /// # Errors
+    /// If the device fails or the record cannot be written.
+    pub async fn tune_async(
+        &mut self,
+        graph: &Graph,
+        mut progress: impl FnMut(TunerProgress),
+    ) -> Result<Report> {
+        self.begin(graph)?;
+        loop {
+            let now = self.step_async(Duration::from_millis(200)).await?;
+            progress(now);
+            if now.is_finished() {
+                return Ok(self.report().clone());
+            }
+        }
     }
 
     /// Tunes what is lined up to the end, telling `progress` several times a second.
     ///
     /// # Errors
     /// If the device fails or the record cannot be written.
+    #[cfg(not(target_family = "wasm"))]
     pub fn finish(&mut self, progress: impl FnMut(TunerProgress)) -> Result<Report> {
-        self.held.change(|work| work.finish(progress))
+        self.held.change(|work| crate::task::block_on(work.finish(progress)))
     }
 
     /// What was found so far.

@@ -87,7 +87,7 @@ impl Work {
     }
 
     /// Works for about `budget`; overruns by at most one action.
-    pub(super) fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
+    pub(super) async fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
         let start = Instant::now();
         let mut counted = start;
         let mut inner = (0, 0);
@@ -104,7 +104,7 @@ impl Work {
                 journal: self.journal.as_ref(),
                 database: &self.database,
             };
-            let progress = current.run.step(&mut bench, left)?;
+            let progress = current.run.step_async(&mut bench, left).await?;
             let now = Instant::now();
             self.report.spent += now - counted;
             counted = now;
@@ -146,9 +146,10 @@ impl Work {
         Ok(())
     }
 
-    pub(super) fn finish(&mut self, mut progress: impl FnMut(TunerProgress)) -> Result<Report> {
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) async fn finish(&mut self, mut progress: impl FnMut(TunerProgress)) -> Result<Report> {
         loop {
-            let now = self.step(Duration::from_millis(200))?;
+            let now = self.step(Duration::from_millis(200)).await?;
             progress(now);
             if now.is_finished() {
                 return Ok(self.report.clone());

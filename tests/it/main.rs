@@ -2,6 +2,7 @@
 //!
 //! One program, because each test program links the whole library.
 
+mod awaited;
 mod batch;
 mod chains;
 mod cli_bench;

@@ -15,7 +15,7 @@ const LAYERS: &[(u32, &[&str])] = &[
         0,
         &[
             "error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "weights", "clock",
-            "parallel", "task",
+            "disk", "parallel", "task",
         ],
     ),
     (1, &["emit", "limits"]),
@@ -77,6 +77,32 @@ const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
     ("src/cpu/products.rs", "vectors are loaded without a check for each, which costs more than the product"),
     ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
+];
+
+/// Where what a browser's only thread must not do is done: on threads, and in what `wasm32` leaves out. That
+/// `task::block_on` is not called elsewhere the compiler sees there, where it does not exist.
+const MAY_BLOCK: &[(&str, &[&str])] = &[
+    ("pollster", &["src/task/mod.rs"]),
+    (
+        "thread",
+        &[
+            "src/cpu/workers/threads.rs",
+            "src/device/opencl/order.rs",
+            "src/device/waiter.rs",
+            "src/task/offload.rs",
+            "src/tune/ahead.rs",
+            "src/tune/journal.rs",
+            "src/tune/op_bench.rs",
+            "src/tuner/thread.rs",
+        ],
+    ),
+    ("recv", &["src/tuner/thread.rs"]),
+    ("recv_timeout", &["src/tune/ahead.rs", "src/tuner/thread.rs"]),
+    ("PollType::Wait", &["src/device/wgpu/memory.rs", "src/device/wgpu/submission.rs"]),
+    ("wait_indefinitely", &["src/device/wgpu/memory.rs"]),
+    ("Condvar", &["src/device/signal.rs"]),
+    ("Instant", &["src/clock.rs"]),
+    ("SystemTime", &["src/clock.rs", "src/device/cache.rs"]),
 ];
 
 /// The most lines of a file, its tests not counted: about 400.
@@ -350,6 +376,33 @@ fn unsafe_is_used_where_it_must_be() {
         }
     }
     failures.extend(unused.iter().map(|place| format!("{place}: may use `unsafe`, and does not")));
+    refuse(&failures);
+}
+
+#[test]
+fn what_blocks_stays_out_of_what_is_awaited() {
+    let mut failures = Vec::new();
+    let mut unused: BTreeSet<(&str, &str)> =
+        MAY_BLOCK.iter().flat_map(|(word, places)| places.iter().map(|place| (*word, *place))).collect();
+    for source in library() {
+        let of_std: Vec<String> =
+            after_word(&source.code, "std").flat_map(|(_, rest)| first_names(rest)).collect();
+        let times = after_word(&source.code, "time").flat_map(|(_, rest)| first_names(rest));
+        let times: Vec<String> = times.collect();
+        for (word, places) in MAY_BLOCK {
+            let used = match *word {
+                "Instant" | "SystemTime" => times.iter().any(|name| name == word),
+                "thread" => of_std.iter().any(|name| name == word),
+                _ => after_word(&source.code, word).next().is_some(),
+            };
+            match places.iter().find(|place| **place == source.path) {
+                Some(place) if used => drop(unused.remove(&(*word, *place))),
+                None if used => failures.push(format!("{}: `{word}`", source.path)),
+                _ => {}
+            }
+        }
+    }
+    failures.extend(unused.iter().map(|(word, place)| format!("{place}: may use `{word}`, and does not")));
     refuse(&failures);
 }
 

@@ -1,4 +1,4 @@
-//! Device time of single dispatches, by timestamp queries around one pass each.
+//! Device time of single dispatches, by timestamp queries around one pass each, or of many in one pass.
 
 use super::WgpuDevice;
 use super::record::Step;
@@ -16,7 +16,7 @@ impl WgpuDevice {
         let steps = self.timed(recording)?;
         let mut times = Vec::with_capacity(steps.len());
         for chunk in steps.chunks(CHUNK) {
-            times.extend(self.times(&self.finish(self.submit_timed(chunk)?)?));
+            times.extend(self.times(&self.finish(self.submit_timed(&chunk.chunks(1).collect::<Vec<_>>())?)?));
         }
         Ok(times)
     }
@@ -26,9 +26,17 @@ impl WgpuDevice {
         let steps = self.timed(recording)?;
         let mut times = Vec::with_capacity(steps.len());
         for chunk in steps.chunks(CHUNK) {
-            times.extend(self.times(&self.arrive(self.submit_timed(chunk)?).await?));
+            times.extend(
+                self.times(&self.arrive(self.submit_timed(&chunk.chunks(1).collect::<Vec<_>>())?).await?),
+            );
         }
         Ok(times)
+    }
+
+    /// The time of all dispatches together, awaited.
+    pub(super) async fn time_together(&self, recording: &Recording) -> Result<Duration> {
+        let steps = self.timed(recording)?;
+        Ok(self.times(&self.arrive(self.submit_timed(&[steps])?).await?).into_iter().sum())
     }
 
     /// What is timed.
@@ -42,9 +50,10 @@ impl WgpuDevice {
         Ok(&self.recorded(recording)?.steps)
     }
 
-    fn submit_timed(&self, steps: &[Step]) -> Result<Submission> {
+    /// Submits the steps of each pass between two queries.
+    fn submit_timed(&self, passes: &[&[Step]]) -> Result<Submission> {
         let device = &self.inner.device;
-        let count = 2 * steps.len() as u32;
+        let count = 2 * passes.len() as u32;
         let bytes = u64::from(count) * u64::from(wgpu::QUERY_SIZE);
         self.submitted(|| {
             let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
@@ -59,7 +68,7 @@ impl WgpuDevice {
                 mapped_at_creation: false,
             });
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            for (step, first) in steps.iter().zip((0..).step_by(2)) {
+            for (steps, first) in passes.iter().zip((0..).step_by(2)) {
                 let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
                     label: Some("diptych timed"),
                     timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
@@ -68,7 +77,7 @@ impl WgpuDevice {
                         end_of_pass_write_index: Some(first + 1),
                     }),
                 });
-                step.encode(&mut pass);
+                steps.iter().for_each(|step| step.encode(&mut pass));
             }
             encoder.resolve_query_set(&queries, 0..count, &ticks, 0);
             self.submit_reading(encoder, &[Source { buffer: &ticks, offset: 0, bytes }])

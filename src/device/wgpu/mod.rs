@@ -293,6 +293,10 @@ impl Device for WgpuDevice {
         Box::pin(self.time_recording_async(recording))
     }
 
+    fn time_together_async<'a>(&'a self, recording: &'a Recording) -> Awaited<'a, Result<Duration>> {
+        Box::pin(self.time_together(recording))
+    }
+
     #[cfg(target_family = "wasm")]
     fn settled(&self) -> Awaited<'_, Result<()>> {
         Box::pin(self.found())

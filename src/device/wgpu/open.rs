@@ -269,7 +269,12 @@ fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &w
     let family = family(&adapter.name, adapter.vendor, is_cpu);
     DeviceInfo {
         api: api_name(adapter.backend),
-        name: adapter.name.clone(),
+        // A browser may keep it to itself.
+        name: if adapter.name.is_empty() {
+            api_name(adapter.backend).to_owned()
+        } else {
+            adapter.name.clone()
+        },
         driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().to_owned(),
         pci: pci_address(adapter),
         limits: Limits {

@@ -5,7 +5,9 @@ use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
-use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least, check};
+#[cfg(feature = "shaders")]
+use crate::emit::check;
+use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least};
 use crate::error::{Error, Result, numbered};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -88,13 +90,14 @@ impl WgpuDevice {
         let raw = match known {
             Some(raw) => raw,
             None => {
+                #[cfg(feature = "shaders")]
                 if cfg!(debug_assertions) && !checks.foreign {
                     // The tests of the emitter do so for every kernel, and a start should not parse each
                     // text twice.
                     check::check_interface(source)?;
                 }
                 if checks.foreign {
-                    check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size)?;
+                    self.check_foreign(source)?;
                 }
                 // Compiled without the lock, so that threads compile side by side.
                 let raw = self.build(source, checks, load).await.map_err(refuse)?;
@@ -107,6 +110,17 @@ impl WgpuDevice {
             interface: source.interface.clone(),
             work_group: source.work_group,
         })
+    }
+
+    /// Refuses text from outside the crate that could do harm, or that nothing here can read.
+    fn check_foreign(&self, source: &KernelSource) -> Result<()> {
+        #[cfg(feature = "shaders")]
+        return check::check_foreign(source, self.inner.limits.max_compute_workgroup_storage_size);
+        #[cfg(not(feature = "shaders"))]
+        Err(Error::unsupported(
+            format!("kernel {:?}", source.label),
+            "the crate was built without feature `shaders`",
+        ))
     }
 
     async fn build(

@@ -132,6 +132,10 @@ impl WgpuDevice {
 pub(super) fn poll(device: &wgpu::Device, how: wgpu::PollType) -> std::result::Result<(), String> {
     match catch_unwind(AssertUnwindSafe(|| device.poll(how))) {
         Ok(Ok(_)) => Ok(()),
+        // Only a lost device takes a submission without a word of what is wrong with it.
+        Ok(Err(wgpu::PollError::WrongSubmissionIndex(..))) => {
+            Err("the device is lost: it takes no submissions".to_owned())
+        }
         Ok(Err(error)) => Err(error.to_string()),
         Err(panic) => match panic.downcast_ref::<String>() {
             Some(message) if message.starts_with(POLL_PANIC) => {

@@ -20,16 +20,16 @@ impl Reflection {
     }
 }
 
-#[cfg(not(any(feature = "wgpu", feature = "opencl")))]
+#[cfg(not(feature = "shaders"))]
 pub(super) fn reflect(name: &str, _text: &str) -> crate::Result<Reflection> {
-    let reason = "the crate was built without feature `wgpu` or `opencl`";
+    let reason = "the crate was built without feature `shaders`";
     Err(crate::error::Error::unsupported(format!("kernel {name:?}"), reason))
 }
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 pub(super) use naga_reflection::reflect;
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[cfg(feature = "shaders")]
 mod naga_reflection {
     use super::Reflection;
     use crate::dtype::DType;

@@ -77,7 +77,7 @@ fn open_line(file: &mut File, length: u64) -> Result<Option<Vec<u8>>> {
 /// Replaces the file by one with these contents. The caller holds the lock.
 pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let directory = parent(path).unwrap_or(Path::new("."));
-    crate::file::replace(path, ".tuning-", true, |file| {
+    crate::disk::replace(path, ".tuning-", true, |file| {
         file.write_all(contents)?;
         file.sync_all()
     })?;

@@ -7,7 +7,7 @@
 //! the same kernel takes 3.4 and 4.5 us.
 
 use super::OpBench;
-use crate::device::Recording;
+use crate::device::{Recording, Wait};
 use crate::error::Result;
 use crate::ops::Choice;
 use crate::tune::clock::host_time;
@@ -33,7 +33,8 @@ impl OpBench {
             Some((_, chains)) => chains.clone(),
             None => [self.chain(choice, runs)?, self.chain(choice, LENGTH_RATIO * runs)?],
         };
-        let [less, more] = [host_time(&*self.device, &short)?, host_time(&*self.device, &long)?];
+        let time = |chain| crate::task::block_on(host_time(Wait::Blocks, &*self.device, chain));
+        let [less, more] = [time(&short)?, time(&long)?];
         if let Some(prepared) = self.prepared.get_mut(choice) {
             prepared.chains = Some((runs, [short, long]));
         }

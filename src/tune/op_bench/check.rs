@@ -2,7 +2,7 @@
 
 use super::operands::{decode, encode};
 use super::{OpBench, Prepared};
-use crate::device::Resource;
+use crate::device::{Resource, Wait};
 use crate::dtype::DType;
 use crate::emit::Access;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::tune::problem::Expectation;
 
 impl OpBench {
     /// Runs a prepared candidate once, over a destination that holds something else.
-    pub(super) fn checked(&mut self, choice: &Choice) -> Result<Check> {
+    pub(super) async fn checked(&mut self, wait: Wait, choice: &Choice) -> Result<Check> {
         self.expect(choice.variant)?;
         let prepared = self.prepared(choice)?;
         let recording = self.record(prepared, 0, 1)?;
@@ -27,12 +27,12 @@ impl OpBench {
         let slice = match &target {
             Resource::Buffer(slice) => slice,
             Resource::Image(_) => {
-                let stored = self.run_on_image(prepared, &target, &before, dtype)?;
+                let stored = self.run_on_image(wait, prepared, &target, &before, dtype).await?;
                 return Ok(self.expected(choice).compare(form, &stored));
             }
         };
         let before = encode(&before, dtype);
-        let read = self.device.run(&[(slice, &before)], &recording, &[slice])?;
+        let read = wait.run(&*self.device, &[(slice, &before)], &recording, &[slice]).await?;
         let stored = decode(read.first().map_or(&[], Vec::as_slice), dtype);
         Ok(self.expected(choice).compare(form, &stored))
     }

@@ -2,7 +2,7 @@
 
 use super::operands::decode;
 use super::{Key, OpBench, Prepared, WorkGroup};
-use crate::device::{Dispatch, Memory, Resource, compile_planned};
+use crate::device::{Dispatch, Memory, Resource, Wait, compile_planned_async};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -13,22 +13,23 @@ use crate::tune::work_group::untuned;
 
 impl OpBench {
     /// `values`, in C4, in an image of the operand.
-    pub(super) fn image(&self, key: &Key, values: &[f32]) -> Result<Resource> {
+    pub(super) async fn image(&self, wait: Wait, key: &Key, values: &[f32]) -> Result<Resource> {
         let map = self.info(key.operand)?.map;
         let [width, height] = Layout::image_extent(&map);
         let image = Resource::from(&self.device.alloc_image(width, height, key.dtype)?);
         let op = ConvertOp::new(map, Layout::C4, Layout::Image2d, self.op.precision())?;
-        let dispatch = self.conversion(&op, self.buffer(values, key.dtype)?, image.clone())?;
+        let dispatch = self.conversion(&op, self.buffer(values, key.dtype)?, image.clone()).await?;
         self.device.submit(&self.device.record(&[dispatch])?)?;
-        self.device.wait()?;
+        wait.wait(&*self.device).await?;
         Ok(image)
     }
 
-    fn conversion(&self, op: &ConvertOp, from: Resource, to: Resource) -> Result<Dispatch> {
+    async fn conversion(&self, op: &ConvertOp, from: Resource, to: Resource) -> Result<Dispatch> {
         let limits = &self.device.info().limits;
         let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
         Ok(Dispatch {
-            pipeline: compile_planned(&*self.device, &launch.spec.render_written(limits.dialect)?)?,
+            pipeline: compile_planned_async(&*self.device, &launch.spec.render_written(limits.dialect)?)
+                .await?,
             resources: vec![from, to],
             groups: launch.groups(),
             params: launch.params,
@@ -37,8 +38,9 @@ impl OpBench {
 
     /// Runs a kernel whose destination is `image`, first filled with `before`, and returns what it
     /// stored, in C4.
-    pub(super) fn run_on_image(
+    pub(super) async fn run_on_image(
         &self,
+        wait: Wait,
         prepared: &Prepared,
         image: &Resource,
         before: &[f32],
@@ -47,14 +49,14 @@ impl OpBench {
         let (map, precision) = (output(&*self.op)?.map, self.op.precision());
         let buffer = self.device.alloc((Layout::C4.elements(&map) * dtype.bytes()) as u64, Memory::Device)?;
         let fill = ConvertOp::new(map, Layout::C4, Layout::Image2d, precision)?;
-        let fill = self.conversion(&fill, self.buffer(before, dtype)?, image.clone())?;
+        let fill = self.conversion(&fill, self.buffer(before, dtype)?, image.clone()).await?;
         let fetch = ConvertOp::new(map, Layout::Image2d, Layout::C4, precision)?;
-        let fetch = self.conversion(&fetch, image.clone(), buffer.whole().into())?;
+        let fetch = self.conversion(&fetch, image.clone(), buffer.whole().into()).await?;
         for recording in [self.device.record(&[fill])?, self.record(prepared, 0, 1)?] {
             self.device.submit(&recording)?;
         }
         let whole = buffer.whole();
-        let read = self.device.run(&[], &self.device.record(&[fetch])?, &[&whole])?;
+        let read = wait.run(&*self.device, &[], &self.device.record(&[fetch])?, &[&whole]).await?;
         Ok(decode(read.first().map_or(&[], Vec::as_slice), dtype))
     }
 }

@@ -1,7 +1,7 @@
 //! The operands of a problem as the candidates' kernels take them.
 
 use super::OpBench;
-use crate::device::{Memory, Resource};
+use crate::device::{Memory, Resource, Wait};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand};
 use crate::error::{Error, Result};
@@ -65,7 +65,7 @@ impl OpBench {
     }
 
     /// The resources of `binding`, one per set.
-    pub(super) fn resources(&mut self, choice: &Choice, binding: &Binding) -> Result<Key> {
+    pub(super) async fn resources(&mut self, wait: Wait, choice: &Choice, binding: &Binding) -> Result<Key> {
         let constant = self.op.form(binding.operand, choice).is_none();
         let mut key = Key {
             operand: binding.operand,
@@ -89,9 +89,13 @@ impl OpBench {
             key.content = hasher.finish();
         }
         if !self.resources.contains_key(&key) {
-            let made = (0..self.sets)
-                .map(|_| if key.image { self.image(&key, &values) } else { self.buffer(&values, key.dtype) })
-                .collect::<Result<Vec<_>>>()?;
+            let mut made = Vec::with_capacity(self.sets);
+            for _ in 0..self.sets {
+                made.push(match key.image {
+                    true => self.image(wait, &key, &values).await?,
+                    false => self.buffer(&values, key.dtype)?,
+                });
+            }
             self.resources.insert(key.clone(), made);
         }
         if constant {

@@ -1,9 +1,14 @@
 //! A device that is kept busy, while kernels are compiled and by candidates that take turns.
 
 use super::OpBench;
+#[cfg(not(target_family = "wasm"))]
 use crate::clock::Instant;
-use crate::device::{Pipeline, Recording, compile_planned};
-use crate::error::{Error, Result};
+#[cfg(not(target_family = "wasm"))]
+use crate::device::compile_planned;
+use crate::device::{Pipeline, Recording, Wait, compile_planned_async};
+#[cfg(not(target_family = "wasm"))]
+use crate::error::Error;
+use crate::error::Result;
 use crate::ops::{Choice, Launch};
 use crate::tune::Bench as _;
 use crate::tune::heat::Heat;
@@ -24,8 +29,23 @@ impl OpBench {
         self.heat
     }
 
+    /// Compiles what `launch` needs.
+    pub(super) async fn compile(&mut self, wait: Wait, choice: &Choice, launch: &Launch) -> Result<Pipeline> {
+        match wait {
+            #[cfg(not(target_family = "wasm"))]
+            Wait::Blocks => self.compile_busily(choice, launch),
+            Wait::Awaits => {
+                // It names what is compiled ahead.
+                let _ = choice;
+                let source = launch.spec.render_written(self.limits().dialect)?;
+                compile_planned_async(&*self.device, &source).await
+            }
+        }
+    }
+
     /// Compiles what `launch` needs, keeping the device busy meanwhile.
-    pub(super) fn compile(&mut self, choice: &Choice, launch: &Launch) -> Result<Pipeline> {
+    #[cfg(not(target_family = "wasm"))]
+    fn compile_busily(&mut self, choice: &Choice, launch: &Launch) -> Result<Pipeline> {
         let keep_busy = self.busy.clone();
         if !self.ahead.has(choice) {
             let source = launch.spec.render_written(self.limits().dialect)?;

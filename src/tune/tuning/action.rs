@@ -3,16 +3,19 @@
 use super::*;
 
 impl TuningRun {
-    pub(super) fn act(&mut self, bench: &mut dyn Bench, action: Action) {
+    pub(super) async fn act(&mut self, bench: &mut dyn Bench, action: Action) {
         let start = bench.now();
         let outcome = match action {
-            Action::Prepare(index) => self.prepare(bench, index),
-            Action::Check(index) => self.check(bench, index),
-            Action::Estimate(index) => self.estimate(bench, index),
-            Action::Sample(index) => self.sample(bench, index),
-            Action::Warm(index) => bench.warm_up(&self.entries[index].choice).map(|more| self.cold = more),
+            Action::Prepare(index) => self.prepare(bench, index).await,
+            Action::Check(index) => self.check(bench, index).await,
+            Action::Estimate(index) => self.estimate(bench, index).await,
+            Action::Sample(index) => self.sample(bench, index).await,
+            Action::Warm(index) => {
+                let more = bench.warm_up_async(&self.entries[index].choice).await;
+                more.map(|more| self.cold = more)
+            }
             Action::Bout => {
-                self.hold_bout(bench);
+                self.hold_bout(bench).await;
                 Ok(())
             }
         };
@@ -44,15 +47,15 @@ impl TuningRun {
         }
     }
 
-    fn prepare(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
-        bench.prepare(&self.entries[index].choice)?;
+    async fn prepare(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+        bench.prepare_async(&self.entries[index].choice).await?;
         self.entries[index].state = State::Prepared;
         Ok(())
     }
 
-    fn check(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+    async fn check(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
         let start = bench.now();
-        self.entries[index].state = match bench.check(&self.entries[index].choice)? {
+        self.entries[index].state = match bench.check_async(&self.entries[index].choice).await? {
             Check::Correct => State::Checked,
             Check::Wrong { detail } => {
                 if let Some(explorer) = &mut self.explorer {
@@ -84,7 +87,7 @@ impl TuningRun {
     }
 
     /// Times `index` beside its partner: its time and its score.
-    fn pair(
+    async fn pair(
         &mut self,
         bench: &mut dyn Bench,
         anchor: usize,
@@ -92,14 +95,14 @@ impl TuningRun {
         rounds: usize,
     ) -> Result<(Duration, f64)> {
         let choices = [anchor, index].map(|index| (self.entries[index].choice, 1));
-        let times = match bench.together(&choices, rounds) {
+        let times = match bench.together_async(&choices, rounds).await {
             Ok(times) => times,
             Err(error) => {
                 // Is it the anchor that no longer runs?
-                if let Err(its_own) = bench.sample(&choices[0].0, 1) {
+                if let Err(its_own) = bench.sample_async(&choices[0].0, 1).await {
                     self.refuse(anchor, &its_own);
                     self.settle(bench, anchor);
-                    return self.unpaired(bench, index);
+                    return self.unpaired(bench, index).await;
                 }
                 return Err(error);
             }
@@ -119,8 +122,8 @@ impl TuningRun {
     }
 
     /// The time of one run by itself, where the anchor was lost.
-    fn unpaired(&self, bench: &mut dyn Bench, index: usize) -> Result<(Duration, f64)> {
-        let time = bench.sample(&self.entries[index].choice, 1)?;
+    async fn unpaired(&self, bench: &mut dyn Bench, index: usize) -> Result<(Duration, f64)> {
+        let time = bench.sample_async(&self.entries[index].choice, 1).await?;
         Ok((time, self.zero().map_or(self.level, |zero| log(time) - zero)))
     }
 
@@ -135,9 +138,9 @@ impl TuningRun {
     }
 
     /// Runs a candidate once: one that is hopeless is not run again.
-    fn estimate(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+    async fn estimate(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
         if let Some(anchor) = self.partner(bench, index) {
-            let (time, score) = self.pair(bench, anchor, index, ESTIMATE_ROUNDS)?;
+            let (time, score) = self.pair(bench, anchor, index, ESTIMATE_ROUNDS).await?;
             if self.takes_too_long(time) {
                 self.entries[index].state = State::Settled(Outcome::TimedOut { after: time });
             } else if score - self.best_score() > MAX_RACED_SLOWDOWN.min(self.options.give_up.max(1.0)).ln() {
@@ -149,7 +152,7 @@ impl TuningRun {
             return Ok(());
         }
         let choice = self.entries[index].choice;
-        let mut time = bench.sample(&choice, 1)?;
+        let mut time = bench.sample_async(&choice, 1).await?;
         if let Some(zero) = self.zero() {
             if self.takes_too_long(time) {
                 self.entries[index].state = State::Settled(Outcome::TimedOut { after: time });
@@ -159,7 +162,7 @@ impl TuningRun {
             let limit = self.options.give_up.max(1.0).ln();
             // One slow run may be an outlier; one many times slower is not.
             if behind(time) > limit && behind(time) < 2.0 * limit {
-                time = time.min(bench.sample(&choice, 1)?);
+                time = time.min(bench.sample_async(&choice, 1).await?);
             }
             if behind(time) > limit {
                 self.record(index, time);
@@ -187,12 +190,12 @@ impl TuningRun {
     }
 
     /// A sample in pairs, of a candidate that is screened or raced.
-    fn sample_beside(&mut self, bench: &mut dyn Bench, anchor: usize, index: usize) -> Result<()> {
+    async fn sample_beside(&mut self, bench: &mut dyn Bench, anchor: usize, index: usize) -> Result<()> {
         let seconds = |index: usize| self.entries[index].times.last().copied().unwrap_or_default();
         let round = (seconds(anchor) + seconds(index)).max(1e-9);
         let [least, most] = PAIR_ROUNDS;
         let rounds = ((PAIR_TIME.as_secs_f64() / round) as usize).clamp(least, most);
-        let (time, score) = self.pair(bench, anchor, index, rounds)?;
+        let (time, score) = self.pair(bench, anchor, index, rounds).await?;
         if self.entries[index].state == State::Checked {
             self.entries[index].times.clear();
             self.entries[index].state = State::Live;
@@ -201,14 +204,14 @@ impl TuningRun {
         Ok(())
     }
 
-    fn sample(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
+    async fn sample(&mut self, bench: &mut dyn Bench, index: usize) -> Result<()> {
         if self.phase != Phase::Duel
             && let Some(anchor) = self.partner(bench, index)
         {
-            return self.sample_beside(bench, anchor, index);
+            return self.sample_beside(bench, anchor, index).await;
         }
         let Entry { choice, repeats, .. } = self.entries[index];
-        let time = bench.sample(&choice, repeats)? / repeats.max(1);
+        let time = bench.sample_async(&choice, repeats).await? / repeats.max(1);
         let screened = self.entries[index].state == State::Checked;
         if screened {
             let wanted = bench.repeats(time);

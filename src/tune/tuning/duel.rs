@@ -14,9 +14,11 @@ impl TuningRun {
 
     /// Some rounds in one submission. If it fails, one round is sampled one by one, which shows who
     /// no longer runs.
-    pub(super) fn hold_bout(&mut self, bench: &mut dyn Bench) {
-        self.bout = false;
-        let Some(baseline) = self.baseline else { return };
+    pub(super) async fn hold_bout(&mut self, bench: &mut dyn Bench) {
+        let Some(baseline) = self.baseline else {
+            self.bout = false;
+            return;
+        };
         let members = self.members(baseline);
         let seconds = |index: usize| self.entries[index].times.last().copied().unwrap_or_default();
         let round: f64 = members.iter().map(|&index| seconds(index)).sum();
@@ -26,7 +28,9 @@ impl TuningRun {
         let rounds = next.saturating_sub(self.rounds).clamp(1, DUEL_ROUNDS_PER_SUBMISSION);
         let choices: Vec<(Choice, u32)> =
             members.iter().map(|&index| (self.entries[index].choice, runs)).collect();
-        let Ok(times) = bench.together(&choices, rounds) else {
+        let together = bench.together_async(&choices, rounds).await;
+        self.bout = false;
+        let Ok(times) = together else {
             self.queue = members;
             return;
         };

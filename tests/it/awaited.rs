@@ -1,0 +1,146 @@
+//! What is awaited: built, run, profiled and tuned without blocking, and dropped midway.
+
+use crate::machine::{everywhere, gpus, noise};
+use diptych::{
+    Activation, Backend, BuildProgress, Context, Conv2d, Extras, Graph, HostTensor, Padding, Session,
+    SessionOptions, Shape, Tuner,
+};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context as Task, Poll, Waker};
+use std::time::Duration;
+
+fn network(seed: u32) -> Graph {
+    let mut graph = Graph::new();
+    let mut map = graph.input("x", Shape::nhwc(1, 9, 7, 6)).expect("an input");
+    for (index, name) in [(0, "first"), (1, "second")] {
+        let weights = noise(Shape::nhwc(6, 3, 3, 6), seed + index);
+        let options = Conv2d { padding: Padding::Same, activation: Activation::Relu, ..Default::default() };
+        map = graph.conv2d(name, map, weights, Extras::default(), options).expect("a convolution");
+    }
+    graph.output(map).expect("an output");
+    graph
+}
+
+/// What comes of `work` if it is polled once.
+fn polled<F: Future>(work: F) -> Option<F::Output> {
+    match pin!(work).poll(&mut Task::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+}
+
+fn send<T: Send>(future: T) -> T {
+    future
+}
+
+#[test]
+fn a_context_that_is_awaited_is_the_one_that_is_waited_for() {
+    for backend in [Backend::Auto, Backend::Wgpu, Backend::OpenCl, Backend::Cpu] {
+        let awaited = pollster::block_on(send(Context::open(backend)));
+        match (Context::new(backend), awaited) {
+            (Ok(blocking), Ok(awaited)) => assert_eq!(blocking.info(), awaited.info()),
+            (Err(blocking), Err(awaited)) => assert_eq!(blocking.to_string(), awaited.to_string()),
+            (blocking, awaited) => panic!("{backend}: {blocking:?}, awaited {awaited:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_session_that_is_awaited_tells_how_far_it_is() {
+    let (graph, x) = (network(1), noise(Shape::nhwc(1, 9, 7, 6), 3));
+    for context in everywhere() {
+        let title = context.info().to_string();
+        let mut told: Vec<BuildProgress> = Vec::new();
+        let mut tell = |progress| told.push(progress);
+        let building = Session::build_with_progress(&context, &graph, SessionOptions::default(), &mut tell);
+        let mut session = pollster::block_on(send(building)).expect("a session");
+        let mut blocking = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        assert_eq!(session.run(&[("x", &x)]).expect("a run"), blocking.run(&[("x", &x)]).expect("a run"));
+        let later = |pair: &[BuildProgress]| {
+            pair[0].compiled <= pair[1].compiled && pair[0].uploaded <= pair[1].uploaded
+        };
+        assert!(told.windows(2).all(later), "{title}: {told:?}");
+        let Some(last) = told.last() else {
+            assert_eq!(context.info().backend, Backend::Cpu, "nobody was told of {title}");
+            continue;
+        };
+        assert!(last.kernels > 0 && last.compiled == last.kernels, "{title}: {last:?}");
+        assert!(last.bytes > 0 && last.uploaded == last.bytes, "{title}: {last:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_built_says_so_when_it_is_awaited() {
+    for context in everywhere() {
+        let nothing = pollster::block_on(Session::build(&context, &Graph::new(), SessionOptions::default()));
+        let error = nothing.expect_err("no outputs").to_string();
+        assert!(error.contains("no outputs"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_dropped_midway_leaves_everything_usable() {
+    let x = noise(Shape::nhwc(1, 9, 7, 6), 3);
+    for context in everywhere() {
+        let title = context.info().to_string();
+        for seed in 10..14 {
+            let graph = network(seed);
+            // The thread that builds goes on beside what follows.
+            drop(polled(Session::build(&context, &graph, SessionOptions::default())));
+            let built = pollster::block_on(Session::build(&context, &graph, SessionOptions::default()));
+            let mut session = built.expect("a session");
+            let wanted = session.run(&[("x", &x)]).expect("a run");
+            for _ in 0..3 {
+                drop(polled(session.run_async(&[("x", &x)])));
+                drop(polled(session.profile_async(&[("x", &x)])));
+                drop(polled(session.refresh_async()));
+                assert_eq!(session.run(&[("x", &x)]).expect("a run"), wanted, "{title}");
+                let awaited = pollster::block_on(send(session.run_async(&[("x", &x)])));
+                assert_eq!(awaited.expect("a run"), wanted, "{title}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_profile_that_is_awaited_has_the_steps_of_one_that_is_waited_for() {
+    let (graph, x) = (network(5), noise(Shape::nhwc(1, 9, 7, 6), 3));
+    for context in everywhere() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let inputs: [(&str, &HostTensor); 1] = [("x", &x)];
+        let blocking = session.profile(&inputs).expect("a profile");
+        let awaited = pollster::block_on(send(session.profile_async(&inputs))).expect("a profile");
+        let names = |profile: &diptych::Profile| -> Vec<String> {
+            profile.nodes.iter().map(|node| node.name.clone()).collect()
+        };
+        assert_eq!((blocking.clock, names(&blocking)), (awaited.clock, names(&awaited)));
+        assert!(!awaited.total().is_zero(), "{}", context.info());
+    }
+}
+
+#[test]
+fn a_tuner_goes_on_after_a_step_that_was_dropped() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 6, 6, 4)).expect("an input");
+    let weights = noise(Shape::nhwc(4, 1, 1, 4), 3);
+    let y = graph.pointwise("point", x, weights, Extras::default(), diptych::Pointwise::default());
+    graph.output(y.expect("a node")).expect("an output");
+    for context in gpus() {
+        let mut tuner = Tuner::new(&context).expect("a tuner").budget(Duration::from_millis(300));
+        tuner.begin(&graph).expect("its problems");
+        let step = Duration::from_millis(20);
+        for _ in 0..3 {
+            drop(polled(tuner.step_async(step)));
+        }
+        let mut now = pollster::block_on(send(tuner.step_async(step))).expect("a step");
+        while !now.is_finished() {
+            now = pollster::block_on(tuner.step_async(step)).expect("a step");
+        }
+        let report = tuner.report();
+        assert_eq!(report.problems.len(), 1, "{}", context.info());
+        assert!(report.problems[0].choice.is_some(), "{report}");
+        let again = pollster::block_on(tuner.tune_async(&graph, |_| {})).expect("nothing left to do");
+        assert_eq!(again.problems.len(), 1, "{}", context.info());
+    }
+}
