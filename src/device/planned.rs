@@ -5,7 +5,8 @@ use crate::emit::KernelSource;
 use crate::error::Result;
 
 /// Compiles a kernel without checks in it. `source` is what [`crate::emit::KernelSpec::render_written`] made of
-/// an op's plan, and is dispatched with the plan's parameters and grid, on operands of the op's shapes.
+/// an op's plan, and is dispatched with the plan's parameters and grid, on operands of the op's shapes; or it is the
+/// kernel of pictures, dispatched on an image of the extents that it is told.
 ///
 /// This is the only way from safe code to an unchecked kernel, and it ends at this crate: what an
 /// application compiles goes through [`Device::compile`].
@@ -23,4 +24,11 @@ pub(crate) async fn compile_planned_async(device: &dyn Device, source: &KernelSo
     // (`Dispatch::check`). Tests run each kernel over ragged extents between canaries, and
     // `DIPTYCH_CHECKED_SHADERS=1` runs the same kernels with checks.
     unsafe { device.compile_unchecked_async(source) }.await
+}
+
+/// Compiles kernels ahead that [`compile_planned`] is to be asked for, together where the driver takes less time for it.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn compile_planned_together(device: &dyn Device, sources: &[&KernelSource]) {
+    // SAFETY: as above.
+    unsafe { device.compile_together(sources) }
 }

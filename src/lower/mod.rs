@@ -42,6 +42,7 @@ mod step;
 mod unit;
 mod uses;
 mod values;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod wiring;
 
 #[cfg(not(target_family = "wasm"))]
@@ -58,4 +59,5 @@ pub(crate) use simplify::{joined, simplified};
 pub(crate) use stack::multiple;
 pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work};
 pub(crate) use unit::{Alias, Input, Network, Unit};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub(crate) use wiring::{Arrangement, End, Lent, Spot, WiredStep, Wiring, check_arrangement};

@@ -9,6 +9,7 @@ use super::simplify::{joined, simplified};
 use super::stack::multiple;
 use super::step::{Part, Source, Step, Stored, StoredValue, Work};
 use super::unit::{Input, Network, Unit};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::wiring::Forms;
 use super::{fuse, host, idioms, precision};
 use crate::device::DeviceInfo;
@@ -40,6 +41,7 @@ pub(crate) struct Program {
     pub(crate) inputs: Vec<Part>,
     pub(crate) outputs: Vec<Part>,
     /// All forms of the inputs and of the outputs.
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
     pub(super) forms: [Vec<Forms>; 2],
     /// Where the graph's states are stored, and what they are at first.
     pub(crate) states: Vec<(Part, HostTensor)>,
@@ -138,6 +140,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             constants: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            #[cfg(any(feature = "wgpu", feature = "opencl"))]
             forms: Default::default(),
             states: Vec::new(),
         };
@@ -152,16 +155,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         self.program.inputs = ports(&mut self, graph.inputs())?;
         self.program.outputs = ports(&mut self, graph.outputs())?;
         self.update_states()?;
-        self.program.forms = [self.forms(graph.inputs())?, self.forms(graph.outputs())?];
+        #[cfg(any(feature = "wgpu", feature = "opencl"))]
+        {
+            self.program.forms = [self.forms(graph.inputs())?, self.forms(graph.outputs())?];
+        }
         Ok(self.program)
-    }
-
-    fn forms(&self, values: &[Value]) -> Result<Vec<Forms>> {
-        let forms = |&value: &Value| {
-            let stored = self.places.get(&self.same_map(value)?).cloned().unwrap_or_default();
-            Ok((self.rows(value)?.1, stored))
-        };
-        values.iter().map(forms).collect()
     }
 
     /// The rows of a value.

@@ -21,6 +21,8 @@ const MAX_SETS: usize = 8;
 /// A part of an application's buffer, for a port.
 #[derive(Debug, Clone)]
 pub(super) struct PortBuffer {
+    /// The port's.
+    pub(super) name: String,
     pub(super) end: End,
     pub(super) adopted: Adopted,
     pub(super) offset: u64,
@@ -153,7 +155,8 @@ impl Bindings {
         let (buffer, arrangement) = (pictures.buffer.clone(), pictures.arrangement);
         let bytes = buffer.bytes();
         let adopted = Adopted::own(buffer);
-        Ok((PortBuffer { end: End::Input(index), adopted, offset: 0, bytes, arrangement }, recording))
+        let name = port.name.clone();
+        Ok((PortBuffer { name, end: End::Input(index), adopted, offset: 0, bytes, arrangement }, recording))
     }
 
     /// The run with these buffers: every input has one.
@@ -182,7 +185,7 @@ impl Bindings {
         for (index, port) in ports.iter().enumerate() {
             for other in ports.iter().take(index).filter(|other| other.overlaps(port)) {
                 if let (End::Output(_), End::Output(_)) = (port.end, other.end) {
-                    let found = format!("{:?} and {:?} overlap", other.end, port.end);
+                    let found = format!("those of {:?} and {:?} overlap", other.name, port.name);
                     return Err(Error::input("buffers of outputs", found, "a range of its own for each"));
                 }
                 // An input is read wholly before an output is written over it.
@@ -240,9 +243,9 @@ impl<'a> Making<'a> {
         let mut run = Run::default();
         for port in self.ports.iter().filter(|port| !bindable.contains(&port.end)) {
             if !port.copyable() {
-                let found = format!("{:?} with {}, which shares memory", port.end, port.adopted.said);
-                let wanted = "a buffer of its own, or one that allows copies";
-                return Err(Error::input("buffer", found, wanted));
+                let found = format!("memory that it shares with another port, and {}", port.adopted.said);
+                let wanted = "memory of its own, or a buffer that allows copies";
+                return Err(Error::input(format!("buffer of {:?}", port.name), found, wanted));
             }
             if !port.arrangement.is_rows() {
                 let bytes = port.arrangement.bytes(&wiring.shape(port.end)?);

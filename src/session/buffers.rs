@@ -89,7 +89,8 @@ impl<B> BufferBinding<B> {
         }
         // The part lies within the buffer, so that the sum does.
         let offset = first.saturating_add(self.offset);
-        let buffer = PortBuffer { end, adopted, offset, bytes, arrangement: self.arrangement };
+        let name = port.name.clone();
+        let buffer = PortBuffer { name, end, adopted, offset, bytes, arrangement: self.arrangement };
         buffer.check(port, alignment)?;
         Ok(buffer)
     }

@@ -211,6 +211,7 @@ impl Colours {
         self.rows
     }
 
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
     pub(super) fn border_colour(&self) -> [f32; 4] {
         self.border
     }

@@ -2,10 +2,10 @@
 
 use super::Port;
 use super::framing::{Colours, Framing};
-use crate::device::{Buffer, Device, Dispatch, Image, Memory, Recording, Resource};
+use crate::device::{Buffer, Device, Dispatch, Image, Memory, Recording, Resource, compile_planned_async};
 use crate::dtype::DType;
 use crate::emit::{
-    Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
+    Access, Binding, Dialect, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
 };
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -62,6 +62,9 @@ const MAX_SETS: usize = 8;
 
 /// Pictures as an input of a network: one for each place of its batch, with what of it is seen, and what becomes of
 /// its colours. The port has one to four channels.
+///
+/// A pixel is interpolated between the four texels around its centre, as most networks were trained with; where a
+/// picture shrinks to less than half, texels are skipped. Beyond the picture it is the border's colour.
 ///
 /// For `encode` a picture is a `&wgpu::TextureView` of a two-dimensional texture with usage `TEXTURE_BINDING` in a
 /// format of floats (`rgba8unorm`, `bgra8unorm`, their sRGB variants, `rgba16float` and others), for `enqueue` an
@@ -151,7 +154,7 @@ impl PictureInput {
             return Ok(recording);
         }
         shown.check(port)?;
-        let pipeline = device.compile_async(&source(self.arrangement, port.shape.c)).await?;
+        let pipeline = compile_planned_async(device, &source(self.arrangement, port)).await?;
         let dispatch = |(slot, (image, framing)): (usize, &(Image, Framing))| Dispatch {
             pipeline: pipeline.clone(),
             resources: vec![Resource::Image(image.clone()), Resource::from(&self.buffer)],
@@ -183,8 +186,9 @@ fn params(framing: &Framing, colours: &Colours, slot: usize) -> Vec<Scalar> {
     whole.into_iter().chain(numbers.map(Scalar::F32)).collect()
 }
 
-/// The kernel that writes `channels` channels so arranged.
-fn source(arrangement: Arrangement, channels: usize) -> KernelSource {
+/// The kernel that writes the pictures of `port` so arranged.
+fn source(arrangement: Arrangement, port: &Port) -> KernelSource {
+    let channels = port.shape.c;
     let store = |values: [&str; 4]| values.join("\n    ");
     // Lanes beyond the channels are zero.
     let [v0, v1, v2, v3] =
@@ -225,7 +229,10 @@ fn source(arrangement: Arrangement, channels: usize) -> KernelSource {
         interface: Interface {
             bindings: vec![
                 Binding::new(Operand::Src, Element::Image2d(DType::F32), Access::Read),
-                Binding::new(Operand::Dst, element, Access::Write),
+                Binding {
+                    least: Least::Bytes(arrangement.bytes(&port.shape)),
+                    ..Binding::new(Operand::Dst, element, Access::Write)
+                },
             ],
             params: PARAMS.iter().enumerate().map(param).collect(),
         },

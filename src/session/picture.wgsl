@@ -40,8 +40,9 @@ fn picture(@builtin(global_invocation_id) gid: vec3<u32>) {
     // Texel centres lie at halves, and the outermost ones reach to the edge.
     let s: f32 = clamp(u - 0.5, 0.0, right);
     let t: f32 = clamp(v - 0.5, 0.0, bottom);
-    let x0: u32 = u32(s);
-    let y0: u32 = u32(t);
+    // Within the picture, whatever the numbers are.
+    let x0: u32 = min(u32(s), params.source_width - 1u);
+    let y0: u32 = min(u32(t), params.source_height - 1u);
     let x1: u32 = min(x0 + 1u, params.source_width - 1u);
     let y1: u32 = min(y0 + 1u, params.source_height - 1u);
     let fx: f32 = s - f32(x0);

@@ -277,6 +277,7 @@ impl Segments {
     }
 
     /// The nodes that the CPU computes, if there are any.
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
     pub(super) fn on_cpu(&self) -> Option<String> {
         let names = self.all().flat_map(|segment| &segment.host.0).map(|step| format!("{:?}", step.name));
         let names: Vec<String> = names.collect();

@@ -112,7 +112,7 @@ fn every_request_gets_its_own_results() {
                 let (images, served) = (&images, &served);
                 scope.spawn(move || {
                     let own = images.iter().skip(client).step_by(6);
-                    own.map(|image| served(image, client % 2 == 0)).collect::<Vec<_>>()
+                    own.map(|image| served(image, client.is_multiple_of(2))).collect::<Vec<_>>()
                 })
             };
             let clients: Vec<_> = (0..6).map(client).collect();
