@@ -3,6 +3,7 @@
 //   node browser.mjs SITE [FILTER]
 
 import { copyFileSync, readFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Chromium, NO_GPU, SOFTWARE_GPU } from "./chromium.mjs";
@@ -274,9 +275,12 @@ for (const [what, flags, query] of [["WebGPU", SOFTWARE_GPU, WEBGPU], ["the CPU"
     const longest = Math.max(0, ...long.map(({ duration }) => duration));
     ensure(after.frames > before.frames, "no frames");
     ensure(after.heap - before.heap < 4e6, `the heap grew from ${before.heap} to ${after.heap} bytes`);
-    ensure(!long.length, `${long.length} tasks over 50 ms, the longest ${longest} ms`);
+    // By the clock: on a machine with more to do than cores, a task waits for its turn in between.
+    const limit = 50 * Math.max(1, loadavg()[0] / cpus().length);
+    const seen = `${after.frames - before.frames} frames, ${long.length} tasks over 50 ms, the longest ${longest} ms`;
+    ensure(longest <= limit, `${seen}, wanted at most ${limit.toFixed(0)} ms`);
     const loading = after.longTasks.filter(({ startTime }) => startTime <= before.now).map(({ duration }) => duration);
-    return `${after.frames - before.frames} frames, heap ${before.heap} to ${after.heap} bytes, no task over 50 ms, while loading ${loading.length} (${loading})`;
+    return `${seen} (at most ${limit.toFixed(0)}), heap ${before.heap} to ${after.heap} bytes, while loading ${loading.length} (${loading})`;
   });
 }
 
