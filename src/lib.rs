@@ -200,6 +200,7 @@
 //! |---|---|---|
 //! | `wgpu` | yes | kernels through wgpu: Vulkan, and Metal or DX12 where that is the platform's API |
 //! | `opencl` | yes | kernels through OpenCL, whose library is found at run time |
+//! | `shaders` | yes | [`Custom`], an application's own shader |
 //! | `tflite` | yes | [`tflite::load`] |
 //! | `onnx` | yes | [`onnx::load`] |
 //! | `cli` | no | the command line, `diptych` |

@@ -1,6 +1,7 @@
 //! Requests that wait for their run, and those who wait for them.
 
 use super::BatchCounts;
+use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use std::collections::VecDeque;
@@ -8,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A request's inputs, and where its answer goes.
 #[derive(Debug)]

@@ -11,6 +11,7 @@
 //! | `products` | sums of products of vectors at regular distances |
 //! | `product` | the matrix product of two operands that change from run to run |
 //! | `tail` | bias, activation and residual |
+//! | `arch` | which vectors the machine has |
 //! | `aligned` | values that begin where a cache line does |
 //! | `blocks`, `tile` | how work is cut into blocks that fit a core's cache |
 //! | `workers` | who works on a run, and that they do not sleep meanwhile |
@@ -19,6 +20,7 @@
 //! leave their registers, or while the block is in that cache.
 
 pub(crate) mod aligned;
+pub(crate) mod arch;
 pub(crate) mod blocks;
 mod micro;
 pub(crate) mod panels;

@@ -12,17 +12,18 @@
 //! first ones are computed and stored twice, which is faster than to store a part of a vector.
 
 use super::aligned::Aligned;
+use super::arch::Arch;
 use super::micro::{Block, Kernel, Place, VECTORS};
 use super::tail::After;
 use super::tile::Tile;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
 /// Most rows whose sums are held in registers: of machines with 32 vector registers, and of others.
 const HEIGHTS: [usize; 2] = [MAX_HEIGHT, 6];
 
 /// The highest micro-kernel.
-const MAX_HEIGHT: usize = 12;
+const MAX_HEIGHT: usize = if cfg!(target_family = "wasm") { 6 } else { 12 };
 
 /// Rows of a panel that are packed together.
 const PACKED_ROWS: usize = 32;
@@ -201,6 +202,10 @@ impl Panels {
                 }
             };
         }
+        // Each is a kernel of several kilobytes, which a page downloads.
+        #[cfg(target_family = "wasm")]
+        heights!(1 2 3 4 5 6);
+        #[cfg(not(target_family = "wasm"))]
         heights!(1 2 3 4 5 6 7 8 9 10 11 12);
     }
 }

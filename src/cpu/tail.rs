@@ -1,11 +1,12 @@
 //! Bias, activation and residual, applied to a block of rows while it is in cache.
 
+use super::arch::Arch;
 use super::check_len;
 use super::panels::{Finish, Panels};
 use super::tile::Tile;
 use crate::emit::{Activation, Epilogue, Operand, Residual};
 use crate::error::{Error, Result};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;

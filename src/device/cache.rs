@@ -97,6 +97,12 @@ impl KernelCache {
         self.folder.join(key.0.to_hex().as_str())
     }
 
+    /// Whether there is a file of `key`, whole or not.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn has(&self, key: CacheKey) -> bool {
+        self.path(key).exists()
+    }
+
     /// What was kept under `key`, if it is there and whole.
     pub(crate) fn get(&self, key: CacheKey) -> Option<Vec<u8>> {
         let path = self.path(key);

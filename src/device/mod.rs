@@ -24,6 +24,8 @@ mod wait;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use planned::compile_planned;
 pub(crate) use planned::compile_planned_async;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use planned::compile_planned_together;
 pub(crate) use wait::Wait;
 
 pub use crate::task::Awaited;
@@ -175,6 +177,13 @@ pub trait Device: fmt::Debug + Send + Sync {
         // A device that wraps another one is safe unless it says otherwise.
         self.compile(source)
     }
+
+    /// Compiles kernels ahead that [`Device::compile_unchecked`] is to be asked for, as one where that takes the driver
+    /// less time. What goes wrong is left to that call.
+    ///
+    /// # Safety
+    /// That of [`Device::compile_unchecked`], of each.
+    unsafe fn compile_together(&self, _sources: &[&KernelSource]) {}
 
     /// Binds the arguments of a sequence of dispatches, each of which sees the effects of those
     /// before it.

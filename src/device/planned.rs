@@ -25,3 +25,10 @@ pub(crate) async fn compile_planned_async(device: &dyn Device, source: &KernelSo
     // `DIPTYCH_CHECKED_SHADERS=1` runs the same kernels with checks.
     unsafe { device.compile_unchecked_async(source) }.await
 }
+
+/// Compiles kernels ahead that [`compile_planned`] is to be asked for, together where the driver takes less time for it.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn compile_planned_together(device: &dyn Device, sources: &[&KernelSource]) {
+    // SAFETY: as above.
+    unsafe { device.compile_together(sources) }
+}

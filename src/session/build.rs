@@ -1,6 +1,23 @@
-//! How far a session is that is being built.
+//! Sessions in the making, and how far they are.
 
-use std::sync::{Mutex, PoisonError};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use super::device;
+use super::{Port, Runner, Session, cpu};
+use crate::context::{Context, Engine};
+use crate::device::Wait;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+#[cfg(feature = "onnx")]
+use crate::host::HostTensor;
+use crate::options::{SessionOptions, Tuning};
+#[cfg(any(feature = "onnx", not(target_family = "wasm")))]
+use crate::task;
+use crate::tune::db::SharedDatabase;
+use crate::tune::journal::Journal;
+use crate::tuner::Tuner;
+#[cfg(not(target_family = "wasm"))]
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How far a session is that is being built: what [`Session::build_with_progress`](super::Session::build_with_progress)
 /// tells.
@@ -59,8 +76,191 @@ impl<'a> Teller<'a> {
     }
 }
 
+impl Session {
+    /// Chooses and compiles the kernels, uploads the weights and records the run.
+    ///
+    /// # Errors
+    /// If the graph has no outputs, a node has no kernel on this device (the error lists every
+    /// candidate with its reason), a kernel does not compile, or memory runs out.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn new(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        task::block_on(Self::built(context, graph, options, &|_| {}))
+    }
+
+    /// [`Session::new`], awaited: the caller's thread is not held up. Elsewhere than in a browser a thread of its own does
+    /// the work, and goes on to its end if this is dropped; in a browser the page's other tasks have their turns, and
+    /// what is left undone when this is dropped stays so.
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub async fn build(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        Self::build_with_progress(context, graph, options, &mut |_| {}).await
+    }
+
+    /// [`Session::build`], which tells `progress` how far it is, as long as it is awaited.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # async fn built(context: &Context, graph: &Graph) -> diptych::Result<Session> {
+    /// let mut tell = |progress: diptych::BuildProgress| {
+    ///     println!("{} of {} kernels compiled", progress.compiled, progress.kernels);
+    /// };
+    /// Session::build_with_progress(context, graph, SessionOptions::default(), &mut tell).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub async fn build_with_progress(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Self> {
+        #[cfg(target_family = "wasm")]
+        {
+            let progress = std::cell::RefCell::new(progress);
+            let tell = |now| {
+                // None if it is called from within.
+                if let Ok(mut progress) = progress.try_borrow_mut() {
+                    progress(now);
+                }
+            };
+            Self::built(context, graph, options, &tell).await
+        }
+        #[cfg(not(target_family = "wasm"))]
+        {
+            let (context, graph) = (context.clone(), graph.clone());
+            let told = Arc::new(Told::default());
+            let teller = Arc::clone(&told);
+            let mut building = task::offload(move || {
+                task::block_on(Self::built(&context, &graph, options, &|now| teller.tell(now)))
+            })?;
+            std::future::poll_fn(|task| {
+                told.take(task.waker()).into_iter().for_each(&mut *progress);
+                let built = std::pin::Pin::new(&mut building).poll(task);
+                if built.is_ready() {
+                    told.take(task.waker()).into_iter().for_each(&mut *progress);
+                }
+                built
+            })
+            .await
+        }
+    }
+
+    /// A session on the CPU, where nothing is awaited.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn on_cpu(graph: &Graph) -> Result<Self> {
+        let context = Context::cpu("its values are wanted on the host");
+        let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), &|_| {}));
+        built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
+    }
+
+    /// [`Session::run`] of a session on the CPU.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+        match &self.runner {
+            Runner::Cpu(session) => self.wrap(session.run(&self.arrange(inputs)?)?),
+            Runner::Device(_) => Err(Error::Internal("a device is awaited".to_owned())),
+        }
+    }
+
+    /// What the ways to build a session share; only in a browser it awaits anything.
+    async fn built(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        tell: &Tell<'_>,
+    ) -> Result<Self> {
+        if graph.outputs().is_empty() {
+            return Err(Error::input("graph", "no outputs", "at least one"));
+        }
+        for name in options.choices.keys().chain(options.precisions.keys()).chain(&options.on_cpu) {
+            if !graph.nodes().iter().any(|node| node.name() == name) {
+                return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
+            }
+        }
+        let fixed: Vec<(&str, usize)> =
+            options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
+        let with_dimensions;
+        let graph = if fixed.is_empty() {
+            graph
+        } else {
+            with_dimensions = graph.with_dimensions(&fixed)?;
+            &with_dimensions
+        };
+        let runner = match &context.engine {
+            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
+            #[cfg(any(feature = "wgpu", feature = "opencl"))]
+            engine => {
+                if let Tuning::Online { database, budget } = &options.tuning {
+                    let tuner = Tuner::new(context)?.database(Arc::clone(database));
+                    let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
+                    if let Some(journal) = journal_of(database)? {
+                        tuner = tuner.journal(journal);
+                    }
+                    #[cfg(not(target_family = "wasm"))]
+                    tuner.tune(graph)?;
+                    #[cfg(target_family = "wasm")]
+                    tuner.tune_async(graph, |_| {}).await?;
+                }
+                let teller = Teller::new(tell);
+                let session = device::DeviceSession::build(engine.clone(), graph, &options, &teller).await?;
+                Runner::Device(Box::new(session))
+            }
+        };
+        let (inputs, outputs) = (Port::all(graph, graph.inputs())?, Port::all(graph, graph.outputs())?);
+        let with_record = matches!(options.tuning, Tuning::Database(_) | Tuning::Online { .. });
+        let refreshed = with_record && matches!(runner, Runner::Device(_));
+        let keep = refreshed || options.keep_graph;
+        let made_of = keep.then(|| Box::new((graph.clone(), options)));
+        Ok(Session { inputs, outputs, runner, made_of })
+    }
+
+    /// Takes the verdicts that its record ([`Tuning::Database`], [`Tuning::Online`]) has by now: for an application that
+    /// tunes while it runs ([`Tuner::step`](crate::Tuner::step)). Returns the names of the steps that have another kernel
+    /// than before, none without a record or on the CPU.
+    ///
+    /// Nothing is tuned. If no kernel changes, nothing but the lookup is done. Otherwise the memory is planned and the
+    /// constants are uploaded again; kernels that stay are not compiled again, and [states](Graph::state) keep their
+    /// values. To be able to, a session with a record holds on to the graph's constants in the host's memory.
+    ///
+    /// # Errors
+    /// Those of [`Session::new`]; the session is then as it was.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn refresh(&mut self) -> Result<Vec<String>> {
+        task::block_on(self.refreshed(Wait::Blocks))
+    }
+
+    /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's
+    /// thread.
+    ///
+    /// # Errors
+    /// Those of [`Session::build`]; the session is then as it was, and so it is if this is dropped midway.
+    pub async fn refresh_async(&mut self) -> Result<Vec<String>> {
+        self.refreshed(Wait::Awaits).await
+    }
+
+    async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
+        match (&mut self.runner, &self.made_of) {
+            (Runner::Device(session), Some(made_of)) => session.refresh(&made_of.0, &made_of.1, wait).await,
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The journal beside the record's file, if it has one: a candidate that takes the application with
+/// it is skipped at the next start.
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
+    let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(file) = database.file() else { return Ok(None) };
+    let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
+    Ok(Some(Journal::open(folder, &mut database)?))
+}
+
 #[cfg(not(target_family = "wasm"))]
-pub(super) use threaded::Told;
+use threaded::Told;
 
 #[cfg(not(target_family = "wasm"))]
 mod threaded {
@@ -70,7 +270,7 @@ mod threaded {
 
     /// What a build's thread has told, for the task that awaits it.
     #[derive(Debug, Default)]
-    pub(in crate::session) struct Told(Mutex<State>);
+    pub(super) struct Told(Mutex<State>);
 
     #[derive(Debug, Default)]
     struct State {
@@ -83,7 +283,7 @@ mod threaded {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        pub(in crate::session) fn tell(&self, progress: BuildProgress) {
+        pub(super) fn tell(&self, progress: BuildProgress) {
             let waker = {
                 let mut state = self.lock();
                 state.latest = Some(progress);
@@ -95,7 +295,7 @@ mod threaded {
         }
 
         /// What was told since the last call; `waker` is woken by what is told next.
-        pub(in crate::session) fn take(&self, waker: &Waker) -> Option<BuildProgress> {
+        pub(super) fn take(&self, waker: &Waker) -> Option<BuildProgress> {
             let mut state = self.lock();
             state.waker = Some(waker.clone());
             state.latest.take()

@@ -2,6 +2,8 @@
 
 use super::build::Teller;
 use super::profile::MemoryUse;
+#[cfg(not(target_family = "wasm"))]
+use crate::device::compile_planned_together;
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned_async};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
@@ -166,6 +168,8 @@ async fn compile_all(
     teller: &Teller<'_>,
     _turns: &mut Turns,
 ) {
+    let planned = kernels.iter().filter(|(launch, _)| launch.spec.foreign.is_none());
+    compile_planned_together(device, &planned.map(|(_, text)| *text).collect::<Vec<_>>());
     crate::parallel::each(kernels, |(launch, text)| {
         drop(crate::task::block_on(compile(device, launch, text)));
         teller.compiled();

@@ -4,6 +4,7 @@
 
 mod awaited;
 mod batch;
+mod browser_texts;
 mod chains;
 mod cli_bench;
 mod cli_candidates;

@@ -205,3 +205,22 @@ fn a_clean_end_leaves_no_journal() {
     assert_eq!(files, ["lock"]);
     assert!(database.is_empty());
 }
+
+#[test]
+fn a_record_kept_as_text_is_the_same_record() {
+    let mut record = Database::in_memory();
+    for number in 0..3 {
+        record.append(Row::measured(key(1, number), Verdict::Winner, None)).expect("in memory");
+    }
+    let text = record.text().expect("text");
+    assert_eq!(text.lines().count(), 3);
+    let again = Database::from_text(&text);
+    assert_eq!(again.rows().collect::<Vec<_>>(), record.rows().collect::<Vec<_>>());
+    assert!(again.file().is_none());
+    // A line cut off, one that is no JSON, and one of another version, which is kept.
+    let damaged = format!("{}\nnot JSON\n{{\"key\":{{\"later\":1}}}}\n", &text[..text.len() - 10]);
+    let read = Database::from_text(&damaged);
+    assert_eq!(read.len(), 2);
+    assert!(read.text().expect("text").contains("later"));
+    assert!(Database::from_text("").is_empty());
+}

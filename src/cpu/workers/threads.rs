@@ -6,12 +6,13 @@
 //! is a worker of a pool of rayon's shares its run with the workers of that pool instead, which are as many as the
 //! application wants.
 
+use crate::clock::Instant;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a thread stays awake without work.
 const PATIENCE: Duration = Duration::from_micros(500);

@@ -17,7 +17,14 @@ use std::sync::Arc;
 /// Fused multiply-add is allowed where it is fast. Relaxed mathematics is not: results are held
 /// against tolerances that assume IEEE arithmetic. The argument info is what
 /// [`super::arguments`] reads.
-const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
+pub(super) const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
+
+/// A built program, and the name of a kernel in it.
+#[derive(Clone)]
+pub(super) struct Compiled {
+    pub(super) program: Arc<Owned<Program>>,
+    pub(super) entry: Arc<CStr>,
+}
 
 /// A built program, the name of the kernel in it, and the device they belong to.
 #[derive(Clone)]
@@ -52,7 +59,7 @@ impl RawPipeline {
     }
 }
 
-fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Owned<Kernel>, i32> {
+pub(super) fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Owned<Kernel>, i32> {
     let raw = cl3::kernel::create_kernel(program.raw(), entry)?;
     // SAFETY: the call made the kernel, and this is its only reference.
     Ok(unsafe { Owned::new(raw) })
@@ -103,12 +110,13 @@ pub(super) fn compile_unasked(
     let identity = identity(source);
     arguments::check_work_group(&inner.info.limits, source)?;
     let cached = lock(&inner.programs).get(&*identity).cloned();
-    let program = match cached {
-        Some(program) => program,
+    let Compiled { program, entry } = match cached {
+        Some(compiled) => compiled,
         None => {
             // Not under the lock: other threads may compile other kernels meanwhile.
             let program = Arc::new(build(inner, source, &identity, &entry)?);
-            lock(&inner.programs).entry(identity.into_owned()).or_insert(program).clone()
+            let compiled = Compiled { program, entry: entry.into() };
+            lock(&inner.programs).entry(identity.into_owned()).or_insert(compiled).clone()
         }
     };
     let kernel = match new_kernel(&program, &entry) {
@@ -119,16 +127,27 @@ pub(super) fn compile_unasked(
         Err(code) => return Err(failure("clCreateKernel", code)),
     };
     arguments::check(&kernel, inner.id.id(), source, lengths.len())?;
-    Ok(RawPipeline { program, entry: entry.into(), lengths: lengths.into(), device: Arc::clone(inner) })
+    Ok(RawPipeline { program, entry, lengths: lengths.into(), device: Arc::clone(inner) })
 }
 
 /// What a program is known by: its text, or what it is printed from and by which writer, so that a kernel
 /// that was kept need not be printed.
-fn identity(source: &KernelSource) -> Cow<'_, str> {
+pub(super) fn identity(source: &KernelSource) -> Cow<'_, str> {
     match source.dialect {
         Dialect::OpenClC => Cow::Borrowed(&source.text),
         Dialect::Wgsl => Cow::Owned(format!("{}\n{}", opencl::revision(), source.without_work_group())),
     }
+}
+
+/// What the program that is known by `identity` is kept as on the disk.
+fn key(inner: &Inner, identity: &str) -> CacheKey {
+    let info = &inner.info;
+    CacheKey::of(&[info.api, &info.name, &info.driver, &OPTIONS.to_string_lossy(), identity])
+}
+
+/// Whether there is a file of the program that is known by `identity`.
+pub(super) fn kept(inner: &Inner, identity: &str) -> bool {
+    lock(&inner.cache).as_ref().is_some_and(|disk| disk.has(key(inner, identity)))
 }
 
 /// The program of `source`, which is known by `identity`: from the disk if the driver takes what it gave
@@ -137,9 +156,7 @@ fn build(inner: &Inner, source: &KernelSource, identity: &str, entry: &CStr) -> 
     let Some(disk) = lock(&inner.cache).clone() else {
         return build_anew(inner, source);
     };
-    let info = &inner.info;
-    let options = OPTIONS.to_string_lossy();
-    let key = CacheKey::of(&[info.api, &info.name, &info.driver, &options, identity]);
+    let key = key(inner, identity);
     if let Some(binary) = disk.get(key) {
         let kept = build_binary(inner, &binary)
             .and_then(|program| check("clCreateKernel", new_kernel(&program, entry)).map(|_| program));
@@ -159,7 +176,7 @@ fn build(inner: &Inner, source: &KernelSource, identity: &str, entry: &CStr) -> 
 /// The program of `source` by the driver's compiler, for one architecture where the text asks for it.
 fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     let source = &source.clone().into_opencl()?;
-    let program = build_text(inner, source)?;
+    let program = build_text(inner, &source.label, &source.text)?;
     if !retarget::is_needed(&source.text) {
         return Ok(program);
     }
@@ -188,7 +205,7 @@ pub(super) fn takes_warp_groups(inner: &Inner, local_memory: u32) -> bool {
 }
 
 /// What the driver made of a program for the context's only device.
-fn binary_of(program: &Owned<Program>) -> Result<Vec<u8>> {
+pub(super) fn binary_of(program: &Owned<Program>) -> Result<Vec<u8>> {
     let binaries = cl3::program::get_program_info(program.raw(), CL_PROGRAM_BINARIES);
     let mut binaries: Vec<Vec<u8>> = check("clGetProgramInfo", binaries)?.into();
     match (binaries.pop(), binaries.is_empty()) {
@@ -197,7 +214,7 @@ fn binary_of(program: &Owned<Program>) -> Result<Vec<u8>> {
     }
 }
 
-fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program>> {
+pub(super) fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program>> {
     let device = inner.id.id();
     // SAFETY: the context is live, its device is given, and the binary, which is live during the
     // call, is one that this driver gave for this device: both are part of its key, and its hash
@@ -224,8 +241,8 @@ fn build_log(
     log.map(|bytes| String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ']).to_owned())
 }
 
-fn build_text(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
-    let raw = cl3::program::create_program_with_source(inner.context.raw(), &[&source.text]);
+pub(super) fn build_text(inner: &Inner, label: &str, text: &str) -> Result<Owned<Program>> {
+    let raw = cl3::program::create_program_with_source(inner.context.raw(), &[text]);
     // SAFETY: the call made the program, and this is its only reference.
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithSource", raw)?) };
     let device = inner.id.id();
@@ -234,12 +251,12 @@ fn build_text(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     match built {
         Ok(()) => {
             if let Some(warnings) = log.ok().filter(|log| !log.is_empty()) {
-                tracing::debug!("kernel {}: {warnings}", source.label);
+                tracing::debug!("kernel {label}: {warnings}");
             }
             Ok(program)
         }
         Err(code) => Err(Error::Compile {
-            kernel: source.label.clone(),
+            kernel: label.to_owned(),
             api: "OpenCL",
             log: match log {
                 Ok(log) => format!("{}\n{log}", failure("clBuildProgram", code)),
@@ -251,7 +268,7 @@ fn build_text(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
                     )
                 }
             },
-            source_text: numbered(&source.text),
+            source_text: numbered(text),
         }),
     }
 }

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `loader` | finds the library |
+//! | `device` | what every device does |
 //! | `call` | codes to errors, handles, commands without events |
 //! | `query` | which devices there are, and their limits |
 //! | `memory`, `part` | buffers and images, copies, mapping; parts of buffers and the order they go in |
@@ -29,7 +30,9 @@ mod awaited;
 mod call;
 mod command_buffer;
 mod compile;
+mod device;
 mod half;
+mod joined;
 mod loader;
 mod memory;
 mod order;
@@ -52,15 +55,10 @@ use crate::device::choice::DeviceChoice;
 use crate::device::family::{self, Facts};
 use crate::device::options::{DeviceOptions, environment};
 use crate::device::waiter::Waiter;
-use crate::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle, lock,
-};
-use crate::dtype::DType;
-use crate::emit::{Dialect, KernelSource};
+use crate::device::{DeviceInfo, lock};
 use crate::error::{Error, Result};
 use crate::limits::{self, MatrixUnit};
-use crate::task::{Awaited, offload};
-use call::{Context, Lane, Owned, Program, Queue, Runtime, check};
+use call::{Context, Lane, Owned, Queue, Runtime, check};
 use cl3::command_queue::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
     CL_QUEUE_PROPERTIES,
@@ -70,7 +68,6 @@ use order::Order;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Chooses the device: part of its name or its platform's, in any case.
 const CHOICE: &str = "DIPTYCH_OPENCL_DEVICE";
@@ -96,7 +93,7 @@ struct Inner {
     /// Held while commands are enqueued, and while a buffer is mapped.
     order: Order,
     /// Programs by their text.
-    programs: Mutex<HashMap<String, Arc<Owned<Program>>>>,
+    programs: Mutex<HashMap<String, compile::Compiled>>,
     /// `cl_khr_command_buffer`, where it is offered.
     command_buffers: Option<command_buffer::Functions>,
     /// Whether a driver that does not list half arithmetic has it, once that was tried.
@@ -172,8 +169,8 @@ impl OpenClDevice {
     ///
     /// The context and the queue are retained, not taken: the application may drop its handles at
     /// any time. All work is enqueued on its queue, in order with its own; only
-    /// [`Device::time`] makes a second queue on the same context. Calls that wait
-    /// ([`Device::wait`], [`Device::time`]) wait for the application's work on the queue as well.
+    /// `time` makes a second queue on the same context. Calls that wait
+    /// (`wait`, `time`) wait for the application's work on the queue as well.
     ///
     /// # Errors
     /// If the queue runs its commands out of order, if it is not of this context and device, or
@@ -318,129 +315,5 @@ impl Drop for Inner {
         {
             tracing::warn!("{error}");
         }
-    }
-}
-
-fn pipeline(source: &KernelSource, raw: RawPipeline) -> Pipeline {
-    Pipeline {
-        raw: handle::RawPipeline::OpenCl(raw),
-        label: source.label.clone(),
-        interface: source.interface.clone(),
-        work_group: source.work_group,
-    }
-}
-
-impl Device for OpenClDevice {
-    fn info(&self) -> &DeviceInfo {
-        &self.inner.info
-    }
-
-    fn alloc(&self, bytes: u64, memory: Memory) -> Result<Buffer> {
-        let (raw, bytes) = memory::alloc(&self.inner, bytes, memory)?;
-        Ok(Buffer { raw: handle::RawBuffer::OpenCl(raw), bytes })
-    }
-
-    fn alloc_image(&self, width: usize, height: usize, dtype: DType) -> Result<Image> {
-        let raw = memory::alloc_image(&self.inner, width, height, dtype)?;
-        Ok(Image { raw: handle::RawImage::OpenCl(raw), extent: [width, height] })
-    }
-
-    fn write(&self, slice: &Slice, bytes: &[u8]) -> Result<()> {
-        memory::write(&self.inner, slice, bytes)
-    }
-
-    fn read(&self, slice: &Slice) -> Result<Vec<u8>> {
-        memory::read(&self.inner, slice)
-    }
-
-    fn map(&self, buffer: &Buffer, access: &mut dyn FnMut(&mut [u8])) -> Result<()> {
-        memory::map(&self.inner, buffer, access)
-    }
-
-    fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        Ok(pipeline(source, compile::compile_checked(&self.inner, source)?))
-    }
-
-    unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
-        let raw = match source.dialect {
-            Dialect::Wgsl if self.inner.checked_kernels => compile::compile_checked(&self.inner, source)?,
-            _ => compile::compile(&self.inner, source, &[])?,
-        };
-        Ok(pipeline(source, raw))
-    }
-
-    fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {
-        Ok(Recording {
-            raw: handle::RawRecording::OpenCl(record::record(&self.inner, dispatches)?),
-            labels: dispatches.iter().map(|dispatch| dispatch.pipeline.label.clone()).collect(),
-        })
-    }
-
-    fn submit(&self, recording: &Recording) -> Result<()> {
-        record::submit(&self.inner, recording)
-    }
-
-    fn wait(&self) -> Result<()> {
-        self.inner.lane().finish()
-    }
-
-    fn run(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[&Slice],
-    ) -> Result<Vec<Vec<u8>>> {
-        let mut read = Vec::new();
-        run::run(&self.inner, writes, recording, reads, &mut |bytes| {
-            read = bytes.iter().map(|bytes| bytes.to_vec()).collect();
-        })?;
-        Ok(read)
-    }
-
-    fn run_and_see(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[&Slice],
-        see: &mut dyn FnMut(&[&[u8]]),
-    ) -> Result<()> {
-        run::run(&self.inner, writes, recording, reads, see)
-    }
-
-    fn start(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[&Slice],
-    ) -> Result<Box<dyn Pending>> {
-        run::start(&self.inner, writes, recording, reads).map(|started| started as Box<dyn Pending>)
-    }
-
-    fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {
-        record::time(&self.inner, recording)
-    }
-
-    fn run_async<'a>(
-        &'a self,
-        writes: &'a [(&'a Slice, &'a [u8])],
-        recording: &'a Recording,
-        reads: &'a [&'a Slice],
-    ) -> Awaited<'a, Result<Vec<Vec<u8>>>> {
-        Box::pin(OpenClDevice::run_async(self, writes, recording, reads))
-    }
-
-    fn read_async<'a>(&'a self, slice: &'a Slice) -> Awaited<'a, Result<Vec<u8>>> {
-        let (device, slice) = (self.clone(), slice.clone());
-        Box::pin(async move { offload(move || device.read(&slice))?.await })
-    }
-
-    fn wait_async(&self) -> Awaited<'_, Result<()>> {
-        let device = self.clone();
-        Box::pin(async move { offload(move || device.wait())?.await })
-    }
-
-    fn time_async<'a>(&'a self, recording: &'a Recording) -> Awaited<'a, Result<Vec<Duration>>> {
-        let (device, recording) = (self.clone(), recording.clone());
-        Box::pin(async move { offload(move || device.time(&recording))?.await })
     }
 }

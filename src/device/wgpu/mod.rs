@@ -8,6 +8,7 @@
 //! | `pipeline` | compiles kernels and keeps them |
 //! | `record` | binds arguments once; encodes a recording into a command encoder |
 //! | `prepared` | encodes the next run while the device works on this one |
+//! | `staging` | keeps buffers that results are read from |
 //! | `submission` | submits, waits, and copies results back: the latency path |
 //! | `adopt` | an application's buffers and textures |
 //! | `calls` | counts of submissions, polls, mappings and copies |
@@ -29,6 +30,7 @@ mod pipeline;
 mod prepared;
 mod record;
 mod scope;
+mod staging;
 mod submission;
 
 #[cfg(not(target_family = "wasm"))]

@@ -3,7 +3,7 @@
 //! All outputs of a run are copied into one mappable staging buffer at the end of the same
 //! submission, so that a run costs one submission, one wait and one mapping.
 
-use super::{WgpuDevice, lock, scope};
+use super::{WgpuDevice, scope};
 #[cfg(not(target_family = "wasm"))]
 use crate::clock::Instant;
 #[cfg(not(target_family = "wasm"))]
@@ -19,14 +19,6 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 #[cfg(not(target_family = "wasm"))]
 use std::time::Duration;
-
-/// Idle staging buffers kept, and the size above which none is: one large read should not hold
-/// memory for ever.
-const MAX_KEPT: usize = 4;
-const MAX_KEPT_BYTES: u64 = 64 << 20;
-
-/// Smallest staging buffer: one size serves most small outputs.
-const MIN_STAGING_BYTES: u64 = 64 << 10;
 
 /// How long a waiting thread looks before it sleeps.
 #[cfg(not(target_family = "wasm"))]
@@ -402,34 +394,5 @@ impl WgpuDevice {
         })?;
         self.keep_staging(staging);
         Ok(())
-    }
-
-    /// An idle staging buffer of at least `bytes` bytes, or a new one.
-    fn take_staging(&self, bytes: u64) -> wgpu::Buffer {
-        let mut idle = lock(&self.inner.staging);
-        if let Some(position) = idle.iter().position(|buffer| buffer.size() >= bytes) {
-            return idle.swap_remove(position);
-        }
-        // All idle ones are too small: the new one replaces one of them.
-        let outgrown = idle.pop();
-        drop(idle);
-        drop(outgrown);
-        let size = match bytes.checked_next_power_of_two() {
-            Some(size) if size <= MAX_KEPT_BYTES => size.max(MIN_STAGING_BYTES),
-            _ => bytes,
-        };
-        self.inner.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("diptych staging"),
-            size,
-            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        })
-    }
-
-    fn keep_staging(&self, buffer: wgpu::Buffer) {
-        let mut idle = lock(&self.inner.staging);
-        if idle.len() < MAX_KEPT && buffer.size() <= MAX_KEPT_BYTES {
-            idle.push(buffer);
-        }
     }
 }

@@ -7,6 +7,7 @@
 
 use super::{DepthwiseOp, OP};
 use crate::cpu::aligned::Aligned;
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::panels::lanes_for;
 use crate::cpu::products::{Products, Store, load, store};
@@ -19,7 +20,7 @@ use crate::ops::conv2d::cpu::Windows;
 use crate::ops::convolution::Convolution;
 use crate::ops::operands::{Operands, need};
 use crate::ops::pointwise::cpu::transpose;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
 /// Takes the weights (`1 kh kw c*M`).

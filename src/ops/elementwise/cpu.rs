@@ -3,12 +3,13 @@
 
 use super::program::{Program, Source};
 use super::{ElementwiseOp, MAX_INPUTS, OP};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::with_scratch;
 use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Elements of a block: a few of them, f32, fit a cache of 32 KiB.
 const BLOCK: usize = 1024;

@@ -2,6 +2,7 @@
 //! columns do, else element by element.
 
 use super::{NormalizeOp, OP, Vector};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::tail::Tail;
 use crate::cpu::workers::each;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::ops::moments::Moments;
 use crate::ops::operands::{Operands, need};
 use crate::ops::reduce::{Merged, place};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Sums that are kept apart, for vectors of the CPU and for their error.
 const LANES: usize = 32;

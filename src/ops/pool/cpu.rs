@@ -1,6 +1,7 @@
 //! The windows on the CPU: vectors of channels, one pixel after the other.
 
 use super::{OP, PoolOp, Pooling};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::products::{load, store};
 use crate::cpu::tail::Tail;
@@ -8,7 +9,7 @@ use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// A pooling, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]

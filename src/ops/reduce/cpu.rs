@@ -1,12 +1,13 @@
 //! Reductions on the CPU, in lanes: along the last axis where it is reduced, else column by column.
 
 use super::{Axis, Merged, OP, ReduceOp, Reduction, place};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use std::marker::PhantomData;
 use std::ops::Range;
 

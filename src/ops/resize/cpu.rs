@@ -1,13 +1,14 @@
 //! The resize on the CPU: each output row is the mean of two input rows, then of neighbours within it.
 
 use super::{OP, ResizeMode, ResizeOp, Source};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::lanes_for;
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// A resize, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]

@@ -6,13 +6,14 @@
 )]
 
 use super::{OP, SoftmaxOp};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::vector::exp;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Maxima and sums that are kept apart, for vectors of the CPU.
 const LANES: usize = 16;

@@ -2,6 +2,7 @@
 //! row of taps, whose results are moved to where they belong and added.
 
 use super::{OP, TransposedConv2dOp};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
 use crate::cpu::tail::{After, Tail};
@@ -11,7 +12,7 @@ use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operands::{Operands, need};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// A transposed convolution, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]

@@ -52,6 +52,26 @@ impl fmt::Display for LoadReport {
 const ROW_START: &[u8] = br#"{"key":{"device":"#;
 
 impl Database {
+    /// The rows of a record that was kept as text ([`Database::text`]), in memory. What is no row of this version is
+    /// treated as in a file: kept if it is JSON, else dropped.
+    pub fn from_text(text: &str) -> Self {
+        let mut database = Database::in_memory();
+        // Memory can always be read.
+        let _ = database.read(text.as_bytes());
+        database
+    }
+
+    /// The rows as text, one a line, as the file has them: for an application that keeps the record elsewhere than in a
+    /// file.
+    ///
+    /// # Errors
+    /// If a row cannot be written as JSON.
+    pub fn text(&self) -> Result<String> {
+        let mut text = Vec::new();
+        self.write(&mut text)?;
+        String::from_utf8(text).map_err(|error| Error::Internal(format!("the record is no text: {error}")))
+    }
+
     /// Adds the rows of the file at `path`.
     ///
     /// # Errors

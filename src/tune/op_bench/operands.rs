@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand};
 use crate::error::{Error, Result};
 use crate::ops::{Choice, OperandInfo};
+use crate::task::Turns;
 use half::f16;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -89,12 +90,13 @@ impl OpBench {
             key.content = hasher.finish();
         }
         if !self.resources.contains_key(&key) {
-            let mut made = Vec::with_capacity(self.sets);
+            let (mut made, mut turns) = (Vec::with_capacity(self.sets), Turns::new());
             for _ in 0..self.sets {
                 made.push(match key.image {
                     true => self.image(wait, &key, &values).await?,
                     false => self.buffer(&values, key.dtype)?,
                 });
+                turns.pass().await;
             }
             self.resources.insert(key.clone(), made);
         }

@@ -1,5 +1,6 @@
 //! A device that is made of numbers: times with noise, drift and outliers, and planted faults.
 
+use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::ops::Choice;
@@ -7,7 +8,7 @@ use crate::tune::bench::{Bench, Check};
 use crate::tune::heat::{HOT, Heat};
 use crate::tune::random::Random;
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A planted fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,150 @@
+//! A run on the CPU: its steps one after the other.
+
+use super::{Buffers, CpuNetwork, Holder, Place, Step};
+use crate::clock::Instant;
+use crate::cpu::aligned::Aligned;
+use crate::cpu::workers;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// Sets of buffers that are kept for later runs.
+const MAX_IDLE_SETS: usize = 4;
+
+impl CpuNetwork {
+    /// Runs the units on the caller's thread, with the help of others. Nothing is locked meanwhile: a
+    /// worker that waits for parts of its own may take up another run. `look` is given the outputs.
+    pub(super) fn run<T>(
+        &self,
+        inputs: &[Cow<'_, [f32]>],
+        mut clock: impl FnMut(Duration) + Send,
+        look: impl FnOnce(&[&[f32]]) -> T,
+    ) -> Result<T> {
+        let mut run = self.begin();
+        let steps = || {
+            for step in &self.steps {
+                let start = Instant::now();
+                run.step(step, inputs)?;
+                clock(start.elapsed());
+            }
+            Ok(())
+        };
+        workers::run(self.flops, steps)?;
+        run.end(inputs, look)
+    }
+
+    pub(super) fn begin(&self) -> Run<'_> {
+        let held = self.states.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Run { network: self, buffers: self.buffers(), held }
+    }
+
+    /// Notes what the states are in the next run.
+    fn keep(&self, inputs: &[Cow<'_, [f32]>], buffers: &[Aligned], held: &[Arc<[f32]>]) -> Result<()> {
+        if held.is_empty() {
+            return Ok(());
+        }
+        let next = held.iter().zip(&self.states.next).map(|(held, next)| match next {
+            Some(place) => self.read(*place, inputs, buffers).map(Arc::from),
+            None => Ok(Arc::clone(held)),
+        });
+        let next = next.collect::<Result<Vec<_>>>()?;
+        *self.states.held.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
+    /// Buffers that no other run uses.
+    fn buffers(&self) -> Buffers {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| Aligned::zeros(elements)).collect())
+    }
+
+    fn read<'a>(
+        &'a self,
+        Place { holder, first, elements }: Place,
+        inputs: &'a [Cow<'_, [f32]>],
+        buffers: &'a [Aligned],
+    ) -> Result<&'a [f32]> {
+        let all = match holder {
+            Holder::Input(input) => inputs.get(input).map(|values| &**values),
+            Holder::Constant(constant) => self.constants.get(constant).map(|values| &**values),
+            Holder::Buffer(buffer) => buffers.get(buffer).map(|values| &**values),
+        };
+        let found = all.and_then(|all| all.get(first..first + elements));
+        found.ok_or_else(|| Error::Internal(format!("{elements} elements from {first} of {holder:?}")))
+    }
+}
+
+/// A run under way. Dropped, nothing comes of it.
+pub(super) struct Run<'n> {
+    network: &'n CpuNetwork,
+    buffers: Buffers,
+    /// The states as this run finds them.
+    held: Vec<Arc<[f32]>>,
+}
+
+/// The inputs, and behind them the states.
+fn with_states<'a>(inputs: &'a [Cow<'_, [f32]>], held: &'a [Arc<[f32]>]) -> Vec<Cow<'a, [f32]>> {
+    let given = inputs.iter().map(|input| &**input);
+    given.chain(held.iter().map(|state| &**state)).map(Cow::Borrowed).collect()
+}
+
+impl Run<'_> {
+    pub(super) fn step(&mut self, step: &Step, inputs: &[Cow<'_, [f32]>]) -> Result<()> {
+        let all;
+        let inputs = if self.held.is_empty() {
+            inputs
+        } else {
+            all = with_states(inputs, &self.held);
+            &all
+        };
+        step.run(self.network, inputs, &mut self.buffers).map_err(|error| error.at_node(&step.name))
+    }
+
+    /// What `look` makes of the outputs. The states are those of the next run from then on.
+    pub(super) fn end<T>(self, inputs: &[Cow<'_, [f32]>], look: impl FnOnce(&[&[f32]]) -> T) -> Result<T> {
+        let inputs = with_states(inputs, &self.held);
+        let network = self.network;
+        let outputs = network.outputs.iter().map(|place| network.read(*place, &inputs, &self.buffers));
+        let result = look(&outputs.collect::<Result<Vec<&[f32]>>>()?);
+        network.keep(&inputs, &self.buffers, &self.held)?;
+        drop(inputs);
+        let mut idle = network.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE_SETS {
+            idle.push(self.buffers);
+        }
+        Ok(result)
+    }
+}
+
+impl Step {
+    fn run(&self, network: &CpuNetwork, inputs: &[Cow<'_, [f32]>], buffers: &mut Buffers) -> Result<()> {
+        // The plan never lets a step write a buffer that it reads.
+        let mut targets: Vec<Aligned> =
+            self.outputs.iter().map(|(_, buffer, _)| std::mem::take(&mut buffers[*buffer])).collect();
+        let result = self.run_into(network, inputs, buffers, &mut targets);
+        for ((_, buffer, _), target) in self.outputs.iter().zip(targets) {
+            buffers[*buffer] = target;
+        }
+        result
+    }
+
+    fn run_into(
+        &self,
+        network: &CpuNetwork,
+        inputs: &[Cow<'_, [f32]>],
+        buffers: &[Aligned],
+        targets: &mut [Aligned],
+    ) -> Result<()> {
+        let read = |(operand, place): &(Operand, Place)| {
+            network.read(*place, inputs, buffers).map(|values| (*operand, values))
+        };
+        let read = self.inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let mut written: Vec<(Operand, &mut [f32])> = Vec::with_capacity(targets.len());
+        for ((operand, _, elements), target) in self.outputs.iter().zip(targets) {
+            written.push((*operand, &mut target[..*elements]));
+        }
+        self.kernel.run(&read, &mut written)
+    }
+}

@@ -1,0 +1,72 @@
+//! The texts that a browser can be given: every kernel of every example with the limits that WebGPU has.
+//!
+//! `DIPTYCH_TEXTS=DIR` writes them there, for `scripts/web tint`, which compiles them with the compiler of Chromium.
+
+use diptych::{Choice, Layout, Limits, Precision, ops};
+use std::collections::BTreeMap;
+
+/// Work-groups of kernels that are made for none.
+const GROUPS: [[u32; 3]; 2] = [[8, 4, 1], [3, 5, 2]];
+
+/// What a browser's device offers at most: halves, neither subgroups nor matrices.
+fn limits() -> Limits {
+    let mut limits = Limits::webgpu();
+    limits.native_half = true;
+    limits.local_memory = 32768;
+    limits
+}
+
+/// Text by label. Texts of one label differ in their constants, and each is there.
+fn texts() -> BTreeMap<String, String> {
+    let limits = limits();
+    let mut texts = BTreeMap::new();
+    for precision in [Precision::F32, Precision::F16Storage, Precision::F16] {
+        for entry in ops::all() {
+            for op in (entry.examples)(precision).expect("examples are valid") {
+                for (variant, tile) in op.space(&limits) {
+                    let made_for = op.work_groups(variant, tile);
+                    let groups = if made_for.is_empty() { GROUPS.to_vec() } else { made_for };
+                    for &layout in op.layouts(variant).iter().filter(|&&layout| layout != Layout::Image2d) {
+                        for &group in &groups {
+                            let choice = Choice::new(variant, tile, group).with_layout(layout);
+                            if op.fits(&choice, &limits).is_err() {
+                                continue;
+                            }
+                            let launch = op.plan(&choice, &limits).expect("a plan");
+                            let source = launch.spec.render(limits.dialect).expect("a text");
+                            let mut name = source.label.to_string();
+                            let mut number = 1;
+                            while texts.get(&name).is_some_and(|known| *known != source.text) {
+                                number += 1;
+                                name = format!("{}_{number}", source.label);
+                            }
+                            texts.insert(name, source.text);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    texts
+}
+
+#[test]
+fn texts_for_browsers_ask_for_halves_and_nothing_else() {
+    let texts = texts();
+    assert!(texts.len() > 500, "only {} texts", texts.len());
+    for (name, text) in &texts {
+        let asked = text.lines().filter(|line| line.starts_with("enable ") || line.starts_with("requires "));
+        for line in asked {
+            assert_eq!(line, "enable f16;", "{name}");
+        }
+        assert!(!text.contains("subgroup"), "{name}");
+    }
+    if let Some(folder) = std::env::var_os("DIPTYCH_TEXTS").filter(|folder| !folder.is_empty()) {
+        let folder = std::path::PathBuf::from(folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for (name, text) in &texts {
+            std::fs::write(folder.join(format!("{name}.wgsl")), text).expect("a file");
+        }
+        println!("{} texts in {}", texts.len(), folder.display());
+    }
+}

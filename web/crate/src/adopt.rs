@@ -1,0 +1,107 @@
+//! The page's own `GPUDevice` and `GPUBuffer` as wgpu's.
+//!
+//! wgpu makes its handles itself: it reads `navigator.gpu` where an instance is made and calls `createBuffer` where a
+//! buffer is. Both are single synchronous calls, and this module has something else stand in their place for the
+//! length of one: an object whose adapter gives the page's device, and a function that gives the page's buffer. No
+//! other JavaScript runs in between, so nobody else meets them.
+
+use crate::message;
+use diptych::wgpu;
+use js_sys::{Function, Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+
+/// A property that is another one for the length of a call.
+struct Replaced<'a> {
+    object: &'a JsValue,
+    name: &'static str,
+}
+
+impl<'a> Replaced<'a> {
+    fn new(object: &'a JsValue, name: &'static str, value: &JsValue) -> Result<Self, JsValue> {
+        let descriptor = Object::new();
+        Reflect::set(&descriptor, &"configurable".into(), &JsValue::TRUE)?;
+        Reflect::set(&descriptor, &"value".into(), value)?;
+        let target = object.unchecked_ref::<Object>();
+        if !Reflect::define_property(target, &name.into(), &descriptor)? {
+            return Err(crate::error(format!("found a {name} that cannot be replaced")));
+        }
+        Ok(Replaced { object, name })
+    }
+}
+
+impl Drop for Replaced<'_> {
+    /// The browser's own property is the prototype's, and shows again.
+    fn drop(&mut self) {
+        let _ = Reflect::delete_property(self.object.unchecked_ref::<Object>(), &self.name.into());
+    }
+}
+
+/// wgpu's handles of the page's device.
+pub(crate) async fn device(own: &JsValue) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue), JsValue> {
+    let navigator = Reflect::get(&js_sys::global(), &"navigator".into())?;
+    let gpu = Reflect::get(&navigator, &"gpu".into())?;
+    if !Reflect::get(own, &"createComputePipeline".into())?.is_function() {
+        return Err(crate::error("option device: found something else, wanted a GPUDevice"));
+    }
+    let given: Object = Object::new();
+    for (name, of) in [("features", "features"), ("limits", "limits"), ("info", "adapterInfo")] {
+        Reflect::set(&given, &name.into(), &Reflect::get(own, &of.into())?)?;
+    }
+    let device = own.clone();
+    let request: Function = Closure::<dyn FnMut() -> Promise>::new(move || Promise::resolve(&device))
+        .into_js_value()
+        .unchecked_into();
+    Reflect::set(&given, &"requestDevice".into(), &request)?;
+    let given = JsValue::from(given);
+    let stand_in: Object = Object::create(gpu.unchecked_ref::<Object>());
+    let request: Function = Closure::<dyn FnMut() -> Promise>::new(move || Promise::resolve(&given))
+        .into_js_value()
+        .unchecked_into();
+    Reflect::set(&stand_in, &"requestAdapter".into(), &request)?;
+    Reflect::set(
+        &stand_in,
+        &"wgslLanguageFeatures".into(),
+        &Reflect::get(&gpu, &"wgslLanguageFeatures".into())?,
+    )?;
+
+    let instance = {
+        let _replaced = Replaced::new(&navigator, "gpu", &stand_in)?;
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.backends = wgpu::Backends::BROWSER_WEBGPU;
+        wgpu::Instance::new(descriptor)
+    };
+    let adapter =
+        instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await.map_err(crate::error)?;
+    let wanted = wgpu::DeviceDescriptor {
+        required_features: adapter.features(),
+        required_limits: adapter.limits(),
+        ..Default::default()
+    };
+    let (device, queue) = adapter.request_device(&wanted).await.map_err(crate::error)?;
+    Ok((adapter, device, queue))
+}
+
+/// wgpu's handle of a buffer that the page made on `device`.
+pub(crate) fn buffer(device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffer, JsValue> {
+    let number = |name: &str| {
+        let value = Reflect::get(own, &name.into())?.as_f64();
+        value.ok_or_else(|| crate::error(format!("found no {name}, wanted a GPUBuffer")))
+    };
+    let (size, usage) = (number("size")?, number("usage")?);
+    let raw: JsValue = match device.as_webgpu() {
+        Some(raw) => raw.clone().into(),
+        None => {
+            return Err(crate::error("found a GPUBuffer, wanted a typed array: the network runs on the CPU"));
+        }
+    };
+    let buffer = own.clone();
+    let create = Closure::<dyn FnMut() -> JsValue>::new(move || buffer.clone());
+    let _replaced = Replaced::new(&raw, "createBuffer", create.as_ref())
+        .map_err(|thrown| crate::error(message(&thrown)))?;
+    Ok(device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: size as u64,
+        usage: wgpu::BufferUsages::from_bits_truncate(usage as u32),
+        mapped_at_creation: false,
+    }))
+}

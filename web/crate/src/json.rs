@@ -1,0 +1,87 @@
+//! What goes to JavaScript as JSON.
+
+use diptych::{Backend, ContextInfo, NodeTime, Port, ProblemReport, Profile, Session, TunerProgress};
+use serde_json::{Value, json};
+
+/// The device, and why it is this one.
+pub(crate) fn info(info: &ContextInfo) -> Value {
+    let backend = match info.backend {
+        Backend::Wgpu => "webgpu".to_owned(),
+        other => other.to_string(),
+    };
+    let device = info.device.as_ref().map(|device| {
+        json!({
+            "name": device.name,
+            "software": device.is_cpu,
+            "halves": device.limits.native_half,
+            "timestamps": device.timestamps,
+        })
+    });
+    json!({ "backend": backend, "device": device, "reason": info.reason })
+}
+
+fn ports(ports: &[Port]) -> Value {
+    ports.iter().map(|port| json!({ "name": port.name, "dims": port.dims.extents() })).collect()
+}
+
+fn step(node: &NodeTime) -> Value {
+    json!({
+        "name": node.name,
+        "op": node.op,
+        "kernel": node.kernel,
+        "workGroup": node.work_group,
+        "source": node.source,
+        "us": node.time.as_secs_f64() * 1e6,
+        "flops": node.flops,
+    })
+}
+
+/// Inputs, outputs, steps and memory of a session.
+pub(crate) fn session(session: &Session) -> Value {
+    let memory = session.memory();
+    json!({
+        "inputs": ports(session.inputs()),
+        "outputs": ports(session.outputs()),
+        "steps": session.steps().iter().map(step).collect::<Value>(),
+        "memory": { "values": memory.planned, "constants": memory.constants },
+    })
+}
+
+/// The time of each step.
+pub(crate) fn profile(profile: &Profile) -> Value {
+    json!({
+        "clock": profile.clock,
+        "us": profile.total().as_secs_f64() * 1e6,
+        "nodes": profile.nodes.iter().map(step).collect::<Value>(),
+    })
+}
+
+/// How far the tuner is.
+pub(crate) fn progress(progress: &TunerProgress) -> Value {
+    json!({
+        "done": progress.done,
+        "visited": progress.visited,
+        "problems": progress.problems,
+        "tried": progress.tried,
+        "candidates": progress.candidates,
+        "finished": progress.is_finished(),
+    })
+}
+
+/// The verdict on one problem.
+pub(crate) fn verdict(problem: &ProblemReport) -> Value {
+    let us = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64() * 1e6);
+    json!({
+        "op": problem.op,
+        "problem": problem.problem,
+        "nodes": problem.nodes,
+        "default": problem.default.to_string(),
+        "choice": problem.choice.as_ref().map(ToString::to_string),
+        "defaultUs": us(problem.default_time),
+        "us": us(problem.time),
+        "speedUp": problem.speed_up,
+        "tried": problem.trials.len(),
+        "cutShort": problem.cut_short,
+        "ms": problem.spent.as_secs_f64() * 1e3,
+    })
+}

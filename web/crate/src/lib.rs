@@ -1,0 +1,42 @@
+//! What a web page's JavaScript calls of the crate `diptych`, beneath `package/index.js`.
+//!
+//! Inputs and outputs are typed arrays; what else goes either way is JSON, which the package reads and writes.
+//! Errors are JavaScript `Error`s with the crate's message.
+
+#![cfg(target_family = "wasm")]
+
+mod adopt;
+mod engine;
+mod json;
+mod network;
+mod tuning;
+
+pub use engine::Engine;
+pub use network::Network;
+
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn log(text: &str);
+}
+
+/// Says in the console what went wrong where the module stops: `unreachable` alone says nothing.
+#[wasm_bindgen(start)]
+fn start() {
+    std::panic::set_hook(Box::new(|info| log(&format!("diptych: {info}"))));
+}
+
+/// A JavaScript `Error` with the message of the crate's error, or of whatever else has one.
+fn error(error: impl std::fmt::Display) -> JsValue {
+    js_sys::Error::new(&error.to_string()).into()
+}
+
+/// What a JavaScript exception says.
+fn message(thrown: &JsValue) -> String {
+    match thrown.dyn_ref::<js_sys::Error>() {
+        Some(error) => error.message().into(),
+        None => format!("{thrown:?}"),
+    }
+}

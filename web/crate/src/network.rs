@@ -1,0 +1,172 @@
+//! A network that is ready to run, and its tuner.
+
+use crate::engine::Engine;
+use crate::{adopt, error, json};
+use diptych::{
+    Database, Graph, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase,
+    Tuner, Tuning, wgpu,
+};
+use js_sys::{Array, Float32Array, Function};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use wasm_bindgen::prelude::*;
+
+/// A session with its record.
+#[wasm_bindgen]
+pub struct Network {
+    pub(crate) session: Session,
+    pub(crate) graph: Graph,
+    pub(crate) context: diptych::Context,
+    pub(crate) record: SharedDatabase,
+    pub(crate) tuner: Option<Tuner>,
+    info: Value,
+}
+
+#[wasm_bindgen]
+impl Network {
+    /// Reads a model and makes it ready. `options` is JSON: `precision` and `dimensions`. `record` is the text that
+    /// [`Network::record`] gave earlier. `on_progress` is called with JSON.
+    pub async fn build(
+        engine: &Engine,
+        model: &[u8],
+        options: String,
+        record: String,
+        on_progress: Function,
+    ) -> Result<Network, JsValue> {
+        let options: Value = serde_json::from_str(&options).map_err(error)?;
+        let mut load = LoadOptions::default();
+        for (name, extent) in options["dimensions"].as_object().into_iter().flatten() {
+            let extent = extent
+                .as_u64()
+                .and_then(|extent| usize::try_from(extent).ok())
+                .ok_or_else(|| error(format!("dimension {name:?}: found {extent}, wanted a whole number")))?;
+            load.dimensions.insert(name.clone(), extent);
+        }
+        let precision = match options["precision"].as_str() {
+            None | Some("f32") => Precision::F32,
+            Some("f16s") => Precision::F16Storage,
+            Some("f16") => Precision::F16,
+            Some(other) => {
+                return Err(error(format!(
+                    "precision: found {other:?}, wanted \"f32\", \"f16s\" or \"f16\""
+                )));
+            }
+        };
+        let Model { graph, info, .. } = Model::from_bytes(model, &load).map_err(error)?;
+        let record = Arc::new(Mutex::new(Database::from_text(&record)));
+        let tuning = Tuning::Database(Arc::clone(&record));
+        let options = SessionOptions { precision, tuning, ..Default::default() };
+        let context = engine.context.clone();
+        let mut told = |progress: diptych::BuildProgress| {
+            let numbers = json!({
+                "compiled": progress.compiled,
+                "kernels": progress.kernels,
+                "uploaded": progress.uploaded,
+                "bytes": progress.bytes,
+            });
+            // What the page's function throws is its own affair.
+            let _ = on_progress.call1(&JsValue::NULL, &numbers.to_string().into());
+        };
+        let session =
+            Session::build_with_progress(&context, &graph, options, &mut told).await.map_err(error)?;
+        let normalisation: Vec<Value> = info.inputs.iter().map(|input| json!(input.normalisation)).collect();
+        let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
+        let info = json!({ "name": info.name, "normalisation": normalisation, "labels": labels });
+        Ok(Network { session, graph, context, record, tuner: None, info })
+    }
+
+    /// Inputs, outputs, steps, memory, and what the file says of the model, as JSON.
+    pub fn describe(&self) -> String {
+        let mut described = json::session(&self.session);
+        described["model"] = self.info.clone();
+        described.to_string()
+    }
+
+    /// Runs the network: `names` and `values` (of `Float32Array`) are its inputs, the result its outputs in order.
+    pub async fn run(&mut self, names: Vec<String>, values: Array) -> Result<Array, JsValue> {
+        let inputs = self.inputs(&names, &values)?;
+        let inputs: Vec<(&str, &HostTensor)> = names.iter().map(String::as_str).zip(&inputs).collect();
+        let outputs = self.session.run_async(&inputs).await.map_err(error)?;
+        Ok(outputs.iter().map(|output| Float32Array::from(&*output.to_f32())).collect())
+    }
+
+    /// Runs the network on its device: `values` are `Float32Array`s or `GPUBuffer`s, `targets` a `GPUBuffer` for each
+    /// output. Returns when the run is submitted.
+    pub async fn run_on_device(
+        &mut self,
+        names: Vec<String>,
+        values: Array,
+        targets: Array,
+    ) -> Result<(), JsValue> {
+        let Some((device, queue)) = self.context.wgpu() else {
+            return Err(error("found a GPUBuffer, wanted typed arrays: the network runs on the CPU"));
+        };
+        let mut sources = Vec::with_capacity(names.len());
+        for (name, value) in names.iter().zip(values.iter()) {
+            let Some(array) = value.dyn_ref::<Float32Array>() else {
+                sources.push(adopt::buffer(device, &value)?);
+                continue;
+            };
+            let values = array.to_vec();
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(name),
+                size: bytes.len() as u64,
+                usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            queue.write_buffer(&buffer, 0, &bytes);
+            sources.push(buffer);
+        }
+        let targets: Vec<wgpu::Buffer> =
+            targets.iter().map(|target| adopt::buffer(device, &target)).collect::<Result<_, _>>()?;
+        let inputs: Vec<(&str, &wgpu::Buffer)> = names.iter().map(String::as_str).zip(&sources).collect();
+        let ports: Vec<String> = self.session.outputs().iter().map(|port| port.name.clone()).collect();
+        let outputs: Vec<(&str, &wgpu::Buffer)> = ports.iter().map(String::as_str).zip(&targets).collect();
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        self.session.encode(&mut encoder, &inputs, &outputs).map_err(error)?;
+        queue.submit([encoder.finish()]);
+        Ok(())
+    }
+
+    /// The time of each step of one run, as JSON.
+    pub async fn profile(&mut self, names: Vec<String>, values: Array) -> Result<String, JsValue> {
+        let inputs = self.inputs(&names, &values)?;
+        let inputs: Vec<(&str, &HostTensor)> = names.iter().map(String::as_str).zip(&inputs).collect();
+        let profile = self.session.profile_async(&inputs).await.map_err(error)?;
+        Ok(json::profile(&profile).to_string())
+    }
+
+    /// The record, as text to keep.
+    pub fn record(&self) -> Result<String, JsValue> {
+        let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.text().map_err(error)
+    }
+
+    fn inputs(&self, names: &[String], values: &Array) -> Result<Vec<HostTensor>, JsValue> {
+        let mut inputs = Vec::with_capacity(names.len());
+        for (name, value) in names.iter().zip(values.iter()) {
+            let value: Float32Array = value
+                .dyn_into()
+                .map_err(|_| error(format!("input {name:?}: found another type, wanted a Float32Array")))?;
+            let port = self.session.inputs().iter().find(|port| port.name == *name);
+            let Some(port) = port else {
+                let known: Vec<&str> = self.session.inputs().iter().map(|port| port.name.as_str()).collect();
+                return Err(error(format!(
+                    "input {name:?} is unknown, the network has {}",
+                    known.join(", ")
+                )));
+            };
+            let found = value.length() as usize;
+            if found != port.dims.elements() {
+                return Err(error(format!(
+                    "input {name:?}: found {found} values, wanted {} ({})",
+                    port.dims.elements(),
+                    port.dims
+                )));
+            }
+            inputs.push(HostTensor::new(port.dims, value.to_vec()).map_err(error)?);
+        }
+        Ok(inputs)
+    }
+}

@@ -1,0 +1,187 @@
+/** A model: its URL, its bytes, or something that holds them. TensorFlow Lite or ONNX, as the contents say. */
+export type ModelSource = string | URL | Response | Blob | ArrayBuffer | ArrayBufferView;
+
+/** What a canvas can draw, and pixels. */
+export type Picture =
+  | HTMLVideoElement
+  | HTMLImageElement
+  | HTMLCanvasElement
+  | OffscreenCanvas
+  | ImageBitmap
+  | VideoFrame
+  | ImageData;
+
+/** How a picture becomes the size of the input: stretched, whole with bars, or filling it with parts cut off. */
+export type Fit = "fill" | "letterbox" | "cover";
+
+/** A picture and how it is taken: each element is `(byte - mean) / deviation`. */
+export interface PictureInput {
+  source: Picture;
+  /** Of all channels or of each. Without it that of the model's metadata, else 127.5. */
+  mean?: number | number[];
+  deviation?: number | number[];
+  /** `fill` unless said otherwise. */
+  fit?: Fit;
+}
+
+/**
+ * The value of an input. A picture is resized and read through a 2D canvas, a copy through the host. A `GPUBuffer`
+ * holds f32 in the order of the input's dimensions, needs usage `COPY_SRC` and the session's device, and is copied on
+ * that device.
+ */
+export type InputValue = Float32Array | number[] | Picture | PictureInput | GPUBuffer;
+
+export type Inputs = Record<string, InputValue>;
+
+export interface Port {
+  name: string;
+  dims: number[];
+}
+
+export interface Info {
+  backend: "webgpu" | "cpu";
+  /** The GPU, as far as the browser tells. */
+  device: { name: string; software: boolean; halves: boolean; timestamps: boolean } | null;
+  /** Why it is this one. */
+  reason: string;
+}
+
+export interface Step {
+  name: string;
+  op: string;
+  kernel: string;
+  workGroup: [number, number, number];
+  /** Where the kernel came from: by hand, by rule, or which row of the record. */
+  source: string;
+  /** Its time in microseconds; 0 outside of a profile. */
+  us: number;
+  flops: number;
+}
+
+export interface Profile {
+  /** What measured the times. */
+  clock: string;
+  /** The sum of all steps. */
+  us: number;
+  nodes: Step[];
+}
+
+export type LoadProgress =
+  | { stage: "download"; done: number; total?: number }
+  | { stage: "build"; done: number; total: number };
+
+export interface LoadOptions {
+  /** `auto` (the default) takes WebGPU, else the CPU, and `info.reason` says why. */
+  backend?: "auto" | "webgpu" | "cpu";
+  /** The page's own device. What it lacks of features and limits is not used. */
+  device?: GPUDevice;
+  /** In a worker, so that nothing runs on the calling thread; without `device` and `GPUBuffer`s. */
+  worker?: boolean;
+  onProgress?: (progress: LoadProgress) => void;
+  /** Storage and arithmetic: f32 (the default), halves in memory, or halves throughout. */
+  precision?: "f32" | "f16s" | "f16";
+  /** Extents that the model leaves open, by name. */
+  dimensions?: Record<string, number>;
+  /** Whether the tuner's record is kept in IndexedDB and asked; true unless said otherwise. */
+  record?: boolean;
+  /** Where the `.wasm` file is, if not beside the package's script. */
+  wasm?: string | URL;
+}
+
+export interface Verdict {
+  op: string;
+  problem: string;
+  nodes: string[];
+  /** What an untuned session runs, and what to run. */
+  default: string;
+  choice: string | null;
+  defaultUs: number | null;
+  us: number | null;
+  speedUp: number;
+  tried: number;
+  cutShort: boolean;
+  ms: number;
+}
+
+export interface TuneProgress {
+  /** Problems that are over, that have a verdict, and that there are. */
+  done: number;
+  visited: number;
+  problems: number;
+  /** Candidates tried of the present problem, and all of them. */
+  tried: number;
+  candidates: number;
+  finished: boolean;
+  elapsedMs: number;
+  clock: string;
+  /** Verdicts since the last call. */
+  verdicts: Verdict[];
+  /** Microseconds of all nodes, untuned and as tuned so far. */
+  totals: [number, number];
+}
+
+export interface TuneOptions {
+  /** Milliseconds in all; 5000 unless said otherwise. */
+  budgetMs?: number;
+  /** Milliseconds at a time, between which runs have their turn. */
+  stepMs?: number;
+  onProgress?: (progress: TuneProgress) => void;
+  /** Ends the tuning early; what was found is kept. Not in a worker. */
+  signal?: AbortSignal;
+}
+
+export interface TuneResult {
+  /** Steps that have another kernel now. */
+  changed: string[];
+  verdicts: Verdict[];
+  totals: [number, number];
+  clock: string;
+  /** Whether the record was kept in IndexedDB. */
+  kept: boolean;
+  finished: boolean;
+}
+
+export interface Session {
+  readonly info: Info;
+  readonly inputs: Port[];
+  readonly outputs: Port[];
+  readonly steps: Step[];
+  /** Bytes of values and of constants. */
+  readonly memory: { values: number; constants: number };
+  /** What the file says: the model's name, normalisation of inputs, labels of outputs. */
+  readonly model: { name: string; normalisation: [number, number][][]; labels: string[][] };
+  /** The device it runs on; undefined on the CPU and in a worker. */
+  readonly device?: GPUDevice;
+  /** Settles with the reason when the device is lost. Calls then fail with a `DeviceLostError` until `restore`. */
+  readonly lost: Promise<string>;
+
+  /** Runs the network: outputs by name. Calls made meanwhile wait their turn. */
+  run(inputs: Inputs): Promise<Record<string, Float32Array>>;
+  /** The same with outputs as buffers on the session's device: those given by name, or new ones, which are the page's. */
+  run(inputs: Inputs, options: { buffers: true | Record<string, GPUBuffer> }): Promise<Record<string, GPUBuffer>>;
+  /** The time of each step of one run. */
+  profile(inputs: Inputs): Promise<Profile>;
+  /** Times kernels on the user's own GPU and takes the best. Runs may go on meanwhile. */
+  tune(options?: TuneOptions): Promise<TuneResult>;
+  /** Makes everything anew after the device was lost. */
+  restore(options?: { device?: GPUDevice }): Promise<void>;
+  free(): Promise<void>;
+}
+
+export declare const Diptych: {
+  load(model: ModelSource, options?: LoadOptions): Promise<Session>;
+  /** What `load` would run on, without a model. */
+  probe(options?: Pick<LoadOptions, "backend" | "device" | "wasm">): Promise<Info>;
+};
+
+export default Diptych;
+
+/**
+ * Where a picture of `from` (width, height) lies in an input of `to`, and how a position of the input, counted from
+ * pixel centres, is one of the picture.
+ */
+export declare function transform(
+  from: [number, number],
+  to: [number, number],
+  fit?: Fit,
+): { offset: [number, number]; size: [number, number]; back(position: [number, number]): [number, number] };

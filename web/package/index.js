@@ -1,0 +1,27 @@
+// The package's door: loads a model here, or in a worker.
+
+import { open, LocalSession } from "./session.js";
+import { RemoteSession } from "./remote.js";
+import { transform } from "./pictures.js";
+
+export { transform };
+
+export const Diptych = {
+  /** Loads a TensorFlow Lite or ONNX model: a URL, its bytes or a Response. See index.d.ts. */
+  async load(model, options = {}) {
+    if (options.worker) {
+      return RemoteSession.load(model, options);
+    }
+    return LocalSession.load(model, options);
+  },
+
+  /** What `load` would run on, without a model. */
+  async probe(options = {}) {
+    const engine = await open(options);
+    const info = JSON.parse(engine.info());
+    engine.free();
+    return info;
+  },
+};
+
+export default Diptych;

@@ -1,0 +1,130 @@
+// Pictures as a network's input: resized and read through a 2D canvas, which is a copy through the host.
+
+const known = (name) => globalThis[name];
+
+const KINDS = [
+  "HTMLVideoElement",
+  "HTMLImageElement",
+  "HTMLCanvasElement",
+  "OffscreenCanvas",
+  "ImageBitmap",
+  "VideoFrame",
+  "ImageData",
+];
+
+/** Whether it is something that a canvas can draw. */
+export function isPicture(value) {
+  return KINDS.some((kind) => known(kind) && value instanceof known(kind));
+}
+
+/** Width and height in pixels. */
+export function sizeOf(source) {
+  const width = source.videoWidth ?? source.displayWidth ?? source.naturalWidth ?? source.width;
+  const height = source.videoHeight ?? source.displayHeight ?? source.naturalHeight ?? source.height;
+  return [width, height];
+}
+
+/**
+ * Where a picture of `from` pixels lies in an input of `to` pixels, and the way back.
+ * `fill` stretches it, `letterbox` shows all of it with bars, `cover` fills the input and cuts what is beyond.
+ */
+export function transform(from, to, fit = "fill") {
+  const ratios = [to[0] / from[0], to[1] / from[1]];
+  let scale = ratios;
+  if (fit === "letterbox") {
+    scale = [Math.min(...ratios), Math.min(...ratios)];
+  } else if (fit === "cover") {
+    scale = [Math.max(...ratios), Math.max(...ratios)];
+  } else if (fit !== "fill") {
+    throw new Error(`fit: found "${fit}", wanted "fill", "letterbox" or "cover"`);
+  }
+  const size = [from[0] * scale[0], from[1] * scale[1]];
+  const offset = [(to[0] - size[0]) / 2, (to[1] - size[1]) / 2];
+  return {
+    offset,
+    size,
+    /** A position of the input, counted from pixel centres, as one of the picture. */
+    back: ([x, y]) => [(x + 0.5 - offset[0]) / scale[0] - 0.5, (y + 0.5 - offset[1]) / scale[1] - 0.5],
+  };
+}
+
+/** Height, width, channels and order of an input that takes a picture. */
+export function pictureShape({ name, dims }) {
+  const extents = dims.length === 4 && dims[0] === 1 ? dims.slice(1) : dims;
+  if (extents.length === 3 && [1, 3, 4].includes(extents[2])) {
+    return { height: extents[0], width: extents[1], channels: extents[2], planar: false };
+  }
+  if (extents.length === 3 && [1, 3, 4].includes(extents[0])) {
+    return { height: extents[1], width: extents[2], channels: extents[0], planar: true };
+  }
+  throw new Error(`input "${name}": found a picture, wanted ${dims.join("x")} numbers`);
+}
+
+let canvas;
+
+function context(width, height) {
+  if (!canvas) {
+    canvas = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  }
+  if (canvas.canvas.width !== width || canvas.canvas.height !== height) {
+    canvas.canvas.width = width;
+    canvas.canvas.height = height;
+  }
+  return canvas;
+}
+
+/** The pixels of a picture at this size, RGBA. */
+function read(source, width, height, fit) {
+  const [w, h] = sizeOf(source);
+  if (!(w > 0 && h > 0)) {
+    throw new Error("found a picture without pixels: wait until it has loaded");
+  }
+  if (source instanceof ImageData) {
+    if (w === width && h === height) {
+      return source.data;
+    }
+    const whole = new OffscreenCanvas(w, h);
+    whole.getContext("2d").putImageData(source, 0, 0);
+    source = whole;
+  }
+  const { offset, size } = transform([w, h], [width, height], fit);
+  const drawing = context(width, height);
+  drawing.fillStyle = "#000";
+  drawing.fillRect(0, 0, width, height);
+  // Smoothing over all pixels that fall together when a picture shrinks.
+  drawing.imageSmoothingEnabled = true;
+  drawing.imageSmoothingQuality = "high";
+  drawing.drawImage(source, offset[0], offset[1], size[0], size[1]);
+  return drawing.getImageData(0, 0, width, height).data;
+}
+
+/** The elements of each channel, one number or one for each. */
+const each = (value, channel) => (Array.isArray(value) ? value[Math.min(channel, value.length - 1)] : value);
+
+/**
+ * A picture as the numbers of an input: `(v - mean) / deviation` of bytes. Both are those of the call, else those of
+ * the model's metadata, else 127.5, which gives -1 to 1.
+ */
+export function pixels({ source, mean, deviation, fit = "fill" }, port, normalisation) {
+  const { height, width, channels, planar } = pictureShape(port);
+  mean ??= normalisation?.length ? normalisation.map((pair) => pair[0]) : 127.5;
+  deviation ??= normalisation?.length ? normalisation.map((pair) => pair[1]) : 127.5;
+  const bytes = read(source, width, height, fit);
+  const count = width * height;
+  const values = new Float32Array(count * channels);
+  for (let channel = 0; channel < channels; channel++) {
+    const [m, d] = [each(mean, channel), each(deviation, channel)];
+    const [start, step] = planar ? [channel * count, 1] : [channel, channels];
+    if (channels === 1) {
+      for (let i = 0; i < count; i++) {
+        const grey = 0.299 * bytes[4 * i] + 0.587 * bytes[4 * i + 1] + 0.114 * bytes[4 * i + 2];
+        values[i] = (grey - m) / d;
+      }
+    } else {
+      for (let i = 0, to = start, from = channel; i < count; i++, to += step, from += 4) {
+        values[to] = (bytes[from] - m) / d;
+      }
+    }
+  }
+  return values;
+}

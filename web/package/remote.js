@@ -1,0 +1,122 @@
+// A session in a worker: nothing of it runs on the page's thread, also where the CPU computes.
+
+import { isPicture } from "./pictures.js";
+
+export class RemoteSession {
+  #worker;
+  #calls = new Map();
+  #count = 0;
+  #tellLost;
+
+  static async load(model, { worker: _, device, onProgress, signal, wasm, ...options } = {}) {
+    if (device) {
+      throw new Error("option device: a GPUDevice cannot go to a worker; leave out one of device and worker");
+    }
+    const session = new RemoteSession();
+    // Here, because the worker's addresses are relative to its own.
+    const address = (url) => (typeof url === "string" ? new URL(url, globalThis.document?.baseURI).href : url);
+    if (model instanceof Response) {
+      model = await model.arrayBuffer();
+    }
+    session.#start();
+    session.lost = new Promise((resolve) => (session.#tellLost = resolve));
+    const given = { model: address(model instanceof URL ? model.href : model), options: { ...options, wasm: address(wasm) } };
+    try {
+      Object.assign(session, await session.#ask("load", given, [], onProgress));
+    } catch (error) {
+      session.free();
+      throw error;
+    }
+    return session;
+  }
+
+  #start() {
+    this.#worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+    this.#worker.onmessage = ({ data: { id, result, error, progress, lost } }) => {
+      if (lost !== undefined) {
+        return this.#tellLost(lost);
+      }
+      const call = this.#calls.get(id);
+      if (progress) {
+        return call?.onProgress?.(progress);
+      }
+      this.#calls.delete(id);
+      if (error) {
+        call?.reject(Object.assign(new Error(error.message), { name: error.name }));
+      } else {
+        call?.resolve(result);
+      }
+    };
+    this.#worker.onerror = (event) => this.#fail(new Error(`the worker failed: ${event.message ?? "it did not start"}`));
+  }
+
+  #fail(error) {
+    for (const { reject } of this.#calls.values()) {
+      reject(error);
+    }
+    this.#calls.clear();
+  }
+
+  #ask(call, given = {}, transfer = [], onProgress) {
+    if (!this.#worker) {
+      return Promise.reject(new Error("the session was freed"));
+    }
+    const id = ++this.#count;
+    const answer = new Promise((resolve, reject) => this.#calls.set(id, { resolve, reject, onProgress }));
+    this.#worker.postMessage({ id, call, ...given }, transfer);
+    return answer;
+  }
+
+  /** Inputs that can go to the worker: what the page shows becomes a bitmap. */
+  async #movable(inputs) {
+    const transfer = [];
+    const moved = await Promise.all(
+      Object.entries(inputs).map(async ([name, value]) => {
+        const source = isPicture(value) ? value : value?.source;
+        if (!isPicture(source) || source instanceof ImageData) {
+          return [name, value];
+        }
+        const own = typeof VideoFrame !== "undefined" && source instanceof VideoFrame;
+        const picture = own ? source.clone() : await createImageBitmap(source);
+        transfer.push(picture);
+        return [name, isPicture(value) ? picture : { ...value, source: picture }];
+      }),
+    );
+    return [Object.fromEntries(moved), transfer];
+  }
+
+  async run(inputs, { buffers } = {}) {
+    if (buffers) {
+      throw new Error("option buffers: a GPUBuffer cannot leave a worker");
+    }
+    const [moved, transfer] = await this.#movable(inputs);
+    return this.#ask("run", { inputs: moved }, transfer);
+  }
+
+  async profile(inputs) {
+    const [moved, transfer] = await this.#movable(inputs);
+    return this.#ask("profile", { inputs: moved }, transfer);
+  }
+
+  async tune({ onProgress, signal: _, ...options } = {}) {
+    const { result, session } = await this.#ask("tune", { options }, [], onProgress);
+    Object.assign(this, session);
+    return result;
+  }
+
+  async restore() {
+    this.lost = new Promise((resolve) => (this.#tellLost = resolve));
+    Object.assign(this, await this.#ask("restore"));
+  }
+
+  /** Destroys the worker's device, as a browser may at any time: for tests of what happens then. */
+  destroyDevice() {
+    return this.#ask("destroy");
+  }
+
+  async free() {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#fail(new Error("the session was freed"));
+  }
+}

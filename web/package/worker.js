@@ -1,0 +1,60 @@
+// The worker's side of a session: runs what remote.js asks for.
+
+import { LocalSession } from "./session.js";
+
+let session;
+
+const plain = () => {
+  const { info, inputs, outputs, steps, memory, model } = session;
+  return { info, inputs, outputs, steps, memory, model };
+};
+
+function watch() {
+  session.lost.then((reason) => postMessage({ lost: reason }));
+}
+
+const calls = {
+  async load(id, { model, options }) {
+    const onProgress = (progress) => postMessage({ id, progress });
+    session = await LocalSession.load(model, { ...options, onProgress });
+    watch();
+    return [plain()];
+  },
+  async run(_, { inputs }) {
+    try {
+      const outputs = await session.run(inputs);
+      return [outputs, Object.values(outputs).map((values) => values.buffer)];
+    } finally {
+      // Pictures that came here are this side's to close.
+      for (const value of Object.values(inputs)) {
+        (value?.source ?? value)?.close?.();
+      }
+    }
+  },
+  async profile(_, { inputs }) {
+    return [await session.profile(inputs)];
+  },
+  async tune(id, { options }) {
+    const onProgress = (progress) => postMessage({ id, progress });
+    const result = await session.tune({ ...options, onProgress });
+    return [{ result, session: plain() }];
+  },
+  async restore() {
+    await session.restore();
+    watch();
+    return [plain()];
+  },
+  async destroy() {
+    session.device?.destroy();
+    return [];
+  },
+};
+
+onmessage = async ({ data: { id, call, ...given } }) => {
+  try {
+    const [result, transfer = []] = await calls[call](id, given);
+    postMessage({ id, result }, transfer);
+  } catch (error) {
+    postMessage({ id, error: { name: error.name, message: error.message } });
+  }
+};
