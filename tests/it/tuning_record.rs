@@ -210,7 +210,7 @@ fn a_clean_end_leaves_no_journal() {
 fn a_record_kept_as_text_is_the_same_record() {
     let mut record = Database::in_memory();
     for number in 0..3 {
-        record.append(Row::new(key(1, number), Verdict::Winner)).expect("in memory");
+        record.append(Row::measured(key(1, number), Verdict::Winner, None)).expect("in memory");
     }
     let text = record.text().expect("text");
     assert_eq!(text.lines().count(), 3);

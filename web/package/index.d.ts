@@ -26,8 +26,8 @@ export interface PictureInput {
 
 /**
  * The value of an input. A picture is resized and read through a 2D canvas, a copy through the host. A `GPUBuffer`
- * holds f32 in the order of the input's dimensions, needs usage `COPY_SRC` and the session's device, and is copied on
- * that device.
+ * of the session's device holds f32 in the order of the input's dimensions. With usage `STORAGE` it is bound as it is,
+ * else it is copied on the device and needs `COPY_SRC`.
  */
 export type InputValue = Float32Array | number[] | Picture | PictureInput | GPUBuffer;
 

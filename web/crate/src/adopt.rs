@@ -8,6 +8,7 @@
 use crate::message;
 use diptych::wgpu;
 use js_sys::{Function, Object, Promise, Reflect};
+use std::collections::VecDeque;
 use wasm_bindgen::prelude::*;
 
 /// A property that is another one for the length of a call.
@@ -81,8 +82,30 @@ pub(crate) async fn device(own: &JsValue) -> Result<(wgpu::Adapter, wgpu::Device
     Ok((adapter, device, queue))
 }
 
-/// wgpu's handle of a buffer that the page made on `device`.
-pub(crate) fn buffer(device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffer, JsValue> {
+/// How many handles of the page's buffers are kept.
+const KEPT: usize = 64;
+
+/// wgpu's handles of the page's buffers: the same one for the same buffer, because a session remembers what it recorded
+/// for a handle.
+#[derive(Debug, Default)]
+pub(crate) struct Adopted(VecDeque<(JsValue, wgpu::Buffer)>);
+
+impl Adopted {
+    /// The handle of a buffer that the page made on `device`.
+    pub(crate) fn buffer(&mut self, device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffer, JsValue> {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| known == own) {
+            return Ok(known.clone());
+        }
+        let buffer = buffer(device, own)?;
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((own.clone(), buffer.clone()));
+        Ok(buffer)
+    }
+}
+
+fn buffer(device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffer, JsValue> {
     let number = |name: &str| {
         let value = Reflect::get(own, &name.into())?.as_f64();
         value.ok_or_else(|| crate::error(format!("found no {name}, wanted a GPUBuffer")))

@@ -1,7 +1,8 @@
 //! A network that is ready to run, and its tuner.
 
+use crate::adopt::Adopted;
 use crate::engine::Engine;
-use crate::{adopt, error, json};
+use crate::{error, json};
 use diptych::{
     Database, Graph, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase,
     Tuner, Tuning, wgpu,
@@ -19,6 +20,7 @@ pub struct Network {
     pub(crate) context: diptych::Context,
     pub(crate) record: SharedDatabase,
     pub(crate) tuner: Option<Tuner>,
+    adopted: Adopted,
     info: Value,
 }
 
@@ -72,7 +74,7 @@ impl Network {
         let normalisation: Vec<Value> = info.inputs.iter().map(|input| json!(input.normalisation)).collect();
         let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
         let info = json!({ "name": info.name, "normalisation": normalisation, "labels": labels });
-        Ok(Network { session, graph, context, record, tuner: None, info })
+        Ok(Network { session, graph, context, record, tuner: None, adopted: Adopted::default(), info })
     }
 
     /// Inputs, outputs, steps, memory, and what the file says of the model, as JSON.
@@ -103,26 +105,19 @@ impl Network {
         };
         let mut sources = Vec::with_capacity(names.len());
         for (name, value) in names.iter().zip(values.iter()) {
-            let Some(array) = value.dyn_ref::<Float32Array>() else {
-                sources.push(adopt::buffer(device, &value)?);
-                continue;
-            };
-            let values = array.to_vec();
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            let buffer = device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(name),
-                size: bytes.len() as u64,
-                usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
+            sources.push(match value.dyn_ref::<Float32Array>() {
+                Some(array) => uploaded(device, queue, name, array),
+                None => self.adopted.buffer(device, &value)?,
             });
-            queue.write_buffer(&buffer, 0, &bytes);
-            sources.push(buffer);
         }
-        let targets: Vec<wgpu::Buffer> =
-            targets.iter().map(|target| adopt::buffer(device, &target)).collect::<Result<_, _>>()?;
+        let mut wanted = Vec::with_capacity(targets.length() as usize);
+        for target in targets.iter() {
+            wanted.push(self.adopted.buffer(device, &target)?);
+        }
         let inputs: Vec<(&str, &wgpu::Buffer)> = names.iter().map(String::as_str).zip(&sources).collect();
         let ports: Vec<String> = self.session.outputs().iter().map(|port| port.name.clone()).collect();
-        let outputs: Vec<(&str, &wgpu::Buffer)> = ports.iter().map(String::as_str).zip(&targets).collect();
+        let outputs: Vec<(&str, &wgpu::Buffer)> = ports.iter().map(String::as_str).zip(&wanted).collect();
+        self.session.bind(&inputs, &outputs).await.map_err(error)?;
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         self.session.encode(&mut encoder, &inputs, &outputs).map_err(error)?;
         queue.submit([encoder.finish()]);
@@ -169,4 +164,17 @@ impl Network {
         }
         Ok(inputs)
     }
+}
+
+/// A buffer with these values.
+fn uploaded(device: &wgpu::Device, queue: &wgpu::Queue, name: &str, array: &Float32Array) -> wgpu::Buffer {
+    let bytes: Vec<u8> = array.to_vec().iter().flat_map(|value| value.to_le_bytes()).collect();
+    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some(name),
+        size: bytes.len() as u64,
+        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    queue.write_buffer(&buffer, 0, &bytes);
+    buffer
 }
