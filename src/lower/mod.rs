@@ -17,8 +17,10 @@
 //! | `join` | concatenations whose inputs are written where they belong, without a kernel |
 //! | `constants` | constants as their kernels read them |
 //! | `memory` | which values share a buffer |
-//! | `wiring` | the steps of a run whose inputs and outputs lie in an application's buffers |
+//! | `wiring`, `arrangement` | the steps of a run whose inputs and outputs lie in an application's buffers |
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod arrangement;
 mod border;
 mod chain;
 #[cfg(not(target_family = "wasm"))]
@@ -45,6 +47,8 @@ mod values;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod wiring;
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub(crate) use arrangement::{Arrangement, check_arrangement};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use change::change_times;
 pub(crate) use choose::on_cpu;
@@ -60,4 +64,4 @@ pub(crate) use stack::multiple;
 pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work};
 pub(crate) use unit::{Alias, Input, Network, Unit};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
-pub(crate) use wiring::{Arrangement, End, Lent, Spot, WiredStep, Wiring, check_arrangement};
+pub(crate) use wiring::{End, Lent, Spot, WiredStep, Wiring};

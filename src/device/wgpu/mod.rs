@@ -15,7 +15,7 @@
 //! | `clock` | times single dispatches with timestamp queries |
 //!
 //! Nothing polls the device but `read`, `wait`, `run`, `time`, `map` and what is awaited, and no
-//! handler is installed on it: an application that owns the device keeps it to itself.
+//! handler is installed on an application's: it keeps its device to itself.
 //!
 //! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
 //! until it is done.
