@@ -124,7 +124,9 @@ fn a_hundred_devices_are_lost_and_nothing_is_left_of_them() {
             before = held();
         }
     }
-    if let (Some((bytes, threads)), Some((bytes_after, threads_after))) = (before, held()) {
+    // Elsewhere several tests share a process.
+    let alone = std::env::var_os("NEXTEST").is_some();
+    if let (true, Some((bytes, threads)), Some((bytes_after, threads_after))) = (alone, before, held()) {
         println!("{bytes} bytes and {threads} threads after 30, {bytes_after} and {threads_after} after 100");
         assert!(threads_after <= threads, "{threads} threads, then {threads_after}");
         // A session and its device keep some megabytes: 70 of them would be seen.
