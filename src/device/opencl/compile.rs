@@ -19,11 +19,12 @@ use std::sync::Arc;
 /// [`super::arguments`] reads.
 pub(super) const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
 
-/// A built program, and the name of a kernel in it.
+/// A built program.
 #[derive(Clone)]
 pub(super) struct Compiled {
     pub(super) program: Arc<Owned<Program>>,
-    pub(super) entry: Arc<CStr>,
+    /// What is added to the names of a text's kernels in it.
+    pub(super) suffix: Arc<str>,
 }
 
 /// A built program, the name of the kernel in it, and the device they belong to.
@@ -57,6 +58,12 @@ impl RawPipeline {
     pub(super) fn kernel(&self) -> Result<Owned<Kernel>> {
         check("clCreateKernel", new_kernel(&self.program, &self.entry))
     }
+}
+
+/// The name of a kernel in a program of several texts.
+pub(super) fn suffixed(entry: &CStr, suffix: &str) -> Result<CString> {
+    let name = [entry.to_bytes(), suffix.as_bytes()].concat();
+    CString::new(name).map_err(|error| Error::Internal(format!("the name of a kernel: {error}")))
 }
 
 pub(super) fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Owned<Kernel>, i32> {
@@ -110,15 +117,16 @@ pub(super) fn compile_unasked(
     let identity = identity(source);
     arguments::check_work_group(&inner.info.limits, source)?;
     let cached = lock(&inner.programs).get(&*identity).cloned();
-    let Compiled { program, entry } = match cached {
+    let Compiled { program, suffix } = match cached {
         Some(compiled) => compiled,
         None => {
             // Not under the lock: other threads may compile other kernels meanwhile.
             let program = Arc::new(build(inner, source, &identity, &entry)?);
-            let compiled = Compiled { program, entry: entry.into() };
+            let compiled = Compiled { program, suffix: "".into() };
             lock(&inner.programs).entry(identity.into_owned()).or_insert(compiled).clone()
         }
     };
+    let entry = if suffix.is_empty() { entry } else { suffixed(&entry, &suffix)? };
     let kernel = match new_kernel(&program, &entry) {
         Ok(kernel) => kernel,
         Err(cl3::error_codes::CL_INVALID_KERNEL_NAME) => {
@@ -127,7 +135,7 @@ pub(super) fn compile_unasked(
         Err(code) => return Err(failure("clCreateKernel", code)),
     };
     arguments::check(&kernel, inner.id.id(), source, lengths.len())?;
-    Ok(RawPipeline { program, entry, lengths: lengths.into(), device: Arc::clone(inner) })
+    Ok(RawPipeline { program, entry: entry.into(), lengths: lengths.into(), device: Arc::clone(inner) })
 }
 
 /// What a program is known by: its text, or what it is printed from and by which writer, so that a kernel

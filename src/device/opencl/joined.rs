@@ -1,7 +1,9 @@
 //! Several kernels compiled as one program, for drivers that compile one program at a time and take long to begin.
 
 use super::call::{Owned, Program, check};
-use super::compile::{Compiled, OPTIONS, binary_of, build_binary, build_text, identity, kept, new_kernel};
+use super::compile::{
+    Compiled, OPTIONS, binary_of, build_binary, build_text, identity, kept, new_kernel, suffixed,
+};
 use super::{Inner, lock, retarget};
 use crate::device::cache::CacheKey;
 use crate::emit::{Dialect, KernelSource};
@@ -45,8 +47,8 @@ pub(super) fn compile(inner: &Arc<Inner>, sources: &[&KernelSource]) {
     match build(inner, &parts) {
         Ok(program) => {
             let program = Arc::new(program);
-            for Part { identity, entry, .. } in parts {
-                let compiled = Compiled { program: Arc::clone(&program), entry: entry.into() };
+            for Part { identity, suffix, .. } in parts {
+                let compiled = Compiled { program: Arc::clone(&program), suffix: suffix.into() };
                 lock(&inner.programs).entry(identity).or_insert(compiled);
             }
         }
@@ -57,7 +59,9 @@ pub(super) fn compile(inner: &Arc<Inner>, sources: &[&KernelSource]) {
 /// A kernel among others.
 struct Part {
     identity: String,
-    /// Its name among them.
+    /// What its functions' names end in.
+    suffix: String,
+    /// The kernel's name among them.
     entry: CString,
     text: String,
 }
@@ -69,9 +73,10 @@ impl Part {
             return None;
         }
         let names = Names::of(&source.text)?;
+        let suffix = format!("_k{number}");
         let mut text = String::with_capacity(source.text.len() + 64 * names.functions.len());
         for name in &names.functions {
-            text.push_str(&format!("#define {name} {name}_k{number}\n"));
+            text.push_str(&format!("#define {name} {name}{suffix}\n"));
         }
         text.push_str(&source.text);
         text.push('\n');
@@ -79,8 +84,8 @@ impl Part {
             text.push_str(&format!("#undef {name}\n"));
         }
         names.functions.contains(source.entry.as_str()).then_some(())?;
-        let entry = CString::new(format!("{}_k{number}", source.entry)).ok()?;
-        Some(Part { identity, entry, text })
+        let entry = suffixed(&CString::new(source.entry.as_str()).ok()?, &suffix).ok()?;
+        Some(Part { identity, suffix, entry, text })
     }
 }
 
