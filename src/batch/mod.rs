@@ -15,21 +15,21 @@ use queue::Queue;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use worker::Worker;
+use worker::{Pace, Worker};
 
 /// How a [`Batch`] gathers requests, and how it runs them.
 #[derive(Debug, Clone)]
 pub struct BatchOptions {
     /// Requests of one run at most; 8 unless set.
     pub max_batch: usize,
-    /// How long a request waits for others at most while the device is idle; 1 ms unless set. A full batch does
-    /// not wait, and what arrives while the device is busy waits for that run to end.
+    /// How long a request waits for others at most, while no two runs are under way; 1 ms unless set. A full batch does
+    /// not wait.
     pub max_delay: Duration,
     /// Requests at most that have been taken and whose run has not begun; 32 unless set. Those who bring more are
     /// held back.
     pub max_waiting: usize,
     /// The batch sizes that are made ready, each a session with weights of its own in the device's memory. Where a
-    /// size is missing, the next larger one runs with zeros in the spare places; `max_batch` is always one. Empty
+    /// size is missing, the next larger one runs and its spare places are not read; `max_batch` is always one. Empty
     /// means every size from 1 to `max_batch`.
     pub sizes: Vec<usize>,
     /// The graph's named dimension ([`Graph::dimension`]) that counts requests. Unless it is set, it is the one that
@@ -93,7 +93,7 @@ pub struct BatchCounts {
 /// results are split again.
 ///
 /// The sessions for the batch sizes are made when the service is; a thread of its own gathers requests, in the order
-/// of their arrival, and keeps the device busy: while one run is under way, the next full batch is uploaded. Shared by
+/// of their arrival, and keeps the device busy: while one run is under way, the next one is uploaded. Shared by
 /// reference or in an [`Arc`] between tasks and threads. Dropped, it answers what it has taken and ends.
 ///
 /// A network whose results for one request depend on the others of its run cannot be served: a state
@@ -165,7 +165,8 @@ impl Batch {
             sessions.push((size, session));
         }
         let queue = Arc::new(Queue::new(options.max_batch, options.max_waiting, options.max_delay));
-        let worker = Worker { queue: Arc::clone(&queue), sessions, outputs: outputs.clone() };
+        let pace = Pace::default();
+        let worker = Worker { queue: Arc::clone(&queue), sessions, outputs: outputs.clone(), pace };
         let thread = std::thread::Builder::new()
             .name("diptych batch".to_owned())
             .spawn(move || worker.serve())

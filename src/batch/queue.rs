@@ -172,31 +172,35 @@ impl Queue {
         Next::Run(run)
     }
 
-    /// Waits for requests: a full batch, or what has come when the first has waited long enough.
-    pub(super) fn next(&self) -> Next {
+    /// Waits for requests, for `most` and `max_delay` at most if that is said: a full batch, or what has come when the first has waited
+    /// long enough.
+    pub(super) fn next(&self, most: Option<Duration>) -> Next {
+        let begin = Instant::now();
+        let most = most.map(|most| most.min(self.max_delay));
         let mut state = self.lock();
         loop {
             let first = state.requests.front().map(|request| request.arrived);
-            let Some(first) = first else {
-                if state.closed {
-                    return Next::End;
+            let mut left = most.map(|most| most.saturating_sub(begin.elapsed()));
+            if let Some(first) = first {
+                let of_first = self.max_delay.saturating_sub(first.elapsed());
+                if state.requests.len() >= self.max_batch || of_first.is_zero() || state.closed {
+                    return self.take(state);
                 }
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = self.max_delay.saturating_sub(first.elapsed());
-            if state.requests.len() >= self.max_batch || left.is_zero() || state.closed {
-                return self.take(state);
+                left = Some(left.map_or(of_first, |left| left.min(of_first)));
+            } else if state.closed {
+                return Next::End;
             }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if most.is_some_and(|most| begin.elapsed() >= most) {
+                return Next::NotYet;
+            }
+            state = match left {
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
         }
-    }
-
-    /// A full batch, if there is one.
-    pub(super) fn full(&self) -> Next {
-        let state = self.lock();
-        if state.requests.len() >= self.max_batch { self.take(state) } else { Next::NotYet }
     }
 
     /// No more requests come; those that are there are answered.

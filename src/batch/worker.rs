@@ -1,12 +1,13 @@
 //! The thread of a service: batches are started, waited for and split.
 
 use super::queue::{Next, Queue, Request};
+use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::session::{Flight, Port, Session};
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs under way at most: one on the device, one that is uploaded.
 const IN_FLIGHT: usize = 2;
@@ -19,11 +20,38 @@ pub(super) struct Worker {
     pub(super) sessions: Vec<(usize, Session)>,
     /// The outputs of one request.
     pub(super) outputs: Vec<Port>,
+    pub(super) pace: Pace,
+}
+
+/// How long runs take.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// The last one's time on the device, as far as it is known.
+    took: Duration,
+    ended: Option<Instant>,
+}
+
+impl Pace {
+    /// When a run that was started at `begun` can have begun on the device.
+    fn on_device(&self, begun: Instant) -> Instant {
+        self.ended.map_or(begun, |ended| ended.max(begun))
+    }
+
+    /// What is left of a run, if it takes as long as the last one.
+    fn left(&self, begun: Instant) -> Duration {
+        self.took.saturating_sub(self.on_device(begun).elapsed())
+    }
+
+    fn end(&mut self, begun: Instant) {
+        self.took = self.on_device(begun).elapsed();
+        self.ended = Some(Instant::now());
+    }
 }
 
 /// A run under way.
 struct Running {
     requests: Vec<Request>,
+    begun: Instant,
     /// The session's place, and what it is to wait for.
     flight: Result<(usize, Flight)>,
 }
@@ -43,23 +71,25 @@ impl Worker {
         let end = End(Arc::clone(&self.queue));
         let mut running: VecDeque<Running> = VecDeque::new();
         loop {
-            let next = match running.len() {
-                0 => self.queue.next(),
-                IN_FLIGHT.. => Next::NotYet,
-                // While the device is busy, more may come: a batch that is not full waits.
-                _ => self.queue.full(),
+            let next = match running.back() {
+                None => self.queue.next(None),
+                // The device is busy with one run: a second is uploaded meanwhile. The wait for it should not be longer
+                // than that run is.
+                Some(last) if running.len() < IN_FLIGHT => self.queue.next(Some(self.pace.left(last.begun))),
+                Some(_) => Next::NotYet,
             };
-            match next {
-                Next::Run(requests) => {
+            match (next, running.is_empty()) {
+                (Next::Run(requests), _) => {
+                    let begun = Instant::now();
                     let flight = self.start(&requests);
-                    running.push_back(Running { requests, flight });
+                    running.push_back(Running { requests, begun, flight });
                 }
-                Next::NotYet => {
+                (Next::End, true) => break,
+                (Next::NotYet | Next::End, _) => {
                     if let Some(oldest) = running.pop_front() {
                         self.finish(oldest);
                     }
                 }
-                Next::End => break,
             }
         }
         drop(end);
@@ -70,17 +100,20 @@ impl Worker {
         let found = self.sessions.iter().position(fits);
         let missing = || Error::Internal(format!("no session for {} requests", requests.len()));
         let place = found.ok_or_else(missing)?;
-        let (size, session) = self.sessions.get_mut(place).ok_or_else(missing)?;
+        let (_, session) = self.sessions.get_mut(place).ok_or_else(missing)?;
         let ports = requests.first().map_or(0, |request| request.inputs.len());
-        let joined: Vec<Cow<'_, [f32]>> = (0..ports).map(|port| joined(requests, port, *size)).collect();
-        Ok((place, session.start_arranged(&joined)?))
+        let of_port = |port: usize| requests.iter().filter_map(move |request| request.inputs.get(port));
+        let parts: Vec<Vec<&[f32]>> =
+            (0..ports).map(|port| of_port(port).map(|part| &**part).collect()).collect();
+        Ok((place, session.start_joined(&parts)?))
     }
 
-    fn finish(&mut self, Running { requests, flight }: Running) {
+    fn finish(&mut self, Running { requests, begun, flight }: Running) {
         let read = flight.and_then(|(place, flight)| {
             let session = self.sessions.get(place).map(|(_, session)| session);
             session.ok_or_else(|| Error::Internal("a run of another session".to_owned()))?.finish(flight)
         });
+        self.pace.end(begun);
         match read {
             Ok(outputs) => {
                 for (index, request) in requests.into_iter().enumerate() {
@@ -106,21 +139,5 @@ impl Worker {
             HostTensor::new(port.dims, own)
         };
         self.outputs.iter().zip(outputs).map(part).collect()
-    }
-}
-
-/// One port's elements of all requests, with zeros in the spare places.
-fn joined(requests: &[Request], port: usize, size: usize) -> Cow<'_, [f32]> {
-    let parts = || requests.iter().filter_map(|request| request.inputs.get(port));
-    let mut parts_left = parts();
-    match (parts_left.next(), parts_left.next()) {
-        (Some(only), None) if size == 1 => Cow::Borrowed(only),
-        (first, _) => {
-            let elements = first.map_or(0, |first| first.len());
-            let mut all = Vec::with_capacity(size * elements);
-            parts().for_each(|part| all.extend_from_slice(part));
-            all.resize(size * elements, 0.0);
-            Cow::Owned(all)
-        }
     }
 }

@@ -42,7 +42,7 @@ struct Output {
 /// A run under way.
 #[cfg(not(target_family = "wasm"))]
 #[derive(Debug)]
-pub(super) struct DeviceFlight(Box<dyn Pending>);
+pub(super) struct DeviceFlight(pub(super) Box<dyn Pending>);
 
 /// The outputs' bytes in the buffers that a run has read.
 fn parts<'a>(outputs: &[Output], read: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
@@ -94,14 +94,14 @@ fn take_copies_apart(outputs: &[Output], spare: &Spare, read: &[Vec<u8>]) -> Res
 /// A network made ready to run on a GPU.
 #[derive(Debug)]
 pub(super) struct DeviceSession {
-    engine: Engine,
-    segments: Segments,
-    inputs: Vec<Slice>,
+    pub(super) engine: Engine,
+    pub(super) segments: Segments,
+    pub(super) inputs: Vec<Slice>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
     outputs: Vec<Output>,
     /// The buffers that the outputs lie in: what a run reads.
-    reads: Vec<Slice>,
+    pub(super) reads: Vec<Slice>,
     spare: Spare,
     memory: MemoryUse,
     /// The kernel of each step, by the step's name.

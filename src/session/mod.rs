@@ -17,6 +17,8 @@ mod enqueue;
 mod framing;
 #[cfg(not(target_family = "wasm"))]
 mod into;
+#[cfg(not(target_family = "wasm"))]
+mod joined;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
 mod ports;
@@ -249,16 +251,6 @@ impl Session {
     fn start(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
         let inputs = self.arrange(inputs)?;
         self.start_arranged(&inputs)
-    }
-
-    /// A run up to the wait, with the inputs' elements in the order of the ports, as many as each has.
-    #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn start_arranged(&mut self, inputs: &[std::borrow::Cow<'_, [f32]>]) -> Result<Flight> {
-        let flight = match &mut self.runner {
-            Runner::Device(session) => session.start(inputs).map(UnderWay::Device),
-            Runner::Cpu(session) => session.start(inputs).map(UnderWay::Cpu),
-        };
-        Ok(Flight(flight?))
     }
 
     #[cfg(not(target_family = "wasm"))]
