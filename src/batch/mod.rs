@@ -15,7 +15,7 @@ use queue::Queue;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use worker::{Pace, Worker};
+use worker::Worker;
 
 /// How a [`Batch`] gathers requests, and how it runs them.
 #[derive(Debug, Clone)]
@@ -23,7 +23,8 @@ pub struct BatchOptions {
     /// Requests of one run at most; 8 unless set.
     pub max_batch: usize,
     /// How long a request waits for others at most, while no two runs are under way; 1 ms unless set. A full batch does
-    /// not wait.
+    /// not wait. Where a run is over sooner than others come, a wait only costs time: zero runs what is there, and
+    /// batches are what came while the device was busy.
     pub max_delay: Duration,
     /// Requests at most that have been taken and whose run has not begun; 32 unless set. Those who bring more are
     /// held back.
@@ -165,8 +166,7 @@ impl Batch {
             sessions.push((size, session));
         }
         let queue = Arc::new(Queue::new(options.max_batch, options.max_waiting, options.max_delay));
-        let pace = Pace::default();
-        let worker = Worker { queue: Arc::clone(&queue), sessions, outputs: outputs.clone(), pace };
+        let worker = Worker { queue: Arc::clone(&queue), sessions, outputs: outputs.clone() };
         let thread = std::thread::Builder::new()
             .name("diptych batch".to_owned())
             .spawn(move || worker.serve())

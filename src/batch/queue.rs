@@ -172,11 +172,10 @@ impl Queue {
         Next::Run(run)
     }
 
-    /// Waits for requests, for `most` and `max_delay` at most if that is said: a full batch, or what has come when the first has waited
+    /// Waits for requests, for so long at most if that is said: a full batch, or what has come when the first has waited
     /// long enough.
     pub(super) fn next(&self, most: Option<Duration>) -> Next {
         let begin = Instant::now();
-        let most = most.map(|most| most.min(self.max_delay));
         let mut state = self.lock();
         loop {
             let first = state.requests.front().map(|request| request.arrived);

@@ -1,7 +1,6 @@
 //! The thread of a service: batches are started, waited for and split.
 
 use super::queue::{Next, Queue, Request};
-use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::session::{Flight, Port, Session};
@@ -20,38 +19,11 @@ pub(super) struct Worker {
     pub(super) sessions: Vec<(usize, Session)>,
     /// The outputs of one request.
     pub(super) outputs: Vec<Port>,
-    pub(super) pace: Pace,
-}
-
-/// How long runs take.
-#[derive(Debug, Default)]
-pub(super) struct Pace {
-    /// The last one's time on the device, as far as it is known.
-    took: Duration,
-    ended: Option<Instant>,
-}
-
-impl Pace {
-    /// When a run that was started at `begun` can have begun on the device.
-    fn on_device(&self, begun: Instant) -> Instant {
-        self.ended.map_or(begun, |ended| ended.max(begun))
-    }
-
-    /// What is left of a run, if it takes as long as the last one.
-    fn left(&self, begun: Instant) -> Duration {
-        self.took.saturating_sub(self.on_device(begun).elapsed())
-    }
-
-    fn end(&mut self, begun: Instant) {
-        self.took = self.on_device(begun).elapsed();
-        self.ended = Some(Instant::now());
-    }
 }
 
 /// A run under way.
 struct Running {
     requests: Vec<Request>,
-    begun: Instant,
     /// The session's place, and what it is to wait for.
     flight: Result<(usize, Flight)>,
 }
@@ -71,18 +43,17 @@ impl Worker {
         let end = End(Arc::clone(&self.queue));
         let mut running: VecDeque<Running> = VecDeque::new();
         loop {
-            let next = match running.back() {
+            let next = match running.front() {
                 None => self.queue.next(None),
-                // The device is busy with one run: a second is uploaded meanwhile. The wait for it should not be longer
-                // than that run is.
-                Some(last) if running.len() < IN_FLIGHT => self.queue.next(Some(self.pace.left(last.begun))),
+                // The device is busy with one run: a second is uploaded meanwhile, if there is one. Those who wait for
+                // the first may be all that there are, so nobody is waited for.
+                Some(_) if running.len() < IN_FLIGHT => self.queue.next(Some(Duration::ZERO)),
                 Some(_) => Next::NotYet,
             };
             match (next, running.is_empty()) {
                 (Next::Run(requests), _) => {
-                    let begun = Instant::now();
                     let flight = self.start(&requests);
-                    running.push_back(Running { requests, begun, flight });
+                    running.push_back(Running { requests, flight });
                 }
                 (Next::End, true) => break,
                 (Next::NotYet | Next::End, _) => {
@@ -108,12 +79,11 @@ impl Worker {
         Ok((place, session.start_joined(&parts)?))
     }
 
-    fn finish(&mut self, Running { requests, begun, flight }: Running) {
+    fn finish(&mut self, Running { requests, flight }: Running) {
         let read = flight.and_then(|(place, flight)| {
             let session = self.sessions.get(place).map(|(_, session)| session);
             session.ok_or_else(|| Error::Internal("a run of another session".to_owned()))?.finish(flight)
         });
-        self.pace.end(begun);
         match read {
             Ok(outputs) => {
                 for (index, request) in requests.into_iter().enumerate() {

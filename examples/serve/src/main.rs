@@ -49,7 +49,7 @@ struct Arguments {
     #[arg(long, default_value_t = 8)]
     batch: usize,
     /// How long a request waits for others at most, in microseconds.
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 100)]
     delay_us: u64,
     /// Requests at most that wait.
     #[arg(long, default_value_t = 64)]
