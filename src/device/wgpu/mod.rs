@@ -144,10 +144,13 @@ impl WgpuDevice {
     }
 }
 
+/// How wgpu's error of a lost device begins.
+const LOST: &str = "Parent device is lost";
+
 /// The error of a call that failed. Once the device is lost, every failure has that one cause.
 fn failure(api: &'static str, call: &'static str, message: String, lost: &OnceLock<String>) -> Error {
-    // All that wgpu has for it is the text of its errors.
-    if message.to_ascii_lowercase().contains("device is lost") {
+    // All that wgpu has for it is the text of its errors, or none.
+    if message.starts_with(LOST) || message.starts_with(scope::SILENT) {
         lost.get_or_init(|| message.clone());
     }
     match lost.get() {

@@ -15,6 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[cfg(not(target_family = "wasm"))]
 const POLL_PANIC: &str = "Error in Device::poll:";
 
+/// What is said of a device that takes no submissions and gives no reason.
+pub(super) const SILENT: &str = "the device takes no submissions";
+
 /// Scopes that catch every kind of wgpu error.
 pub(super) struct Scopes([wgpu::ErrorScopeGuard; 3]);
 
@@ -133,9 +136,7 @@ pub(super) fn poll(device: &wgpu::Device, how: wgpu::PollType) -> std::result::R
     match catch_unwind(AssertUnwindSafe(|| device.poll(how))) {
         Ok(Ok(_)) => Ok(()),
         // Only a lost device takes a submission without a word of what is wrong with it.
-        Ok(Err(wgpu::PollError::WrongSubmissionIndex(..))) => {
-            Err("the device is lost: it takes no submissions".to_owned())
-        }
+        Ok(Err(wgpu::PollError::WrongSubmissionIndex(..))) => Err(SILENT.to_owned()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(panic) => match panic.downcast_ref::<String>() {
             Some(message) if message.starts_with(POLL_PANIC) => {
