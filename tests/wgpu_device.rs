@@ -8,7 +8,10 @@ use diptych::device::{Buffer, Device, Dispatch, Memory, Pipeline, Slice};
 use diptych::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
-use diptych::{Context, Custom, DType, Error, Graph, Session, SessionOptions, Shape};
+use diptych::{
+    Colours, Context, Custom, DType, Error, Framing, Function, Graph, Pictures, Session, SessionOptions,
+    Shape,
+};
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Set for processes that a test starts.
@@ -452,6 +455,51 @@ fn a_network_with_a_node_on_the_cpu_is_not_encoded() {
     let refused = session.encode(&mut encoder, &[("x", &from)], &[(&output, &to)]);
     let error = refused.expect_err("nothing waits for an encoder").to_string();
     assert!(error.contains("the CPU computes \"by hand\""), "{error}");
+}
+
+/// A view does not say of which level it is, and a framing is of the texture's size: what lies beyond the level is its
+/// edge, and nothing else is read.
+#[test]
+fn a_view_of_a_smaller_level_is_read_within_it() {
+    if device().is_none() {
+        return;
+    }
+    let (adapter, app_device, queue) = application_device().unwrap();
+    let context = Context::from_wgpu(&adapter, app_device.clone(), queue.clone()).unwrap();
+    let extent = |side| wgpu::Extent3d { width: side, height: side, depth_or_array_layers: 1 };
+    let texture = app_device.create_texture(&wgpu::TextureDescriptor {
+        label: None,
+        size: extent(8),
+        mip_level_count: 2,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format: wgpu::TextureFormat::Rgba8Unorm,
+        usage: wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST,
+        view_formats: &[],
+    });
+    for (mip_level, side, value) in [(0, 8, 0), (1, 4, 255)] {
+        let place = wgpu::TexelCopyTextureInfo { mip_level, ..texture.as_image_copy() };
+        let rows =
+            wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(4 * side), rows_per_image: None };
+        queue.write_texture(place, &vec![value; (4 * side * side) as usize], rows, extent(side));
+    }
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 8, 8, 4)).unwrap();
+    let y = graph.elementwise("y", Function::Maximum, &[x.into(), x.into()]).unwrap();
+    graph.output(y).unwrap();
+    let mut session = Session::new(&context, &graph, SessionOptions::default()).unwrap();
+    let view = wgpu::TextureViewDescriptor { base_mip_level: 1, ..Default::default() };
+    let pictures = [(&texture.create_view(&view), Framing::new([8, 8], [8, 8]).unwrap())];
+    let pictures = Pictures::new(&pictures, Colours::default());
+    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+    let descriptor = wgpu::BufferDescriptor { label: None, size: 1024, usage, mapped_at_creation: false };
+    let seen = app_device.create_buffer(&descriptor);
+    let mut encoder = app_device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    session.encode(&mut encoder, &[("x", pictures)], &[("y", &seen)]).unwrap();
+    queue.submit([encoder.finish()]);
+    seen.map_async(wgpu::MapMode::Read, .., |result| result.unwrap());
+    app_device.poll(wgpu::PollType::wait_indefinitely()).unwrap();
+    assert_eq!(floats(&seen.get_mapped_range(..).unwrap()), [1.0; 256]);
 }
 
 #[test]

@@ -91,10 +91,10 @@ pub(super) struct Shown {
 
 impl Shown {
     fn is(&self, other: &Shown) -> bool {
-        let pairs = self.pictures.iter().zip(&other.pictures);
+        let mut pairs = self.pictures.iter().zip(&other.pictures);
         self.colours == other.colours
             && self.pictures.len() == other.pictures.len()
-            && pairs.fold(true, |same, (one, two)| same && one.1 == two.1 && one.0.is(&two.0))
+            && pairs.all(|(one, two)| one.1 == two.1 && one.0.is(&two.0))
     }
 
     fn check(&self, port: &Port) -> Result<()> {
@@ -154,7 +154,9 @@ impl PictureInput {
             return Ok(recording);
         }
         shown.check(port)?;
-        let pipeline = compile_planned_async(device, &source(self.arrangement, port)).await?;
+        let pipeline =
+            compile_planned_async(device, &source(self.arrangement, port, device.info().limits.dialect))
+                .await?;
         let dispatch = |(slot, (image, framing)): (usize, &(Image, Framing))| Dispatch {
             pipeline: pipeline.clone(),
             resources: vec![Resource::Image(image.clone()), Resource::from(&self.buffer)],
@@ -186,9 +188,14 @@ fn params(framing: &Framing, colours: &Colours, slot: usize) -> Vec<Scalar> {
     whole.into_iter().chain(numbers.map(Scalar::F32)).collect()
 }
 
-/// The kernel that writes the pictures of `port` so arranged.
-fn source(arrangement: Arrangement, port: &Port) -> KernelSource {
+/// The kernel that writes the pictures of `port` so arranged, for a device of `dialect`.
+fn source(arrangement: Arrangement, port: &Port, dialect: Dialect) -> KernelSource {
     let channels = port.shape.c;
+    // A view of wgpu's may be of a smaller level of its texture. An image of OpenCL has one, of the framing's size.
+    let held = match dialect {
+        Dialect::Wgsl => "textureDimensions(src)",
+        Dialect::OpenClC => "vec2<u32>(params.source_width, params.source_height)",
+    };
     let store = |values: [&str; 4]| values.join("\n    ");
     // Lanes beyond the channels are zero.
     let [v0, v1, v2, v3] =
@@ -225,7 +232,7 @@ fn source(arrangement: Arrangement, port: &Port) -> KernelSource {
         label: format!("picture_{name}_c{channels}"),
         entry: "picture".to_owned(),
         dialect: Dialect::Wgsl,
-        text: TEXT.replace("ELEMENT", stored).replace("STORE", &text),
+        text: TEXT.replace("HELD", held).replace("ELEMENT", stored).replace("STORE", &text),
         interface: Interface {
             bindings: vec![
                 Binding::new(Operand::Src, Element::Image2d(DType::F32), Access::Read),

@@ -40,11 +40,12 @@ fn picture(@builtin(global_invocation_id) gid: vec3<u32>) {
     // Texel centres lie at halves, and the outermost ones reach to the edge.
     let s: f32 = clamp(u - 0.5, 0.0, right);
     let t: f32 = clamp(v - 0.5, 0.0, bottom);
-    // Within the picture, whatever the numbers are.
-    let x0: u32 = min(u32(s), params.source_width - 1u);
-    let y0: u32 = min(u32(t), params.source_height - 1u);
-    let x1: u32 = min(x0 + 1u, params.source_width - 1u);
-    let y1: u32 = min(y0 + 1u, params.source_height - 1u);
+    // Within what is bound, whatever the numbers are.
+    let held: vec2<u32> = HELD;
+    let x0: u32 = min(u32(s), held.x - 1u);
+    let y0: u32 = min(u32(t), held.y - 1u);
+    let x1: u32 = min(x0 + 1u, held.x - 1u);
+    let y1: u32 = min(y0 + 1u, held.y - 1u);
     let fx: f32 = s - f32(x0);
     let fy: f32 = t - f32(y0);
     let a: vec4<f32> = textureLoad(src, vec2<u32>(x0, y0), 0);
