@@ -22,16 +22,14 @@ pub(super) struct Request {
 impl Request {
     /// Answers it.
     pub(super) fn answer(self, result: Result<Vec<HostTensor>>) {
-        self.slot.to(Stage::Answered(result));
+        self.slot.answer(result);
     }
 }
 
 /// What nobody has answered, nobody will.
 impl Drop for Request {
     fn drop(&mut self) {
-        if !matches!(self.slot.lock().0, Stage::Answered(_) | Stage::Over) {
-            self.slot.to(Stage::Answered(Err(ended())));
-        }
+        self.slot.answer(Err(ended()));
     }
 }
 
@@ -62,8 +60,13 @@ impl Slot {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn to(&self, stage: Stage) {
+    /// Goes to `stage` from one of which `may` holds, and wakes those who wait. The lock is held in between: an answer
+    /// that comes at the same moment stays.
+    fn to(&self, stage: Stage, may: impl FnOnce(&Stage) -> bool) {
         let mut held = self.lock();
+        if !may(&held.0) {
+            return;
+        }
         held.0 = stage;
         let waker = held.1.take();
         drop(held);
@@ -71,6 +74,10 @@ impl Slot {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    fn answer(&self, result: Result<Vec<HostTensor>>) {
+        self.to(Stage::Answered(result), |stage| matches!(stage, Stage::Waiting | Stage::Taken));
     }
 }
 
@@ -155,9 +162,7 @@ impl Queue {
         let slots: Vec<Arc<Slot>> = requests.map(|request| Arc::clone(&request.slot)).collect();
         drop(state);
         for slot in slots {
-            if matches!(slot.lock().0, Stage::Waiting) {
-                slot.to(Stage::Taken);
-            }
+            slot.to(Stage::Taken, |stage| matches!(stage, Stage::Waiting));
         }
     }
 
@@ -172,24 +177,23 @@ impl Queue {
         Next::Run(run)
     }
 
-    /// Waits for requests, for so long at most if that is said: a full batch, or what has come when the first has waited
-    /// long enough.
-    pub(super) fn next(&self, most: Option<Duration>) -> Next {
-        let begin = Instant::now();
+    /// The next run: a full batch, or what has come when the first has waited long enough. Not yet, if that takes
+    /// a wait and nobody `may_wait`.
+    pub(super) fn next(&self, may_wait: bool) -> Next {
         let mut state = self.lock();
         loop {
-            let first = state.requests.front().map(|request| request.arrived);
-            let mut left = most.map(|most| most.saturating_sub(begin.elapsed()));
-            if let Some(first) = first {
-                let of_first = self.max_delay.saturating_sub(first.elapsed());
-                if state.requests.len() >= self.max_batch || of_first.is_zero() || state.closed {
-                    return self.take(state);
+            let left = match state.requests.front() {
+                Some(first) => {
+                    let left = self.max_delay.saturating_sub(first.arrived.elapsed());
+                    if state.requests.len() >= self.max_batch || left.is_zero() || state.closed {
+                        return self.take(state);
+                    }
+                    Some(left)
                 }
-                left = Some(left.map_or(of_first, |left| left.min(of_first)));
-            } else if state.closed {
-                return Next::End;
-            }
-            if most.is_some_and(|most| begin.elapsed() >= most) {
+                None if state.closed => return Next::End,
+                None => None,
+            };
+            if !may_wait {
                 return Next::NotYet;
             }
             state = match left {

@@ -6,7 +6,6 @@ use crate::host::HostTensor;
 use crate::session::{Flight, Port, Session};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Runs under way at most: one on the device, one that is uploaded.
 const IN_FLIGHT: usize = 2;
@@ -43,12 +42,12 @@ impl Worker {
         let end = End(Arc::clone(&self.queue));
         let mut running: VecDeque<Running> = VecDeque::new();
         loop {
-            let next = match running.front() {
-                None => self.queue.next(None),
+            let next = match running.len() {
+                0 => self.queue.next(true),
+                IN_FLIGHT.. => Next::NotYet,
                 // The device is busy with one run: a second is uploaded meanwhile, if there is one. Those who wait for
                 // the first may be all that there are, so nobody is waited for.
-                Some(_) if running.len() < IN_FLIGHT => self.queue.next(Some(Duration::ZERO)),
-                Some(_) => Next::NotYet,
+                _ => self.queue.next(false),
             };
             match (next, running.is_empty()) {
                 (Next::Run(requests), _) => {
