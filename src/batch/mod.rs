@@ -17,10 +17,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use worker::Worker;
 
+/// The largest batch: more gain nothing, and each size is a session.
+const MAX_BATCH: usize = 1024;
+
 /// How a [`Batch`] gathers requests, and how it runs them.
 #[derive(Debug, Clone)]
 pub struct BatchOptions {
-    /// Requests of one run at most; 8 unless set.
+    /// Requests of one run at most, 1 to 1024; 8 unless set.
     pub max_batch: usize,
     /// How long a request waits for others at most, while no two runs are under way; 1 ms unless set. A full batch does
     /// not wait. Where a run is over sooner than others come, a wait only costs time: zero runs what is there, and
@@ -60,8 +63,8 @@ impl BatchOptions {
         let refused = |name: &str, found: String, wanted: String| {
             Err(Error::input(format!("BatchOptions::{name}"), found, wanted))
         };
-        if self.max_batch == 0 {
-            return refused("max_batch", "0".to_owned(), "at least 1".to_owned());
+        if !(1..=MAX_BATCH).contains(&self.max_batch) {
+            return refused("max_batch", self.max_batch.to_string(), format!("1 to {MAX_BATCH}"));
         }
         if self.max_waiting == 0 {
             return refused("max_waiting", "0".to_owned(), "at least 1".to_owned());

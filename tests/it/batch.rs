@@ -284,6 +284,7 @@ fn what_cannot_be_batched_is_refused() {
     };
     let of = BatchOptions::default;
     refused(&network(), BatchOptions { max_batch: 0, ..of() }, "max_batch: found 0");
+    refused(&network(), BatchOptions { max_batch: usize::MAX, ..of() }, "wanted 1 to 1024");
     refused(&network(), BatchOptions { max_waiting: 0, ..of() }, "max_waiting: found 0");
     refused(&network(), BatchOptions { sizes: vec![2, 9], ..of() }, "found 9, wanted 1 to max_batch, 8");
     refused(&network(), BatchOptions { dimension: Some("n".to_owned()), ..of() }, "\"n\"");
