@@ -20,6 +20,7 @@
 //! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
 //! until it is done.
 
+mod adapters;
 mod adopt;
 mod calls;
 mod clock;
