@@ -266,7 +266,7 @@ mod vector;
 mod weights;
 
 #[cfg(not(target_family = "wasm"))]
-pub use batch::{Batch, BatchCounts, BatchOptions, Ticket};
+pub use batch::{Batch, BatchCounts, BatchOptions, DevicePool, PoolDevice, PoolStream, Ticket};
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, DeviceSelector};
 #[cfg(not(target_family = "wasm"))]
