@@ -4,11 +4,11 @@
 //! `cargo run --release --features cli --example many_pictures -- --help`
 
 #[path = "posenet/input.rs"]
+#[expect(dead_code, reason = "no position is looked up here")]
 mod input;
 #[path = "shared/picture.rs"]
+#[expect(dead_code, reason = "the picture is in memory")]
 mod picture;
-#[path = "shared/tables.rs"]
-mod tables;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
@@ -227,18 +227,12 @@ fn main() -> Result<()> {
         }
     }
     let medians: Vec<f64> = runs.iter_mut().map(|rates| median(rates)).collect();
-    let mut rows: Vec<Vec<String>> = Vec::new();
     for ((count, _), rate) in pools.iter().zip(&medians) {
         let what = if *count == 1 { "1 device".to_owned() } else { format!("{count} devices") };
-        rows.push(vec![what, format!("{rate:.0}"), format!("{:.2}", rate / medians[0])]);
+        println!("{what:25} {rate:8.0} pictures/s, {:.2} of one", rate / medians[0]);
     }
-    rows.push(vec!["decoding alone".to_owned(), format!("{:.0}", median(&mut decoding)), String::new()]);
-    rows.push(vec![
-        "decoding and all devices".to_owned(),
-        format!("{:.0}", median(&mut both)),
-        String::new(),
-    ]);
-    println!("{}", tables::table(&["", "pictures/s", "of one"], &[1, 2], rows.into_iter()));
+    println!("{:25} {:8.0} pictures/s", "decoding alone", median(&mut decoding));
+    println!("{:25} {:8.0} pictures/s", "decoding and all devices", median(&mut both));
     for device in pools[pools.len() - 1].1.devices() {
         let time = device.time.map_or(f64::NAN, |time| time.as_secs_f64() * 1e6);
         println!("{}: {} requests, {time:.1} us each of late", device.context, device.requests);
