@@ -8,10 +8,13 @@
 //! | an activation | an op that has none, and adds a residual | the op with the activation behind the sum |
 //! | `x + y`, of one shape | an op with a place for a residual | the op, `y` being its residual |
 //! | any function | a function of each element | one program |
+//! | `x + b`, a constant for each channel | an op with a place for a bias, and nothing behind it yet | the op with the bias |
 //!
 //! The reader must be the only one, and what lies between must not leave the network. What comes of it runs in
-//! the reader's place: all that it reads is there by then.
+//! the reader's place: all that it reads is there by then. The reader may see the result in other dimensions, with the
+//! same channels (`seen.rs`).
 
+use super::seen::seen_as;
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;
 use crate::dtype::Precision;
@@ -25,15 +28,28 @@ use std::sync::Arc;
 /// Joins what can be; units that `alone` names stay as they are.
 pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     // A place in an epilogue first: it costs nothing. A chain may be an activation that was written out.
-    for rule in [activated, residual, activated, chained, activated, residual, activated] {
+    for rule in [biased, activated, residual, activated, chained, activated, residual, activated] {
         for index in 0..network.units().len() {
-            if let Some((reader, unit)) = joined(network, index, alone, rule)? {
+            if let Some(Joined { reader, unit, seen }) = joined(network, index, alone, rule)? {
+                let unit = match seen {
+                    Some(dims) => network.shown(unit, dims)?,
+                    None => unit,
+                };
                 network.merge(index, reader, unit);
             }
         }
         network.close_gaps();
     }
     Ok(())
+}
+
+/// What two units became.
+struct Joined {
+    /// The second one's place.
+    reader: usize,
+    unit: Unit,
+    /// The dimensions of the first one's result, if the second sees it in others.
+    seen: Option<Dims>,
 }
 
 /// Two units, and what lies between: what the first writes and only the second reads.
@@ -47,18 +63,20 @@ struct Pair<'a> {
     place: usize,
     /// Its dimensions.
     dims: Dims,
+    /// Those of the second's result; none if it has several.
+    result: Option<Dims>,
 }
 
 /// A way to make one unit of two.
 type Rule = fn(&Network<'_>, &Pair<'_>) -> Result<Option<Unit>>;
 
-/// What unit `index` and its only reader are together by `rule`, and the reader's place.
+/// What unit `index` and its only reader are together by `rule`.
 fn joined(
     network: &Network<'_>,
     index: usize,
     alone: &dyn Fn(&str) -> bool,
     rule: Rule,
-) -> Result<Option<(usize, Unit)>> {
+) -> Result<Option<Joined>> {
     let first = &network.units()[index];
     let &[between] = &first.outputs[..] else { return Ok(None) };
     let mut readers = network.readers(between);
@@ -66,7 +84,8 @@ fn joined(
     let second = &network.units()[reader];
     let Some(program) = second.operator().and_then(Operator::program) else { return Ok(None) };
     let once = second.reads().filter(|&read| network.resolve(read).of == between).count() == 1;
-    let place = second.inputs.iter().position(|(_, input)| input.value() == Some(between));
+    let shows = |input: &Input| input.value().is_some_and(|value| network.resolve(value).of == between);
+    let place = second.inputs.iter().position(|(_, input)| shows(input));
     let (true, Some(place)) = (once && in_order(second) && !network.leaves(between), place) else {
         return Ok(None);
     };
@@ -74,10 +93,25 @@ fn joined(
         return Ok(None);
     }
     let dims = network.dims(between)?;
-    let pair = Pair { first, second, program, between, place, dims };
+    let directly = second.inputs.get(place).is_some_and(|(_, input)| input.value() == Some(between));
+    let found = if directly {
+        let result = match second.outputs[..] {
+            [output] => Some(network.dims(output)?),
+            _ => None,
+        };
+        rule(network, &Pair { first, second, program, between, place, dims, result })?
+    } else {
+        match seen_as(network, second, place, between)? {
+            Some(second) => {
+                let pair = Pair { first, second: &second, program, between, place, dims, result: Some(dims) };
+                rule(network, &pair)?
+            }
+            None => None,
+        }
+    };
     // Whether there is such an op may depend on the shapes.
-    let found = rule(network, &pair)?.filter(|unit| unit.op(network.graph, Precision::F32).is_ok());
-    Ok(found.map(|unit| (reader, unit)))
+    let found = found.filter(|unit| unit.op(network.graph, Precision::F32).is_ok());
+    Ok(found.map(|unit| Joined { reader, unit, seen: (!directly).then_some(dims) }))
 }
 
 /// Whether the inputs of a function of each element are in the order of its program's.
@@ -98,9 +132,8 @@ impl Pair<'_> {
     }
 
     /// Whether the second one's result has the extents of what lies between.
-    fn keeps_extents(&self, network: &Network<'_>) -> Result<bool> {
-        let &[output] = &self.second.outputs[..] else { return Ok(false) };
-        Ok(network.dims(output)?.extents() == self.dims.extents())
+    fn keeps_extents(&self) -> bool {
+        self.result.is_some_and(|result| result.extents() == self.dims.extents())
     }
 
     /// The other of two inputs of the second, with its dimensions.
@@ -134,10 +167,38 @@ fn activation(program: &Program, place: usize) -> Option<Activation> {
     })
 }
 
+/// The constant that the second adds to what lies between, if that is all it does.
+fn addend(pair: &Pair<'_>) -> Option<(Input, Dims)> {
+    let [step] = pair.program.steps() else { return None };
+    let adds = step.function == Function::Add
+        && step.arguments.iter().all(|argument| matches!(argument, Source::Input(_)))
+        && step.arguments.first() != step.arguments.get(1);
+    pair.other().filter(|_| adds)
+}
+
+/// An op with what is added to each channel of its result.
+fn biased(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
+    let Some((Input::Constant(tensor, value), dims)) = addend(pair) else { return Ok(None) };
+    let Some(operator) = pair.first.shared_operator().filter(|operator| operator.adds_bias()) else {
+        return Ok(None);
+    };
+    let channels = pair.dims.extents().last().copied();
+    let per_channel = dims.extents().last().copied() == channels && channels == Some(dims.elements());
+    let taken = [Operand::Bias, Operand::Residual].iter().any(|&operand| pair.first.input(operand).is_ok());
+    // What has an activation has no place for another one.
+    let active = operator.with_activation(Activation::Relu).is_none();
+    if !per_channel || taken || active || !pair.keeps_extents() {
+        return Ok(None);
+    }
+    let own = Dims::new(&[dims.elements()])?;
+    let bias = (Operand::Bias, Input::Constant(tensor.reshaped(own)?, value), own);
+    Ok(Some(pair.as_first(operator, Some(bias))))
+}
+
 /// An op with the activation that follows it.
-fn activated(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
+fn activated(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     let Some(activation) = activation(pair.program, pair.place) else { return Ok(None) };
-    if !pair.keeps_extents(network)? {
+    if !pair.keeps_extents() {
         return Ok(None);
     }
     let slope = match (activation, pair.other()) {
@@ -161,12 +222,8 @@ fn activated(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
 
 /// An op that adds what is added to its result.
 fn residual(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
-    let [step] = pair.program.steps() else { return Ok(None) };
-    let adds = step.function == Function::Add
-        && step.arguments.iter().all(|argument| matches!(argument, Source::Input(_)))
-        && step.arguments.first() != step.arguments.get(1);
-    let Some((input, dims)) = pair.other().filter(|_| adds) else { return Ok(None) };
-    if dims.extents() != pair.dims.extents() || !pair.keeps_extents(network)? {
+    let Some((input, dims)) = addend(pair) else { return Ok(None) };
+    if dims.extents() != pair.dims.extents() || !pair.keeps_extents() {
         return Ok(None);
     }
     // Of two ops that could, the later one: the other's result is there by then.
@@ -193,10 +250,10 @@ fn adds_alone(network: &Network<'_>, value: Value) -> bool {
 }
 
 /// Two functions of each element as one.
-fn chained(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
+fn chained(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     let Some(first) = pair.first.operator().and_then(Operator::program) else { return Ok(None) };
     // Of larger results the first one's elements would be computed again.
-    if !in_order(pair.first) || !pair.keeps_extents(network)? {
+    if !in_order(pair.first) || !pair.keeps_extents() {
         return Ok(None);
     }
     let (mut given, own) = (pair.first.given(), pair.second.given());

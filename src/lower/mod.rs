@@ -37,6 +37,7 @@ mod memory;
 mod parts;
 mod precision;
 mod program;
+mod seen;
 mod simplify;
 mod stack;
 mod states;

@@ -250,14 +250,9 @@ pub(crate) struct Network<'a> {
 impl<'a> Network<'a> {
     /// One unit for each node of `graph` that has kernels.
     pub(crate) fn of(graph: &'a Graph) -> Result<Self> {
-        let mut network = Network {
-            graph,
-            units: Vec::new(),
-            uses: OnceLock::new(),
-            aliases: HashMap::new(),
-            constants: HashMap::new(),
-            own: Vec::new(),
-        };
+        let (units, uses, own) = (Vec::new(), OnceLock::new(), Vec::new());
+        let (aliases, constants) = (HashMap::new(), HashMap::new());
+        let mut network = Network { graph, units, uses, aliases, constants, own };
         for (value, info) in graph.all_values() {
             if let Origin::Constant(tensor) = &info.origin {
                 network.constants.insert(value, tensor.clone());
@@ -387,6 +382,15 @@ impl<'a> Network<'a> {
             self.constants.insert(value, HostTensor::new(self.graph.dims(value)?, values)?);
         }
         Ok(())
+    }
+
+    /// Has `value`, which no unit writes any more, show the elements of `of`, as does all that showed its own.
+    pub(super) fn show(&mut self, value: Value, of: Value) {
+        let Alias { of, offset } = self.resolve(of);
+        let shown = self.aliases.values_mut().filter(|alias| alias.of == value);
+        shown.for_each(|alias| *alias = Alias { of, offset: offset + alias.offset });
+        self.aliases.insert(value, Alias { of, offset });
+        self.uses = OnceLock::new();
     }
 
     /// Where the elements of `value` are.

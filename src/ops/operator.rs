@@ -130,6 +130,13 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether an input [`Operand::Bias`], one number for each channel, is added to what it computes, before all else that
+    /// follows.
+    #[doc(hidden)]
+    fn adds_bias(&self) -> bool {
+        false
+    }
+
     /// Whether an input [`Operand::Residual`] of the result's shape is added to the result.
     #[doc(hidden)]
     fn adds_residual(&self) -> bool {

@@ -193,3 +193,51 @@ fn a_node_chosen_by_hand_keeps_its_kernel() {
         assert!(session.steps().iter().any(|step| step.name == "a"), "{}", context.info());
     }
 }
+
+/// A dense layer as PyTorch writes it: the product of two matrices, seen as batch, tokens and channels by what adds the
+/// bias and what came before.
+#[test]
+fn what_sees_a_product_in_other_dimensions_is_a_part_of_it() {
+    let (mut network, x) = Network::new();
+    let rows = network.graph.reshape("rows", x, &[126.into(), 10.into()]).expect("rows");
+    let right = || Right::Constant(noise(Shape::matrix(1, 10, 10), 21));
+    let dims = |extents: &[usize]| Dims::new(extents).expect("dimensions");
+    let tokens: [diptych::Dim; 3] = [2.into(), 63.into(), 10.into()];
+    let a = network.graph.gemm("a", rows, right(), Extras::default(), Gemm::default()).expect("a product");
+    let seen = network.graph.reshape("seen", a, &tokens).expect("tokens");
+    let bias = network.graph.constant("bias", vector(22).reshaped(dims(&[10])).expect("a vector"));
+    let b = network.each("b", Function::Add, &[bias.into(), seen.into()]);
+    let c = network.each("c", Function::Relu, &[b.into()]);
+    let before = network.graph.reshape("before", x, &tokens).expect("tokens");
+    let d = network.each("d", Function::Add, &[c.into(), before.into()]);
+    // A part of a result, and numbers for each token, are no bias.
+    let half = network.graph.slice("half", d, 0, 0..1).expect("a part");
+    let column = network
+        .graph
+        .constant("column", noise(Shape::matrix(1, 63, 1), 23).reshaped(dims(&[63, 1])).expect("a column"));
+    let e = network.each("e", Function::Add, &[half.into(), column.into()]);
+    let matrix = network.graph.reshape("matrix", e, &[63.into(), 10.into()]).expect("rows");
+    let f = network.graph.gemm("f", matrix, right(), Extras::default(), Gemm::default()).expect("a product");
+    let f = network.keep("f", f);
+    let seen = network.graph.reshape("seen again", f, &[1.into(), 63.into(), 10.into()]).expect("tokens");
+    let g = network.each("g", Function::Add, &[seen.into(), column.into()]);
+    let map = network.graph.reshape("map", g, &[1.into(), 9.into(), 7.into(), 10.into()]).expect("a map");
+    let bias = network.graph.constant("another", vector(24));
+    network.each("h", Function::Mul, &[map.into(), bias.into()]);
+    network.check(&["a + b + c + d", "e", "f", "g + h"]);
+}
+
+#[test]
+fn a_constant_for_each_channel_is_a_bias_where_there_is_none() {
+    let (mut network, x) = Network::new();
+    let number = network.graph.constant("number", vector(25));
+    let a = network.depthwise("a", x);
+    let b = network.each("b", Function::Add, &[a.into(), number.into()]);
+    let c = network.pointwise("c", b);
+    let d = network.each("d", Function::Relu, &[c.into()]);
+    // Behind an activation, and where there is a bias, it is one more function.
+    let e = network.each("e", Function::Add, &[d.into(), number.into()]);
+    let f = network.conv2d("f", e, Activation::None);
+    network.each("g", Function::Add, &[number.into(), f.into()]);
+    network.check(&["a + b", "c + d", "e", "f", "g"]);
+}

@@ -35,6 +35,10 @@ impl Operator for Conv2d {
         free.then(|| Arc::new(ActivatedLast(Conv2d { activation, ..*self })) as Arc<dyn Operator>)
     }
 
+    fn adds_bias(&self) -> bool {
+        true
+    }
+
     fn adds_residual(&self) -> bool {
         true
     }

@@ -35,6 +35,10 @@ impl Operator for Depthwise {
         free.then(|| Arc::new(ActivatedLast(Depthwise { activation, ..*self })) as Arc<dyn Operator>)
     }
 
+    fn adds_bias(&self) -> bool {
+        true
+    }
+
     fn adds_residual(&self) -> bool {
         true
     }

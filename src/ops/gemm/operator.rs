@@ -47,6 +47,10 @@ impl Operator for Gemm {
         free.then(|| Arc::new(Gemm { activation, ..*self }) as Arc<dyn Operator>)
     }
 
+    fn adds_bias(&self) -> bool {
+        true
+    }
+
     fn adds_residual(&self) -> bool {
         true
     }

@@ -31,6 +31,10 @@ impl Operator for Pointwise {
         free.then(|| Arc::new(ActivatedLast(Pointwise { activation })) as Arc<dyn Operator>)
     }
 
+    fn adds_bias(&self) -> bool {
+        true
+    }
+
     fn adds_residual(&self) -> bool {
         true
     }

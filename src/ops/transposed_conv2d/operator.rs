@@ -22,6 +22,10 @@ impl Operator for TransposedConv2d {
         free.then(|| Arc::new(TransposedConv2d { activation, ..*self }) as Arc<dyn Operator>)
     }
 
+    fn adds_bias(&self) -> bool {
+        true
+    }
+
     fn adds_residual(&self) -> bool {
         true
     }
