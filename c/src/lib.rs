@@ -3,6 +3,7 @@
 //! Each function checks its pointers and lengths, does its work within [`guard`](errors::guard), which turns errors and
 //! panics into a status, and says what it needs of its caller under "Safety".
 
+#![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![expect(non_camel_case_types, reason = "the names are C's")]
 
 mod calls;

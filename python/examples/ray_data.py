@@ -1,8 +1,9 @@
 """Ray Data: a network in actors, over a Parquet file of pictures.
 
-    python ray_data.py PICTURES.parquet [--workers 2] [--gpus 0] [--device auto]
+    python ray_data.py PICTURES.parquet [--workers 1] [--gpus 0] [--device auto]
 
-With ``--gpus 1`` each worker has a GPU of its own: Ray sets CUDA_VISIBLE_DEVICES.
+Each worker takes a CPU, and what reads the file wants one more. With ``--gpus 1`` each worker has a GPU of its own: Ray
+sets CUDA_VISIBLE_DEVICES.
 """
 
 import argparse
@@ -29,7 +30,7 @@ class Worker:
         }
 
 
-def run(path, workers=2, gpus=0, device="auto", batch=8):
+def run(path, workers=1, gpus=0, device="auto", batch=8):
     """Rows with ``id``, ``parts`` (x, y and score of each) and ``error``."""
     # A small file is one block, which one worker would get.
     pictures = ray.data.read_parquet(path).repartition(2 * workers)
@@ -47,7 +48,7 @@ def run(path, workers=2, gpus=0, device="auto", batch=8):
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("path")
-    options.add_argument("--workers", type=int, default=2)
+    options.add_argument("--workers", type=int, default=1)
     options.add_argument("--gpus", type=float, default=0)
     options.add_argument("--device", default="auto")
     given = options.parse_args()

@@ -27,9 +27,12 @@ pub(crate) fn info<'py>(py: Python<'py>, info: &ContextInfo) -> PyResult<Bound<'
     Ok(values)
 }
 
-/// Each backend's devices, or the message of why there are none.
+/// A backend, its devices, or the message of why there are none.
+type Listed<'py> = (String, Vec<Bound<'py, PyDict>>, Option<String>);
+
+/// Each backend's devices.
 #[pyfunction]
-pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<(String, Vec<Bound<'_, PyDict>>, Option<String>)>> {
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Listed<'_>>> {
     let listed = py.detach(diptych::devices);
     let of = |listing: diptych::DeviceListing| {
         let backend = listing.backend.to_string();

@@ -5,6 +5,9 @@ use diptych::{Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Sha
 
 const IMAGE: Shape = Shape::nhwc(1, 3, 5, 6);
 
+/// An input's name and elements.
+type Given<'a> = (&'a str, &'a [f32]);
+
 /// Two heads of two inputs.
 fn network() -> Graph {
     let mut graph = Graph::new();
@@ -84,7 +87,7 @@ fn slices_that_do_not_fit_are_refused_by_name() {
     let image = vec![0.5; IMAGE.elements()];
     for context in &everywhere() {
         let mut session = Session::new(context, &network(), SessionOptions::default()).expect("a session");
-        let cases: [(&[(&str, &[f32])], &str); 4] = [
+        let cases: [(&[Given<'_>], &str); 4] = [
             (&[("left", &image)], "input \"right\": found nothing, wanted shape 1x3x5x6"),
             (&[("left", &image), ("right", &image[1..])], "input \"right\": found a slice of 89 elements"),
             (&[("left", &image), ("left", &image)], "input \"left\": found two slices, wanted one"),
