@@ -1,9 +1,11 @@
 //! Which adapters there are, and which cards they are.
 
 use super::open::has_compute;
+#[cfg(not(target_family = "wasm"))]
+use super::visible::{NVIDIA, places};
 use crate::device::identity::{DeviceUuid, Identity};
 #[cfg(not(target_family = "wasm"))]
-use crate::device::visible::{NVIDIA, Visible};
+use crate::device::visible::Visible;
 use std::sync::LazyLock;
 
 /// wgpu's own variable for checks of dispatches whose grid lies in a buffer.
@@ -71,7 +73,7 @@ impl Adapters {
             }
         }
         let order: Vec<Identity> =
-            visible.of(&cards).into_iter().filter_map(|card| cards.get(card).copied()).collect();
+            places(visible, &cards).into_iter().filter_map(|card| cards.get(card).copied()).collect();
         let (nvidia, others): (Vec<_>, Vec<_>) =
             self.seen.into_iter().enumerate().partition(|(_, (adapter, _))| is_nvidia(adapter));
         let place = |identity: &Identity| order.iter().position(|card| card.is(identity));

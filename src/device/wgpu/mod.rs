@@ -33,6 +33,8 @@ mod record;
 mod scope;
 mod staging;
 mod submission;
+#[cfg(not(target_family = "wasm"))]
+mod visible;
 
 #[cfg(not(target_family = "wasm"))]
 use super::Pending;
