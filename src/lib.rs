@@ -344,7 +344,7 @@ pub use session::{Colours, Fit, Framing};
 #[cfg(feature = "opencl")]
 pub use session::{OpenClBinding, OpenClInput};
 #[cfg(not(target_family = "wasm"))]
-pub use session::{StageTimes, Stream, TryStream};
+pub use session::{StageTimes, Started, Stream, TryStream};
 #[doc(hidden)]
 pub use shape::{Axis, Window};
 pub use shape::{Border, Padding, Shape};
@@ -392,6 +392,7 @@ mod tests {
         shared::<device::Recording>();
         shared::<dyn device::Device>();
         handed_on::<Session>();
+        handed_on::<Started>();
         handed_on::<SessionOptions>();
         handed_on::<Tuner>();
         handed_on::<Box<dyn device::Pending>>();

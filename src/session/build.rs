@@ -214,7 +214,7 @@ impl Session {
         let refreshed = with_record && matches!(runner, Runner::Device(_));
         let keep = refreshed || options.keep_graph;
         let made_of = keep.then(|| Box::new((graph.clone(), options)));
-        Ok(Session { inputs, outputs, runner, made_of })
+        Ok(Session { inputs, outputs: outputs.into(), runner, made_of })
     }
 
     /// Takes the verdicts that its record ([`Tuning::Database`], [`Tuning::Online`]) has by now: for an application that

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// Where an output lies on the device, and in what a run reads.
 #[derive(Debug, Clone)]
-struct Output {
+pub(super) struct Output {
     slice: Slice,
     read: usize,
     offset: usize,
@@ -63,7 +63,7 @@ fn take_apart(outputs: &[Output], spare: &Spare, read: &[&[u8]]) -> Result<Vec<A
 
 /// Copies the outputs' elements, from the buffers that a run has read.
 #[cfg(not(target_family = "wasm"))]
-fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) -> Result<()> {
+pub(super) fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) -> Result<()> {
     let parts = parts(outputs, read)?;
     let lengths = |found: usize, target: &[f32]| found == size_of_val(target);
     if parts.len() != targets.len() || !parts.iter().zip(&*targets).all(|(p, t)| lengths(p.len(), t)) {
@@ -77,7 +77,7 @@ fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) ->
 
 /// What `take` makes of what `run` shows.
 #[cfg(not(target_family = "wasm"))]
-fn taken<T>(
+pub(super) fn taken<T>(
     run: impl FnOnce(&mut dyn FnMut(&[&[u8]])) -> Result<()>,
     mut take: impl FnMut(&[&[u8]]) -> Result<T>,
 ) -> Result<T> {
@@ -99,7 +99,7 @@ pub(super) struct DeviceSession {
     pub(super) inputs: Vec<Slice>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
-    outputs: Vec<Output>,
+    pub(super) outputs: Arc<[Output]>,
     /// The buffers that the outputs lie in: what a run reads.
     pub(super) reads: Vec<Slice>,
     spare: Spare,
@@ -175,7 +175,7 @@ impl DeviceSession {
         }
         let slice = |part: &Part| resources.slice(part);
         let mut reads: Vec<Slice> = Vec::new();
-        let mut outputs = Vec::with_capacity(program.outputs.len());
+        let mut outputs: Vec<Output> = Vec::with_capacity(program.outputs.len());
         for (index, part) in program.outputs.iter().enumerate() {
             let earlier = program.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
             let read = match earlier.and_then(|earlier| outputs.get(earlier)) {
@@ -199,7 +199,7 @@ impl DeviceSession {
             states,
             inputs,
             spare: Spare::new(outputs.len()),
-            outputs,
+            outputs: outputs.into(),
             reads,
             memory: MemoryUse { downloads: segments.downloads(), uploads: segments.uploads(), ..memory },
             kernels: chosen(program),

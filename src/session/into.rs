@@ -48,7 +48,10 @@ impl Session {
 
 /// The caller's slices in the order of the ports. Of outputs that share a name, the first is the first
 /// given.
-fn targets<'a>(ports: &[Port], outputs: &'a mut [(&str, &mut [f32])]) -> Result<Vec<&'a mut [f32]>> {
+pub(super) fn targets<'a>(
+    ports: &[Port],
+    outputs: &'a mut [(&str, &mut [f32])],
+) -> Result<Vec<&'a mut [f32]>> {
     let mut found: Vec<Option<&mut [f32]>> = ports.iter().map(|_| None).collect();
     for (name, target) in outputs {
         let mut named = ports.iter().zip(&mut found).filter(|(port, _)| port.name == *name).peekable();

@@ -26,6 +26,8 @@ mod profile;
 mod rebuild;
 mod resources;
 mod segments;
+#[cfg(not(target_family = "wasm"))]
+mod slices;
 mod spare;
 #[cfg(not(target_family = "wasm"))]
 mod stages;
@@ -45,6 +47,8 @@ pub use picture::Pictures;
 pub use ports::Port;
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, NodeTime, Profile};
+#[cfg(not(target_family = "wasm"))]
+pub use slices::Started;
 #[cfg(not(target_family = "wasm"))]
 pub use stages::StageTimes;
 #[cfg(not(target_family = "wasm"))]
@@ -86,7 +90,7 @@ use stream::UnderWay;
 #[derive(Debug)]
 pub struct Session {
     inputs: Vec<Port>,
-    outputs: Vec<Port>,
+    outputs: Arc<[Port]>,
     runner: Runner,
     /// What it was made of, if its kernels are those of a record or the graph is kept.
     made_of: Option<Box<(Graph, SessionOptions)>>,
@@ -248,7 +252,7 @@ impl Session {
 
     #[cfg(not(target_family = "wasm"))]
     /// A run up to the wait.
-    fn start(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
+    fn start_tensors(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Flight> {
         let inputs = self.arrange(inputs)?;
         self.start_arranged(&inputs)
     }

@@ -52,7 +52,7 @@ impl<'s, I: Iterator, E: From<Error>> Frames<'s, I, E> {
         let frame: Vec<(N, HostTensor)> = frame.into_iter().collect();
         let inputs: Vec<(&str, &HostTensor)> =
             frame.iter().map(|(name, tensor)| (name.as_ref(), tensor)).collect();
-        Ok(self.session.start(&inputs)?)
+        Ok(self.session.start_tensors(&inputs)?)
     }
 
     /// The outputs of the next frame; `take` is given what the source gives.

@@ -76,6 +76,12 @@ fn lose(context: &Context) {
     context.wgpu().unwrap().0.destroy();
 }
 
+/// A run that is waited for later.
+#[cfg(feature = "wgpu")]
+fn started(session: &mut Session, image: &HostTensor, target: &mut [f32]) -> diptych::Result<()> {
+    session.start(&[("x", &*image.to_f32())])?.finish_into(&mut [("head", target)])
+}
+
 #[cfg(feature = "wgpu")]
 #[test]
 fn every_call_that_waits_says_that_the_device_is_lost() {
@@ -93,6 +99,7 @@ fn every_call_that_waits_says_that_the_device_is_lost() {
             ("run", session.run(&inputs).map(drop)),
             ("run_async", pollster::block_on(session.run_async(&inputs)).map(drop)),
             ("run_into", session.run_into(&inputs, &mut [("head", &mut target)])),
+            ("start", started(&mut session, &image, &mut target)),
             ("run_in_stages", session.run_in_stages(&inputs).map(drop)),
             ("profile", session.profile(&inputs).map(drop)),
             ("stream", of_stream.map(drop)),

@@ -28,6 +28,7 @@ mod precision;
 mod public_api;
 mod reductions;
 mod session;
+mod slices;
 mod sound;
 mod states;
 mod structure;

@@ -1,0 +1,241 @@
+/* Diptych: neural networks on any GPU that speaks Vulkan or OpenCL, or on the CPU.
+ *
+ * Written by cbindgen from c/src (scripts/c header); do not edit.
+ *
+ * Errors: a call that can fail returns a diptych_status, and diptych_last_error() has the message. No call ends the
+ * process, and no panic leaves the library.
+ *
+ * Threads: a session may be used by several threads, whose calls take turns. Options belong to one thread at a time.
+ * diptych_last_error() is that of the thread that asks. A session does not survive fork().
+ *
+ * Memory: what a function gives is the library's, and lives as long as its comment says. What a function is given is
+ * read or written before the function returns, and not kept. Pointers must be valid for what they are said to point
+ * to; NULL and wrong lengths are errors. Text is UTF-8 that ends with a zero byte.
+ */
+
+#ifndef DIPTYCH_H
+#define DIPTYCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The most axes that a tensor has.
+#define DIPTYCH_MAX_RANK 6
+
+// How a call ended. More may be added.
+typedef enum diptych_status {
+  // As it should.
+  DIPTYCH_STATUS_OK = 0,
+  // A pointer is NULL, or a name, length or option does not fit.
+  DIPTYCH_STATUS_INPUT = 1,
+  // A file cannot be read or written.
+  DIPTYCH_STATUS_FILE = 2,
+  // A model's file is not valid.
+  DIPTYCH_STATUS_MODEL = 3,
+  // What was asked for is not offered.
+  DIPTYCH_STATUS_UNSUPPORTED = 4,
+  // There is no such device.
+  DIPTYCH_STATUS_NO_DEVICE = 5,
+  // A driver failed, or does not compile a kernel.
+  DIPTYCH_STATUS_DRIVER = 6,
+  // The device is gone. The session is of no more use: close it, and open another.
+  DIPTYCH_STATUS_DEVICE_LOST = 7,
+  // A callback ended the call.
+  DIPTYCH_STATUS_STOPPED = 8,
+  // A bug of the library's, to be reported.
+  DIPTYCH_STATUS_INTERNAL = 9,
+} diptych_status;
+
+// How a session is opened. Made by diptych_options_new, ended by diptych_options_free.
+typedef struct diptych_options diptych_options;
+
+// A network that is ready to run, on a device.
+typedef struct diptych_session diptych_session;
+
+// The elements of an input.
+typedef struct diptych_input_data {
+  // The first.
+  const float *elements;
+  // How many there are: as many as the port has.
+  size_t length;
+} diptych_input_data;
+
+// Memory for the elements of an output.
+typedef struct diptych_output_data {
+  // The first.
+  float *elements;
+  // How many there are: as many as the port has.
+  size_t length;
+} diptych_output_data;
+
+// A step of a run: a node of the network, several that run as one, or a change of layout.
+typedef struct diptych_step {
+  // The node's name.
+  const char *name;
+  // The kernel's label.
+  const char *kernel;
+  // Its time on the device.
+  double microseconds;
+  // Its floating-point operations.
+  uint64_t flops;
+} diptych_step;
+
+// Is told each step of a profile. The step lives until the callback returns, which must neither throw nor jump out.
+typedef void (*diptych_step_callback)(const struct diptych_step *step, void *user);
+
+// Is told how many problems of how many are done, several times a second; false ends the search. It must neither
+// throw nor jump out.
+typedef bool (*diptych_progress_callback)(size_t done, size_t problems, void *user);
+
+// An input or an output of a session. Its elements are floats, the last axis the fastest.
+typedef struct diptych_port {
+  // Lives as long as the session.
+  const char *name;
+  // How many axes it has.
+  size_t rank;
+  // Their extents; 1 beyond the rank.
+  size_t extents[DIPTYCH_MAX_RANK];
+  // How many elements it has.
+  size_t elements;
+} diptych_port;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Runs the network: reads the inputs and writes the outputs where they lie, each in the order of the session's ports.
+// Outputs overlap with nothing. On failure what is in the outputs is anything.
+//
+// # Safety
+// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
+// all of which point to so many floats as they say, which no other thread writes, nor reads if they are an output's.
+enum diptych_status diptych_run(struct diptych_session *session,
+                                const struct diptych_input_data *inputs,
+                                size_t input_count,
+                                const struct diptych_output_data *outputs,
+                                size_t output_count);
+
+// Runs the network once, and tells `callback` the time of each step on the device's clock, in order.
+//
+// # Safety
+// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many floats as they
+// say, which no other thread writes. `callback` may be called with `user`.
+enum diptych_status diptych_profile(struct diptych_session *session,
+                                    const struct diptych_input_data *inputs,
+                                    size_t input_count,
+                                    diptych_step_callback callback,
+                                    void *user);
+
+// Times kernels on this device for so many seconds, and takes the faster ones. Each candidate's result is checked
+// before it is timed. What is found goes to the record, also if `callback`, which may be NULL, ends the search.
+//
+// # Safety
+// `session` is of an open function. `callback` is NULL, or may be called with `user`.
+enum diptych_status diptych_tune(struct diptych_session *session,
+                                 double seconds,
+                                 diptych_progress_callback callback,
+                                 void *user);
+
+// What went wrong in the last call of this thread that failed; empty if none did. Lives until the next call of this
+// thread that fails.
+const char *diptych_last_error(void);
+
+// Options as they are without being set: any device, f32, no record of the tuner's. The caller frees them.
+struct diptych_options *diptych_options_new(void);
+
+// The device: "auto" (a GPU, else the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
+// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200".
+//
+// # Safety
+// `options` are those of diptych_options_new, and `device` is text.
+enum diptych_status diptych_options_device(struct diptych_options *options, const char *device);
+
+// Whether halves are stored, and computed in where the device does that. The CPU computes in f32.
+//
+// # Safety
+// `options` are those of diptych_options_new.
+enum diptych_status diptych_options_f16(struct diptych_options *options, bool f16);
+
+// The folder of the tuner's record, which sessions ask and diptych_tune writes.
+//
+// # Safety
+// `options` are those of diptych_options_new, and `folder` is text.
+enum diptych_status diptych_options_record(struct diptych_options *options, const char *folder);
+
+// An extent that the model's file leaves open, such as "batch".
+//
+// # Safety
+// `options` are those of diptych_options_new, and `name` is text.
+enum diptych_status diptych_options_dimension(struct diptych_options *options, const char *name, size_t extent);
+
+// Ends options. Those that are NULL are left alone.
+//
+// # Safety
+// `options` are NULL, or those of diptych_options_new, and not used again.
+void diptych_options_free(struct diptych_options *options);
+
+// The library's version. Lives for ever.
+const char *diptych_version(void);
+
+// Opens a TensorFlow Lite or ONNX file; its contents say which it is. `options` may be NULL. The session is the
+// caller's, who closes it; on failure it is NULL.
+//
+// # Safety
+// `path` is text, `options` are NULL or those of diptych_options_new, and `session` points to a pointer.
+enum diptych_status diptych_open_file(const char *path,
+                                      const struct diptych_options *options,
+                                      struct diptych_session **session);
+
+// Opens a TensorFlow Lite or ONNX file that is in memory. The bytes may be freed afterwards. `options` may be NULL.
+// The session is the caller's, who closes it; on failure it is NULL.
+//
+// # Safety
+// `bytes` points to `length` bytes, `options` are NULL or those of diptych_options_new, and `session` points to a
+// pointer.
+enum diptych_status diptych_open_bytes(const uint8_t *bytes,
+                                       size_t length,
+                                       const struct diptych_options *options,
+                                       struct diptych_session **session);
+
+// Ends a session. One that is NULL is left alone.
+//
+// # Safety
+// `session` is NULL, or of an open function, in no call of another thread's, and not used again.
+void diptych_close(struct diptych_session *session);
+
+// The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.
+//
+// # Safety
+// `session` is NULL, or of an open function.
+const char *diptych_device(const struct diptych_session *session);
+
+// How many inputs a session has; 0 if it is NULL.
+//
+// # Safety
+// `session` is NULL, or of an open function.
+size_t diptych_input_count(const struct diptych_session *session);
+
+// How many outputs a session has; 0 if it is NULL.
+//
+// # Safety
+// `session` is NULL, or of an open function.
+size_t diptych_output_count(const struct diptych_session *session);
+
+// An input, by its number.
+//
+// # Safety
+// `session` is of an open function, and `input` points to a port.
+enum diptych_status diptych_input(const struct diptych_session *session, size_t index, struct diptych_port *input);
+
+// An output, by its number.
+//
+// # Safety
+// `session` is of an open function, and `output` points to a port.
+enum diptych_status diptych_output(const struct diptych_session *session, size_t index, struct diptych_port *output);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* DIPTYCH_H */

@@ -1,0 +1,229 @@
+//! Runs, profiles and searches for faster kernels.
+
+use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::pointers::{shared, slice, slice_mut};
+use crate::session::diptych_session;
+use diptych::{Error, HostTensor, Journal, Port, Tuner};
+use std::ffi::{CString, c_char, c_void};
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// The elements of an input.
+#[repr(C)]
+#[derive(Debug)]
+pub struct diptych_input_data {
+    /// The first.
+    pub elements: *const f32,
+    /// How many there are: as many as the port has.
+    pub length: usize,
+}
+
+/// Memory for the elements of an output.
+#[repr(C)]
+#[derive(Debug)]
+pub struct diptych_output_data {
+    /// The first.
+    pub elements: *mut f32,
+    /// How many there are: as many as the port has.
+    pub length: usize,
+}
+
+/// A step of a run: a node of the network, several that run as one, or a change of layout.
+#[repr(C)]
+#[derive(Debug)]
+pub struct diptych_step {
+    /// The node's name.
+    pub name: *const c_char,
+    /// The kernel's label.
+    pub kernel: *const c_char,
+    /// Its time on the device.
+    pub microseconds: f64,
+    /// Its floating-point operations.
+    pub flops: u64,
+}
+
+/// Is told each step of a profile. The step lives until the callback returns, which must neither throw nor jump out.
+pub type diptych_step_callback = Option<unsafe extern "C" fn(step: *const diptych_step, user: *mut c_void)>;
+
+/// Is told how many problems of how many are done, several times a second; false ends the search. It must neither
+/// throw nor jump out.
+pub type diptych_progress_callback =
+    Option<unsafe extern "C" fn(done: usize, problems: usize, user: *mut c_void) -> bool>;
+
+/// How long a search works before it tells how far it is.
+const TUNING_STEP: Duration = Duration::from_millis(100);
+
+fn counted(what: &str, found: usize, ports: &[Port]) -> Result<(), Failure> {
+    if found == ports.len() {
+        return Ok(());
+    }
+    let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+    Err(wrong(what, format!("{found} of them"), format!("{}: {}", ports.len(), names.join(", "))))
+}
+
+fn of_length(what: &str, port: &Port, found: usize) -> Result<(), Failure> {
+    let wanted = port.dims.elements();
+    if found == wanted {
+        return Ok(());
+    }
+    let name = format!("{what} {:?}", port.name);
+    Err(wrong(&name, format!("{found} elements"), format!("{wanted} for shape {}", port.dims)))
+}
+
+/// The inputs' elements, where they lie.
+///
+/// # Safety
+/// `inputs` is NULL, or points to `count` inputs that point to their elements, which are not written during `'a`.
+unsafe fn sources<'a>(
+    ports: &[Port],
+    inputs: *const diptych_input_data,
+    count: usize,
+) -> Result<Vec<&'a [f32]>, Failure> {
+    counted("inputs", count, ports)?;
+    // SAFETY: this function's own promise.
+    let inputs = unsafe { slice("inputs", inputs, count) }?;
+    let mut sources = Vec::with_capacity(count);
+    for (port, input) in ports.iter().zip(inputs) {
+        of_length("input", port, input.length)?;
+        let name = format!("input {:?}", port.name);
+        // SAFETY: this function's own promise.
+        sources.push(unsafe { slice(&name, input.elements, input.length) }?);
+    }
+    Ok(sources)
+}
+
+fn addresses<T>(elements: *const T, length: usize) -> Range<usize> {
+    let first = elements.addr();
+    first..first.saturating_add(length.saturating_mul(size_of::<T>()))
+}
+
+/// Runs the network: reads the inputs and writes the outputs where they lie, each in the order of the session's ports.
+/// Outputs overlap with nothing. On failure what is in the outputs is anything.
+///
+/// # Safety
+/// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
+/// all of which point to so many floats as they say, which no other thread writes, nor reads if they are an output's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_run(
+    session: *mut diptych_session,
+    inputs: *const diptych_input_data,
+    input_count: usize,
+    outputs: *const diptych_output_data,
+    output_count: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let session = unsafe { shared("session", session) }?;
+        // SAFETY: the same; what lies there is not written, because outputs that overlap with it are refused below.
+        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
+        counted("outputs", output_count, &session.outputs)?;
+        // SAFETY: this function's own promise.
+        let outputs = unsafe { slice("outputs", outputs, output_count) }?;
+        let mut taken: Vec<Range<usize>> =
+            sources.iter().map(|source| addresses(source.as_ptr(), source.len())).collect();
+        let mut targets = Vec::with_capacity(output_count);
+        for (port, output) in session.outputs.iter().zip(outputs) {
+            of_length("output", port, output.length)?;
+            let name = format!("output {:?}", port.name);
+            let own = addresses(output.elements, output.length);
+            if taken.iter().any(|other| own.start < other.end && other.start < own.end) {
+                return Err(wrong(&name, "memory of an input or another output", "memory of its own"));
+            }
+            taken.push(own);
+            // SAFETY: this function's own promise; nothing that was taken before overlaps with it.
+            targets.push(unsafe { slice_mut(&name, output.elements, output.length) }?);
+        }
+        let names = |ports: &'_ [Port]| ports.iter().map(|port| port.name.clone()).collect::<Vec<_>>();
+        let (input_names, output_names) = (names(&session.inputs), names(&session.outputs));
+        let sources: Vec<(&str, &[f32])> = input_names.iter().map(String::as_str).zip(sources).collect();
+        let mut targets: Vec<(&str, &mut [f32])> =
+            output_names.iter().map(String::as_str).zip(targets).collect();
+        Ok(session.turn()?.run_slices(&sources, &mut targets)?)
+    })
+}
+
+/// Runs the network once, and tells `callback` the time of each step on the device's clock, in order.
+///
+/// # Safety
+/// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many floats as they
+/// say, which no other thread writes. `callback` may be called with `user`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_profile(
+    session: *mut diptych_session,
+    inputs: *const diptych_input_data,
+    input_count: usize,
+    callback: diptych_step_callback,
+    user: *mut c_void,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let session = unsafe { shared("session", session) }?;
+        // SAFETY: the same.
+        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
+        let callback = callback.ok_or_else(|| wrong("callback", "NULL", "a function"))?;
+        let tensor = |(port, source): (&Port, &[f32])| HostTensor::new(port.dims, source);
+        let tensors: Vec<HostTensor> =
+            session.inputs.iter().zip(sources).map(tensor).collect::<Result<_, Error>>()?;
+        let named: Vec<(&str, &HostTensor)> =
+            session.inputs.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
+        let profile = session.turn()?.profile(&named)?;
+        for node in profile.nodes {
+            let text = |text: String| CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
+            let (name, kernel) = (text(node.name), text(node.kernel));
+            let step = diptych_step {
+                name: name.as_ptr(),
+                kernel: kernel.as_ptr(),
+                microseconds: 1e6 * node.time.as_secs_f64(),
+                flops: node.flops,
+            };
+            // SAFETY: the caller allows it, and the step lives until it returns.
+            unsafe { callback(&raw const step, user) };
+        }
+        Ok(())
+    })
+}
+
+/// Times kernels on this device for so many seconds, and takes the faster ones. Each candidate's result is checked
+/// before it is timed. What is found goes to the record, also if `callback`, which may be NULL, ends the search.
+///
+/// # Safety
+/// `session` is of an open function. `callback` is NULL, or may be called with `user`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_tune(
+    session: *mut diptych_session,
+    seconds: f64,
+    callback: diptych_progress_callback,
+    user: *mut c_void,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let session = unsafe { shared("session", session) }?;
+        let budget = Duration::try_from_secs_f64(seconds)
+            .map_err(|_| wrong("seconds", seconds.to_string(), "a number of seconds"))?;
+        let (database, folder) = &session.record;
+        let mut tuner = Tuner::new(&session.context)?.precision(session.precision).budget(budget);
+        if let Some(folder) = folder {
+            let mut record = database.lock().unwrap_or_else(PoisonError::into_inner);
+            tuner = tuner.journal(Journal::open(folder, &mut record)?);
+        }
+        tuner = tuner.database(Arc::clone(database));
+        tuner.begin(&session.graph)?;
+        loop {
+            let progress = tuner.step(TUNING_STEP)?;
+            let go_on = callback.is_none_or(|callback| {
+                // SAFETY: the caller allows it.
+                unsafe { callback(progress.done, progress.problems, user) }
+            });
+            if !go_on {
+                tuner.cancel()?;
+                return Err(Failure::Stopped);
+            }
+            if progress.is_finished() {
+                break;
+            }
+        }
+        session.turn()?.refresh()?;
+        Ok(())
+    })
+}

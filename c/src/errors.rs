@@ -1,0 +1,132 @@
+//! What went wrong: a status for programs, and a message for people.
+
+use diptych::Error;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How a call ended. More may be added.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum diptych_status {
+    /// As it should.
+    Ok = 0,
+    /// A pointer is NULL, or a name, length or option does not fit.
+    Input = 1,
+    /// A file cannot be read or written.
+    File = 2,
+    /// A model's file is not valid.
+    Model = 3,
+    /// What was asked for is not offered.
+    Unsupported = 4,
+    /// There is no such device.
+    NoDevice = 5,
+    /// A driver failed, or does not compile a kernel.
+    Driver = 6,
+    /// The device is gone. The session is of no more use: close it, and open another.
+    DeviceLost = 7,
+    /// A callback ended the call.
+    Stopped = 8,
+    /// A bug of the library's, to be reported.
+    Internal = 9,
+}
+
+/// What ends a call early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Library(Error),
+    Stopped,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Library(error)
+    }
+}
+
+/// An error of the caller's.
+pub(crate) fn wrong(what: &str, found: impl Into<String>, wanted: impl Into<String>) -> Failure {
+    Failure::Library(Error::input(what, found, wanted))
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+fn remember(message: String) {
+    // A zero byte in the middle would end the message in C.
+    let message = CString::new(message.replace('\0', "\u{fffd}")).unwrap_or_default();
+    LAST.with(|last| *last.borrow_mut() = message);
+}
+
+fn status(error: &Error) -> diptych_status {
+    match error.without_node() {
+        Error::Shape { .. } | Error::Input { .. } => diptych_status::Input,
+        Error::Io { .. } => diptych_status::File,
+        Error::Model { .. } => diptych_status::Model,
+        Error::Unsupported { .. } | Error::Reject { .. } => diptych_status::Unsupported,
+        Error::NoDevice { .. } | Error::OpenClLibrary { .. } => diptych_status::NoDevice,
+        Error::Compile { .. } | Error::Driver { .. } => diptych_status::Driver,
+        error if error.is_device_lost() => diptych_status::DeviceLost,
+        _ => diptych_status::Internal,
+    }
+}
+
+/// Does `work`, and remembers what went wrong. No panic gets past it.
+pub(crate) fn guard(work: impl FnOnce() -> Result<(), Failure>) -> diptych_status {
+    // What a panic leaves half done is a session behind a mutex, which refuses further calls.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => diptych_status::Ok,
+        Ok(Err(Failure::Library(error))) => {
+            remember(error.to_string());
+            status(&error)
+        }
+        Ok(Err(Failure::Stopped)) => {
+            remember("a callback ended the call".to_owned());
+            diptych_status::Stopped
+        }
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            remember(format!("internal error (please report): {}", text.unwrap_or("a panic")));
+            diptych_status::Internal
+        }
+    }
+}
+
+/// What went wrong in the last call of this thread that failed; empty if none did. Lives until the next call of this
+/// thread that fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn diptych_last_error() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    fn last() -> String {
+        // SAFETY: the message lives until the next failure of this thread.
+        unsafe { CStr::from_ptr(diptych_last_error()) }.to_str().expect("UTF-8").to_owned()
+    }
+
+    #[test]
+    fn what_goes_wrong_is_a_status_and_a_message_of_this_thread() {
+        assert_eq!(last(), "");
+        assert_eq!(guard(|| Ok(())), diptych_status::Ok);
+        let lost = || Error::DeviceLost { api: "Vulkan", reason: "unplugged\0now".to_owned() };
+        assert_eq!(guard(|| Err(lost().at_node("stem").into())), diptych_status::DeviceLost);
+        assert_eq!(last(), "node \"stem\": Vulkan: the device was lost: unplugged\u{fffd}now");
+        assert_eq!(guard(|| Err(wrong("x", "NULL", "a pointer"))), diptych_status::Input);
+        assert_eq!(last(), "x: found NULL, wanted a pointer");
+        assert_eq!(guard(|| Err(Failure::Stopped)), diptych_status::Stopped);
+        assert_eq!(std::thread::spawn(last).join().expect("a message"), "");
+    }
+
+    #[test]
+    fn a_panic_does_not_leave_the_library() {
+        assert_eq!(guard(|| panic!("at {}", 5)), diptych_status::Internal);
+        assert_eq!(last(), "internal error (please report): at 5");
+    }
+}

@@ -1,0 +1,27 @@
+//! Diptych in C: `include/diptych.h` is written from this crate by cbindgen.
+//!
+//! Each function checks its pointers and lengths, does its work within [`guard`](errors::guard), which turns errors and
+//! panics into a status, and says what it needs of its caller under "Safety".
+
+#![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![expect(non_camel_case_types, reason = "the names are C's")]
+
+mod calls;
+mod errors;
+mod options;
+mod pointers;
+mod session;
+
+pub use calls::{
+    diptych_input_data, diptych_output_data, diptych_profile, diptych_progress_callback, diptych_run,
+    diptych_step, diptych_step_callback, diptych_tune,
+};
+pub use errors::{diptych_last_error, diptych_status};
+pub use options::{
+    diptych_options, diptych_options_device, diptych_options_dimension, diptych_options_f16,
+    diptych_options_free, diptych_options_new, diptych_options_record,
+};
+pub use session::{
+    DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_input, diptych_input_count, diptych_open_bytes,
+    diptych_open_file, diptych_output, diptych_output_count, diptych_port, diptych_session, diptych_version,
+};

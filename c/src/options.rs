@@ -1,0 +1,103 @@
+//! How a session is opened.
+
+use crate::errors::{diptych_status, guard, wrong};
+use crate::pointers::{changed, text};
+use diptych::{DeviceSelector, LoadOptions};
+use std::ffi::c_char;
+use std::path::PathBuf;
+
+/// How a session is opened. Made by diptych_options_new, ended by diptych_options_free.
+#[derive(Debug, Default)]
+pub struct diptych_options {
+    pub(crate) device: DeviceSelector,
+    pub(crate) f16: bool,
+    pub(crate) record: Option<PathBuf>,
+    pub(crate) load: LoadOptions,
+}
+
+/// Options as they are without being set: any device, f32, no record of the tuner's. The caller frees them.
+#[unsafe(no_mangle)]
+pub extern "C" fn diptych_options_new() -> *mut diptych_options {
+    Box::into_raw(Box::default())
+}
+
+/// The device: "auto" (a GPU, else the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
+/// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200".
+///
+/// # Safety
+/// `options` are those of diptych_options_new, and `device` is text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_device(
+    options: *mut diptych_options,
+    device: *const c_char,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (options, device) = unsafe { (changed("options", options)?, text("device", device)?) };
+        options.device = device.parse()?;
+        Ok(())
+    })
+}
+
+/// Whether halves are stored, and computed in where the device does that. The CPU computes in f32.
+///
+/// # Safety
+/// `options` are those of diptych_options_new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_f16(options: *mut diptych_options, f16: bool) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        unsafe { changed("options", options) }?.f16 = f16;
+        Ok(())
+    })
+}
+
+/// The folder of the tuner's record, which sessions ask and diptych_tune writes.
+///
+/// # Safety
+/// `options` are those of diptych_options_new, and `folder` is text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_record(
+    options: *mut diptych_options,
+    folder: *const c_char,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (options, folder) = unsafe { (changed("options", options)?, text("folder", folder)?) };
+        if folder.is_empty() {
+            return Err(wrong("folder", "an empty path", "a folder's"));
+        }
+        options.record = Some(folder.into());
+        Ok(())
+    })
+}
+
+/// An extent that the model's file leaves open, such as "batch".
+///
+/// # Safety
+/// `options` are those of diptych_options_new, and `name` is text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_dimension(
+    options: *mut diptych_options,
+    name: *const c_char,
+    extent: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
+        options.load.dimensions.insert(name.to_owned(), extent);
+        Ok(())
+    })
+}
+
+/// Ends options. Those that are NULL are left alone.
+///
+/// # Safety
+/// `options` are NULL, or those of diptych_options_new, and not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_free(options: *mut diptych_options) {
+    if !options.is_null() {
+        // SAFETY: it comes from `Box::into_raw`, and is freed once.
+        drop(unsafe { Box::from_raw(options) });
+    }
+}

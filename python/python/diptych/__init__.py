@@ -1,0 +1,47 @@
+"""Neural networks on any GPU that speaks Vulkan or OpenCL, or on the CPU.
+
+TensorFlow Lite and ONNX files; NumPy arrays in and out. See :class:`Session`.
+"""
+
+from ._devices import Device, Info, devices
+from ._errors import (
+    CompileError,
+    DeviceLostError,
+    DriverError,
+    Error,
+    FileError,
+    InputError,
+    ModelError,
+    NoDeviceError,
+    NotFoundError,
+    ShapeError,
+    UnsupportedError,
+)
+from ._native import __version__
+from ._session import ModelInfo, NodeTime, Port, Progress, Session, Stream, TensorInfo, Verdict
+
+__all__ = [
+    "CompileError",
+    "Device",
+    "DeviceLostError",
+    "DriverError",
+    "Error",
+    "FileError",
+    "Info",
+    "InputError",
+    "ModelError",
+    "ModelInfo",
+    "NoDeviceError",
+    "NodeTime",
+    "NotFoundError",
+    "Port",
+    "Progress",
+    "Session",
+    "ShapeError",
+    "Stream",
+    "TensorInfo",
+    "UnsupportedError",
+    "Verdict",
+    "__version__",
+    "devices",
+]

@@ -1,0 +1,360 @@
+"""A network that is ready to run."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _arrays, _devices, _native
+from ._errors import InputError
+
+#: A model: a path, or a file's bytes.
+Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
+#: Arrays by the names of inputs; or the one input's array. An array is what NumPy takes for one, or has ``__dlpack__``.
+Inputs = Union[Mapping[str, Any], ArrayLike]
+#: Arrays by the names of outputs.
+Outputs = Dict[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output."""
+
+    name: str
+    shape: Tuple[int, ...]
+    #: Of the elements that a run reads and gives; other numbers are converted.
+    dtype: "np.dtype[np.float32]" = _arrays.F32
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """What the file says of an input or an output."""
+
+    name: str
+    description: str
+    #: Means and standard deviations, one for all channels or one for each: ``(x - mean) / deviation``.
+    normalisation: List[Tuple[float, float]]
+    #: The meaning of each index along the last axis.
+    labels: List[str]
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What the file says of the model; empty where it does not."""
+
+    name: str
+    description: str
+    inputs: List[TensorInfo]
+    outputs: List[TensorInfo]
+
+
+@dataclass(frozen=True)
+class NodeTime:
+    """A step of a run: a node, or several that run as one."""
+
+    name: str
+    op: str
+    #: The kernel's label.
+    kernel: str
+    #: What it computes in and stores: ``"f32"``, ``"f16"`` and others.
+    precision: str
+    work_group: Tuple[int, int, int]
+    #: Where the kernel came from: by rule, or which row of the record.
+    source: str
+    #: Its time on the device, the median of the runs; 0 of steps that were not timed.
+    microseconds: float
+    #: Its floating-point operations.
+    flops: int
+    #: Whether it is no node of the network, but moves a value.
+    inserted: bool
+    #: The clock: GPU timestamps, profiling events or the host's; empty if it was not timed.
+    clock: str = ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search for faster kernels is."""
+
+    done: int
+    problems: int
+    #: Candidates of the present problem.
+    tried: int
+    candidates: int
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a search found for one problem."""
+
+    nodes: List[str]
+    op: str
+    problem: str
+    default: str
+    #: The fastest; ``None`` if no candidate gives the right result.
+    choice: Optional[str]
+    default_microseconds: Optional[float]
+    microseconds: Optional[float]
+    #: The default's time over the choice's.
+    speed_up: float
+    #: Whether the time was over before the search: the next one goes on with it.
+    cut_short: bool
+
+
+#: What a search does before it looks whether Ctrl-C was pressed.
+_TUNING_STEP = 0.1
+
+
+class Session:
+    """A network that is ready to run, on a device.
+
+    Several threads may call one session: their runs take turns on the device, and none holds up other Python threads.
+    A session does not survive ``fork``; make it in the process that runs it.
+
+    :param model: A TensorFlow Lite or ONNX file: its path, or its bytes. The contents say which it is.
+    :param device: ``"auto"`` (a GPU, else the CPU), ``"cpu"``, ``"wgpu"``, ``"opencl"``; one of several by its number,
+        PCI address, UUID or a part of its name, as in ``"wgpu:1"``, ``"opencl:0000:41:00.0"`` or ``"H200"``. A device
+        that is not there is a :class:`NoDeviceError`, never the CPU instead. Of NVIDIA's cards only those are seen that
+        ``CUDA_VISIBLE_DEVICES`` lists.
+    :param f16: Halves: stored, and computed in where the device does that. The CPU computes in f32.
+    :param tuning: Seconds for :meth:`tune` while the session is made. On the CPU there is nothing to tune.
+    :param database: The folder of the tuner's record, which later sessions ask; ``True`` for the user's own. Without it
+        the record lasts as long as the session, or is the user's if there is ``tuning``.
+    :param dims: Extents that the file leaves open, by name, such as ``{"batch": 8}``.
+    :param values: Inputs that are known beforehand and are no inputs of the session.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        device: str = "auto",
+        f16: bool = False,
+        tuning: Optional[float] = None,
+        database: Union[str, "os.PathLike[str]", bool, None] = None,
+        dims: Optional[Mapping[str, int]] = None,
+        values: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        if isinstance(model, (bytearray, memoryview)):
+            model = bytes(model)
+        own = database is True or (database is None and tuning is not None)
+        record = "" if own else (None if isinstance(database, bool) else database)
+        if record is not None and not own and not os.fspath(record):
+            raise InputError("database: found an empty path, wanted a folder's")
+        known = {name: _arrays.numbers(name, value) for name, value in (values or {}).items()}
+        self._native = _native.Network(model, device, f16, dict(dims or {}), known, record)
+        self._inputs = tuple(Port(name, tuple(extents)) for name, extents in self._native.inputs())
+        self._outputs = _distinct(self._native.outputs())
+        if tuning is not None and self.info.backend != "cpu":
+            self.tune(tuning)
+
+    @property
+    def inputs(self) -> Tuple[Port, ...]:
+        """The inputs, in the file's order."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> Tuple[Port, ...]:
+        """The outputs, in the file's order. Of several with one name, the later ones are ``name:1`` and so on."""
+        return self._outputs
+
+    @property
+    def dims(self) -> Dict[str, int]:
+        """The extents that have names, as this session has them."""
+        return self._native.dimensions()
+
+    @property
+    def info(self) -> _devices.Info:
+        """The device, and why it is this one."""
+        return _devices.info(self._native.info())
+
+    @property
+    def model(self) -> ModelInfo:
+        """What the file says of the model: descriptions, labels, normalisation."""
+        found = self._native.model()
+        tensors = {
+            side: [TensorInfo(**{**tensor, "normalisation": list(tensor["normalisation"])}) for tensor in found[side]]
+            for side in ("inputs", "outputs")
+        }
+        return ModelInfo(name=found["name"], description=found["description"], **tensors)
+
+    @property
+    def steps(self) -> List[NodeTime]:
+        """What a run does, in order, without times."""
+        return [_node(step, "") for step in self._native.steps()]
+
+    @property
+    def memory(self) -> Dict[str, int]:
+        """Bytes that the session keeps: of ``values`` and of packed ``constants``."""
+        values, constants = self._native.memory()
+        return {"values": values, "constants": constants}
+
+    def run(self, inputs: Inputs) -> Outputs:
+        """Runs the network: arrays by name, or the one input's array; the outputs by name.
+
+        Arrays of f32 in C order are read where they lie, and must not be written meanwhile; others are converted.
+        Outputs are new arrays, which the run wrote.
+        """
+        sources, outputs = self._sources(inputs), self._empty()
+        self._native.run(sources, list(outputs.values()))
+        return outputs
+
+    __call__ = run
+
+    def stream(self, frames: Iterable[Inputs], in_flight: int = 2) -> Stream:
+        """Runs the network on one frame after the other, and gives the outputs in the same order.
+
+        While the device works on a frame, the next one is on its way to it, and the caller works on the outputs of the
+        one before. Frames are taken from ``frames`` only when there is room, at most ``in_flight`` at once. What
+        ``frames`` raises, and what is wrong with a frame, is raised in its place, behind the outputs of the frames
+        before; the frames after it go on, if ``frames`` does.
+        """
+        if in_flight < 1:
+            raise InputError(f"in_flight: found {in_flight}, wanted 1 or more")
+        return Stream(self, iter(frames), in_flight)
+
+    def profile(self, inputs: Optional[Inputs] = None, *, runs: int = 1) -> List[NodeTime]:
+        """The time of each step on the device's clock, the median of so many runs; without inputs on random numbers."""
+        if runs < 1:
+            raise InputError(f"runs: found {runs}, wanted 1 or more")
+        if inputs is None:
+            random = np.random.default_rng(0)
+            inputs = {port.name: random.random(port.shape, np.float32) for port in self._inputs}
+        sources = self._sources(inputs)
+        clock, profiles = "", []
+        for _ in range(runs):
+            clock, steps = self._native.profile(sources)
+            profiles.append(steps)
+        return [
+            _node((*steps[0][:6], statistics.median(step[6] for step in steps), *steps[0][7:]), clock)
+            for steps in zip(*profiles)
+        ]
+
+    def tune(
+        self, seconds: Optional[float] = None, *, on_progress: Optional[Callable[[Progress], object]] = None
+    ) -> List[Verdict]:
+        """Times kernels on this device, and takes the faster ones: for so many seconds, or to the end.
+
+        Each candidate's result is checked before it is timed. What is found goes to the record. Ctrl-C, or what
+        ``on_progress`` raises, ends the search; the record keeps what was found until then.
+        """
+        tuning = self._native.tuning(seconds)
+        try:
+            while True:
+                progress = Progress(*tuning.step(_TUNING_STEP))
+                if on_progress is not None:
+                    on_progress(progress)
+                if progress.finished:
+                    break
+        except BaseException:
+            tuning.cancel()
+            raise
+        self._native.refresh()
+        return [_verdict(problem) for problem in tuning.report()]
+
+    def refresh(self) -> List[str]:
+        """Takes the kernels that the record has now; the names of the steps that have others than before."""
+        return self._native.refresh()
+
+    def reset(self) -> None:
+        """Gives what one run leaves to the next the values of the first run. Most networks leave nothing."""
+        self._native.reset()
+
+    def restore(self) -> None:
+        """Opens the device and makes everything anew: after a :class:`DeviceLostError`."""
+        self._native.restore()
+
+    def __repr__(self) -> str:
+        def of(ports: Iterable[Port]) -> str:
+            return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
+
+        return f"<diptych.Session {of(self._inputs)} -> {of(self._outputs)} on {self.info}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Session is of its process: make it where it runs, from the model's path or bytes")
+
+    def _sources(self, inputs: Inputs) -> List[NDArray[np.float32]]:
+        """The inputs' arrays in order."""
+        if not isinstance(inputs, Mapping):
+            if len(self._inputs) != 1:
+                names = ", ".join(repr(port.name) for port in self._inputs)
+                raise InputError(f"inputs: found one array, wanted arrays by name for {names}")
+            return [_arrays.source(self._inputs[0], inputs)]
+        unknown = inputs.keys() - {port.name for port in self._inputs}
+        if unknown:
+            names = ", ".join(repr(port.name) for port in self._inputs)
+            raise _arrays.refused(sorted(unknown)[0], "no input of this name", f"one of {names}")
+        for port in self._inputs:
+            if port.name not in inputs:
+                raise _arrays.refused(port.name, "nothing", f"shape {port.shape}")
+        return [_arrays.source(port, inputs[port.name]) for port in self._inputs]
+
+    def _empty(self) -> Outputs:
+        """Memory for the outputs."""
+        return {port.name: np.empty(port.shape, np.float32) for port in self._outputs}
+
+
+class Stream(Iterator[Outputs]):
+    """The outputs of a stream of frames, in their order. Made by :meth:`Session.stream`."""
+
+    def __init__(self, session: Session, frames: Iterator[Inputs], in_flight: int) -> None:
+        self._session = session
+        self._frames: Optional[Iterator[Inputs]] = frames
+        self._in_flight = in_flight
+        self._flights: Deque[Union[_native.Flight, Exception]] = deque()
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Outputs:
+        while self._frames is not None and len(self._flights) < self._in_flight:
+            try:
+                frame = next(self._frames)
+            except StopIteration:
+                self._frames = None
+                break
+            except Exception as error:
+                self._flights.append(error)
+                continue
+            try:
+                self._flights.append(self._session._native.start(self._session._sources(frame)))
+            except Exception as error:
+                self._flights.append(error)
+        if not self._flights:
+            raise StopIteration
+        flight = self._flights.popleft()
+        if isinstance(flight, Exception):
+            raise flight
+        outputs = self._session._empty()
+        flight.finish(list(outputs.values()))
+        return outputs
+
+
+def _distinct(ports: List[Tuple[str, List[int]]]) -> Tuple[Port, ...]:
+    """Ports with names of their own."""
+    names: Dict[str, int] = {}
+    made = []
+    for name, extents in ports:
+        count = names[name] = names.get(name, -1) + 1
+        made.append(Port(f"{name}:{count}" if count else name, tuple(extents)))
+    return tuple(made)
+
+
+def _node(step: Tuple[Any, ...], clock: str) -> NodeTime:
+    name, op, kernel, precision, work_group, source, seconds, flops, inserted = step
+    x, y, z = work_group
+    return NodeTime(name, op, kernel, precision, (x, y, z), source, 1e6 * seconds, flops, inserted, clock)
+
+
+def _verdict(problem: Dict[str, Any]) -> Verdict:
+    def microseconds(seconds: Optional[float]) -> Optional[float]:
+        return None if seconds is None else 1e6 * seconds
+
+    default, chosen = problem.pop("default_seconds"), problem.pop("seconds")
+    return Verdict(default_microseconds=microseconds(default), microseconds=microseconds(chosen), **problem)

@@ -1,0 +1,20 @@
+//! The module `diptych._native`: what Python's package `diptych` calls of the crate `diptych`.
+//!
+//! Arrays come in the order of the network's inputs and outputs, C-contiguous and of f32, and are read and written
+//! where they lie, while other Python threads run. The package sees to names, shapes and element types.
+
+mod devices;
+mod errors;
+mod network;
+mod tuning;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<network::Network>()?;
+    module.add_class::<network::Flight>()?;
+    module.add_class::<tuning::Tuning>()?;
+    module.add_function(wrap_pyfunction!(devices::devices, module)?)
+}
