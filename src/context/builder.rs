@@ -153,13 +153,13 @@ impl ContextBuilder {
     async fn opened(&self) -> Result<Context> {
         let options = self.options.clone().overridden_by_environment();
         match (self.backend, &self.choice) {
-            (Backend::Cpu, DeviceChoice::Best) => Ok(Context::cpu("the CPU was asked for")),
+            (Backend::Cpu, DeviceChoice::Best) => on_cpu("the CPU was asked for".to_owned()),
             (Backend::Cpu, choice) => Err(Error::NoDevice {
                 backend: Backend::Cpu.to_string(),
                 wanted: choice.to_string(),
                 tried: vec!["the CPU backend, which runs on all threads and has no devices".to_owned()],
             }),
-            (Backend::Auto, DeviceChoice::Best) => Ok(auto(&options).await),
+            (Backend::Auto, DeviceChoice::Best) => auto(&options).await,
             (Backend::Auto, choice) => wanted(choice, &options).await,
             (backend, choice) => open_on(backend, choice, &options).await,
         }
@@ -201,8 +201,16 @@ async fn open_on(backend: Backend, choice: &DeviceChoice, options: &DeviceOption
     Ok(Context::with(engine, format!("{backend} was asked for: {choice}{by}")))
 }
 
+/// The CPU, and why.
+fn on_cpu(reason: String) -> Result<Context> {
+    if cfg!(feature = "cpu") {
+        return Ok(Context::cpu(reason));
+    }
+    Err(Error::unsupported("backend cpu", format!("the crate was built without feature `cpu`; {reason}")))
+}
+
 /// A GPU, or the CPU.
-async fn auto(options: &DeviceOptions) -> Context {
+async fn auto(options: &DeviceOptions) -> Result<Context> {
     let mut passed_over = Vec::new();
     for backend in [Backend::Wgpu, Backend::OpenCl] {
         match open_on(backend, &DeviceChoice::Best, options).await {
@@ -212,7 +220,7 @@ async fn auto(options: &DeviceOptions) -> Context {
                     if !passed_over.is_empty() {
                         reason = format!("the first GPU; {}", passed_over.join("; "));
                     }
-                    return Context::with(context.engine, reason);
+                    return Ok(Context::with(context.engine, reason));
                 }
                 Some(device) => {
                     passed_over.push(format!("{backend} offers only {}, a CPU driver", device.name));
@@ -222,7 +230,7 @@ async fn auto(options: &DeviceOptions) -> Context {
             Err(error) => passed_over.push(format!("{backend}: {error}")),
         }
     }
-    Context::cpu(format!("no GPU: {}", passed_over.join("; ")))
+    on_cpu(format!("no GPU: {}", passed_over.join("; ")))
 }
 
 /// The device that is wanted, whichever API has it.
