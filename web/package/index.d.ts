@@ -84,7 +84,7 @@ export interface LoadOptions {
   dimensions?: Record<string, number>;
   /** Whether the tuner's record is kept in IndexedDB and asked; true unless said otherwise. */
   record?: boolean;
-  /** Where the `.wasm` file is, if not beside the package's script. */
+  /** The folder of the `.wasm` files, if not the package's own. */
   wasm?: string | URL;
 }
 

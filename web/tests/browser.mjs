@@ -228,7 +228,7 @@ test("a thousand runs with flat memory and no new GPU objects", SOFTWARE_GPU, as
       };
     }
     const { Diptych } = await import("./diptych/index.js");
-    const { default: init } = await import("./diptych/wasm/diptych_web.js");
+    const { default: init } = await import("./diptych/wasm/onnx.js");
     const { tiny } = await import("./tiny.mjs");
     const session = await Diptych.load(tiny(), { backend: "webgpu" });
     const exports = await init();

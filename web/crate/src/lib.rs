@@ -9,10 +9,13 @@ mod adopt;
 mod engine;
 mod json;
 mod network;
+#[cfg(feature = "cpu")]
 mod tuning;
 
 pub use engine::Engine;
 pub use network::Network;
+#[cfg(feature = "cpu")]
+pub use tuning::Tuning;
 
 use wasm_bindgen::prelude::*;
 
@@ -31,6 +34,16 @@ fn start() {
 /// A JavaScript `Error` with the message of the crate's error, or of whatever else has one.
 fn error(error: impl std::fmt::Display) -> JsValue {
     js_sys::Error::new(&error.to_string()).into()
+}
+
+/// The same of an error of the crate. What it does not support has the name `UnsupportedError`: a module with more of it
+/// may.
+fn failed(failed: diptych::Error) -> JsValue {
+    let told = js_sys::Error::new(&failed.to_string());
+    if matches!(failed.without_node(), diptych::Error::Unsupported { .. }) {
+        told.set_name("UnsupportedError");
+    }
+    told.into()
 }
 
 /// What a JavaScript exception says.
