@@ -260,9 +260,14 @@ for (const [what, flags, query] of [["WebGPU", SOFTWARE_GPU, WEBGPU], ["the CPU"
   test(`a minute of frames on ${what} without long tasks`, flags, async (open) => {
     const page = await open(query);
     await ready(page);
-    const measure = () => {
-      globalThis.gc();
-      const { lane, longTasks, errors } = globalThis.page.state;
+    const measure = async () => {
+      const longTasks = [...globalThis.page.state.longTasks];
+      // What the first collection finds is freed by another thread, a little later where the machine has much to do.
+      for (let collection = 0; collection < 2; collection++) {
+        globalThis.gc();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      const { lane, errors } = globalThis.page.state;
       return { now: performance.now(), frames: lane.frames, heap: performance.memory.usedJSHeapSize, longTasks, errors };
     };
     const before = await page.evaluate(measure);
