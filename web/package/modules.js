@@ -47,13 +47,13 @@ function formatOf(bytes) {
   return name === "TFL3" ? "tflite" : bytes[0] === 8 ? "onnx" : undefined;
 }
 
-/** What `act` makes of the first module that supports it. */
+/** What `act` makes of the first module that can; the last one's error is the one that counts. */
 export async function firstOf(files, wasm, act) {
   for (const file of files) {
     try {
       return await act(await moduleOf(file, wasm));
     } catch (error) {
-      if (error?.name !== "UnsupportedError" || file === files.at(-1)) {
+      if (error?.name !== "SmallModuleError" || file === files.at(-1)) {
         throw error;
       }
     }

@@ -176,6 +176,42 @@ test("pictures of every kind give the same people", SOFTWARE_GPU, async (open) =
   return JSON.stringify(found);
 });
 
+test("a page downloads the module that it needs", SOFTWARE_GPU, async (open) => {
+  const page = await open("blank.html");
+  const found = await page.evaluate(async () => {
+    const { Diptych } = await import("./diptych/index.js");
+    const { folded, tiny } = await import("./tiny.mjs");
+    const modules = () =>
+      performance
+        .getEntriesByType("resource")
+        .map(({ name }) => /(\w+)_bg\.wasm$/.exec(name)?.[1])
+        .filter(Boolean)
+        .join(" ");
+    const loaded = async (model, options) => {
+      const session = await Diptych.load(model, options);
+      const { backend } = session.info;
+      const run = session.inputs[0].name === "x" ? await session.run({ x: new Float32Array(64).fill(3) }) : {};
+      await session.free();
+      return { backend, modules: modules(), y: run.y?.[63] };
+    };
+    return [
+      await loaded("posenet_figures.tflite", { backend: "webgpu" }),
+      await loaded(tiny(), { backend: "webgpu" }),
+      // The CPU computes what is the same at each run.
+      await loaded(folded(), { backend: "webgpu" }),
+      await loaded(tiny(), { backend: "cpu" }),
+    ];
+  });
+  const wanted = [
+    { backend: "webgpu", modules: "tflite" },
+    { backend: "webgpu", modules: "tflite onnx", y: 3 },
+    { backend: "webgpu", modules: "tflite onnx full", y: 3 + 1 / 64 },
+    { backend: "cpu", modules: "tflite onnx full", y: 3 },
+  ];
+  ensure(JSON.stringify(found) === JSON.stringify(wanted), JSON.stringify(found));
+  return found.map(({ modules }) => modules).join("; ");
+});
+
 test("the page's own device and buffers", SOFTWARE_GPU, async (open) => {
   const page = await open("blank.html");
   const found = await page.evaluate(async () => {

@@ -36,12 +36,11 @@ fn error(error: impl std::fmt::Display) -> JsValue {
     js_sys::Error::new(&error.to_string()).into()
 }
 
-/// The same of an error of the crate. What it does not support has the name `UnsupportedError`: a module with more of it
-/// may.
-fn failed(failed: diptych::Error) -> JsValue {
-    let told = js_sys::Error::new(&failed.to_string());
-    if matches!(failed.without_node(), diptych::Error::Unsupported { .. }) {
-        told.set_name("UnsupportedError");
+/// The same where a module with all of the crate may succeed: its name tells the package to load that one.
+fn failed(error: diptych::Error) -> JsValue {
+    let told = js_sys::Error::new(&error.to_string());
+    if cfg!(not(all(feature = "tflite", feature = "onnx", feature = "cpu"))) {
+        told.set_name("SmallModuleError");
     }
     told.into()
 }
