@@ -1,8 +1,14 @@
 //! Where networks run: one device of one API, or the CPU.
 
 mod builder;
+#[cfg(not(target_family = "wasm"))]
+mod gpus;
+mod selector;
 
 pub use builder::ContextBuilder;
+#[cfg(not(target_family = "wasm"))]
+pub use gpus::{Gpu, gpus};
+pub use selector::DeviceSelector;
 
 use crate::device::cache::KernelCache;
 use crate::device::{Device, DeviceInfo};
@@ -129,8 +135,8 @@ impl Context {
     /// Opens the best device of a backend: [`Context::builder`] with nothing but the backend said.
     ///
     /// # Errors
-    /// If there is no such device; [`Backend::Auto`] and [`Backend::Cpu`] always succeed. A
-    /// request for a GPU API never falls back on the CPU backend.
+    /// If there is no such device; [`Backend::Cpu`] always succeeds, and [`Backend::Auto`] unless `DIPTYCH_DEVICE` names a
+    /// device that is not there. A request for a GPU API never falls back on the CPU backend.
     #[cfg(not(target_family = "wasm"))]
     pub fn new(backend: Backend) -> Result<Self> {
         Self::builder().backend(backend).open()
@@ -145,7 +151,7 @@ impl Context {
         Self::builder().backend(backend).open_async().await
     }
 
-    /// Chooses a device by its place, name or PCI address, and how it is opened.
+    /// Chooses a device by its place, name, PCI address or UUID, and how it is opened.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
     }
@@ -224,6 +230,12 @@ impl Context {
         let info = ContextInfo { backend, device, reason };
         tracing::debug!("context: {info}");
         Context { engine, info: Arc::new(info), opened: None }
+    }
+
+    /// The same, for this reason.
+    fn because(self, reason: String) -> Self {
+        let info = ContextInfo { reason, ..self.info().clone() };
+        Context { info: Arc::new(info), ..self }
     }
 
     /// Runs on the application's own wgpu device. [`Context::wgpu_requirements`] says what to ask

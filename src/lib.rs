@@ -93,8 +93,9 @@
 //!
 //! # Which device, and how
 //!
-//! [`Context::builder`] chooses a device by its place in the list of [`devices`], its name, its PCI address or
-//! its API, and says how it is opened. What it says, environment variables override: see its methods.
+//! [`Context::builder`] chooses a device by its place in the list of [`devices`], its name, its PCI address, its UUID or
+//! its API, or all of it in one text ([`DeviceSelector`]), and says how it is opened. What it says, environment variables
+//! override: see its methods. [`gpus`] lists each card once, however many APIs reach it.
 //! `Context::from_wgpu` and `Context::from_opencl` run on a device of the application's.
 //!
 //! [`SessionOptions`] say how a network runs: in which precision, whether the tuner's record is asked, and
@@ -267,13 +268,13 @@ mod vector;
 mod weights;
 
 #[cfg(not(target_family = "wasm"))]
-pub use batch::{Batch, BatchCounts, BatchOptions, Ticket};
+pub use batch::{Batch, BatchCounts, BatchOptions, DevicePool, PoolDevice, PoolStream, Ticket};
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
+pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, DeviceSelector};
 #[cfg(not(target_family = "wasm"))]
-pub use context::devices;
-pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing};
+pub use context::{Gpu, devices, gpus};
 #[doc(inline)]
-pub use device::{DeviceInfo, Memory, PciAddress};
+pub use device::{DeviceInfo, DeviceUuid, Memory, PciAddress};
 pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
 #[doc(hidden)]

@@ -1,9 +1,13 @@
-//! Requests of many tasks, run together: [`Batch`].
+//! Requests of many tasks, run together: [`Batch`] on one device, [`DevicePool`] on several.
 
+mod members;
+mod pool;
 mod queue;
+mod slot;
 mod worker;
 
-pub use queue::Ticket;
+pub use pool::{DevicePool, PoolDevice, PoolStream};
+pub use slot::Ticket;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -91,6 +95,8 @@ pub struct BatchCounts {
     pub requests: u64,
     /// Runs of one request, of two, and so on.
     pub runs: Vec<u64>,
+    /// Requests that wait at this moment, those included that are held back.
+    pub waiting: usize,
 }
 
 /// One network that serves requests of many tasks: what is asked for at about the same time becomes one run, whose
@@ -133,7 +139,7 @@ pub struct Batch {
     queue: Arc<Queue>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Batch {
@@ -143,6 +149,11 @@ impl Batch {
     /// If an option is out of its range, the network has states or cannot be batched, or what [`Session::new`] says
     /// of one of the sizes.
     pub fn new(context: &Context, graph: &Graph, options: BatchOptions) -> Result<Self> {
+        Self::on(&[context], graph, options)
+    }
+
+    /// [`Batch::new`] on several devices, made ready at the same time.
+    fn on(contexts: &[&Context], graph: &Graph, options: BatchOptions) -> Result<Self> {
         let sizes = options.planned()?;
         if let Some(state) = graph.states().first() {
             let name = graph.name(state.value)?;
@@ -158,23 +169,37 @@ impl Batch {
         };
         let one = of_size(1)?;
         let (inputs, outputs) = (Port::all(&one, one.inputs())?, Port::all(&one, one.outputs())?);
-        let mut sessions = Vec::with_capacity(sizes.len());
-        for size in sizes {
-            let session = Session::new(context, &of_size(size)?, options.session.clone())?;
+        // The weights are the graph's own: all devices upload the same.
+        let graphs = sizes.iter().map(|&size| Ok((size, of_size(size)?))).collect::<Result<Vec<_>>>()?;
+        for (size, graph) in &graphs {
             let grown = |one: &[Port], all: &[Port]| {
-                one.iter().zip(all).try_for_each(|(one, all)| grows(one, all, size))
+                one.iter().zip(all).try_for_each(|(one, all)| grows(one, all, *size))
             };
-            grown(&inputs, session.inputs())?;
-            grown(&outputs, session.outputs())?;
-            sessions.push((size, session));
+            grown(&inputs, &Port::all(graph, graph.inputs())?)?;
+            grown(&outputs, &Port::all(graph, graph.outputs())?)?;
         }
-        let queue = Arc::new(Queue::new(options.max_batch, options.max_waiting, options.max_delay));
-        let worker = Worker { queue: Arc::clone(&queue), sessions, outputs: outputs.clone() };
-        let thread = std::thread::Builder::new()
-            .name("diptych batch".to_owned())
-            .spawn(move || worker.serve())
-            .map_err(|error| Error::Internal(format!("no thread for a batch: {error}")))?;
-        Ok(Batch { queue, inputs, outputs, thread: Some(thread) })
+        let sessions = |context: &Context| {
+            let ready = |(size, graph): &(usize, Graph)| {
+                Ok((*size, Session::new(context, graph, options.session.clone())?))
+            };
+            graphs.iter().map(ready).collect::<Result<Vec<_>>>()
+        };
+        let all = match contexts {
+            [context] => vec![sessions(context)?],
+            _ => on_threads(contexts, sessions)?,
+        };
+        let queue = Queue::new(contexts.len(), options.max_batch, options.max_waiting, options.max_delay);
+        let mut batch = Batch { queue: Arc::new(queue), inputs, outputs, threads: Vec::new() };
+        for (member, sessions) in all.into_iter().enumerate() {
+            let (queue, outputs) = (Arc::clone(&batch.queue), batch.outputs.clone());
+            let worker = Worker { queue, member, sessions, outputs };
+            let thread = std::thread::Builder::new()
+                .name("diptych batch".to_owned())
+                .spawn(move || worker.serve())
+                .map_err(no_thread)?;
+            batch.threads.push(thread);
+        }
+        Ok(batch)
     }
 
     /// The inputs of one request.
@@ -266,11 +291,28 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         self.queue.close();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // A panic there has been reported to those who wait.
             drop(thread.join());
         }
     }
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    Error::Internal(format!("no thread for a batch: {error}"))
+}
+
+/// What `work` gives of each context, all at the same time.
+fn on_threads<T: Send>(contexts: &[&Context], work: impl Fn(&Context) -> Result<T> + Sync) -> Result<Vec<T>> {
+    std::thread::scope(|scope| {
+        let begin = |context| {
+            let work = &work;
+            std::thread::Builder::new().spawn_scoped(scope, move || work(context)).map_err(no_thread)
+        };
+        let threads: Vec<_> = contexts.iter().copied().map(begin).collect();
+        let panicked = |_| Err(Error::Internal("a session of a pool panicked while it was made".to_owned()));
+        threads.into_iter().map(|thread| thread?.join().unwrap_or_else(panicked)).collect()
+    })
 }
 
 /// Checks that a batch of `size` is as many of `one`, one behind the other.

@@ -1,90 +1,28 @@
-//! Requests that wait for their run, and those who wait for them.
+//! Requests that wait for their run, and the devices that take them.
 
 use super::BatchCounts;
+use super::members::{Member, Members, Standing};
+use super::slot::{Request, Slot, Ticket, ended};
 use crate::clock::Instant;
 use crate::error::{Error, Result};
-use crate::host::HostTensor;
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A request's inputs, and where its answer goes.
+/// The requests of a run that failed on a device, for another one.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) inputs: Vec<Arc<[f32]>>,
-    slot: Arc<Slot>,
-    arrived: Instant,
-}
-
-impl Request {
-    /// Answers it.
-    pub(super) fn answer(self, result: Result<Vec<HostTensor>>) {
-        self.slot.answer(result);
-    }
-}
-
-/// What nobody has answered, nobody will.
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.slot.answer(Err(ended()));
-    }
-}
-
-fn ended() -> Error {
-    Error::Internal("the thread of a batch has ended".to_owned())
+struct Again {
+    requests: Vec<Request>,
+    failed_on: usize,
+    error: Arc<Error>,
 }
 
 #[derive(Debug)]
-enum Stage {
-    /// Held back.
-    Waiting,
-    /// Taken.
-    Taken,
-    Answered(Result<Vec<HostTensor>>),
-    /// The answer was fetched.
-    Over,
-}
-
-/// What a request and its ticket share.
-#[derive(Debug)]
-struct Slot {
-    stage: Mutex<(Stage, Option<Waker>)>,
-    changed: Condvar,
-}
-
-impl Slot {
-    fn lock(&self) -> MutexGuard<'_, (Stage, Option<Waker>)> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Goes to `stage` from one of which `may` holds, and wakes those who wait. The lock is held in between: an answer
-    /// that comes at the same moment stays.
-    fn to(&self, stage: Stage, may: impl FnOnce(&Stage) -> bool) {
-        let mut held = self.lock();
-        if !may(&held.0) {
-            return;
-        }
-        held.0 = stage;
-        let waker = held.1.take();
-        drop(held);
-        self.changed.notify_all();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    fn answer(&self, result: Result<Vec<HostTensor>>) {
-        self.to(Stage::Answered(result), |stage| matches!(stage, Stage::Waiting | Stage::Taken));
-    }
-}
-
-#[derive(Debug, Default)]
 struct State {
     /// In the order of their arrival; those beyond the first `max_waiting` are held back.
     requests: VecDeque<Request>,
+    again: VecDeque<Again>,
+    members: Members,
     counts: BatchCounts,
     closed: bool,
 }
@@ -99,26 +37,34 @@ pub(super) struct Queue {
     max_delay: Duration,
 }
 
-/// The requests of the next run.
+/// The requests of a run, and where they have failed before.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) requests: Vec<Request>,
+    failed: Option<(usize, Arc<Error>)>,
+}
+
+/// What a device is to do next.
 #[derive(Debug)]
 pub(super) enum Next {
-    Run(Vec<Request>),
-    /// Not enough of them.
+    Run(Run),
+    /// Not enough requests.
     NotYet,
     /// There will be no more.
     End,
 }
 
 impl Queue {
-    pub(super) fn new(max_batch: usize, max_waiting: usize, max_delay: Duration) -> Self {
-        let counts = BatchCounts { requests: 0, runs: vec![0; max_batch] };
-        Queue {
-            state: Mutex::new(State { counts, ..State::default() }),
-            changed: Condvar::new(),
-            max_batch,
-            max_waiting,
-            max_delay,
-        }
+    /// A queue for so many devices.
+    pub(super) fn new(devices: usize, max_batch: usize, max_waiting: usize, max_delay: Duration) -> Self {
+        let state = State {
+            requests: VecDeque::new(),
+            again: VecDeque::new(),
+            members: Members::new(devices),
+            counts: BatchCounts { runs: vec![0; max_batch], ..BatchCounts::default() },
+            closed: false,
+        };
+        Queue { state: Mutex::new(state), changed: Condvar::new(), max_batch, max_waiting, max_delay }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,7 +72,12 @@ impl Queue {
     }
 
     pub(super) fn counts(&self) -> BatchCounts {
-        self.lock().counts.clone()
+        let state = self.lock();
+        BatchCounts { waiting: state.requests.len(), ..state.counts.clone() }
+    }
+
+    pub(super) fn members(&self) -> Vec<Member> {
+        self.lock().members.all().to_vec()
     }
 
     /// A request behind the others.
@@ -148,12 +99,22 @@ impl Queue {
         if state.closed {
             return Err(ended());
         }
-        let stage = if state.requests.len() < self.max_waiting { Stage::Taken } else { Stage::Waiting };
-        let slot = Arc::new(Slot { stage: Mutex::new((stage, None)), changed: Condvar::new() });
-        state.requests.push_back(Request { inputs, slot: Arc::clone(&slot), arrived: Instant::now() });
+        let request = Request::new(inputs, state.requests.len() < self.max_waiting);
+        let slot = Arc::clone(&request.slot);
+        state.requests.push_back(request);
         drop(state);
         self.changed.notify_all();
         Ok(Ticket { slot, queue: Arc::clone(self) })
+    }
+
+    /// Takes back a request whose run has not begun.
+    pub(super) fn withdraw(&self, slot: &Arc<Slot>) {
+        let mut state = self.lock();
+        let place = state.requests.iter().position(|request| Arc::ptr_eq(&request.slot, slot));
+        let withdrawn = place.and_then(|place| state.requests.remove(place));
+        if withdrawn.is_some() {
+            self.admit(state);
+        }
     }
 
     /// Takes those who are held back, where there is room. Tasks are woken without the queue's lock.
@@ -162,37 +123,50 @@ impl Queue {
         let slots: Vec<Arc<Slot>> = requests.map(|request| Arc::clone(&request.slot)).collect();
         drop(state);
         for slot in slots {
-            slot.to(Stage::Taken, |stage| matches!(stage, Stage::Waiting));
+            slot.admit();
         }
     }
 
-    fn take(&self, mut state: MutexGuard<'_, State>) -> Next {
-        let count = state.requests.len().min(self.max_batch);
-        let run: Vec<Request> = state.requests.drain(..count).collect();
-        state.counts.requests += run.len() as u64;
-        if let Some(runs) = count.checked_sub(1).and_then(|index| state.counts.runs.get_mut(index)) {
-            *runs += 1;
-        }
-        self.admit(state);
-        Next::Run(run)
-    }
-
-    /// The next run: a full batch, or what has come when the first has waited long enough. Not yet, if that takes
-    /// a wait and nobody `may_wait`.
-    pub(super) fn next(&self, may_wait: bool) -> Next {
+    /// The next run of a device: what another one failed on; a full batch, or what has come when the first has waited
+    /// long enough, of which it takes its share. Not yet, if that takes a wait and nobody `may_wait`.
+    pub(super) fn next(&self, member: usize, may_wait: bool) -> Next {
         let mut state = self.lock();
         loop {
-            let left = match state.requests.front() {
+            let Some((out, suspect)) = state.members.get(member).map(|own| (own.is_out(), own.is_suspect()))
+            else {
+                return Next::End;
+            };
+            if out {
+                return Next::End;
+            }
+            if let Some(place) = state.again.iter().position(|again| again.failed_on != member)
+                && let Some(again) = state.again.remove(place)
+            {
+                state.members.begins(member, again.requests.len());
+                return Next::Run(Run {
+                    requests: again.requests,
+                    failed: Some((again.failed_on, again.error)),
+                });
+            }
+            let left = match state.requests.front().filter(|_| !suspect) {
                 Some(first) => {
                     let left = self.max_delay.saturating_sub(first.arrived.elapsed());
-                    if state.requests.len() >= self.max_batch || left.is_zero() || state.closed {
-                        return self.take(state);
+                    if state.requests.len() < self.max_batch && !left.is_zero() && !state.closed {
+                        Some(left)
+                    } else {
+                        let count = state.members.share(member, state.requests.len(), self.max_batch);
+                        if count > 0 {
+                            return self.take(state, member, count);
+                        }
+                        None
                     }
-                    Some(left)
                 }
-                None if state.closed => return Next::End,
                 None => None,
             };
+            let all_is_done = state.requests.is_empty() && state.again.is_empty();
+            if state.closed && all_is_done && !state.members.others_run(member) {
+                return Next::End;
+            }
             if !may_wait {
                 return Next::NotYet;
             }
@@ -206,94 +180,141 @@ impl Queue {
         }
     }
 
+    fn take(&self, mut state: MutexGuard<'_, State>, member: usize, count: usize) -> Next {
+        let requests: Vec<Request> = state.requests.drain(..count).collect();
+        state.members.begins(member, count);
+        self.admit(state);
+        Next::Run(Run { requests, failed: None })
+    }
+
+    /// A run is over, and its requests can be answered.
+    pub(super) fn succeeded(&self, member: usize, run: Run, begun: Instant) -> Vec<Request> {
+        let mut state = self.lock();
+        state.members.ends(member);
+        state.members.answered(member, run.requests.len(), begun);
+        state.count(run.requests.len());
+        let mut lost = Vec::new();
+        // What failed there did not here: it is that device's fault.
+        if let Some((failed_on, error)) = run.failed
+            && state.members.get(failed_on).is_some_and(Member::is_suspect)
+        {
+            lost = state.leaves(failed_on, error);
+        }
+        self.over(state, lost);
+        run.requests
+    }
+
+    /// A run has failed: another device tries it, if there is one and none has.
+    pub(super) fn failed(&self, member: usize, run: Run, error: Error) {
+        let (lost, error) = (error.is_device_lost(), Arc::new(error));
+        let mut state = self.lock();
+        state.members.ends(member);
+        let others = state.members.has_others(member);
+        let mut over = Vec::new();
+        match run.failed {
+            None if !others => over.push((run.requests, error)),
+            None if lost => {
+                for request in run.requests.into_iter().rev() {
+                    state.requests.push_front(request);
+                }
+                over = state.leaves(member, error);
+            }
+            None => {
+                state.again.push_back(Again {
+                    requests: run.requests,
+                    failed_on: member,
+                    error: Arc::clone(&error),
+                });
+                if let Some(own) = state.members.get_mut(member).filter(|own| !own.is_out()) {
+                    own.standing = Standing::Suspect;
+                }
+            }
+            Some((failed_on, first)) if lost && others => {
+                state.again.push_front(Again { requests: run.requests, failed_on, error: first });
+                over = state.leaves(member, error);
+            }
+            // It fails everywhere: it is the requests' fault.
+            Some((failed_on, _)) => {
+                state.clears(failed_on);
+                over.push((run.requests, error));
+            }
+        }
+        self.over(state, over);
+    }
+
+    /// Answers requests with errors, without the queue's lock, and wakes the devices.
+    fn over(&self, mut state: MutexGuard<'_, State>, over: Vec<(Vec<Request>, Arc<Error>)>) {
+        for (requests, _) in &over {
+            state.count(requests.len());
+        }
+        drop(state);
+        self.changed.notify_all();
+        for (requests, error) in over {
+            let of = requests.len();
+            for request in requests {
+                request.answer(Err(Error::Shared { of, source: Arc::clone(&error) }));
+            }
+        }
+    }
+
     /// No more requests come; those that are there are answered.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// Answers what is left, as nobody else will.
-    pub(super) fn abandon(&self) {
+    /// The thread of a device has ended. With the last one, nobody answers what is left.
+    pub(super) fn ended(&self, member: usize) {
         let mut state = self.lock();
-        state.closed = true;
-        let left = std::mem::take(&mut state.requests);
-        drop(state);
+        if let Some(own) = state.members.get_mut(member) {
+            own.under_way = 0;
+        }
+        let over = match state.members.get(member).is_some_and(Member::is_out) {
+            true => Vec::new(),
+            false => state.leaves(member, Arc::new(ended())),
+        };
+        let mut left = VecDeque::new();
+        if state.members.all().iter().all(Member::is_out) {
+            state.closed = true;
+            left = std::mem::take(&mut state.requests);
+        }
+        self.over(state, over);
         drop(left);
     }
 }
 
-/// A request that was handed in to a [`Batch`](super::Batch): a future of its outputs, or a wait for them. Dropped, the
-/// request is withdrawn, unless its run has begun.
-#[derive(Debug)]
-#[must_use = "a request whose ticket is dropped is withdrawn"]
-pub struct Ticket {
-    slot: Arc<Slot>,
-    queue: Arc<Queue>,
-}
-
-impl Ticket {
-    /// Blocks until the outputs are there.
-    ///
-    /// # Errors
-    /// Those of [`Batch::run`](super::Batch::run).
-    pub fn wait(self) -> Result<Vec<HostTensor>> {
-        let mut held = self.slot.lock();
-        loop {
-            match std::mem::replace(&mut held.0, Stage::Over) {
-                Stage::Answered(result) => return result,
-                other => held.0 = other,
-            }
-            held = self.slot.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+impl State {
+    fn count(&mut self, requests: usize) {
+        self.counts.requests += requests as u64;
+        if let Some(runs) = requests.checked_sub(1).and_then(|index| self.counts.runs.get_mut(index)) {
+            *runs += 1;
         }
     }
 
-    /// Blocks while the request is held back.
-    pub(super) fn wait_for_room(&self) {
-        let mut held = self.slot.lock();
-        while matches!(held.0, Stage::Waiting) {
-            held = self.slot.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+    /// A suspect is not to blame.
+    fn clears(&mut self, member: usize) {
+        if let Some(member) = self.members.get_mut(member).filter(|member| member.is_suspect()) {
+            member.standing = Standing::Good;
         }
     }
 
-    /// Ready when the request is not held back.
-    pub(super) fn poll_room(&mut self, context: &Context<'_>) -> Poll<()> {
-        let mut held = self.slot.lock();
-        if !matches!(held.0, Stage::Waiting) {
-            return Poll::Ready(());
+    /// Takes a device out, and what no other device is left to try again.
+    fn leaves(&mut self, member: usize, error: Arc<Error>) -> Vec<(Vec<Request>, Arc<Error>)> {
+        if let Some(member) = self.members.get_mut(member) {
+            member.standing = Standing::Out(error);
         }
-        held.1 = Some(context.waker().clone());
-        Poll::Pending
+        let (left, kept) = std::mem::take(&mut self.again)
+            .into_iter()
+            .partition::<VecDeque<Again>, _>(|again| !self.members.has_others(again.failed_on));
+        self.again = kept;
+        let mut over = Vec::new();
+        for again in left {
+            self.clears(again.failed_on);
+            over.push((again.requests, again.error));
+        }
+        over
     }
 }
 
-impl Future for Ticket {
-    type Output = Result<Vec<HostTensor>>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut held = self.slot.lock();
-        match std::mem::replace(&mut held.0, Stage::Over) {
-            Stage::Answered(result) => return Poll::Ready(result),
-            Stage::Over => {
-                let found = "a ticket that was polled after its answer".to_owned();
-                return Poll::Ready(Err(Error::Internal(found)));
-            }
-            other => held.0 = other,
-        }
-        held.1 = Some(context.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        if matches!(self.slot.lock().0, Stage::Answered(_) | Stage::Over) {
-            return;
-        }
-        let mut state = self.queue.lock();
-        let place = state.requests.iter().position(|request| Arc::ptr_eq(&request.slot, &self.slot));
-        let withdrawn = place.and_then(|place| state.requests.remove(place));
-        if withdrawn.is_some() {
-            self.queue.admit(state);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

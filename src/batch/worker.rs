@@ -1,6 +1,8 @@
 //! The thread of a service: batches are started, waited for and split.
 
-use super::queue::{Next, Queue, Request};
+use super::queue::{Next, Queue, Run};
+use super::slot::Request;
+use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::session::{Flight, Port, Session};
@@ -8,12 +10,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Runs under way at most: one on the device, one that is uploaded.
-const IN_FLIGHT: usize = 2;
+pub(super) const IN_FLIGHT: usize = 2;
 
-/// What the thread owns.
+/// What the thread of a device owns.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
+    /// The device's place.
+    pub(super) member: usize,
     /// The sessions by the requests they take, the smallest first.
     pub(super) sessions: Vec<(usize, Session)>,
     /// The outputs of one request.
@@ -22,37 +26,39 @@ pub(super) struct Worker {
 
 /// A run under way.
 struct Running {
-    requests: Vec<Request>,
+    run: Run,
+    begun: Instant,
     /// The session's place, and what it is to wait for.
     flight: Result<(usize, Flight)>,
 }
 
-/// Ends the service when the thread does, also by a panic.
-struct End(Arc<Queue>);
+/// Takes the device out when the thread ends, also by a panic.
+struct End(Arc<Queue>, usize);
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.abandon();
+        self.0.ended(self.1);
     }
 }
 
 impl Worker {
-    /// Serves until the service is closed and everything is answered.
+    /// Serves until the service is closed and everything is answered, or the device is taken out.
     pub(super) fn serve(mut self) {
-        let end = End(Arc::clone(&self.queue));
+        let end = End(Arc::clone(&self.queue), self.member);
         let mut running: VecDeque<Running> = VecDeque::new();
         loop {
             let next = match running.len() {
-                0 => self.queue.next(true),
+                0 => self.queue.next(self.member, true),
                 IN_FLIGHT.. => Next::NotYet,
                 // The device is busy with one run: a second is uploaded meanwhile, if there is one. Those who wait for
                 // the first may be all that there are, so nobody is waited for.
-                _ => self.queue.next(false),
+                _ => self.queue.next(self.member, false),
             };
             match (next, running.is_empty()) {
-                (Next::Run(requests), _) => {
-                    let flight = self.start(&requests);
-                    running.push_back(Running { requests, flight });
+                (Next::Run(run), _) => {
+                    let begun = Instant::now();
+                    let flight = self.start(&run.requests);
+                    running.push_back(Running { run, begun, flight });
                 }
                 (Next::End, true) => break,
                 (Next::NotYet | Next::End, _) => {
@@ -78,23 +84,19 @@ impl Worker {
         Ok((place, session.start_joined(&parts)?))
     }
 
-    fn finish(&mut self, Running { requests, flight }: Running) {
+    fn finish(&mut self, Running { run, begun, flight }: Running) {
         let read = flight.and_then(|(place, flight)| {
             let session = self.sessions.get(place).map(|(_, session)| session);
             session.ok_or_else(|| Error::Internal("a run of another session".to_owned()))?.finish(flight)
         });
         match read {
             Ok(outputs) => {
+                let requests = self.queue.succeeded(self.member, run, begun);
                 for (index, request) in requests.into_iter().enumerate() {
                     request.answer(self.part(&outputs, index));
                 }
             }
-            Err(error) => {
-                let (source, of) = (Arc::new(error), requests.len());
-                for request in requests {
-                    request.answer(Err(Error::Shared { of, source: Arc::clone(&source) }));
-                }
-            }
+            Err(error) => self.queue.failed(self.member, run, error),
         }
     }
 

@@ -2,18 +2,29 @@
 
 #[cfg(doc)]
 use super::devices;
-use super::{Backend, Context, Engine};
-use crate::device::PciAddress;
+use super::{Backend, Context, DeviceSelector, Engine};
 use crate::device::choice::DeviceChoice;
-use crate::device::options::{DeviceOptions, KeepKernels};
+use crate::device::options::{DeviceOptions, KeepKernels, environment};
+use crate::device::visible::Visible;
+use crate::device::{DeviceInfo, DeviceUuid, PciAddress};
 use crate::error::{Error, Result};
+use crate::limits::Family;
+use crate::task::Awaited;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Which device, where the code does not say.
+const DEVICE_VARIABLE: &str = "DIPTYCH_DEVICE";
+
 /// Which device a context runs on, and how it is opened. Made by [`Context::builder`].
 ///
-/// Of [`index`](Self::index), [`name`](Self::name) and [`pci`](Self::pci) the last one counts. An
-/// environment variable that is set overrides what the code chose, where a method names one.
+/// Of [`index`](Self::index), [`name`](Self::name), [`pci`](Self::pci), [`uuid`](Self::uuid) and
+/// [`device`](Self::device) the last one counts. An environment variable that is set overrides what the code chose, where
+/// a method names one.
+///
+/// Where none of them was called, `DIPTYCH_DEVICE` chooses, as a [`DeviceSelector`]; if it names a backend, only where
+/// the code asks for this one or for [`Backend::Auto`]. Of NVIDIA's cards only those are seen that `CUDA_VISIBLE_DEVICES`
+/// lists, on wgpu too, in the order of that list.
 ///
 /// ```
 /// use diptych::{Backend, Context};
@@ -68,6 +79,17 @@ impl ContextBuilder {
     /// ```
     pub fn pci(self, address: PciAddress) -> Self {
         ContextBuilder { choice: DeviceChoice::Pci(address), ..self }
+    }
+
+    /// The card with this UUID: the same on every API of its driver.
+    pub fn uuid(self, uuid: DeviceUuid) -> Self {
+        ContextBuilder { choice: DeviceChoice::Uuid(uuid), ..self }
+    }
+
+    /// The device that a text names, and its backend, if the text names one.
+    pub fn device(self, selector: DeviceSelector) -> Self {
+        let backend = if selector.backend == Backend::Auto { self.backend } else { selector.backend };
+        ContextBuilder { backend, choice: selector.choice, ..self }
     }
 
     /// Whether the ops' kernels keep bounds checks and loop bounds on wgpu, which cost time. Kernels from
@@ -146,22 +168,53 @@ impl ContextBuilder {
     /// A request for a GPU never falls back on the CPU backend; [`Backend::Auto`] without a wanted device
     /// always succeeds.
     pub async fn open_async(self) -> Result<Context> {
-        let context = self.opened().await?;
+        // Its type ends here: wgpu's are so deep that an application's own futures would meet the compiler's limit.
+        let opened: Awaited<'_, Result<Context>> = Box::pin(self.opened());
+        let context = opened.await?;
         Ok(Context { opened: Some(Arc::new(self)), ..context })
     }
 
     async fn opened(&self) -> Result<Context> {
         let options = self.options.clone().overridden_by_environment();
-        match (self.backend, &self.choice) {
+        let by_environment = match self.choice {
+            DeviceChoice::Best => self.of_environment(environment(DEVICE_VARIABLE))?,
+            _ => None,
+        };
+        if let Some((backend, choice)) = by_environment {
+            let context = Self::opened_as(backend, &choice, &options).await?;
+            let reason = format!("{}, as {DEVICE_VARIABLE} says", context.info.reason);
+            return Ok(context.because(reason));
+        }
+        Self::opened_as(self.backend, &self.choice, &options).await
+    }
+
+    /// What a selector in the environment chooses, if it concerns this backend.
+    fn of_environment(&self, text: Option<String>) -> Result<Option<(Backend, DeviceChoice)>> {
+        let Some(text) = text else { return Ok(None) };
+        let selector: DeviceSelector = text.parse().map_err(|error| match error {
+            Error::Input { found, wanted, .. } => Error::input(DEVICE_VARIABLE, found, wanted),
+            other => other,
+        })?;
+        let backend = match (self.backend, selector.backend) {
+            (Backend::Cpu, _) => return Ok(None),
+            (Backend::Auto, named) | (named, Backend::Auto) => named,
+            (own, named) if own == named => own,
+            _ => return Ok(None),
+        };
+        Ok(Some((backend, selector.choice)))
+    }
+
+    async fn opened_as(backend: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
+        match (backend, choice) {
             (Backend::Cpu, DeviceChoice::Best) => on_cpu("the CPU was asked for".to_owned()),
             (Backend::Cpu, choice) => Err(Error::NoDevice {
                 backend: Backend::Cpu.to_string(),
                 wanted: choice.to_string(),
                 tried: vec!["the CPU backend, which runs on all threads and has no devices".to_owned()],
             }),
-            (Backend::Auto, DeviceChoice::Best) => auto(&options).await,
-            (Backend::Auto, choice) => wanted(choice, &options).await,
-            (backend, choice) => open_on(backend, choice, &options).await,
+            (Backend::Auto, DeviceChoice::Best) => auto(options).await,
+            (Backend::Auto, choice) => wanted(choice, options).await,
+            (backend, choice) => open_on(backend, choice, options).await,
         }
     }
 }
@@ -198,7 +251,20 @@ async fn open_on(backend: Backend, choice: &DeviceChoice, options: &DeviceOption
         }
     };
     let by = by_environment.as_ref().map(|(_, variable)| format!(", as {variable} says")).unwrap_or_default();
-    Ok(Context::with(engine, format!("{backend} was asked for: {choice}{by}")))
+    let context = Context::with(engine, format!("{backend} was asked for: {choice}{by}"));
+    Ok(visible_said(context))
+}
+
+/// Says so, where only some of NVIDIA's cards could be chosen.
+fn visible_said(context: Context) -> Context {
+    let nvidia = |device: &DeviceInfo| device.limits.family == Family::Nvidia;
+    match Visible::from_environment() {
+        Some(visible) if context.info.device.as_ref().is_some_and(nvidia) => {
+            let reason = format!("{}; of NVIDIA's cards those of {}", context.info.reason, visible.told());
+            context.because(reason)
+        }
+        _ => context,
+    }
 }
 
 /// The CPU, and why.
@@ -220,7 +286,7 @@ async fn auto(options: &DeviceOptions) -> Result<Context> {
                     if !passed_over.is_empty() {
                         reason = format!("the first GPU; {}", passed_over.join("; "));
                     }
-                    return Ok(Context::with(context.engine, reason));
+                    return Ok(visible_said(Context::with(context.engine, reason)));
                 }
                 Some(device) => {
                     passed_over.push(format!("{backend} offers only {}, a CPU driver", device.name));

@@ -17,8 +17,10 @@ pub mod opencl;
 pub mod wgpu;
 
 mod handle;
+pub(crate) mod identity;
 pub(crate) mod options;
 mod planned;
+pub(crate) mod visible;
 mod wait;
 
 #[cfg(not(target_family = "wasm"))]
@@ -29,13 +31,14 @@ pub(crate) use planned::compile_planned_together;
 pub(crate) use wait::Wait;
 
 pub use crate::task::Awaited;
-pub use choice::PciAddress;
 pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};
+pub use identity::{DeviceUuid, PciAddress};
 
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::Result;
 use crate::limits::Limits;
+use identity::Identity;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -56,12 +59,25 @@ pub struct DeviceInfo {
     pub driver: String,
     /// Where it sits on the PCI bus, if it does and the driver reports it.
     pub pci: Option<PciAddress>,
+    /// The card's identifier, if the driver reports one.
+    pub uuid: Option<DeviceUuid>,
     /// What it allows, and its family.
     pub limits: Limits,
     /// Whether it is a driver that runs kernels on the CPU.
     pub is_cpu: bool,
     /// Whether it can time single dispatches.
     pub timestamps: bool,
+}
+
+impl DeviceInfo {
+    /// Whether both are known to be one card, which each API lists: by its PCI address or its UUID.
+    pub fn is_same_card(&self, other: &DeviceInfo) -> bool {
+        self.identity().is(&other.identity())
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        Identity { pci: self.pci, uuid: self.uuid }
+    }
 }
 
 impl fmt::Display for DeviceInfo {

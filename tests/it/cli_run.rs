@@ -109,3 +109,53 @@ fn a_device_picks_by_preference_and_by_measured_times() {
         assert!(measured.contains("changes of layout not counted"), "{name}: {measured}");
     }
 }
+
+/// A device is named by a flag or, where none is, by the environment; both say so, and neither falls back.
+#[test]
+fn a_device_is_named_by_flag_or_environment() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let input = grey(folder.path());
+    let run = |flags: &[&str], variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
+        command.args(["run", MODEL, "--profile", "--input"]).arg(&input).args(flags);
+        command.env_remove("DIPTYCH_DEVICE").envs(variables.iter().copied());
+        let output = command.output().expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (flags, variables, wanted) in [
+        (&["--device", "cpu"][..], &[("DIPTYCH_DEVICE", "opencl")][..], "the CPU was asked for)"),
+        (&[], &[("DIPTYCH_DEVICE", "cpu")], "the CPU was asked for, as DIPTYCH_DEVICE says)"),
+        // What names another backend than the one that is asked for does not count.
+        (&["--backend", "cpu"], &[("DIPTYCH_DEVICE", "wgpu:7")], "the CPU was asked for)"),
+    ] {
+        let (code, errors) = run(flags, variables);
+        assert!(code == Some(0) && errors.contains(wanted), "{flags:?} {variables:?}: {errors}");
+    }
+    for (flags, variables, wanted) in [
+        (&["--device", "ff:ff.9"][..], &[][..], "name contains \"ff:ff.9\""),
+        (&["--device", "ffff:ff:1f.7"], &[], "PCI address ffff:ff:1f.7"),
+        (
+            &[],
+            &[("DIPTYCH_DEVICE", "GPU-00000000-0000-0000-0000-00000000000f")],
+            "the device with UUID GPU-0000",
+        ),
+        (&[], &[("DIPTYCH_DEVICE", "opencl:")], "DIPTYCH_DEVICE: found \"opencl:\""),
+        (&["--backend", "wgpu"], &[("DIPTYCH_DEVICE", "77")], "device number 77"),
+    ] {
+        let (code, errors) = run(flags, variables);
+        assert!(code == Some(1) && errors.contains(wanted), "{flags:?} {variables:?}: {errors}");
+    }
+    let (code, errors) = run(&["--device", "cpu", "--backend", "cpu"], &[]);
+    assert!(code == Some(2) && errors.contains("--backend"), "{errors}");
+    for (backend, _) in devices() {
+        let of = format!("{backend}:0");
+        for (flags, variables) in [(vec!["--device", &of], vec![]), (vec![], vec![("DIPTYCH_DEVICE", &*of)])]
+        {
+            // It is not a GPU of NVIDIA's, so that it is seen.
+            let hidden: Vec<_> = variables.into_iter().chain([("CUDA_VISIBLE_DEVICES", "")]).collect();
+            let (code, errors) = run(&flags, &hidden);
+            let wanted = format!("{backend} was asked for: device number 0");
+            assert!(code == Some(0) && errors.contains(&wanted), "{flags:?} {hidden:?}: {errors}");
+        }
+    }
+}

@@ -23,6 +23,7 @@ mod machine;
 mod moves;
 mod on_cpu;
 mod picks;
+mod pool;
 mod precision;
 mod public_api;
 mod reductions;

@@ -101,7 +101,7 @@ const MAY_BLOCK: &[(&str, &[&str])] = &[
     ("recv_timeout", &["src/tune/ahead.rs", "src/tuner/thread.rs"]),
     ("PollType::Wait", &["src/device/wgpu/memory.rs", "src/device/wgpu/submission.rs"]),
     ("wait_indefinitely", &["src/device/wgpu/memory.rs"]),
-    ("Condvar", &["src/batch/queue.rs", "src/device/signal.rs"]),
+    ("Condvar", &["src/batch/queue.rs", "src/batch/slot.rs", "src/device/signal.rs"]),
     ("Instant", &["src/clock.rs"]),
     ("SystemTime", &["src/clock.rs", "src/device/cache.rs"]),
 ];

@@ -1,8 +1,8 @@
 //! Requests a second, with batches and one by one, in turns.
 
 use crate::client::Client;
-use crate::{Arguments, router, service};
-use diptych::{Batch, Context, Model};
+use crate::{Arguments, Service, router, service};
+use diptych::{Context, Model};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 struct Server {
     what: String,
-    batch: Arc<Batch>,
+    service: Arc<Service>,
     address: SocketAddr,
     /// Requests a second of each round, and all latencies.
     rates: Vec<f64>,
@@ -19,17 +19,17 @@ struct Server {
 }
 
 impl Server {
-    async fn start(what: String, batch: Arc<Batch>) -> anyhow::Result<Self> {
+    async fn start(what: String, service: Arc<Service>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let router = router(Arc::clone(&batch));
+        let router = router(Arc::clone(&service));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Server { what, batch, address, rates: Vec::new(), latencies: Vec::new() })
+        Ok(Server { what, service, address, rates: Vec::new(), latencies: Vec::new() })
     }
 
     /// Clients that ask again and again for so long.
     async fn round(&mut self, clients: usize, time: Duration, keep: bool) -> anyhow::Result<()> {
-        let elements = self.batch.inputs().iter().map(|port| port.dims.elements()).sum();
+        let elements = self.service.pool.batch().inputs().iter().map(|port| port.dims.elements()).sum();
         let (address, start) = (self.address, Instant::now());
         let mut tasks: JoinSet<anyhow::Result<Vec<Duration>>> = JoinSet::new();
         for client in 0..clients {
@@ -72,18 +72,22 @@ impl Server {
             self.rates[self.rates.len() - 1],
             at(0.5),
             at(0.99),
-            self.batch.counts().runs,
+            self.service.pool.batch().counts().runs,
         );
     }
 }
 
-pub(crate) async fn measure(arguments: &Arguments, context: &Context, model: &Model) -> anyhow::Result<()> {
+pub(crate) async fn measure(
+    arguments: &Arguments,
+    contexts: &[Context],
+    model: &Model,
+) -> anyhow::Result<()> {
     let (rounds, clients) = (arguments.rounds.max(1), arguments.clients.max(1));
     let time = Duration::from_secs_f64(arguments.seconds);
     let mut servers = Vec::new();
     for most in [arguments.batch, 1] {
         let what = if most == 1 { "one by one".to_owned() } else { format!("batches of {most} at most") };
-        servers.push(Server::start(what, service(arguments, context, model, most)?).await?);
+        servers.push(Server::start(what, service(arguments, contexts, model, most)?).await?);
     }
     println!(
         "{clients} clients over HTTP, {rounds} rounds of {time:?} in turns, after one that does not count"

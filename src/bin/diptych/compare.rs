@@ -1,10 +1,10 @@
 //! `diptych compare`: the choices of two records, timed against each other.
 
-use crate::tune::{PrecisionName, backends, record};
+use crate::tune::{PrecisionName, record};
 use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, presets};
 use diptych::tune::statistics::median;
-use diptych::{Backend, Comparison, Context, LoadOptions, Model, Tuner};
+use diptych::{Backend, Comparison, DeviceSelector, LoadOptions, Model, Tuner};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -24,6 +24,11 @@ pub(crate) struct Arguments {
     /// The backend; both GPU APIs, one after the other, if it is left out.
     #[arg(long)]
     pub(crate) backend: Option<Backend>,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
 
     /// Only these nodes.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -48,15 +53,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         .map(|path| record(Some(path)).map(|(record, _)| Arc::new(Mutex::new(record))));
     let (first, second) = (first?, second?);
     let mut compared = 0;
-    for backend in backends(arguments.backend) {
-        let context = match Context::new(backend) {
-            Ok(context) => context,
-            Err(error) if arguments.backend.is_none() => {
-                eprintln!("{backend}: {error}");
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+    for context in crate::flags::contexts(arguments.backend, arguments.device.as_ref())? {
         let mut tuner = Tuner::new(&context)?
             .database(Arc::clone(&first))
             .precision(arguments.precision.precision())

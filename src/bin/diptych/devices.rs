@@ -37,6 +37,7 @@ fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
         "API",
         "device",
         "driver",
+        "PCI address",
         "family",
         "work-group",
         "local memory",
@@ -55,7 +56,7 @@ fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
     }
     let units = threads.map_or_else(|| "?".to_owned(), |threads| format!("{threads} threads"));
     let cpu = Backend::Cpu.to_string();
-    table.add_row([cpu.as_str(), "-", "CPU", "-", "-", "-", "-", units.as_str(), "-", "-"]);
+    table.add_row([cpu.as_str(), "-", "CPU", "-", "-", "-", "-", "-", units.as_str(), "-", "-"]);
     let mut text = table.to_string();
     for line in missing {
         text.push('\n');
@@ -79,13 +80,14 @@ fn by_backend(listings: &[DeviceListing]) -> Vec<(Backend, Result<&[DeviceInfo],
     vec![find(Backend::Wgpu), find(Backend::OpenCl)]
 }
 
-fn row(backend: Backend, info: &DeviceInfo) -> [String; 10] {
+fn row(backend: Backend, info: &DeviceInfo) -> [String; 11] {
     let limits = &info.limits;
     [
         backend.to_string(),
         info.api.to_owned(),
         info.name.clone(),
         info.driver.clone(),
+        info.pci.map_or_else(|| "-".to_owned(), |address| address.to_string()),
         limits.family.to_string(),
         limits.max_invocations.to_string(),
         format!("{} KiB", limits.local_memory / 1024),
@@ -123,6 +125,8 @@ fn device(info: &DeviceInfo) -> Value {
         "api": info.api,
         "name": info.name,
         "driver": info.driver,
+        "pci": info.pci.map(|address| address.to_string()),
+        "uuid": info.uuid.map(|uuid| uuid.to_string()),
         "family": limits.family.to_string(),
         "is_cpu": info.is_cpu,
         "max_work_group_invocations": limits.max_invocations,
@@ -149,7 +153,8 @@ mod tests {
             api: "Vulkan",
             name: "Some GPU".to_owned(),
             driver: "driver 1.2".to_owned(),
-            pci: None,
+            pci: "41:00.0".parse().ok(),
+            uuid: None,
             limits,
             is_cpu: false,
             timestamps: true,
@@ -164,7 +169,9 @@ mod tests {
     #[test]
     fn the_table_has_every_device_the_cpu_and_each_missing_api() {
         let text = as_text(&listings(), Some(8));
-        for words in ["Vulkan", "Some GPU", "driver 1.2", "256", "16 KiB", "12", "yes", "8 threads"] {
+        for words in
+            ["Vulkan", "Some GPU", "driver 1.2", "0000:41:00.0", "256", "16 KiB", "12", "yes", "8 threads"]
+        {
             assert!(text.contains(words), "no {words:?} in\n{text}");
         }
         let last = text.lines().last().expect("a line");
@@ -185,6 +192,8 @@ mod tests {
         let value = as_json(&listings(), Some(8));
         assert_eq!(value[0]["device"]["name"], "Some GPU");
         assert_eq!(value[0]["device"]["compute_units"], 12);
+        assert_eq!(value[0]["device"]["pci"], "0000:41:00.0");
+        assert_eq!(value[0]["device"]["uuid"], Value::Null);
         assert_eq!(value[0]["device"]["native_f16"], true);
         assert_eq!(value[1]["error"], "no OpenCL library: tried libOpenCL.so.1: not found");
         assert_eq!((&value[2]["backend"], &value[2]["device"]["threads"]), (&json!("cpu"), &json!(8)));

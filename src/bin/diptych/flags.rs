@@ -1,7 +1,7 @@
 //! Flags that several commands share.
 
 use clap::ValueEnum;
-use diptych::{Dims, Family, HostTensor, MaliArchitecture};
+use diptych::{Backend, Context, DeviceSelector, Dims, Family, HostTensor, MaliArchitecture};
 
 /// Three numbers `X,Y,Z`.
 pub(crate) fn triple(text: &str) -> Result<[u32; 3], String> {
@@ -39,6 +39,33 @@ pub(crate) fn value(text: &str) -> Result<(String, HostTensor), String> {
         Dims::new(&[numbers.len()]).map_err(|error| error.to_string())?
     };
     HostTensor::new(dims, numbers).map(|tensor| (name.to_owned(), tensor)).map_err(|error| error.to_string())
+}
+
+/// The device that the flags name.
+pub(crate) fn context(backend: Backend, device: Option<&DeviceSelector>) -> diptych::Result<Context> {
+    let builder = Context::builder().backend(backend);
+    match device {
+        Some(device) => builder.device(device.clone()).open(),
+        None => builder.open(),
+    }
+}
+
+/// The device that the flags name; without any, the best of each API that has one.
+pub(crate) fn contexts(
+    backend: Option<Backend>,
+    device: Option<&DeviceSelector>,
+) -> diptych::Result<Vec<Context>> {
+    if backend.is_some() || device.is_some() {
+        return Ok(vec![context(backend.unwrap_or_default(), device)?]);
+    }
+    let mut found = Vec::new();
+    for backend in [Backend::Wgpu, Backend::OpenCl] {
+        match Context::new(backend) {
+            Ok(context) => found.push(context),
+            Err(error) => eprintln!("{backend}: {error}"),
+        }
+    }
+    Ok(found)
 }
 
 /// The GPU families that rules distinguish.

@@ -10,7 +10,7 @@ use comfy_table::presets;
 use diptych::tune::Search;
 use diptych::tune::db::Database;
 use diptych::tune::journal::Journal;
-use diptych::{Backend, Context, Layout, LoadOptions, Model, Precision, Report, Tuner, TunerProgress};
+use diptych::{Backend, DeviceSelector, Layout, LoadOptions, Model, Precision, Report, Tuner, TunerProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,11 @@ pub(crate) struct Arguments {
             .try_map(|text| text.parse::<Backend>())
     )]
     pub(crate) backend: Option<Backend>,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
 
     /// How many candidates to try, without a budget.
     #[arg(long, value_enum, default_value_t = SearchName::Fast)]
@@ -142,11 +147,6 @@ pub(crate) fn record(path: Option<&Path>) -> Result<(Database, PathBuf)> {
     Ok((Database::open(&path)?, path))
 }
 
-/// The API that was asked for, or both.
-pub(crate) fn backends(asked: Option<Backend>) -> Vec<Backend> {
-    asked.map_or_else(|| vec![Backend::Wgpu, Backend::OpenCl], |backend| vec![backend])
-}
-
 /// A bar on standard error, if that is a terminal.
 pub(crate) fn bar(what: &str) -> Result<ProgressBar> {
     let style = ProgressStyle::with_template("{msg:12} [{bar:30}] {pos}/{len} problems {wide_msg}")
@@ -203,15 +203,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let journal = Journal::open(&folder, &mut database)?;
     let database = Arc::new(Mutex::new(database));
     let mut tuned = 0;
-    for backend in backends(arguments.backend) {
-        let context = match Context::new(backend) {
-            Ok(context) => context,
-            Err(error) if arguments.backend.is_none() => {
-                eprintln!("{backend}: {error}");
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+    for context in crate::flags::contexts(arguments.backend, arguments.device.as_ref())? {
         let mut tuner = Tuner::new(&context)?
             .database(Arc::clone(&database))
             .journal(journal.clone())
@@ -233,7 +225,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             tuner = tuner.layouts(&layouts);
         }
         line_up(&mut tuner, arguments)?;
-        let bar = bar(&backend.to_string())?;
+        let bar = bar(&context.info().backend.to_string())?;
         let (report, interrupted) = finish(&mut tuner, &bar, &interrupt)?;
         println!("{}\n", text_of(&report));
         if let Some(interrupted) = interrupted {

@@ -2,7 +2,8 @@
 
 use super::call::{check, failure};
 use super::{loader, lock};
-use crate::device::choice::{DeviceChoice, PciAddress};
+use crate::device::choice::DeviceChoice;
+use crate::device::identity::{DeviceUuid, Identity, PciAddress};
 use crate::device::options::DeviceOptions;
 use crate::device::{DeviceInfo, family};
 use crate::emit::Dialect;
@@ -10,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
 use cl3::device::{
     CL_DEVICE_PCI_BUS_ID_NV, CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PCI_SLOT_ID_NV,
-    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, cl_device_id,
+    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+    CL_DEVICE_UUID_KHR, cl_device_id,
 };
 use cl3::platform::{CL_PLATFORM_NAME, cl_platform_id};
 use opencl3::device::Device;
@@ -86,7 +88,7 @@ pub(super) fn best(choice: &DeviceChoice, options: &DeviceOptions) -> Result<(De
                 continue;
             }
         };
-        match choice.obstacle(index, &title, info.pci) {
+        match choice.obstacle(index, &title, info.identity()) {
             None => return Ok((found.device, info)),
             Some(obstacle) => tried.push(format!("{title}: {obstacle}")),
         }
@@ -195,8 +197,8 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
         false => limits,
     };
     let driver = format!("{platform} {}", text(device.driver_version())?);
-    let pci = pci_address(device, &extensions);
-    Ok(DeviceInfo { api: "OpenCL", name, driver, pci, limits, is_cpu, timestamps: true })
+    let Identity { pci, uuid } = identity(device, &extensions);
+    Ok(DeviceInfo { api: "OpenCL", name, driver, pci, uuid, limits, is_cpu, timestamps: true })
 }
 
 /// Whether kernels may compute with halves: where the driver promises it and, if that is asked for, on
@@ -223,6 +225,16 @@ fn capability(device: &Device, extensions: &str) -> Option<u32> {
     let major = device.compute_capability_major_nv().ok()?;
     let minor = device.compute_capability_minor_nv().ok()?;
     Some(10 * major + minor)
+}
+
+/// Which card the device is.
+fn identity(device: &Device, extensions: &str) -> Identity {
+    let listed = extensions.split_whitespace().any(|extension| extension == "cl_khr_device_uuid");
+    let uuid = || {
+        let bytes = cl3::device::get_device_data(device.id(), CL_DEVICE_UUID_KHR).ok()?;
+        Some(DeviceUuid(bytes.try_into().ok()?))
+    };
+    Identity { pci: pci_address(device, extensions), uuid: listed.then(uuid).flatten() }
 }
 
 /// Where the device sits on the PCI bus, by either of two extensions.

@@ -20,6 +20,7 @@
 //! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
 //! until it is done.
 
+mod adapters;
 mod adopt;
 mod calls;
 mod clock;
@@ -32,6 +33,8 @@ mod record;
 mod scope;
 mod staging;
 mod submission;
+#[cfg(not(target_family = "wasm"))]
+mod visible;
 
 #[cfg(not(target_family = "wasm"))]
 use super::Pending;

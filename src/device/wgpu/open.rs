@@ -1,9 +1,11 @@
 //! Which adapter, with which features; or the application's own device.
 
+use super::adapters::{Adapters, identity};
 use super::{Inner, Owner, WgpuDevice};
 use crate::device::DeviceInfo;
-use crate::device::choice::{DeviceChoice, PciAddress};
+use crate::device::choice::DeviceChoice;
 use crate::device::family::{facts, family};
+use crate::device::identity::Identity;
 use crate::device::options::{DeviceOptions, environment};
 #[cfg(not(target_family = "wasm"))]
 use crate::device::waiter::Waiter;
@@ -12,13 +14,10 @@ use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 
 /// A part of the name of the adapter to open, in any case.
 const ADAPTER_VARIABLE: &str = "DIPTYCH_WGPU_ADAPTER";
-
-/// wgpu's own variable for checks of dispatches whose grid lies in a buffer.
-const INDIRECT_VARIABLE: &str = "WGPU_VALIDATION_INDIRECT_CALL";
 
 impl WgpuDevice {
     /// Opens the best adapter: discrete before integrated before virtual before CPU, Vulkan first
@@ -43,11 +42,12 @@ impl WgpuDevice {
 
     /// Opens the best of the adapters that are wanted.
     pub(crate) async fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
-        let mut tried = Vec::new();
-        for (index, adapter) in adapters().await.into_iter().enumerate() {
+        let adapters = Adapters::all().await;
+        let mut tried = adapters.hidden;
+        for (index, (adapter, identity)) in adapters.seen.into_iter().enumerate() {
             let info = adapter.get_info();
             let seen = format!("{} ({})", info.name, api_name(info.backend));
-            if let Some(obstacle) = choice.obstacle(index, &info.name, pci_address(&info)) {
+            if let Some(obstacle) = choice.obstacle(index, &info.name, identity) {
                 tried.push(format!("{seen}: {obstacle}"));
                 continue;
             }
@@ -73,14 +73,12 @@ impl WgpuDevice {
 
     /// [`WgpuDevice::list`], awaited.
     pub(crate) async fn list_async() -> Vec<DeviceInfo> {
-        adapters()
-            .await
-            .iter()
-            .map(|adapter| {
-                let (features, limits) = Self::requirements(adapter);
-                device_info(&adapter.get_info(), features, &limits)
-            })
-            .collect()
+        let adapters = Adapters::all().await;
+        let described = adapters.seen.iter().map(|(adapter, identity)| {
+            let (features, limits) = Self::requirements(adapter);
+            device_info(&adapter.get_info(), *identity, features, &limits)
+        });
+        described.collect()
     }
 
     /// The features and limits to request of `adapter` for a device that is given to
@@ -131,7 +129,7 @@ impl WgpuDevice {
             ));
         }
         let (features, limits) = (device.features(), device.limits());
-        let mut info = device_info(&adapter.get_info(), features, &limits);
+        let mut info = device_info(&adapter.get_info(), identity(adapter), features, &limits);
         if features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && cooperative_matrices(adapter)
         {
             let adapter = adapter.get_info();
@@ -211,40 +209,7 @@ fn cooperative_matrices(adapter: &wgpu::Adapter) -> bool {
         })
 }
 
-/// The primary APIs that there are, once for the process and as long as it lives.
-///
-/// With the last instance the loader unloads the drivers. NVIDIA's (580.159, Linux) leaves a destructor of
-/// thread-local values behind: a thread that used it crashed when it ended. And it does not survive that two
-/// threads make an instance at once (<https://github.com/gfx-rs/wgpu/issues/5930>).
-static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
-    descriptor.backends &= wgpu::Instance::enabled_backend_features() & wgpu::Backends::PRIMARY;
-    // No dispatch here takes its grid from a buffer. To check those that do, wgpu compiles kernels of
-    // its own whenever a device is made.
-    if std::env::var_os(INDIRECT_VARIABLE).is_none() {
-        descriptor.flags.remove(wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL);
-    }
-    // wgpu refuses to make an instance without an API.
-    (!descriptor.backends.is_empty()).then(|| wgpu::Instance::new(descriptor))
-});
-
-/// The adapters of the primary APIs that can compute, the best first.
-async fn adapters() -> Vec<wgpu::Adapter> {
-    let Some(instance) = &*INSTANCE else { return Vec::new() };
-    let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
-    adapters.retain(has_compute);
-    // A stable sort: wgpu lists Vulkan and Metal before DX12.
-    adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
-        wgpu::DeviceType::DiscreteGpu => 0,
-        wgpu::DeviceType::IntegratedGpu => 1,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 3,
-        wgpu::DeviceType::Cpu => 4,
-    });
-    adapters
-}
-
-fn has_compute(adapter: &wgpu::Adapter) -> bool {
+pub(super) fn has_compute(adapter: &wgpu::Adapter) -> bool {
     adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
 }
 
@@ -259,12 +224,12 @@ const fn api_name(backend: wgpu::Backend) -> &'static str {
     }
 }
 
-/// Where the adapter sits, if wgpu knows.
-fn pci_address(adapter: &wgpu::AdapterInfo) -> Option<PciAddress> {
-    adapter.device_pci_bus_id.parse().ok()
-}
-
-fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> DeviceInfo {
+fn device_info(
+    adapter: &wgpu::AdapterInfo,
+    identity: Identity,
+    features: wgpu::Features,
+    limits: &wgpu::Limits,
+) -> DeviceInfo {
     let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
     let family = family(&adapter.name, adapter.vendor, is_cpu);
     DeviceInfo {
@@ -276,7 +241,8 @@ fn device_info(adapter: &wgpu::AdapterInfo, features: wgpu::Features, limits: &w
             adapter.name.clone()
         },
         driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().to_owned(),
-        pci: pci_address(adapter),
+        pci: identity.pci,
+        uuid: identity.uuid,
         limits: Limits {
             dialect: Dialect::Wgsl,
             family,

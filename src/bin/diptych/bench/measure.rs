@@ -97,22 +97,28 @@ impl Measurement<'_> {
     }
 
     fn open(&mut self) -> Result<()> {
-        let asked = &self.arguments.backend;
+        let asked = self.arguments.backend.clone();
         let database = match &self.arguments.db {
             Some(path) => Some(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
             None => None,
         };
-        let all = [Backend::Wgpu, Backend::OpenCl, Backend::Cpu];
-        for backend in all.into_iter().filter(|backend| asked.is_empty() || asked.contains(backend)) {
-            let context = match Context::new(backend) {
-                Ok(context) => context,
-                Err(error) if asked.is_empty() => {
-                    let error = anyhow::Error::from(error).context("left out");
-                    self.note("", "every case", &backend.to_string(), &error);
-                    continue;
+        let mut contexts = Vec::new();
+        if let Some(device) = &self.arguments.device {
+            contexts.push(Context::builder().device(device.clone()).open()?);
+        } else {
+            let all = [Backend::Wgpu, Backend::OpenCl, Backend::Cpu];
+            for backend in all.into_iter().filter(|backend| asked.is_empty() || asked.contains(backend)) {
+                match Context::new(backend) {
+                    Ok(context) => contexts.push(context),
+                    Err(error) if asked.is_empty() => {
+                        let error = anyhow::Error::from(error).context("left out");
+                        self.note("", "every case", &backend.to_string(), &error);
+                    }
+                    Err(error) => return Err(error.into()),
                 }
-                Err(error) => return Err(error.into()),
-            };
+            }
+        }
+        for context in contexts {
             eprintln!("{}", context.info());
             let machine = self.record.machines[0].clone();
             let (who, database) = (machine::device(&context), database.clone());

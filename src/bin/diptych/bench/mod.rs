@@ -24,7 +24,7 @@ mod work_groups;
 
 use anyhow::{Context as _, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use diptych::Backend;
+use diptych::{Backend, DeviceSelector};
 use row::Record;
 use std::path::PathBuf;
 
@@ -42,6 +42,10 @@ pub(crate) struct Arguments {
             .try_map(|text| text.parse::<Backend>())
     )]
     pub(crate) backend: Vec<Backend>,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
 
     /// Only cases whose name contains this, such as `gemm_f32` or `h9`.
     #[arg(long, value_name = "TEXT", default_value = "")]

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
 use diptych::{
-    Backend, Calibration, Context, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session,
+    Backend, Calibration, DeviceSelector, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session,
     SessionOptions, TensorInfo, Value,
 };
 use serde_json::json;
@@ -38,6 +38,11 @@ pub(crate) struct Arguments {
             .try_map(|text| text.parse::<Backend>())
     )]
     pub(crate) backend: Backend,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
 
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
@@ -119,7 +124,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         values: arguments.value.iter().cloned().collect(),
     };
     let model = Model::load(&arguments.model, &options)?;
-    let context = Context::new(arguments.backend)?;
+    let context = crate::flags::context(arguments.backend, arguments.device.as_ref())?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
     let precision = arguments.precision.precision();
     let on_cpu = arguments.on_cpu.iter().cloned().collect();

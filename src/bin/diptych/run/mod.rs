@@ -12,8 +12,8 @@ use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
 use diptych::{
-    Backend, Context, Fusing, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions,
-    Tuning,
+    Backend, DeviceSelector, Fusing, HostTensor, Layout, LoadOptions, Model, Picking, Session,
+    SessionOptions, Tuning,
 };
 use inputs::{Input, Pixels};
 use report::Report;
@@ -70,6 +70,11 @@ pub(crate) struct Arguments {
             .try_map(|text| text.parse::<Backend>())
     )]
     pub(crate) backend: Backend,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
 
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
@@ -214,7 +219,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 
-    let context = Context::new(arguments.backend)?;
+    let context = crate::flags::context(arguments.backend, arguments.device.as_ref())?;
     eprintln!("{}", context.info());
     trace.lap("open the device");
     let tuning = match &arguments.db {

@@ -1,0 +1,157 @@
+//! One network on several devices: [`DevicePool`].
+
+use super::members::Standing;
+use super::slot::Ticket;
+use super::worker::IN_FLIGHT;
+use super::{Batch, BatchOptions};
+use crate::context::{Context, ContextInfo};
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::host::HostTensor;
+use std::collections::VecDeque;
+use std::iter::Fuse;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One network on several devices: GPUs, or GPUs and the CPU, whose work is requests as those of [`Batch`].
+///
+/// Each device has a thread and sessions of its own; the weights are read once. Requests wait in one queue, and each
+/// device takes a batch of them when it is free: at most its share of what waits, by the speed at which it was seen to
+/// run, so that fast and slow ones are done at about the same time.
+///
+/// A device that is lost is taken out, and what it had begun runs on another one. So does a run that failed: if it
+/// succeeds there, the first device is taken out; if it fails there as well, its requests get the error, and both go on.
+/// The last device is not taken out: its errors are those of the requests.
+///
+/// ```
+/// use diptych::{Backend, BatchOptions, Context, Extras, Graph, HostTensor, Pointwise, DevicePool, Shape};
+///
+/// let mut graph = Graph::new();
+/// let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+/// let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+/// let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+/// graph.output(y)?;
+///
+/// // Every GPU, or the CPU if there is none.
+/// let mut contexts = Vec::new();
+/// for gpu in diptych::gpus() {
+///     contexts.extend(gpu.builder(Backend::Auto).map(|builder| builder.open()).transpose()?);
+/// }
+/// if contexts.is_empty() {
+///     contexts.push(Context::new(Backend::Cpu)?);
+/// }
+/// let pool = DevicePool::new(&contexts, &graph, BatchOptions { max_batch: 4, ..BatchOptions::default() })?;
+/// let frames = (0..10u8).map(|frame| {
+///     [("x", HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![f32::from(frame), 0.0]).unwrap())]
+/// });
+/// for (outputs, frame) in pool.map(frames).zip(0u8..) {
+///     assert_eq!(outputs?[0].to_f32()[0], f32::from(frame) + 1.0);
+/// }
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DevicePool {
+    batch: Batch,
+    contexts: Vec<ContextInfo>,
+    window: usize,
+}
+
+/// A device of a [`DevicePool`], and what it has done.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PoolDevice {
+    /// Which one it is.
+    pub context: ContextInfo,
+    /// Requests that it has answered.
+    pub requests: u64,
+    /// How long a request of a run takes it, of late, if a run was seen.
+    pub time: Option<Duration>,
+    /// Why it was taken out, if it was.
+    pub error: Option<Arc<Error>>,
+}
+
+impl DevicePool {
+    /// Makes the sessions of all sizes ready on each device, at the same time, and begins to serve.
+    ///
+    /// [`BatchOptions::max_waiting`] counts the requests that wait for all devices: below `max_batch` for each of them,
+    /// batches stay small.
+    ///
+    /// # Errors
+    /// If there is no context, or what [`Batch::new`] says on one of them.
+    pub fn new(contexts: &[Context], graph: &Graph, options: BatchOptions) -> Result<Self> {
+        if contexts.is_empty() {
+            return Err(Error::input("a pool's devices", "none", "at least one context"));
+        }
+        let under_way = contexts.len().saturating_mul(IN_FLIGHT).saturating_mul(options.max_batch);
+        let window = options.max_waiting.saturating_add(under_way);
+        let batch = Batch::on(&contexts.iter().collect::<Vec<_>>(), graph, options)?;
+        let contexts = contexts.iter().map(|context| context.info().clone()).collect();
+        Ok(DevicePool { batch, contexts, window })
+    }
+
+    /// Takes requests one by one, from any number of tasks.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// The devices, in the order of the contexts.
+    pub fn devices(&self) -> Vec<PoolDevice> {
+        let members = self.batch.queue.members();
+        let device = |(context, member): (&ContextInfo, super::members::Member)| PoolDevice {
+            context: context.clone(),
+            requests: member.requests,
+            time: member.time().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            error: match member.standing {
+                Standing::Out(error) => Some(error),
+                Standing::Good | Standing::Suspect => None,
+            },
+        };
+        self.contexts.iter().zip(members).map(device).collect()
+    }
+
+    /// The outputs of many frames, in the frames' order. Frames are taken from the iterator while fewer than
+    /// [`BatchOptions::max_waiting`] wait for a device: it may go on for ever.
+    ///
+    /// A frame that is refused has its error in its place, as has one whose run failed; the others go on.
+    pub fn map<I, F, N>(&self, frames: I) -> PoolStream<'_, I::IntoIter>
+    where
+        I: IntoIterator<Item = F>,
+        F: IntoIterator<Item = (N, HostTensor)>,
+        N: AsRef<str>,
+    {
+        PoolStream { pool: self, frames: frames.into_iter().fuse(), tickets: VecDeque::new() }
+    }
+}
+
+/// The outputs of a [`DevicePool`]'s frames, in their order. Made by [`DevicePool::map`].
+#[derive(Debug)]
+pub struct PoolStream<'p, I: Iterator> {
+    pool: &'p DevicePool,
+    frames: Fuse<I>,
+    tickets: VecDeque<Result<Ticket>>,
+}
+
+impl<I, F, N> Iterator for PoolStream<'_, I>
+where
+    I: Iterator<Item = F>,
+    F: IntoIterator<Item = (N, HostTensor)>,
+    N: AsRef<str>,
+{
+    type Item = Result<Vec<HostTensor>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = &self.pool.batch;
+        while self.tickets.len() < self.pool.window {
+            let Some(frame) = self.frames.next() else { break };
+            self.tickets.push_back(batch.arranged(frame).and_then(|inputs| batch.queue.push(inputs)));
+        }
+        let ticket = self.tickets.pop_front()?;
+        Some(ticket.and_then(Ticket::wait))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let under_way = self.tickets.len();
+        let (least, most) = self.frames.size_hint();
+        (least.saturating_add(under_way), most.and_then(|most| most.checked_add(under_way)))
+    }
+}

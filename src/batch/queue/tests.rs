@@ -1,0 +1,188 @@
+//! What becomes of runs that fail. The devices are played by the tests.
+
+use super::*;
+use crate::host::HostTensor;
+
+/// A queue of so many devices, which take one request each.
+fn queue(devices: usize) -> Arc<Queue> {
+    Arc::new(Queue::new(devices, 1, 8, Duration::ZERO))
+}
+
+fn hand_in(queue: &Arc<Queue>, value: f32) -> Ticket {
+    queue.push(vec![Arc::new([value])]).expect("an open queue")
+}
+
+fn run(queue: &Queue, member: usize) -> Run {
+    match queue.next(member, false) {
+        Next::Run(run) => run,
+        other => panic!("{other:?} for {member}, not a run"),
+    }
+}
+
+fn idle(queue: &Queue, member: usize) -> bool {
+    matches!(queue.next(member, false), Next::NotYet)
+}
+
+fn is_at_the_end(queue: &Queue, member: usize) -> bool {
+    matches!(queue.next(member, false), Next::End)
+}
+
+fn succeed(queue: &Queue, member: usize, run: Run) {
+    for request in queue.succeeded(member, run, Instant::now()) {
+        let values = request.inputs[0].to_vec();
+        let tensor = HostTensor::new(crate::dims::Dims::new(&[1]).expect("one number"), values);
+        request.answer(tensor.map(|tensor| vec![tensor]));
+    }
+}
+
+fn broken(name: &str) -> Error {
+    Error::Internal(format!("{name} is broken"))
+}
+
+fn lost() -> Error {
+    Error::DeviceLost { api: "Vulkan", reason: "it was unplugged".to_owned() }
+}
+
+fn value(ticket: Ticket) -> f32 {
+    ticket.wait().expect("a result")[0].to_f32()[0]
+}
+
+fn failure(ticket: Ticket) -> String {
+    ticket.wait().expect_err("an error").to_string()
+}
+
+fn standings(queue: &Queue) -> String {
+    let sign = |member: Member| match member.standing {
+        Standing::Good => '+',
+        Standing::Suspect => '?',
+        Standing::Out(_) => '-',
+    };
+    queue.members().into_iter().map(sign).collect()
+}
+
+#[test]
+fn what_succeeds_elsewhere_was_the_devices_fault() {
+    let queue = queue(2);
+    let tickets = [1.0, 2.0].map(|value| hand_in(&queue, value));
+    let failing = run(&queue, 0);
+    queue.failed(0, failing, broken("the first"));
+    assert_eq!(standings(&queue), "?+");
+    // Until it is known whose fault it was, it is given nothing.
+    assert!(idle(&queue, 0));
+    let again = run(&queue, 1);
+    assert_eq!(*again.requests[0].inputs[0], [1.0]);
+    succeed(&queue, 1, again);
+    assert_eq!(standings(&queue), "-+");
+    assert!(is_at_the_end(&queue, 0));
+    let next = run(&queue, 1);
+    succeed(&queue, 1, next);
+    assert_eq!(tickets.map(value), [1.0, 2.0]);
+    assert_eq!((queue.counts().requests, queue.counts().runs), (2, vec![2]));
+}
+
+#[test]
+fn what_fails_everywhere_is_the_requests_fault() {
+    let queue = queue(2);
+    let ticket = hand_in(&queue, 1.0);
+    let first = run(&queue, 0);
+    queue.failed(0, first, broken("the first"));
+    let second = run(&queue, 1);
+    queue.failed(1, second, broken("the second"));
+    assert_eq!(standings(&queue), "++");
+    assert!(failure(ticket).contains("the second is broken"));
+    let ticket = hand_in(&queue, 2.0);
+    let next = run(&queue, 0);
+    succeed(&queue, 0, next);
+    assert_eq!(value(ticket), 2.0);
+}
+
+#[test]
+fn suspects_try_each_others_runs() {
+    let queue = queue(2);
+    let tickets = [1.0, 2.0].map(|value| hand_in(&queue, value));
+    let (first, second) = (run(&queue, 0), run(&queue, 1));
+    queue.failed(0, first, broken("the first"));
+    queue.failed(1, second, broken("the second"));
+    assert_eq!(standings(&queue), "??");
+    let (of_second, of_first) = (run(&queue, 0), run(&queue, 1));
+    assert_eq!(*of_second.requests[0].inputs[0], [2.0]);
+    assert_eq!(*of_first.requests[0].inputs[0], [1.0]);
+    succeed(&queue, 0, of_second);
+    assert_eq!(standings(&queue), "?-");
+    // It has failed on both, whatever the second one is worth.
+    queue.failed(1, of_first, broken("the second"));
+    assert_eq!(standings(&queue), "+-");
+    let [first, second] = tickets;
+    assert!(failure(first).contains("the second is broken"));
+    assert_eq!(value(second), 2.0);
+}
+
+#[test]
+fn a_lost_device_leaves_all_that_it_began() {
+    let queue = queue(2);
+    let tickets = [1.0, 2.0, 3.0].map(|value| hand_in(&queue, value));
+    let (one, two) = (run(&queue, 0), run(&queue, 0));
+    queue.failed(0, one, lost());
+    queue.failed(0, two, lost());
+    assert_eq!(standings(&queue), "-+");
+    for _ in 0..3 {
+        let next = run(&queue, 1);
+        succeed(&queue, 1, next);
+    }
+    assert_eq!(tickets.map(value), [1.0, 2.0, 3.0]);
+    // The last one stays, and gives its errors.
+    for _ in 0..2 {
+        let ticket = hand_in(&queue, 4.0);
+        let next = run(&queue, 1);
+        queue.failed(1, next, lost());
+        assert!(failure(ticket).contains("unplugged"));
+    }
+    assert_eq!(standings(&queue), "-+");
+}
+
+#[test]
+fn what_nobody_is_left_to_try_gets_its_first_error() {
+    let queue = queue(2);
+    let ticket = hand_in(&queue, 1.0);
+    let first = run(&queue, 0);
+    queue.failed(0, first, broken("the first"));
+    let again = run(&queue, 1);
+    queue.failed(1, again, lost());
+    assert_eq!(standings(&queue), "+-");
+    assert!(failure(ticket).contains("the first is broken"));
+    let ticket = hand_in(&queue, 2.0);
+    let next = run(&queue, 0);
+    succeed(&queue, 0, next);
+    assert_eq!(value(ticket), 2.0);
+}
+
+#[test]
+fn nobody_ends_while_a_run_may_have_to_be_tried_again() {
+    let queue = queue(2);
+    let ticket = hand_in(&queue, 1.0);
+    let first = run(&queue, 0);
+    queue.close();
+    assert!(idle(&queue, 1));
+    queue.failed(0, first, broken("the first"));
+    assert!(idle(&queue, 0));
+    let again = run(&queue, 1);
+    succeed(&queue, 1, again);
+    assert_eq!(value(ticket), 1.0);
+    assert!(is_at_the_end(&queue, 0) && is_at_the_end(&queue, 1));
+}
+
+#[test]
+fn a_thread_that_ends_early_leaves_its_place_to_the_others() {
+    let queue = queue(2);
+    let tickets = [1.0, 2.0, 3.0].map(|value| hand_in(&queue, value));
+    drop(run(&queue, 0));
+    queue.ended(0);
+    let next = run(&queue, 1);
+    succeed(&queue, 1, next);
+    queue.ended(1);
+    let [first, second, third] = tickets;
+    assert!(failure(first).contains("has ended"));
+    assert_eq!(value(second), 2.0);
+    assert!(failure(third).contains("has ended"));
+    assert!(queue.push(Vec::new()).is_err());
+}

@@ -1,0 +1,163 @@
+//! A request, and those who wait for its answer.
+
+use super::queue::Queue;
+use crate::clock::Instant;
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A request's inputs, and where its answer goes.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) inputs: Vec<Arc<[f32]>>,
+    pub(super) slot: Arc<Slot>,
+    pub(super) arrived: Instant,
+}
+
+impl Request {
+    /// A request that is taken, or held back.
+    pub(super) fn new(inputs: Vec<Arc<[f32]>>, taken: bool) -> Self {
+        let stage = if taken { Stage::Taken } else { Stage::Waiting };
+        let slot = Slot { stage: Mutex::new((stage, None)), changed: Condvar::new() };
+        Request { inputs, slot: Arc::new(slot), arrived: Instant::now() }
+    }
+
+    /// Answers it.
+    pub(super) fn answer(self, result: Result<Vec<HostTensor>>) {
+        self.slot.answer(result);
+    }
+}
+
+/// What nobody has answered, nobody will.
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.slot.answer(Err(ended()));
+    }
+}
+
+pub(super) fn ended() -> Error {
+    Error::Internal("the thread of a batch has ended".to_owned())
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Held back.
+    Waiting,
+    /// Taken.
+    Taken,
+    Answered(Result<Vec<HostTensor>>),
+    /// The answer was fetched.
+    Over,
+}
+
+/// What a request and its ticket share.
+#[derive(Debug)]
+pub(super) struct Slot {
+    stage: Mutex<(Stage, Option<Waker>)>,
+    changed: Condvar,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, (Stage, Option<Waker>)> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes to `stage` from one of which `may` holds, and wakes those who wait. The lock is held in between: an answer
+    /// that comes at the same moment stays.
+    fn to(&self, stage: Stage, may: impl FnOnce(&Stage) -> bool) {
+        let mut held = self.lock();
+        if !may(&held.0) {
+            return;
+        }
+        held.0 = stage;
+        let waker = held.1.take();
+        drop(held);
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// It is held back no longer.
+    pub(super) fn admit(&self) {
+        self.to(Stage::Taken, |stage| matches!(stage, Stage::Waiting));
+    }
+
+    fn answer(&self, result: Result<Vec<HostTensor>>) {
+        self.to(Stage::Answered(result), |stage| matches!(stage, Stage::Waiting | Stage::Taken));
+    }
+}
+
+/// A request that was handed in to a [`Batch`](super::Batch): a future of its outputs, or a wait for them. Dropped, the
+/// request is withdrawn, unless its run has begun.
+#[derive(Debug)]
+#[must_use = "a request whose ticket is dropped is withdrawn"]
+pub struct Ticket {
+    pub(super) slot: Arc<Slot>,
+    pub(super) queue: Arc<Queue>,
+}
+
+impl Ticket {
+    /// Blocks until the outputs are there.
+    ///
+    /// # Errors
+    /// Those of [`Batch::run`](super::Batch::run).
+    pub fn wait(self) -> Result<Vec<HostTensor>> {
+        let mut held = self.slot.lock();
+        loop {
+            match std::mem::replace(&mut held.0, Stage::Over) {
+                Stage::Answered(result) => return result,
+                other => held.0 = other,
+            }
+            held = self.slot.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Blocks while the request is held back.
+    pub(super) fn wait_for_room(&self) {
+        let mut held = self.slot.lock();
+        while matches!(held.0, Stage::Waiting) {
+            held = self.slot.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ready when the request is not held back.
+    pub(super) fn poll_room(&mut self, context: &Context<'_>) -> Poll<()> {
+        let mut held = self.slot.lock();
+        if !matches!(held.0, Stage::Waiting) {
+            return Poll::Ready(());
+        }
+        held.1 = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result<Vec<HostTensor>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut held = self.slot.lock();
+        match std::mem::replace(&mut held.0, Stage::Over) {
+            Stage::Answered(result) => return Poll::Ready(result),
+            Stage::Over => {
+                let found = "a ticket that was polled after its answer".to_owned();
+                return Poll::Ready(Err(Error::Internal(found)));
+            }
+            other => held.0 = other,
+        }
+        held.1 = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if matches!(self.slot.lock().0, Stage::Answered(_) | Stage::Over) {
+            return;
+        }
+        self.queue.withdraw(&self.slot);
+    }
+}

@@ -1,0 +1,129 @@
+//! Which adapters there are, and which cards they are.
+
+use super::open::has_compute;
+#[cfg(not(target_family = "wasm"))]
+use super::visible::{NVIDIA, places};
+use crate::device::identity::{DeviceUuid, Identity};
+#[cfg(not(target_family = "wasm"))]
+use crate::device::visible::Visible;
+use std::sync::LazyLock;
+
+/// wgpu's own variable for checks of dispatches whose grid lies in a buffer.
+const INDIRECT_VARIABLE: &str = "WGPU_VALIDATION_INDIRECT_CALL";
+
+/// The primary APIs that there are, once for the process and as long as it lives.
+///
+/// With the last instance the loader unloads the drivers. NVIDIA's (580.159, Linux) leaves a destructor of
+/// thread-local values behind: a thread that used it crashed when it ended. And it does not survive that two
+/// threads make an instance at once (<https://github.com/gfx-rs/wgpu/issues/5930>).
+static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    descriptor.backends &= wgpu::Instance::enabled_backend_features() & wgpu::Backends::PRIMARY;
+    // No dispatch here takes its grid from a buffer. To check those that do, wgpu compiles kernels of
+    // its own whenever a device is made.
+    if std::env::var_os(INDIRECT_VARIABLE).is_none() {
+        descriptor.flags.remove(wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL);
+    }
+    // wgpu refuses to make an instance without an API.
+    (!descriptor.backends.is_empty()).then(|| wgpu::Instance::new(descriptor))
+});
+
+/// The adapters of the primary APIs that can compute, the best first.
+pub(super) struct Adapters {
+    pub(super) seen: Vec<(wgpu::Adapter, Identity)>,
+    /// Those that the environment hides, and why, for people.
+    pub(super) hidden: Vec<String>,
+}
+
+impl Adapters {
+    pub(super) async fn all() -> Self {
+        let Some(instance) = &*INSTANCE else { return Adapters { seen: Vec::new(), hidden: Vec::new() } };
+        let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
+        adapters.retain(has_compute);
+        // A stable sort: wgpu lists Vulkan and Metal before DX12.
+        adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
+            wgpu::DeviceType::DiscreteGpu => 0,
+            wgpu::DeviceType::IntegratedGpu => 1,
+            wgpu::DeviceType::VirtualGpu => 2,
+            wgpu::DeviceType::Other => 3,
+            wgpu::DeviceType::Cpu => 4,
+        });
+        let seen = adapters.into_iter().map(|adapter| {
+            let identity = identity(&adapter);
+            (adapter, identity)
+        });
+        let all = Adapters { seen: seen.collect(), hidden: Vec::new() };
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(visible) = Visible::from_environment() {
+            return all.seen_through(&visible);
+        }
+        all
+    }
+
+    /// Leaves of NVIDIA's adapters those that are visible, in the order in which they are listed; the others stay
+    /// where they are.
+    #[cfg(not(target_family = "wasm"))]
+    fn seen_through(self, visible: &Visible) -> Self {
+        let is_nvidia = |adapter: &wgpu::Adapter| adapter.get_info().vendor == NVIDIA;
+        // One card may be the adapter of two APIs.
+        let mut cards: Vec<Identity> = Vec::new();
+        for (adapter, identity) in &self.seen {
+            if is_nvidia(adapter) && !cards.iter().any(|card| card.is(identity)) {
+                cards.push(*identity);
+            }
+        }
+        let order: Vec<Identity> =
+            places(visible, &cards).into_iter().filter_map(|card| cards.get(card).copied()).collect();
+        let (nvidia, others): (Vec<_>, Vec<_>) =
+            self.seen.into_iter().enumerate().partition(|(_, (adapter, _))| is_nvidia(adapter));
+        let place = |identity: &Identity| order.iter().position(|card| card.is(identity));
+        let (mut kept, mut hidden) = (Vec::new(), self.hidden);
+        let mut slots = Vec::new();
+        for (slot, (adapter, identity)) in nvidia {
+            match place(&identity) {
+                Some(place) => {
+                    slots.push(slot);
+                    kept.push((place, (adapter, identity)));
+                }
+                None => hidden.push(format!("{}: hidden by {}", adapter.get_info().name, visible.told())),
+            }
+        }
+        kept.sort_by_key(|(place, _)| *place);
+        let kept = slots.into_iter().zip(kept.into_iter().map(|(_, adapter)| adapter));
+        let mut seen: Vec<_> = others.into_iter().chain(kept).collect();
+        seen.sort_by_key(|(slot, _)| *slot);
+        Adapters { seen: seen.into_iter().map(|(_, adapter)| adapter).collect(), hidden }
+    }
+}
+
+/// Which card an adapter is.
+pub(super) fn identity(adapter: &wgpu::Adapter) -> Identity {
+    Identity { pci: adapter.get_info().device_pci_bus_id.parse().ok(), uuid: uuid(adapter) }
+}
+
+/// What Vulkan says of it; wgpu's own description has no UUID.
+#[cfg(not(any(target_family = "wasm", target_vendor = "apple")))]
+fn uuid(adapter: &wgpu::Adapter) -> Option<DeviceUuid> {
+    // SAFETY: nothing is destroyed; the handles are used while the guard holds the adapter.
+    let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
+    let (shared, device) = (vulkan.shared_instance(), vulkan.raw_physical_device());
+    let instance = shared.raw_instance();
+    if shared.instance_api_version() < ash::vk::API_VERSION_1_1 {
+        return None;
+    }
+    // SAFETY: the device is of this instance.
+    let properties = unsafe { instance.get_physical_device_properties(device) };
+    if properties.api_version < ash::vk::API_VERSION_1_1 {
+        return None;
+    }
+    let mut id = ash::vk::PhysicalDeviceIDProperties::default();
+    let mut properties = ash::vk::PhysicalDeviceProperties2::default().push_next(&mut id);
+    // SAFETY: the device is of this instance, and both know Vulkan 1.1, whose structures these are.
+    unsafe { instance.get_physical_device_properties2(device, &mut properties) };
+    Some(DeviceUuid(id.device_uuid))
+}
+
+#[cfg(any(target_family = "wasm", target_vendor = "apple"))]
+fn uuid(_: &wgpu::Adapter) -> Option<DeviceUuid> {
+    None
+}
