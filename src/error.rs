@@ -182,6 +182,11 @@ impl Error {
         Error::Unsupported { what: what.into(), reason: reason.into() }
     }
 
+    /// What needs the feature `cpu`, where the crate was built without it.
+    pub(crate) fn without_cpu(what: impl Into<String>) -> Self {
+        Error::unsupported(what, "the crate was built without feature `cpu`")
+    }
+
     /// The same error, naming the graph node it arose at. One that names a node keeps it.
     #[must_use]
     pub fn at_node(self, name: &str) -> Self {

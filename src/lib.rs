@@ -204,9 +204,11 @@
 //! | `shaders` | yes | [`Custom`], an application's own shader |
 //! | `tflite` | yes | [`tflite::load`] |
 //! | `onnx` | yes | [`onnx::load`] |
+//! | `cpu` | yes | the CPU backend, nodes and constants that the CPU computes, and the tuner |
 //! | `cli` | no | the command line, `diptych` |
 //!
-//! Without `wgpu` and `opencl` the crate computes on the CPU.
+//! Without `wgpu` and `opencl` the crate computes on the CPU. Without `cpu` it computes nothing there, and a model that needs
+//! that is an error.
 
 #![warn(missing_docs, unreachable_pub)]
 // The library answers with an error; it does not stop the program.

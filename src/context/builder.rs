@@ -206,13 +206,13 @@ impl ContextBuilder {
 
     async fn opened_as(backend: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
         match (backend, choice) {
-            (Backend::Cpu, DeviceChoice::Best) => Ok(Context::cpu("the CPU was asked for")),
+            (Backend::Cpu, DeviceChoice::Best) => on_cpu("the CPU was asked for".to_owned()),
             (Backend::Cpu, choice) => Err(Error::NoDevice {
                 backend: Backend::Cpu.to_string(),
                 wanted: choice.to_string(),
                 tried: vec!["the CPU backend, which runs on all threads and has no devices".to_owned()],
             }),
-            (Backend::Auto, DeviceChoice::Best) => Ok(auto(options).await),
+            (Backend::Auto, DeviceChoice::Best) => auto(options).await,
             (Backend::Auto, choice) => wanted(choice, options).await,
             (backend, choice) => open_on(backend, choice, options).await,
         }
@@ -267,8 +267,16 @@ fn visible_said(context: Context) -> Context {
     }
 }
 
+/// The CPU, and why.
+fn on_cpu(reason: String) -> Result<Context> {
+    if cfg!(feature = "cpu") {
+        return Ok(Context::cpu(reason));
+    }
+    Err(Error::unsupported("backend cpu", format!("the crate was built without feature `cpu`; {reason}")))
+}
+
 /// A GPU, or the CPU.
-async fn auto(options: &DeviceOptions) -> Context {
+async fn auto(options: &DeviceOptions) -> Result<Context> {
     let mut passed_over = Vec::new();
     for backend in [Backend::Wgpu, Backend::OpenCl] {
         match open_on(backend, &DeviceChoice::Best, options).await {
@@ -278,7 +286,7 @@ async fn auto(options: &DeviceOptions) -> Context {
                     if !passed_over.is_empty() {
                         reason = format!("the first GPU; {}", passed_over.join("; "));
                     }
-                    return visible_said(Context::with(context.engine, reason));
+                    return Ok(visible_said(Context::with(context.engine, reason)));
                 }
                 Some(device) => {
                     passed_over.push(format!("{backend} offers only {}, a CPU driver", device.name));
@@ -288,7 +296,7 @@ async fn auto(options: &DeviceOptions) -> Context {
             Err(error) => passed_over.push(format!("{backend}: {error}")),
         }
     }
-    Context::cpu(format!("no GPU: {}", passed_over.join("; ")))
+    on_cpu(format!("no GPU: {}", passed_over.join("; ")))
 }
 
 /// The device that is wanted, whichever API has it.

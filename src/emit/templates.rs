@@ -1,20 +1,20 @@
 //! Renders a kernel's template.
 
+use super::template::{self, Functions, Value};
 use super::words::Words;
-use super::{Dialect, KernelSource, KernelSpec, Template, Value};
+use super::{Dialect, KernelSource, KernelSpec, Template};
 use crate::error::{Error, Result};
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Kwargs;
-use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
 macro_rules! piece {
     ($name:literal) => {
         ($name, include_str!(concat!("../../shaders/", $name, ".wgsl")))
     };
+    // No browser has OpenCL.
     ($name:literal, opencl) => {
-        ($name, include_str!(concat!("../../cl/", $name, ".cl")))
+        (
+            $name,
+            if cfg!(target_family = "wasm") { "" } else { include_str!(concat!("../../cl/", $name, ".cl")) },
+        )
     };
 }
 
@@ -41,80 +41,53 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/winograd_output"),
 ];
 
-fn syntax() -> Result<SyntaxConfig, minijinja::Error> {
-    SyntaxConfig::builder()
-        .block_delimiters("/*%", "%*/")
-        .variable_delimiters("${", "}")
-        .comment_delimiters("/*#", "#*/")
-        .line_statement_prefix("//%")
-        .line_comment_prefix("//#")
-        .keep_trailing_newline(true)
-        .build()
-}
-
-fn plain(value: Value) -> minijinja::Value {
+fn plain(value: super::Value) -> Value {
     match value {
-        Value::U32(value) => value.into(),
-        Value::I32(value) => value.into(),
-        Value::F32(value) => value.0.into(),
+        super::Value::U32(value) => i64::from(value).into(),
+        super::Value::I32(value) => i64::from(value).into(),
+        super::Value::F32(value) => format!("{:?}", value.0).into(),
     }
 }
 
-fn word(message: String) -> minijinja::Error {
-    minijinja::Error::new(ErrorKind::InvalidOperation, message)
-}
-
-/// Gives the environment the vocabulary of `words`.
-fn teach(env: &mut Environment<'_>, words: &Arc<Words>) {
-    let w = Arc::clone(words);
-    env.add_function("load4", move |name: String, index: String, extra: Kwargs| {
-        let (column, row) = image_place(&extra)?;
-        w.load4(&name, &index, &column, &row).map_err(word)
-    });
-    let w = Arc::clone(words);
-    env.add_function("store4", move |name: String, index: String, value: String, extra: Kwargs| {
-        let (column, row) = image_place(&extra)?;
-        w.store4(&name, &index, &value, &column, &row).map_err(word)
-    });
-    let w = Arc::clone(words);
-    env.add_function("load", move |name: String, index: String| w.load(&name, &index).map_err(word));
-    let w = Arc::clone(words);
-    env.add_function("store", move |name: String, index: String, value: String| {
-        w.store(&name, &index, &value).map_err(word)
-    });
-    let w = Arc::clone(words);
-    env.add_function("lane", move |name: String, index: String, lane: String| {
-        w.lane(&name, &index, &lane).map_err(word)
-    });
-    let w = Arc::clone(words);
-    env.add_function("set_lane", move |name: String, index: String, lane: String, value: String| {
-        w.set_lane(&name, &index, &lane, &value)
-    });
-    let w = Arc::clone(words);
-    env.add_function("param", move |name: String| w.param(&name));
-    let w = Arc::clone(words);
-    env.add_function("splat", move |x: String| w.splat(&x));
-    let w = Arc::clone(words);
-    env.add_function("fma4", move |a: String, b: String, c: String| w.fma4(&a, &b, &c));
-    let w = Arc::clone(words);
-    env.add_function("between", move |x: String, slice: String| w.between(&x, &slice).map_err(word));
-    let w = Arc::clone(words);
-    env.add_function("transform", move |which: String, results: usize, row: usize, prefix: String| {
-        w.transform(&which, results, row, &prefix).map_err(word)
-    });
-    let w = Arc::clone(words);
-    env.add_function("epilogue", move |x: String, slice: String, index: String, extra: Kwargs| {
-        let (column, row) = image_place(&extra)?;
-        w.epilogue(&x, &slice, &index, &column, &row).map_err(word)
-    });
-}
-
-/// The `column` and `row` of an image access.
-fn image_place(extra: &Kwargs) -> Result<(String, String), minijinja::Error> {
-    let column: Option<String> = extra.get("column")?;
-    let row: Option<String> = extra.get("row")?;
-    extra.assert_all_used()?;
-    Ok((column.unwrap_or_default(), row.unwrap_or_default()))
+/// What texts call: the vocabulary, with the arguments as text.
+impl Functions for Words {
+    fn call(
+        &self,
+        name: &str,
+        arguments: &[Value],
+        named: &[(&str, Value)],
+    ) -> std::result::Result<Value, String> {
+        let texts: Vec<String> = arguments.iter().map(Value::to_string).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let place = |wanted: &str| {
+            named
+                .iter()
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, value)| value.to_string())
+                .unwrap_or_default()
+        };
+        let (column, row) = (place("column"), place("row"));
+        Ok(match (name, &*texts) {
+            ("load4", [name, index]) => self.load4(name, index, &column, &row)?.into(),
+            ("store4", [name, index, value]) => self.store4(name, index, value, &column, &row)?.into(),
+            ("load", [name, index]) => self.load(name, index)?.into(),
+            ("store", [name, index, value]) => self.store(name, index, value)?.into(),
+            ("lane", [name, index, lane]) => self.lane(name, index, lane)?.into(),
+            ("set_lane", [name, index, lane, value]) => self.set_lane(name, index, lane, value).into(),
+            ("param", [name]) => self.param(name).into(),
+            ("splat", [x]) => self.splat(x).into(),
+            ("fma4", [a, b, c]) => self.fma4(a, b, c).into(),
+            ("between", [x, slice]) => self.between(x, slice)?.into_iter().collect(),
+            ("transform", [which, results, row, prefix]) => {
+                let count = |text: &str| text.parse().map_err(|_| format!("found {text}, wanted a count"));
+                self.transform(which, count(results)?, count(row)?, prefix)?.into()
+            }
+            ("epilogue", [x, slice, index]) => {
+                self.epilogue(x, slice, index, &column, &row)?.into_iter().collect()
+            }
+            _ => return Err(format!("the function {name} of {} arguments is unknown", texts.len())),
+        })
+    }
 }
 
 /// The kernel of `spec` as it is written: in `dialect`, or in WGSL, from which OpenCL C is printed.
@@ -129,72 +102,33 @@ pub(crate) fn render_written(spec: &KernelSpec, dialect: Dialect) -> Result<Kern
     }
 }
 
-/// An environment that knows the shared pieces and the kernels that were rendered before: to read a template
-/// takes longer than to render it.
-static READ: Mutex<Option<Environment<'static>>> = Mutex::new(None);
-
-/// An environment with the template of `name`, which is `text`.
-fn environment(name: &str, text: &'static str) -> Result<Environment<'static>, minijinja::Error> {
-    // Templates are added whole: one that a panic interrupted is not there.
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    let env = match &mut *read {
-        Some(env) => env,
-        none => {
-            let mut env = Environment::new();
-            env.set_syntax(syntax()?);
-            env.set_undefined_behavior(UndefinedBehavior::Strict);
-            env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-            for (name, text) in SHARED {
-                env.add_template(name, text)?;
-            }
-            none.insert(env)
-        }
-    };
-    if env.get_template(name).map_or(true, |known| known.source() != text) {
-        env.add_template_owned(name.to_owned(), text)?;
-    }
-    Ok(env.clone())
-}
-
 fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> Result<KernelSource> {
     let (folder, ending) = dialect.folder_and_ending();
     let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
     let fail = |message: String| Error::Template { template: name.clone(), message };
-    let words = Arc::new(Words::new(spec, dialect));
-    let mut env = environment(&name, text).map_err(|error| fail(format!("{error:#}")))?;
-    teach(&mut env, &words);
-
-    let constants: BTreeMap<&str, minijinja::Value> =
-        spec.constants.iter().map(|&(name, value)| (name, plain(value))).collect();
-    let declarations = match dialect {
-        Dialect::Wgsl => words.interface().map_err(fail)?,
-        Dialect::OpenClC => String::new(),
+    let words = Words::new(spec, dialect);
+    let (interface, arguments) = match dialect {
+        Dialect::Wgsl => (words.interface().map_err(fail)?, String::new()),
+        Dialect::OpenClC => (String::new(), words.arguments().map_err(fail)?),
     };
-    let arguments = match dialect {
-        Dialect::Wgsl => String::new(),
-        Dialect::OpenClC => words.arguments().map_err(fail)?,
-    };
-    let body = env
-        .get_template(&name)
-        .and_then(|template| {
-            template.render(context! {
-                interface => declarations,
-                arguments => arguments,
-                constants => words.constants(text),
-                acc => words.acc(),
-                barrier => words.barrier(),
-                acc4 => words.acc4(),
-                zero => words.zero(),
-                zero4 => words.constant4(0.0),
-                tile => spec.tile,
-                residual => spec.epilogue.residual.is_some(),
-                images => spec.maps_are_images(),
-                statements => spec.body.statements.clone(),
-                calls => spec.body.calls.clone(),
-                ..minijinja::Value::from(constants)
-            })
-        })
-        .map_err(|error| fail(format!("{error:#}")))?;
+    let mut names: Vec<(&str, Value)> = vec![
+        ("interface", interface.into()),
+        ("arguments", arguments.into()),
+        ("constants", words.constants(text).into()),
+        ("acc", words.acc().into()),
+        ("barrier", words.barrier().into()),
+        ("acc4", words.acc4().into()),
+        ("zero", words.zero().into()),
+        ("zero4", words.constant4(0.0).into()),
+        ("tile", spec.tile.into_iter().map(i64::from).collect()),
+        ("residual", spec.epilogue.residual.is_some().into()),
+        ("images", spec.maps_are_images().into()),
+        ("statements", spec.body.statements.iter().map(String::as_str).collect()),
+        ("calls", spec.body.calls.iter().copied().collect()),
+    ];
+    names.extend(spec.constants.iter().map(|&(name, value)| (name, plain(value))));
+    let piece = |wanted: &str| SHARED.iter().find(|(name, _)| *name == wanted).map(|&(_, text)| text);
+    let body = template::render(text, names, &words, piece).map_err(fail)?;
     Ok(KernelSource {
         label: spec.label(),
         entry: spec.entry(),

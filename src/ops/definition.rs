@@ -148,6 +148,23 @@ fn layout_obstacle<O: Definition>(op: &O, choice: &Choice, limits: &Limits) -> O
     spec::map_obstacle(choice, layouts, maps, limits)
 }
 
+/// What only the CPU computes, unless it was left out.
+fn computed<T>(op: &str, compute: impl FnOnce() -> Result<T>) -> Result<T> {
+    if cfg!(feature = "cpu") {
+        return compute();
+    }
+    Err(Error::without_cpu(format!("{op} on the CPU")))
+}
+
+/// A kernel's name and tile.
+type Offered = (&'static str, [u32; 3]);
+
+/// Offers by their preference. It is one function for all ops.
+fn by_preference(mut offers: Vec<(u32, Offered)>) -> Vec<Offered> {
+    offers.sort_by_key(|(preference, _)| *preference);
+    offers.into_iter().map(|(_, offered)| offered).collect()
+}
+
 impl<O: Definition> Sealed for O {}
 
 impl<O: Definition> Op for O {
@@ -193,17 +210,17 @@ impl<O: Definition> Op for O {
 
     fn oracle(&self, operands: &Operands<'_>) -> Result<Reference> {
         operands::check(self, operands)?;
-        Ok(Definition::oracle(self, operands))
+        computed(O::NAME, || Ok(Definition::oracle(self, operands)))
     }
 
     fn oracle_rows(&self, operands: &Operands<'_>, rows: &[usize]) -> Result<Reference> {
         operands::check(self, operands)?;
-        Ok(Definition::oracle_rows(self, operands, rows))
+        computed(O::NAME, || Ok(Definition::oracle_rows(self, operands, rows)))
     }
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
         operands::check(self, operands)?;
-        Definition::expected(self, operands)
+        computed(O::NAME, || Definition::expected(self, operands))
     }
 
     fn sums_otherwise(&self, variant: &str) -> bool {
@@ -217,14 +234,14 @@ impl<O: Definition> Op for O {
         reference: Reference,
     ) -> Result<Reference> {
         operands::check(self, operands)?;
-        match kernel::<O>(variant) {
+        computed(O::NAME, || match kernel::<O>(variant) {
             Some(kernel) => kernel.reference(self, operands, reference),
             None => Ok(reference),
-        }
+        })
     }
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        Definition::cpu(self, constants)
+        computed(O::NAME, || Definition::cpu(self, constants))
     }
 
     fn cpu_obstacle(&self) -> Option<&'static str> {
@@ -272,9 +289,7 @@ impl<O: Definition> Op for O {
             let name = kernel.entry().name;
             kernel.offers(self, limits).into_iter().map(move |offer| (offer.preference, (name, offer.tile)))
         });
-        let mut offers: Vec<_> = each.collect();
-        offers.sort_by_key(|(preference, _)| *preference);
-        offers.into_iter().map(|(_, choice)| choice).collect()
+        by_preference(each.collect())
     }
 
     fn grid(&self, variant: &str, tile: [u32; 3]) -> [u32; 3] {

@@ -55,6 +55,8 @@ impl VariantEntry {
 
     /// A kernel in OpenCL C, and why it is not in WGSL.
     pub(super) const fn opencl(name: &'static str, text: &'static str, why: &'static str) -> Self {
+        // No browser has OpenCL.
+        let text = if cfg!(target_family = "wasm") { "" } else { text };
         let template = Template { dialect: Dialect::OpenClC, text };
         VariantEntry { name, template, solo: Some((Dialect::OpenClC, why)) }
     }

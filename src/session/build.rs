@@ -1,8 +1,8 @@
 //! Sessions in the making, and how far they are.
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-use super::device;
 use super::{Port, Runner, Session, cpu};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use super::{device, online};
 use crate::context::{Context, Engine};
 use crate::device::Wait;
 use crate::error::{Error, Result};
@@ -12,12 +12,11 @@ use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
 #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
 use crate::task;
-use crate::tune::db::SharedDatabase;
-use crate::tune::journal::Journal;
-use crate::tuner::Tuner;
 #[cfg(not(target_family = "wasm"))]
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(not(target_family = "wasm"))]
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
 /// How far a session is that is being built: what [`Session::build_with_progress`](super::Session::build_with_progress)
 /// tells.
@@ -190,19 +189,12 @@ impl Session {
             &with_dimensions
         };
         let runner = match &context.engine {
-            Engine::Cpu => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
+            Engine::Cpu if cfg!(feature = "cpu") => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
+            Engine::Cpu => return Err(Error::without_cpu("a session on the CPU")),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
                 if let Tuning::Online { database, budget } = &options.tuning {
-                    let tuner = Tuner::new(context)?.database(Arc::clone(database));
-                    let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(*budget);
-                    if let Some(journal) = journal_of(database)? {
-                        tuner = tuner.journal(journal);
-                    }
-                    #[cfg(not(target_family = "wasm"))]
-                    tuner.tune(graph)?;
-                    #[cfg(target_family = "wasm")]
-                    tuner.tune_async(graph, |_| {}).await?;
+                    online::tuned(context, graph, &options, database, *budget).await?;
                 }
                 let teller = Teller::new(tell);
                 let session = device::DeviceSession::build(engine.clone(), graph, &options, &teller).await?;
@@ -247,16 +239,6 @@ impl Session {
             _ => Ok(Vec::new()),
         }
     }
-}
-
-/// The journal beside the record's file, if it has one: a candidate that takes the application with
-/// it is skipped at the next start.
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
-    let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(file) = database.file() else { return Ok(None) };
-    let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
-    Ok(Some(Journal::open(folder, &mut database)?))
 }
 
 #[cfg(not(target_family = "wasm"))]

@@ -20,6 +20,8 @@ mod into;
 #[cfg(not(target_family = "wasm"))]
 mod joined;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod online;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
 mod ports;
 mod profile;

@@ -1,7 +1,10 @@
 // The bytes of a model.
 
-/** Of a URL, a Response, a Blob, an ArrayBuffer or a view of one. */
-export async function bytesOf(model, onProgress) {
+/** How many bytes tell the format. */
+const FIRST = 8;
+
+/** Of a URL, a Response, a Blob, an ArrayBuffer or a view of one. `onBegun` is given the first ones as they arrive. */
+export async function bytesOf(model, onProgress, onBegun) {
   if (model instanceof ArrayBuffer) {
     return new Uint8Array(model);
   }
@@ -29,6 +32,9 @@ export async function bytesOf(model, onProgress) {
   const reader = response.body.getReader();
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     chunks.push(next.value);
+    if (done === 0 && next.value.length >= FIRST) {
+      onBegun(next.value);
+    }
     done += next.value.length;
     onProgress(done, total || undefined);
   }

@@ -84,7 +84,7 @@ export interface LoadOptions {
   dimensions?: Record<string, number>;
   /** Whether the tuner's record is kept in IndexedDB and asked; true unless said otherwise. */
   record?: boolean;
-  /** Where the `.wasm` file is, if not beside the package's script. */
+  /** The folder of the `.wasm` files, if not the package's own. */
   wasm?: string | URL;
 }
 
@@ -161,7 +161,10 @@ export interface Session {
   run(inputs: Inputs, options: { buffers: true | Record<string, GPUBuffer> }): Promise<Record<string, GPUBuffer>>;
   /** The time of each step of one run. */
   profile(inputs: Inputs): Promise<Profile>;
-  /** Times kernels on the user's own GPU and takes the best. Runs may go on meanwhile. */
+  /**
+   * Times kernels on the user's own GPU and takes the best. Runs may go on meanwhile. The first call downloads the module
+   * that has the tuner, and holds the model a second time until it is over.
+   */
   tune(options?: TuneOptions): Promise<TuneResult>;
   /** Makes everything anew after the device was lost. */
   restore(options?: { device?: GPUDevice }): Promise<void>;

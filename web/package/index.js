@@ -1,6 +1,6 @@
 // The package's door: loads a model here, or in a worker.
 
-import { open, LocalSession } from "./session.js";
+import { LocalSession, probe } from "./session.js";
 import { RemoteSession } from "./remote.js";
 import { transform } from "./pictures.js";
 
@@ -16,12 +16,7 @@ export const Diptych = {
   },
 
   /** What `load` would run on, without a model. */
-  async probe(options = {}) {
-    const engine = await open(options);
-    const info = JSON.parse(engine.info());
-    engine.free();
-    return info;
-  },
+  probe: (options = {}) => probe(options),
 };
 
 export default Diptych;

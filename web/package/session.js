@@ -1,7 +1,7 @@
 // A session on this thread: the page's, or a worker's.
 
-import init, { Engine, Network } from "./wasm/diptych_web.js";
 import { bytesOf } from "./bytes.js";
+import { filesFor, firstOf, moduleOf } from "./modules.js";
 import { isPicture, pixels } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
 
@@ -10,20 +10,16 @@ const GIVE_UP_MS = 500;
 /** How much later than a call that it makes fail a loss is told. */
 const TELL_MS = 50;
 
-let ready;
+const engineOf = ({ Engine }, { backend = "auto", device }) => (device ? Engine.adopt(device) : Engine.open(backend));
 
-/** Compiles the WebAssembly once. `wasm` says where it is, if not beside this file. */
-function start(wasm) {
-  ready ??= init(wasm === undefined ? undefined : { module_or_path: wasm }).catch((error) => {
-    ready = undefined;
-    throw error;
+/** What a session would run on. */
+export function probe(options) {
+  return firstOf(filesFor(options), options.wasm, async (module) => {
+    const engine = await engineOf(module, options);
+    const info = JSON.parse(engine.info());
+    engine.free();
+    return info;
   });
-  return ready;
-}
-
-export async function open({ backend = "auto", device, wasm } = {}) {
-  await start(wasm);
-  return device ? Engine.adopt(device) : Engine.open(backend);
 }
 
 const nextTask = () =>
@@ -43,6 +39,7 @@ function lostError(reason) {
 }
 
 export class LocalSession {
+  #module;
   #engine;
   #network;
   #bytes;
@@ -55,7 +52,9 @@ export class LocalSession {
 
   static async load(model, options = {}) {
     const onProgress = options.onProgress ?? (() => {});
-    const bytes = await bytesOf(model, (done, total) => onProgress({ stage: "download", done, total }));
+    // The module is on its way while the rest of the model is.
+    const begun = (first) => moduleOf(filesFor(options, first)[0], options.wasm).catch(() => {});
+    const bytes = await bytesOf(model, (done, total) => onProgress({ stage: "download", done, total }), begun);
     const session = new LocalSession();
     session.#bytes = bytes;
     session.#options = options;
@@ -63,9 +62,13 @@ export class LocalSession {
     return session;
   }
 
-  async #build(options) {
+  #build(options) {
+    return firstOf(filesFor(options, this.#bytes), options.wasm, (module) => this.#buildBy(module, options));
+  }
+
+  async #buildBy(module, options) {
     const onProgress = options.onProgress ?? (() => {});
-    const engine = await open(options);
+    const engine = await engineOf(module, options);
     const info = JSON.parse(engine.info());
     const device = engine.device();
     if (info.device) {
@@ -73,13 +76,13 @@ export class LocalSession {
     }
     const keep = options.record !== false && info.backend === "webgpu";
     const stored = keep ? await readRecord(info.device.name, this.#bytes) : { key: undefined, text: "" };
-    const settings = JSON.stringify({ precision: options.precision, dimensions: options.dimensions });
-    const network = await Network.build(engine, this.#bytes, settings, stored.text, (text) =>
+    const network = await module.Network.build(engine, this.#bytes, this.#settings(), stored.text, (text) =>
       onProgress({ stage: "build", ...buildProgress(JSON.parse(text)) }),
     ).catch((error) => {
       engine.free();
       throw error;
     });
+    this.#module = module;
     this.#engine = engine;
     this.#network = network;
     this.#key = stored.key;
@@ -100,6 +103,11 @@ export class LocalSession {
     });
     /** Settles with the reason when the device is lost; never on the CPU. */
     this.lost = lost ?? new Promise(() => {});
+  }
+
+  #settings() {
+    const { precision, dimensions } = this.#options;
+    return JSON.stringify({ precision, dimensions });
   }
 
   #describe() {
@@ -188,20 +196,31 @@ export class LocalSession {
   }
 
   async tune({ budgetMs = 5000, stepMs = 20, onProgress = () => {}, signal } = {}) {
+    const module = await moduleOf("full", this.#options.wasm);
     const start = performance.now();
     const verdicts = [];
-    await this.#next(async (network) => network.tune(budgetMs));
-    let progress;
-    do {
-      progress = JSON.parse(await this.#next((network) => network.tune_step(stepMs, verdicts.length)));
-      verdicts.push(...progress.verdicts);
-      progress.elapsedMs = performance.now() - start;
-      onProgress(progress);
-      await nextTask();
-    } while (!progress.finished && !signal?.aborted && progress.elapsedMs < budgetMs);
-    const changed = await this.#next((network) => network.tuned());
+    // The tuner may be another module's than the network, on the same device.
+    const own = module === this.#module;
+    const engine = own ? this.#engine : await module.Engine.adopt(this.device);
+    let tuning, progress, record;
+    try {
+      tuning = await this.#next(async (network) =>
+        module.Tuning.begin(engine, this.#bytes, this.#settings(), network.record(), budgetMs),
+      );
+      do {
+        progress = JSON.parse(await this.#next(() => tuning.step(stepMs, verdicts.length)));
+        verdicts.push(...progress.verdicts);
+        progress.elapsedMs = performance.now() - start;
+        onProgress(progress);
+        await nextTask();
+      } while (!progress.finished && !signal?.aborted && progress.elapsedMs < budgetMs);
+      record = await this.#next(async () => tuning.end());
+    } finally {
+      release(tuning, own ? undefined : engine);
+    }
+    const changed = await this.#next((network) => network.refresh(record));
     this.#describe();
-    const kept = await this.#next((network) => writeRecord(this.#key, network.record()));
+    const kept = await this.#next(() => writeRecord(this.#key, record));
     return { changed, verdicts, totals: progress.totals, clock: progress.clock, kept, finished: progress.finished };
   }
 

@@ -1,4 +1,4 @@
-// The smallest network there is: `y = relu(x)` of 64 numbers, as an ONNX file.
+// The smallest networks there are, of 64 numbers, as ONNX files.
 
 const bytes = (...parts) => parts.flat();
 const varint = (value) => (value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))]);
@@ -20,9 +20,20 @@ function value(name, extents) {
   return bytes(field(1, name), field(2, field(1, tensor)));
 }
 
-export function tiny() {
-  const node = bytes(field(1, "x"), field(2, "y"), field(3, "relu"), field(4, "Relu"));
-  const graph = bytes(field(1, node), field(2, "tiny"), field(11, value("x", [1, 64])), field(12, value("y", [1, 64])));
-  const model = bytes(field(1, 8), field(7, graph), field(8, field(2, 13)));
-  return new Uint8Array(model);
+/** A node, which has its output's name. */
+const node = (inputs, output, operator) =>
+  field(1, bytes(...inputs.map((input) => field(1, input)), field(2, output), field(3, output), field(4, operator)));
+
+function model(...parts) {
+  const graph = bytes(...parts, field(2, "tiny"), field(11, value("x", [1, 64])), field(12, value("y", [1, 64])));
+  return new Uint8Array(bytes(field(1, 8), field(7, graph), field(8, field(2, 13))));
+}
+
+/** `y = relu(x)`. */
+export const tiny = () => model(node(["x"], "y", "Relu"));
+
+/** `y = x + softmax(0)`, where the second term is the same at each run. */
+export function folded() {
+  const zeros = bytes(field(1, 1), field(1, 64), field(2, FLOAT), field(8, "c"), field(9, new Array(256).fill(0)));
+  return model(node(["c"], "s", "Softmax"), node(["x", "s"], "y", "Add"), field(5, zeros));
 }

@@ -1,6 +1,6 @@
 //! Where networks run: a WebGPU device of our own, the page's, or the CPU.
 
-use crate::{adopt, error, json};
+use crate::{adopt, error, failed, json};
 use diptych::{Backend, Context};
 use wasm_bindgen::prelude::*;
 
@@ -25,7 +25,7 @@ impl Engine {
                 )));
             }
         };
-        let context = Context::open(backend).await.map_err(error)?;
+        let context = Context::open(backend).await.map_err(failed)?;
         Ok(Engine { context })
     }
 

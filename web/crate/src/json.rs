@@ -1,6 +1,8 @@
 //! What goes to JavaScript as JSON.
 
-use diptych::{Backend, ContextInfo, NodeTime, Port, ProblemReport, Profile, Session, TunerProgress};
+use diptych::{Backend, ContextInfo, NodeTime, Port, Profile, Session};
+#[cfg(feature = "cpu")]
+use diptych::{ProblemReport, TunerProgress};
 use serde_json::{Value, json};
 
 /// The device, and why it is this one.
@@ -57,6 +59,7 @@ pub(crate) fn profile(profile: &Profile) -> Value {
 }
 
 /// How far the tuner is.
+#[cfg(feature = "cpu")]
 pub(crate) fn progress(progress: &TunerProgress) -> Value {
     json!({
         "done": progress.done,
@@ -69,6 +72,7 @@ pub(crate) fn progress(progress: &TunerProgress) -> Value {
 }
 
 /// The verdict on one problem.
+#[cfg(feature = "cpu")]
 pub(crate) fn verdict(problem: &ProblemReport) -> Value {
     let us = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64() * 1e6);
     json!({

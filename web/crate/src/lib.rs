@@ -9,10 +9,13 @@ mod adopt;
 mod engine;
 mod json;
 mod network;
+#[cfg(feature = "cpu")]
 mod tuning;
 
 pub use engine::Engine;
 pub use network::Network;
+#[cfg(feature = "cpu")]
+pub use tuning::Tuning;
 
 use wasm_bindgen::prelude::*;
 
@@ -31,6 +34,15 @@ fn start() {
 /// A JavaScript `Error` with the message of the crate's error, or of whatever else has one.
 fn error(error: impl std::fmt::Display) -> JsValue {
     js_sys::Error::new(&error.to_string()).into()
+}
+
+/// The same where a module with all of the crate may succeed: its name tells the package to load that one.
+fn failed(error: diptych::Error) -> JsValue {
+    let told = js_sys::Error::new(&error.to_string());
+    if cfg!(not(all(feature = "tflite", feature = "onnx", feature = "cpu"))) {
+        told.set_name("SmallModuleError");
+    }
+    told.into()
 }
 
 /// What a JavaScript exception says.

@@ -2,10 +2,10 @@
 
 use crate::adopt::Adopted;
 use crate::engine::Engine;
-use crate::{error, json};
+use crate::{error, failed, json};
 use diptych::{
-    Database, Graph, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase,
-    Tuner, Tuning, wgpu,
+    Database, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase, Tuning,
+    wgpu,
 };
 use js_sys::{Array, Float32Array, Function};
 use serde_json::{Value, json};
@@ -15,11 +15,9 @@ use wasm_bindgen::prelude::*;
 /// A session with its record.
 #[wasm_bindgen]
 pub struct Network {
-    pub(crate) session: Session,
-    pub(crate) graph: Graph,
-    pub(crate) context: diptych::Context,
-    pub(crate) record: SharedDatabase,
-    pub(crate) tuner: Option<Tuner>,
+    session: Session,
+    context: diptych::Context,
+    record: SharedDatabase,
     adopted: Adopted,
     info: Value,
 }
@@ -35,26 +33,7 @@ impl Network {
         record: String,
         on_progress: Function,
     ) -> Result<Network, JsValue> {
-        let options: Value = serde_json::from_str(&options).map_err(error)?;
-        let mut load = LoadOptions::default();
-        for (name, extent) in options["dimensions"].as_object().into_iter().flatten() {
-            let extent = extent
-                .as_u64()
-                .and_then(|extent| usize::try_from(extent).ok())
-                .ok_or_else(|| error(format!("dimension {name:?}: found {extent}, wanted a whole number")))?;
-            load.dimensions.insert(name.clone(), extent);
-        }
-        let precision = match options["precision"].as_str() {
-            None | Some("f32") => Precision::F32,
-            Some("f16s") => Precision::F16Storage,
-            Some("f16") => Precision::F16,
-            Some(other) => {
-                return Err(error(format!(
-                    "precision: found {other:?}, wanted \"f32\", \"f16s\" or \"f16\""
-                )));
-            }
-        };
-        let Model { graph, info, .. } = Model::from_bytes(model, &load).map_err(error)?;
+        let (Model { graph, info, .. }, precision) = read(model, &options)?;
         let record = Arc::new(Mutex::new(Database::from_text(&record)));
         let tuning = Tuning::Database(Arc::clone(&record));
         let options = SessionOptions { precision, tuning, ..Default::default() };
@@ -70,11 +49,11 @@ impl Network {
             let _ = on_progress.call1(&JsValue::NULL, &numbers.to_string().into());
         };
         let session =
-            Session::build_with_progress(&context, &graph, options, &mut told).await.map_err(error)?;
+            Session::build_with_progress(&context, &graph, options, &mut told).await.map_err(failed)?;
         let normalisation: Vec<Value> = info.inputs.iter().map(|input| json!(input.normalisation)).collect();
         let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
         let info = json!({ "name": info.name, "normalisation": normalisation, "labels": labels });
-        Ok(Network { session, graph, context, record, tuner: None, adopted: Adopted::default(), info })
+        Ok(Network { session, context, record, adopted: Adopted::default(), info })
     }
 
     /// Inputs, outputs, steps, memory, and what the file says of the model, as JSON.
@@ -138,6 +117,12 @@ impl Network {
         record.text().map_err(error)
     }
 
+    /// Takes the verdicts of a record: the names of the steps that have another kernel now.
+    pub async fn refresh(&mut self, record: String) -> Result<Vec<String>, JsValue> {
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Database::from_text(&record);
+        self.session.refresh_async().await.map_err(error)
+    }
+
     fn inputs(&self, names: &[String], values: &Array) -> Result<Vec<HostTensor>, JsValue> {
         let mut inputs = Vec::with_capacity(names.len());
         for (name, value) in names.iter().zip(values.iter()) {
@@ -164,6 +149,28 @@ impl Network {
         }
         Ok(inputs)
     }
+}
+
+/// A model, and the precision of `options`, which are JSON.
+pub(crate) fn read(model: &[u8], options: &str) -> Result<(Model, Precision), JsValue> {
+    let options: Value = serde_json::from_str(options).map_err(error)?;
+    let mut load = LoadOptions::default();
+    for (name, extent) in options["dimensions"].as_object().into_iter().flatten() {
+        let extent = extent
+            .as_u64()
+            .and_then(|extent| usize::try_from(extent).ok())
+            .ok_or_else(|| error(format!("dimension {name:?}: found {extent}, wanted a whole number")))?;
+        load.dimensions.insert(name.clone(), extent);
+    }
+    let precision = match options["precision"].as_str() {
+        None | Some("f32") => Precision::F32,
+        Some("f16s") => Precision::F16Storage,
+        Some("f16") => Precision::F16,
+        Some(other) => {
+            return Err(error(format!("precision: found {other:?}, wanted \"f32\", \"f16s\" or \"f16\"")));
+        }
+    };
+    Ok((Model::from_bytes(model, &load).map_err(failed)?, precision))
 }
 
 /// A buffer with these values.

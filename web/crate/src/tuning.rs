@@ -1,32 +1,47 @@
 //! The tuner of a network, a few milliseconds at a time.
+//!
+//! It has a model of its own and gives a record: the network that takes it may be another module's, on the same device.
 
-use crate::network::Network;
-use crate::{error, json};
-use diptych::Tuner;
+use crate::engine::Engine;
+use crate::{error, json, network};
+use diptych::{Database, SharedDatabase, Tuner};
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wasm_bindgen::prelude::*;
 
+/// A tuner with its record.
 #[wasm_bindgen]
-impl Network {
-    /// Begins to tune, with this much time in all.
-    pub fn tune(&mut self, budget_ms: f64) -> Result<(), JsValue> {
+pub struct Tuning {
+    tuner: Tuner,
+    record: SharedDatabase,
+}
+
+#[wasm_bindgen]
+impl Tuning {
+    /// Begins to tune a model, with this much time in all. `options` and `record` are those of its network.
+    pub fn begin(
+        engine: &Engine,
+        model: &[u8],
+        options: String,
+        record: String,
+        budget_ms: f64,
+    ) -> Result<Tuning, JsValue> {
         let budget = Duration::try_from_secs_f64(budget_ms / 1e3)
             .map_err(|_| error(format!("budgetMs: found {budget_ms}, wanted a positive number")))?;
-        let tuner = Tuner::new(&self.context).map_err(error)?;
-        let mut tuner = tuner.database(Arc::clone(&self.record)).budget(budget);
-        tuner.begin(&self.graph).map_err(error)?;
-        self.tuner = Some(tuner);
-        Ok(())
+        let (model, precision) = network::read(model, &options)?;
+        let record = Arc::new(Mutex::new(Database::from_text(&record)));
+        let tuner = Tuner::new(&engine.context).map_err(error)?;
+        let mut tuner = tuner.database(Arc::clone(&record)).precision(precision).budget(budget);
+        tuner.begin(&model.graph).map_err(error)?;
+        Ok(Tuning { tuner, record })
     }
 
     /// Tunes for some milliseconds: how far it is, and the verdicts so far from the one of this number on, as JSON.
-    pub async fn tune_step(&mut self, ms: f64, known: usize) -> Result<String, JsValue> {
+    pub async fn step(&mut self, ms: f64, known: usize) -> Result<String, JsValue> {
         let step = Duration::try_from_secs_f64(ms / 1e3).map_err(error)?;
-        let Some(tuner) = &mut self.tuner else { return Err(error("nothing is being tuned")) };
-        let progress = tuner.step_async(step).await.map_err(error)?;
-        let report = tuner.report();
+        let progress = self.tuner.step_async(step).await.map_err(error)?;
+        let report = self.tuner.report();
         let (before, after) = report.totals();
         let mut told = json::progress(&progress);
         told["verdicts"] = report.problems.iter().skip(known).map(json::verdict).collect();
@@ -35,11 +50,10 @@ impl Network {
         Ok(told.to_string())
     }
 
-    /// Ends the tuning and takes the verdicts: the names of the steps that have another kernel now.
-    pub async fn tuned(&mut self) -> Result<Vec<String>, JsValue> {
-        if let Some(mut tuner) = self.tuner.take() {
-            tuner.cancel().map_err(error)?;
-        }
-        self.session.refresh_async().await.map_err(error)
+    /// Ends the tuning: the record with the verdicts.
+    pub fn end(&mut self) -> Result<String, JsValue> {
+        self.tuner.cancel().map_err(error)?;
+        let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.text().map_err(error)
     }
 }
