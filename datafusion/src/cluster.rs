@@ -53,11 +53,16 @@ pub fn scheduler(config: SchedulerConfig) -> SchedulerConfig {
 
 /// A client of the scheduler at `url`, such as `df://localhost:50050`, whose queries may call the functions.
 ///
+/// Ballista's adaptive planner is turned off: version 55 with it does not go on with a query whose shuffled rows were lost
+/// with an executor.
+///
 /// # Errors
 /// If the URL is none.
 pub async fn connect(url: &str, config: SessionConfig) -> Result<SessionContext> {
-    let state =
-        SessionStateBuilder::new().with_config(config.upgrade_for_ballista()).with_default_features().build();
+    let state = SessionStateBuilder::new()
+        .with_config(config.upgrade_for_ballista().with_ballista_adaptive_query_planner(false))
+        .with_default_features()
+        .build();
     let context = SessionContext::remote_with_state(url, state).await?;
     // Ballista replaces the functions that a state brings.
     for function in functions(None) {
