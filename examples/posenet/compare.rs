@@ -1,7 +1,8 @@
 //! The same picture on two backends, side by side, and where their heatmaps differ.
 
 use crate::heads::Heads;
-use crate::model::{self, Network};
+use crate::model;
+use crate::network::Network;
 use crate::options::Options;
 use crate::picture::Picture;
 use crate::tables::{milliseconds, table};
@@ -21,7 +22,7 @@ pub fn compare(options: &Options, picture: &Picture, pair: &mut [(Backend, Netwo
         let input = network.model.input(picture)?;
         let (heads, first) = network.run(&input)?;
         let (_, second) = network.run(&input)?;
-        let poses = model::poses(&heads, &network.model, picture, options.several())?;
+        let poses = model::poses(&heads, &network.model, picture.pixels.dimensions(), options.several())?;
         panels.push(draw::draw(&picture.pixels, &poses, options.min_score)?);
         let ms = |time| format!("{:.3}", milliseconds(time));
         rows.push(vec![

@@ -10,7 +10,8 @@
 //! is seen, 0.5 for one that is hidden, 0 for one outside the picture, which is not counted.
 
 use crate::decode::Pose;
-use crate::model::{self, Network};
+use crate::model;
+use crate::network::Network;
 use crate::options::Options;
 use crate::picture::Picture;
 use crate::progress;
@@ -127,7 +128,10 @@ pub fn evaluate(options: &Options, folder: &Path, model: &Path, network: &mut Ne
         let picture = Picture::open(&folder.join(&row.file))?;
         let (heads, time) = network.run(&network.model.input(&picture)?)?;
         times.push(time);
-        score.add(&row.people, &model::poses(&heads, &network.model, &picture, options.several())?);
+        score.add(
+            &row.people,
+            &model::poses(&heads, &network.model, picture.pixels.dimensions(), options.several())?,
+        );
         bar.inc(1);
     }
     bar.finish_and_clear();

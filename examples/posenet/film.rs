@@ -2,7 +2,8 @@
 
 use crate::draw;
 use crate::frames::{animate, frames, medians, rates};
-use crate::model::{self, Network};
+use crate::model;
+use crate::network::Network;
 use crate::options::Options;
 use crate::progress::Stages;
 use anyhow::{Context as _, Result};
@@ -28,7 +29,7 @@ pub fn film(options: &Options, source: &Path, model: &Path, network: &mut Networ
             let resize = lap();
             let (heads, run) = network.run_in_stages(&input)?;
             lap();
-            let poses = model::poses(&heads, &network.model, &picture, options.several())?;
+            let poses = model::poses(&heads, &network.model, picture.pixels.dimensions(), options.several())?;
             let pose = lap();
             let drawn = draw::draw(&picture.pixels, &poses, options.min_score)?;
             let draw = lap();

@@ -18,13 +18,13 @@ impl Picture {
         Resizer::new().resize(&self.pixels, &mut resized, &options).context("resizing the picture")?;
         Ok(resized.as_raw().iter().map(|&value| (f32::from(value) - 127.5) / 127.5).collect())
     }
+}
 
-    /// Where a position of the network's input (height, width) lies in this picture. Positions
-    /// count from pixel centres, so the edges of both pictures meet at -0.5.
-    pub fn position(&self, [height, width]: [usize; 2], (x, y): (f32, f32)) -> (f32, f32) {
-        let scale = |v: f32, from: usize, to: u32| (v + 0.5) * to as f32 / from as f32 - 0.5;
-        (scale(x, width, self.pixels.width()), scale(y, height, self.pixels.height()))
-    }
+/// Where a position of the network's input (height, width) lies in a picture of `size` (width, height).
+/// Positions count from pixel centres, so the edges of both pictures meet at -0.5.
+pub fn position(size: (u32, u32), [height, width]: [usize; 2], (x, y): (f32, f32)) -> (f32, f32) {
+    let scale = |v: f32, from: usize, to: u32| (v + 0.5) * to as f32 / from as f32 - 0.5;
+    (scale(x, width, size.0), scale(y, height, size.1))
 }
 
 #[cfg(test)]
@@ -44,9 +44,8 @@ mod tests {
 
     #[test]
     fn positions_scale_about_the_edges() {
-        let picture = Picture { pixels: RgbImage::new(514, 1028) };
-        assert_eq!(picture.position([257, 257], (-0.5, -0.5)), (-0.5, -0.5));
-        assert_eq!(picture.position([257, 257], (256.5, 256.5)), (513.5, 1027.5));
-        assert_eq!(picture.position([257, 257], (0.0, 0.0)), (0.5, 1.5));
+        assert_eq!(position((514, 1028), [257, 257], (-0.5, -0.5)), (-0.5, -0.5));
+        assert_eq!(position((514, 1028), [257, 257], (256.5, 256.5)), (513.5, 1027.5));
+        assert_eq!(position((514, 1028), [257, 257], (0.0, 0.0)), (0.5, 1.5));
     }
 }

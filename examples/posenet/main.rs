@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `options.rs` | the command line |
 //! | `model.rs` | a network as a PoseNet; the bundled one |
+//! | `network.rs` | a session that runs it |
 //! | `input.rs` | picture to network input |
 //! | `heads.rs` | which output is which |
 //! | `decode.rs`, `multi.rs` | outputs to one pose, or to several |
@@ -31,6 +32,7 @@ mod heads;
 mod input;
 mod model;
 mod multi;
+mod network;
 mod options;
 mod report;
 mod skeleton;
@@ -52,7 +54,8 @@ mod tables;
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 use diptych::HostTensor;
-use model::{Model, Network};
+use model::Model;
+use network::Network;
 use options::Options;
 use picture::Picture;
 use report::{NodeRow, Report};
@@ -83,7 +86,7 @@ fn run(options: &Options) -> Result<()> {
     let compared = options.compare.len();
     ensure!(matches!(compared, 0 | 2), "--compare: found {compared} backends, wanted two, such as wgpu,cpu");
     print::check_output(&options.output(), &[&options.image, &options.model, &options.video])?;
-    let (name, graph) = model::graph(options)?;
+    let (name, graph) = network::graph(options)?;
     let model = Model::of(&graph).with_context(|| format!("{}", name.display()))?;
     if let Some(folder) = &options.evaluate {
         let mut network = Network::new(options, options.backend, &model, &graph)?;
@@ -121,7 +124,7 @@ fn one(
     let (heads, first) = progress::spinner("running the network", || network.run(&input))?;
     eprintln!("posenet: first result after {:.2} s", start.elapsed().as_secs_f64());
     let several = options.several();
-    let poses = model::poses(&heads, &network.model, picture, several)?;
+    let poses = model::poses(&heads, &network.model, picture.pixels.dimensions(), several)?;
     let output = options.output();
     canvas::write(&draw::draw(&picture.pixels, &poses, options.min_score)?, &output)?;
     let latency = latency(network, &input, options)?;
@@ -130,7 +133,7 @@ fn one(
         model,
         image,
         image_size: picture.pixels.dimensions(),
-        input_size: network.model.size,
+        input_size: network.model.input.size,
         device: network.device.clone(),
         multi: several.is_some(),
         poses: &poses,

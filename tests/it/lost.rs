@@ -114,6 +114,20 @@ fn every_call_that_waits_says_that_the_device_is_lost() {
 
 #[cfg(feature = "wgpu")]
 #[test]
+fn a_device_that_is_lost_before_the_first_run_is_said_to_be() {
+    let image = noise(IMAGE, 3);
+    let Some(context) = crate::machine::contexts(&[Backend::Wgpu]).pop() else { return };
+    let mut session = Session::new(&context, &network(), kept()).unwrap();
+    let batch = Batch::new(&context, &network(), BatchOptions::default()).unwrap();
+    lose(&context);
+    let error = batch.run([("x", image.clone())]).unwrap_err();
+    assert!(error.is_device_lost(), "{error}");
+    let error = session.run(&[("x", &image)]).unwrap_err();
+    assert!(error.is_device_lost(), "{error}");
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
 fn a_hundred_devices_are_lost_and_nothing_is_left_of_them() {
     let image = noise(IMAGE, 3);
     let Some(mut context) = crate::machine::contexts(&[Backend::Wgpu]).pop() else { return };

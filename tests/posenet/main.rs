@@ -28,6 +28,8 @@ mod input;
 mod model;
 #[path = "../../examples/posenet/multi.rs"]
 mod multi;
+#[path = "../../examples/posenet/network.rs"]
+mod network;
 #[path = "../../examples/posenet/options.rs"]
 mod options;
 #[path = "../../examples/posenet/report.rs"]

@@ -8,7 +8,7 @@ use crate::decode::{Pose, single};
 use crate::heads::{Heads, Map};
 use crate::multi::{Settings, multi};
 use crate::picture::Picture;
-use crate::{model, npy, options, skeleton, tuning};
+use crate::{model, network, npy, options, skeleton, tuning};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 
@@ -199,13 +199,13 @@ fn a_tuned_network_is_remembered() {
 #[test]
 fn without_arguments_the_bundled_people_are_found() {
     let options = options::Options::try_parse_from(["posenet", "--backend", "cpu"]).expect("no arguments");
-    let (_, graph) = model::graph(&options).expect("the bundled network");
+    let (_, graph) = network::graph(&options).expect("the bundled network");
     let posenet = model::Model::of(&graph).expect("a PoseNet");
-    let mut network = model::Network::new(&options, options.backend, &posenet, &graph).expect("a session");
+    let mut network = network::Network::new(&options, options.backend, &posenet, &graph).expect("a session");
     let bytes = include_bytes!("../../examples/posenet/data/people.png");
     let people = Picture::read("people.png", std::io::Cursor::new(bytes)).expect("a picture");
     let (heads, _) = network.run(&posenet.input(&people).expect("an input")).expect("a run");
-    let poses = model::poses(&heads, &posenet, &people, options.several()).expect("poses");
+    let poses = model::poses(&heads, &posenet, people.pixels.dimensions(), options.several()).expect("poses");
     let sure: Vec<_> = poses.iter().filter(|pose| pose.score > 0.5).collect();
     assert_eq!(sure.len(), 3, "{poses:?}");
     // From left to right, the noses as the picture shows them.

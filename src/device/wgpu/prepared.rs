@@ -121,6 +121,17 @@ impl WgpuDevice {
         Ok(Prepared { transfers: transfers.clone(), commands: encoder.finish(), upload, readback })
     }
 
+    /// Why a buffer that was made mapped is not: wgpu makes buffers on a lost device without a word.
+    fn unmapped(&self, message: String) -> Error {
+        #[cfg(not(target_family = "wasm"))]
+        if let Err(error) = self.wait_all()
+            && error.is_device_lost()
+        {
+            return error;
+        }
+        self.failed("get_mapped_range_mut", message)
+    }
+
     /// Fills in the inputs and submits. To be called in a scope.
     pub(super) fn submit_prepared(
         &self,
@@ -130,9 +141,8 @@ impl WgpuDevice {
         let Prepared { transfers, commands, upload, readback } = prepared;
         if let Some(upload) = &upload {
             let bytes = transfers.upload_bytes();
-            let mut view = upload
-                .get_mapped_range_mut(0..bytes)
-                .map_err(|error| self.failed("get_mapped_range_mut", error.to_string()))?;
+            let mut view =
+                upload.get_mapped_range_mut(0..bytes).map_err(|error| self.unmapped(error.to_string()))?;
             let mut at = 0;
             for (_, bytes) in writes {
                 fill(view.slice(at..at + bytes.len()), bytes);

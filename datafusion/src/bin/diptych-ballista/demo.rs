@@ -1,0 +1,75 @@
+//! The whole on this machine.
+
+use crate::device::Networks;
+use crate::{local, pictures};
+use anyhow::{Context as _, Result};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// A Parquet file with the columns `id` and `image`; unless said, one is made.
+    #[arg(long)]
+    pictures: Option<PathBuf>,
+    /// Pictures of the file that is made.
+    #[arg(long, default_value_t = 128)]
+    count: u32,
+    /// The devices, each an executor's: auto, wgpu, opencl or cpu, behind a colon a part of the name or the PCI address.
+    #[arg(long, num_args = 1.., default_values = ["auto", "cpu"])]
+    devices: Vec<String>,
+    /// A folder for results and logs, which stays.
+    #[arg(long, default_value = "target/diptych-ballista")]
+    folder: PathBuf,
+    #[command(flatten)]
+    networks: Networks,
+}
+
+/// How a query over pictures is spread: each row group by itself, a few pictures in memory at a time.
+pub fn spread(executors: usize) -> SessionConfig {
+    SessionConfig::new()
+        .with_target_partitions(8 * executors.max(1))
+        .with_batch_size(64)
+        .set_usize("datafusion.optimizer.repartition_file_min_size", 1)
+}
+
+/// The pictures as the table `pictures`.
+pub async fn table(context: &SessionContext, file: &Path) -> Result<()> {
+    let path = std::path::absolute(file)?;
+    let path = path.to_str().context("the path of the pictures: wanted UTF-8")?;
+    context.register_parquet("pictures", path, ParquetReadOptions::default()).await?;
+    Ok(())
+}
+
+pub async fn run(arguments: Arguments) -> Result<()> {
+    let folder = std::path::absolute(&arguments.folder)?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let file = match &arguments.pictures {
+        Some(file) => file.clone(),
+        None => {
+            let file = folder.join("pictures.parquet");
+            pictures::write(&file, arguments.count, Some(16), 8)?;
+            file
+        }
+    };
+    let program = std::env::current_exe().context("this program's path")?;
+    let words = arguments.networks.words();
+    let cluster = local::Cluster::start(&program, &folder, &arguments.devices, &words).await?;
+    for executor in 0..arguments.devices.len() {
+        print!("{}", std::fs::read_to_string(folder.join(format!("executor-{executor}.log")))?);
+    }
+    let config = spread(arguments.devices.len());
+    let context = diptych_datafusion::cluster::connect(&cluster.url(), config).await?;
+    table(&context, &file).await?;
+    let start = Instant::now();
+    let sql = "SELECT count(*) AS pictures, sum(people) AS people, count(error) AS unreadable
+        FROM (SELECT cardinality(found['poses']) AS people, found['error'] AS error
+              FROM (SELECT pose(image) AS found FROM pictures))";
+    context.sql(sql).await?.show().await?;
+    println!("after {:.1} s", start.elapsed().as_secs_f64());
+    let sql = "SELECT id, pose(image)['poses'][1]['score'] AS score,
+            pose(image)['poses'][1]['keypoints'][1] AS nose, pose(image)['error'] AS error
+        FROM pictures WHERE id < 16 ORDER BY id";
+    context.sql(sql).await?.show().await?;
+    Ok(())
+}
