@@ -1,6 +1,6 @@
 //! The emitter: a [`KernelSpec`] in, source text in either language out.
 //!
-//! A kernel is a hand-written template in WGSL, `shaders/<op>/<variant>.wgsl`, rendered by [`template`] in
+//! A kernel is a hand-written template in WGSL, `shaders/<op>/<variant>.wgsl`, rendered by `emit/template` in
 //! a syntax that hides in comments: `//% if`, `//% for` (statements), `${...}` (values), `//#` (notes that
 //! are not emitted). OpenCL C is printed from it by [`opencl`]. What WGSL cannot express is written in OpenCL C,
 //! `cl/<op>/<variant>.cl`; a kernel that has such a text is not printed.
