@@ -42,7 +42,7 @@ use std::time::Duration;
 /// }
 /// let pool = DevicePool::new(&contexts, &graph, BatchOptions { max_batch: 4, ..BatchOptions::default() })?;
 /// let frames = (0..10u8).map(|frame| {
-///     [("x", HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![f32::from(frame), 0.0]).unwrap())]
+///     [("x", HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![f32::from(frame), 1.0]).unwrap())]
 /// });
 /// for (outputs, frame) in pool.map(frames).zip(0u8..) {
 ///     assert_eq!(outputs?[0].to_f32()[0], f32::from(frame) + 1.0);
