@@ -105,24 +105,43 @@ async fn an_executor_is_killed_in_the_middle_of_a_stage() {
     same(&wanted, &found(&rows));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "fails: rows of the last stage come twice; with the adaptive planner the query does not end"]
-async fn executors_are_killed_after_a_shuffle() {
+/// Pictures that are looked at, shuffled by their number, and looked at again.
+const TWICE: &str = "SELECT id, pose(image), score FROM
+    (SELECT id, first_value(image) AS image, max(score) AS score FROM
+        (SELECT id, image, pose(image)['poses'][1]['score'] AS score FROM pictures) GROUP BY id)";
+
+/// Kills an executor once it has results of the second stage of a query, and looks at all rows.
+async fn killed_after_a_shuffle(sql: String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pictures.parquet");
     pictures::write(&file, 96, Some(7), 4).unwrap();
     let wanted = wanted(&file).await;
     let mut cluster = start(folder.path(), &["cpu", "cpu"]).await;
     let context = connect(&cluster, &file).await;
-    let sql = "SELECT id, pose(image), score FROM
-        (SELECT id, first_value(image) AS image, max(score) AS score FROM
-            (SELECT id, image, pose(image)['poses'][1]['score'] AS score FROM pictures) GROUP BY id)";
-    let rows = tokio::spawn(async move { query(&context, sql).await });
+    let rows = tokio::spawn(async move { query(&context, &sql).await });
     until(&rows, &cluster, 0, 2).await;
     assert!(!rows.is_finished());
     cluster.kill(0).await.unwrap();
     let rows = tokio::time::timeout(LIMIT, rows).await.unwrap().unwrap().unwrap();
     same(&wanted, &found(&rows));
+}
+
+/// What was shuffled is lost, and so are results of the stage that reads it; a third stage puts them in order.
+///
+/// Ballista 55.0 begins that stage anew with all its tasks, and takes back of its earlier results only those of the lost
+/// executor: what others had reported stays among the inputs of the next stage, and comes again
+/// (`StaticExecutionGraph::reset_stages_internal`).
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "rows come twice: a fault of Ballista 55.0"]
+async fn an_executor_is_killed_after_a_shuffle() {
+    killed_after_a_shuffle(format!("{TWICE} ORDER BY id")).await;
+}
+
+/// The same in a query's last stage, whose results are listed as they come (`output_locations`) and never taken back.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "rows come twice: a fault of Ballista 55.0"]
+async fn an_executor_is_killed_that_has_results_of_the_last_stage() {
+    killed_after_a_shuffle(TWICE.to_owned()).await;
 }
 
 /// The device is lost before the first task; Ballista gives the tasks again, and the executor has opened it anew.

@@ -1,7 +1,7 @@
 //! Devices and networks of the command line.
 
 use anyhow::{Context as _, Result};
-use diptych::{Backend, Context, ContextBuilder, PciAddress};
+use diptych::{Context, DeviceSelector};
 use diptych_datafusion::{Models, Network, Normalisation, Options};
 
 /// Which networks, and how they run.
@@ -26,7 +26,7 @@ impl Networks {
         if !self.models.iter().any(|text| text.starts_with("pose=")) {
             networks.push(Network::figures("pose"));
         }
-        let device = builder(device)?;
+        let device = Context::builder().device(device.parse::<DeviceSelector>()?);
         let options = Options { device, networks, max_batch: self.batch, ..Options::default() };
         Ok(Options { threads: self.threads.unwrap_or(options.threads), ..options })
     }
@@ -50,22 +50,6 @@ impl Networks {
     }
 }
 
-/// A device of the command line.
-pub fn builder(text: &str) -> Result<ContextBuilder> {
-    let (backend, which) = match text.split_once(':') {
-        Some((backend, which)) => (backend, Some(which)),
-        None => (text, None),
-    };
-    let builder = Context::builder().backend(backend.parse::<Backend>()?);
-    Ok(match which {
-        None => builder,
-        Some(which) => match which.parse::<PciAddress>() {
-            Ok(address) => builder.pci(address),
-            Err(_) => builder.name(which),
-        },
-    })
-}
-
 fn network(text: &str) -> Result<Network> {
     let wanted = || format!("--model: found {text:?}, wanted NAME=FILE or NAME=FILE,MEAN,DEVIATION");
     let (name, rest) = text.split_once('=').with_context(wanted)?;
@@ -86,19 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_and_networks_are_read() -> Result<()> {
-        let address: PciAddress = "0000:41:00.0".parse()?;
-        let opencl = Context::builder().backend(Backend::OpenCl);
-        let rows = [
-            ("cpu", Context::builder().backend(Backend::Cpu)),
-            ("opencl", opencl.clone()),
-            ("opencl:0000:41:00.0", opencl.clone().pci(address)),
-            ("opencl:H200", opencl.name("H200")),
-        ];
-        for (text, wanted) in rows {
-            assert_eq!(builder(text)?, wanted, "{text}");
-        }
-        assert!(builder("cuda").is_err());
+    fn networks_are_read() -> Result<()> {
         for text in ["pose", "pose=a,1", "pose=a,b,c", "pose=a,1,2,3"] {
             assert!(network(text).is_err(), "{text}");
         }

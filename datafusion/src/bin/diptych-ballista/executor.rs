@@ -28,8 +28,8 @@ pub struct Arguments {
     /// Tasks at the same time. While one reads its next pictures, others keep the device busy.
     #[arg(long, default_value_t = 2)]
     tasks: usize,
-    /// auto, wgpu, opencl or cpu; behind a colon a part of the device's name, or its PCI address: `wgpu:llvmpipe`,
-    /// `opencl:0000:41:00.0`.
+    /// auto, wgpu, opencl or cpu, or a PCI address, a UUID, a number or a part of its name, alone or behind `wgpu:` or
+    /// `opencl:`.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
