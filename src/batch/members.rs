@@ -7,9 +7,11 @@ use std::sync::Arc;
 /// How much the latest run counts in a device's time.
 const LATEST: f64 = 0.3;
 
-/// After so many requests that went to others, a device counts as twice as fast as it was seen to be: what was slow once
-/// is tried again.
+/// After so many requests that went to others while it ran nothing, a device counts as twice as fast as it was seen to
+/// be: what was slow once is tried again.
 const FORGOTTEN: f64 = 4096.0;
+/// How often it is doubled at most.
+const MOST_DOUBLED: f64 = 64.0;
 
 /// What is thought of a device.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +30,7 @@ pub(super) struct Member {
     pub(super) standing: Standing,
     /// Seconds of a request, of late.
     time: Option<f64>,
-    /// Requests that went to others since its last run.
+    /// Requests that went to others since its last run was over.
     passed: u64,
     /// When its last run was over.
     ended: Option<Instant>,
@@ -54,7 +56,7 @@ impl Member {
 
     /// Requests a second, if a run was seen.
     fn speed(&self) -> Option<f64> {
-        Some((self.passed as f64 / FORGOTTEN).exp2() / self.time?)
+        Some((self.passed as f64 / FORGOTTEN).min(MOST_DOUBLED).exp2() / self.time?)
     }
 }
 
@@ -115,7 +117,7 @@ impl Members {
         for (place, each) in self.0.iter_mut().enumerate() {
             if place == member {
                 each.under_way += 1;
-            } else {
+            } else if each.under_way == 0 {
                 each.passed = each.passed.saturating_add(requests as u64);
             }
         }
@@ -194,6 +196,18 @@ mod tests {
         members.begins(1, 1);
         members.ends(1);
         assert_eq!(members.share(1, 8, 8), 0);
+        // While it runs, however long that takes, it is as slow as it was seen to be.
+        members.begins(1, 1);
+        for _ in 0..1_000_000 {
+            members.begins(0, 8);
+            members.ends(0);
+        }
+        assert_eq!((members.share(0, 8, 8), members.share(1, 8, 8)), (8, 0));
+        members.ends(1);
+        for _ in 0..1_000_000 {
+            members.begins(0, 8);
+        }
+        assert_eq!(members.share(1, 8, 8), 8);
     }
 
     #[test]
