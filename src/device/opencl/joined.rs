@@ -17,7 +17,7 @@ use std::sync::Arc;
 const MIN_KERNELS: usize = 2;
 
 /// Whether the driver takes less time for one program than for its kernels side by side. NVIDIA's 580.159 on an H200:
-/// the 31 kernels of PoseNet. Other drivers were not measured.
+/// the 31 kernels of PoseNet, 0.6 to 0.7 s against 1.1. Other drivers were not measured.
 pub(super) fn pays(inner: &Inner) -> bool {
     inner.info.limits.family == Family::Nvidia
 }
