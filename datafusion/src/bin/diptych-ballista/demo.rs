@@ -15,7 +15,7 @@ pub struct Arguments {
     /// Pictures of the file that is made.
     #[arg(long, default_value_t = 128)]
     count: u32,
-    /// The devices, each an executor's: auto, wgpu, opencl or cpu, behind a colon a part of the name or the PCI address.
+    /// The devices, each an executor's: auto, wgpu, opencl or cpu, or a PCI address, a UUID, a number or a part of a name.
     #[arg(long, num_args = 1.., default_values = ["auto", "cpu"])]
     devices: Vec<String>,
     /// A folder for results and logs, which stays.
