@@ -1,10 +1,10 @@
 //! Runs, profiles and searches for faster kernels.
 
 use crate::errors::{Failure, diptych_status, guard, wrong};
-use crate::pointers::{shared, slice, slice_mut};
+use crate::pointers::{c_text, shared, slice, slice_mut};
 use crate::session::diptych_session;
 use diptych::{Error, HostTensor, Journal, Port, Tuner};
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -54,11 +54,15 @@ pub type diptych_progress_callback =
 /// How long a search works before it tells how far it is.
 const TUNING_STEP: Duration = Duration::from_millis(100);
 
+fn names(ports: &[Port]) -> impl Iterator<Item = &str> {
+    ports.iter().map(|port| port.name.as_str())
+}
+
 fn counted(what: &str, found: usize, ports: &[Port]) -> Result<(), Failure> {
     if found == ports.len() {
         return Ok(());
     }
-    let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+    let names: Vec<&str> = names(ports).collect();
     Err(wrong(what, format!("{found} of them"), format!("{}: {}", ports.len(), names.join(", "))))
 }
 
@@ -134,11 +138,8 @@ pub unsafe extern "C" fn diptych_run(
             // SAFETY: this function's own promise; nothing that was taken before overlaps with it.
             targets.push(unsafe { slice_mut(&name, output.elements, output.length) }?);
         }
-        let names = |ports: &'_ [Port]| ports.iter().map(|port| port.name.clone()).collect::<Vec<_>>();
-        let (input_names, output_names) = (names(&session.inputs), names(&session.outputs));
-        let sources: Vec<(&str, &[f32])> = input_names.iter().map(String::as_str).zip(sources).collect();
-        let mut targets: Vec<(&str, &mut [f32])> =
-            output_names.iter().map(String::as_str).zip(targets).collect();
+        let sources: Vec<(&str, &[f32])> = names(&session.inputs).zip(sources).collect();
+        let mut targets: Vec<(&str, &mut [f32])> = names(&session.outputs).zip(targets).collect();
         Ok(session.turn()?.run_slices(&sources, &mut targets)?)
     })
 }
@@ -165,12 +166,10 @@ pub unsafe extern "C" fn diptych_profile(
         let tensor = |(port, source): (&Port, &[f32])| HostTensor::new(port.dims, source);
         let tensors: Vec<HostTensor> =
             session.inputs.iter().zip(sources).map(tensor).collect::<Result<_, Error>>()?;
-        let named: Vec<(&str, &HostTensor)> =
-            session.inputs.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
+        let named: Vec<(&str, &HostTensor)> = names(&session.inputs).zip(&tensors).collect();
         let profile = session.turn()?.profile(&named)?;
         for node in profile.nodes {
-            let text = |text: String| CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
-            let (name, kernel) = (text(node.name), text(node.kernel));
+            let (name, kernel) = (c_text(&node.name), c_text(&node.kernel));
             let step = diptych_step {
                 name: name.as_ptr(),
                 kernel: kernel.as_ptr(),

@@ -1,5 +1,6 @@
 //! What went wrong: a status for programs, and a message for people.
 
+use crate::pointers::c_text;
 use diptych::Error;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -54,9 +55,7 @@ thread_local! {
 }
 
 fn remember(message: String) {
-    // A zero byte in the middle would end the message in C.
-    let message = CString::new(message.replace('\0', "\u{fffd}")).unwrap_or_default();
-    LAST.with(|last| *last.borrow_mut() = message);
+    LAST.with(|last| *last.borrow_mut() = c_text(&message));
 }
 
 fn status(error: &Error) -> diptych_status {

@@ -1,7 +1,12 @@
 //! What C's pointers point to.
 
 use crate::errors::{Failure, wrong};
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
+
+/// A text for C. A zero byte in the middle, which would end it there, is replaced.
+pub(crate) fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
+}
 
 fn null(what: &str) -> Failure {
     wrong(what, "NULL", "a pointer")

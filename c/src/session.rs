@@ -2,7 +2,7 @@
 
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
-use crate::pointers::{changed, shared, slice, text};
+use crate::pointers::{c_text, changed, shared, slice, text};
 use diptych::{
     Context, Database, Error, Graph, LoadOptions, Model, Port, Precision, Session, SessionOptions,
     SharedDatabase, Tuning,
@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The most axes that a tensor has.
 pub const DIPTYCH_MAX_RANK: usize = 6;
+
+const _: () = assert!(DIPTYCH_MAX_RANK == diptych::MAX_RANK);
 
 /// A network that is ready to run, on a device.
 pub struct diptych_session {
@@ -39,10 +41,6 @@ pub struct diptych_port {
     pub extents: [usize; DIPTYCH_MAX_RANK],
     /// How many elements it has.
     pub elements: usize,
-}
-
-fn c_text(text: &str) -> CString {
-    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
 impl diptych_session {
