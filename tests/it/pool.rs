@@ -2,10 +2,10 @@
 
 use crate::machine::{everywhere, noise};
 use diptych::{
-    Backend, BatchOptions, Context, Conv2d, Custom, DevicePool, Error, Extras, Graph, HostTensor, Session,
-    SessionOptions, Shape,
+    Backend, BatchOptions, Context, Conv2d, Custom, DevicePool, Error, Extras, Graph, HostTensor, PoolDevice,
+    Session, SessionOptions, Shape,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const IMAGE: Shape = Shape::nhwc(1, 6, 5, 3);
 
@@ -20,6 +20,15 @@ fn convolution() -> Graph {
     let y = graph.conv2d("only", x, filters, Extras::default(), Conv2d::default()).unwrap();
     graph.output(y).unwrap();
     graph
+}
+
+/// Does `more` until the devices are so.
+fn until(pool: &DevicePool, are: impl Fn(&[PoolDevice]) -> bool, mut more: impl FnMut()) {
+    let start = Instant::now();
+    while !are(&pool.devices()) {
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", pool.devices());
+        more();
+    }
 }
 
 #[test]
@@ -38,16 +47,27 @@ fn results_are_in_order_whichever_device_ran() {
         }
     }
     assert!(outputs.next().is_none());
+    let frames = || images.iter().map(|image| [("x", image.clone())]);
+    // A thread may come late, when others have done everything.
+    let mut rounds = 1;
+    until(
+        &pool,
+        |devices| devices.iter().all(|device| device.requests > 0),
+        || {
+            rounds += 1;
+            assert!(pool.map(frames()).all(|outputs| outputs.is_ok()));
+        },
+    );
     let devices = pool.devices();
     assert_eq!(devices.len(), contexts.len());
     for (device, context) in devices.iter().zip(&contexts) {
-        assert_eq!((&device.context, device.requests > 0), (context.info(), true), "{device:?}");
+        assert_eq!(&device.context, context.info());
         assert!(device.time.is_some() && device.error.is_none(), "{device:?}");
     }
-    assert_eq!(devices.iter().map(|device| device.requests).sum::<u64>(), 200);
-    assert_eq!(pool.batch().counts().requests, 200);
+    assert_eq!(devices.iter().map(|device| device.requests).sum::<u64>(), 200 * rounds);
+    assert_eq!(pool.batch().counts().requests, 200 * rounds);
     // The last of a stream may be left alone.
-    drop(pool.map(images.iter().map(|image| [("x", image.clone())])).take(3).collect::<Vec<_>>());
+    drop(pool.map(frames()).take(3).collect::<Vec<_>>());
     assert!(pool.batch().run([("x", images[0].clone())]).is_ok());
 }
 
@@ -131,7 +151,14 @@ fn a_lost_device_is_taken_out() {
             assert!((before - after).abs() <= 1e-5 * (1.0 + after.abs()), "{before}, then {after}");
         }
     }
-    let errors: Vec<bool> = pool.devices().iter().map(|device| device.error.is_some()).collect();
-    assert_eq!(errors, [true, false]);
-    assert!(pool.devices()[0].error.as_ref().unwrap().is_device_lost());
+    // A slow one may not have been given anything since.
+    until(
+        &pool,
+        |devices| devices[0].error.is_some(),
+        || {
+            assert!(pool.map(frames(400)).all(|outputs| outputs.is_ok()));
+        },
+    );
+    let [lost, cpu] = &pool.devices()[..] else { panic!("two devices") };
+    assert!(lost.error.as_ref().unwrap().is_device_lost() && cpu.error.is_none());
 }
