@@ -27,6 +27,7 @@ mod pool;
 mod precision;
 mod public_api;
 mod reductions;
+mod replay;
 mod session;
 mod slices;
 mod sound;
