@@ -1,0 +1,42 @@
+//! Random graphs on every backend against the oracles: each output of each run within the bound that follows from the
+//! graph (`oracle.rs`). What fails is made smaller (`shrink.rs`) and printed as a test (`print.rs`).
+//!
+//! | variable | |
+//! |---|---|
+//! | `DIPTYCH_GRAPHS` | how many graphs; a few without it |
+//! | `DIPTYCH_GRAPHS_SEED` | the first graph's number; 0 without it |
+//! | `DIPTYCH_GRAPHS_SECONDS` | when to stop |
+//! | `DIPTYCH_GRAPHS_BACKENDS` | which backends, of `cpu,opencl,wgpu` |
+//! | `DIPTYCH_GRAPHS_OUT` | a folder for the tests of what fails |
+//!
+//! `scripts/graphs` runs several processes of it.
+
+mod carry;
+mod draw;
+mod generate;
+mod motifs;
+mod oracle;
+mod planted;
+mod print;
+mod random;
+mod recipe;
+mod run;
+mod session;
+mod shrink;
+
+/// Graphs of a short run.
+const FEW: usize = 12;
+
+fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn random_graphs_agree_with_the_oracles() {
+    let count = number("DIPTYCH_GRAPHS").unwrap_or(FEW);
+    let first = number("DIPTYCH_GRAPHS_SEED").unwrap_or(0);
+    let seconds = number("DIPTYCH_GRAPHS_SECONDS").unwrap_or(usize::MAX);
+    let report = session::run(first, count, seconds);
+    println!("{}", report.line());
+    assert!(report.failures.is_empty(), "{} of {} graphs differ", report.failures.len(), report.graphs);
+}

@@ -1,0 +1,247 @@
+//! A recipe on a backend, with options, compared with what the oracle says.
+
+use crate::oracle::{self, Arithmetic, Known};
+use crate::recipe::{Built, Recipe};
+use diptych::{
+    Backend, Choice, Context, Fusing, Graph, Layout, Limits, MatrixUnit, Picking, Place, Precision, Session,
+    SessionOptions, Value,
+};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs of a graph with states.
+pub(crate) const RUNS: usize = 3;
+
+/// An OpenCL device that runs every kernel of that language.
+pub(crate) fn widest() -> Limits {
+    let mut limits = Limits::opencl();
+    limits.native_half = true;
+    limits.local_memory = 49152;
+    limits.matrix_unit = Some(MatrixUnit::Ptx { capability: 90, warp_groups: true });
+    limits
+}
+
+/// Where and how a graph runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Setting {
+    pub(crate) backend: Backend,
+    pub(crate) precision: Precision,
+    pub(crate) fuse: Fusing,
+    /// Whether each node is named in the options, so that it stays by itself.
+    pub(crate) apart: bool,
+    /// The wanted layout of feature maps.
+    pub(crate) layout: Option<Layout>,
+    /// The kernel of a node, by its number.
+    pub(crate) choice: Option<(usize, Choice)>,
+    /// A node that the CPU computes.
+    pub(crate) on_cpu: Option<usize>,
+}
+
+impl Setting {
+    pub(crate) fn plain(backend: Backend) -> Self {
+        Setting {
+            backend,
+            precision: Precision::F32,
+            fuse: Fusing::Rule,
+            apart: false,
+            layout: None,
+            choice: None,
+            on_cpu: None,
+        }
+    }
+
+    pub(crate) fn options(&self, graph: &Graph) -> SessionOptions {
+        let mut options = SessionOptions { precision: self.precision, fuse: self.fuse, ..Default::default() };
+        if let Some(layout) = self.layout {
+            let place = Place { layout: Some(layout), ..Place::default() };
+            options.pick = Picking::Preference(vec![place]);
+        }
+        // A step may be several nodes, of other names.
+        let of = |number: usize| {
+            let name = format!("n{number}");
+            graph.nodes().iter().any(|node| node.name() == name).then_some(name)
+        };
+        if self.apart {
+            let names = graph.nodes().iter().map(|node| (node.name().to_owned(), self.precision));
+            options.precisions = names.collect();
+        }
+        if let Some((number, choice)) = self.choice
+            && let Some(name) = of(number)
+        {
+            options.choices.insert(name, choice);
+        }
+        options.on_cpu.extend(self.on_cpu.and_then(of));
+        options
+    }
+
+    /// The lines of a program that make the context and the options.
+    pub(crate) fn text(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!(
+                "let context = diptych::Context::builder().backend(diptych::Backend::{:?}).open()?;",
+                self.backend
+            ),
+            "let mut options = diptych::SessionOptions::default();".to_owned(),
+            format!("options.precision = diptych::Precision::{:?};", self.precision),
+            format!("options.fuse = diptych::Fusing::{:?};", self.fuse),
+        ];
+        if let Some(layout) = self.layout {
+            lines.push(format!(
+                "let place = diptych::Place {{ layout: Some(diptych::Layout::{layout:?}), ..Default::default() }};"
+            ));
+            lines.push("options.pick = diptych::Picking::Preference(vec![place]);".to_owned());
+        }
+        if self.apart {
+            lines.push("for node in graph.nodes() {".to_owned());
+            lines
+                .push("    options.precisions.insert(node.name().to_owned(), options.precision);".to_owned());
+            lines.push("}".to_owned());
+        }
+        if let Some((number, Choice { variant, tile, work_group, layout })) = self.choice {
+            lines.push(format!(
+                "let choice = diptych::Choice::new({variant:?}, {tile:?}, {work_group:?}).with_layout(diptych::Layout::{layout:?});"
+            ));
+            lines.push(format!("options.choices.insert(\"n{number}\".to_owned(), choice);"));
+        }
+        if let Some(number) = self.on_cpu {
+            lines.push(format!("options.on_cpu.insert(\"n{number}\".to_owned());"));
+        }
+        lines
+    }
+}
+
+/// What became of a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counts {
+    /// Elements of outputs.
+    pub(crate) elements: usize,
+    /// Those that had a bound.
+    pub(crate) compared: usize,
+    /// Those whose bound is small beside the tensor's largest element.
+    pub(crate) sharply: usize,
+    /// The ops of the session's steps.
+    pub(crate) ops: BTreeMap<String, usize>,
+}
+
+/// Why a run is not right.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Failure {
+    /// An element that is off.
+    Off(String),
+    /// The session was refused, or failed.
+    Error(String),
+    Panic(String),
+}
+
+impl Failure {
+    /// Whether it is the same kind of failure.
+    pub(crate) fn is_like(&self, other: &Failure) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+/// The outputs that are wanted after each run.
+pub(crate) fn wanted(
+    recipe: &Recipe,
+    built: &Built,
+    arithmetic: Arithmetic,
+) -> Result<Vec<Vec<Known>>, String> {
+    let mut first: BTreeMap<Value, Known> = BTreeMap::new();
+    for (source, &value) in recipe.sources.iter().zip(&built.values) {
+        first.insert(value, Known::exact(source.tensor.values.clone()));
+    }
+    let mut runs = Vec::new();
+    for _ in 0..if recipe.has_states() { RUNS } else { 1 } {
+        let known = oracle::values(&built.graph, &first, arithmetic)?;
+        let get = |value: &Value| known.get(value).cloned().unwrap_or_default();
+        let stored = |known: Known| if arithmetic.halves() { known.in_halves() } else { known };
+        runs.push(built.graph.outputs().iter().map(|value| stored(get(value))).collect());
+        for (index, source) in recipe.sources.iter().enumerate() {
+            if let crate::recipe::Origin::State(Some(next)) = source.origin {
+                first.insert(built.values[index], stored(get(&built.values[next])));
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// Runs `recipe` and compares every output of every run.
+///
+/// # Errors
+/// What is not right.
+pub(crate) fn check(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| compare(context, recipe, setting)));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(Failure::Panic(
+            text.or(panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default(),
+        ))
+    })
+}
+
+/// What the outputs' bounds follow from: the session's kernels.
+pub(crate) fn arithmetic(setting: &Setting, session: &Session) -> Arithmetic {
+    let otherwise = session.steps().iter().any(|step| step.kernel.contains("winograd"));
+    let precision = if setting.backend == Backend::Cpu { Precision::F32 } else { setting.precision };
+    Arithmetic { precision, otherwise }
+}
+
+fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
+    let error = |error: diptych::Error| Failure::Error(error.to_string());
+    let built = recipe.build().map_err(error)?;
+    let mut session = Session::new(context, &built.graph, setting.options(&built.graph)).map_err(error)?;
+    let arithmetic = arithmetic(setting, &session);
+    let runs = wanted(recipe, &built, arithmetic).map_err(Failure::Error)?;
+    let mut counts = Counts::default();
+    for step in session.steps() {
+        *counts.ops.entry(step.op.to_owned()).or_default() += 1;
+    }
+    let inputs: Vec<_> = built.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    for (run, wanted) in runs.iter().enumerate() {
+        let outputs = session.run(&inputs).map_err(error)?;
+        if outputs.len() != wanted.len() {
+            return Err(Failure::Off(format!("{} outputs instead of {}", outputs.len(), wanted.len())));
+        }
+        for (place, (found, wanted)) in outputs.iter().zip(wanted).enumerate() {
+            counts.output(&found.to_f32(), wanted, arithmetic).map_err(|text| {
+                Failure::Off(format!("run {run}, output {place} {}: {text}", found.dims()))
+            })?;
+        }
+    }
+    Ok(counts)
+}
+
+impl Counts {
+    fn output(&mut self, found: &[f32], wanted: &Known, arithmetic: Arithmetic) -> Result<(), String> {
+        if found.len() != wanted.value.len() {
+            return Err(format!("{} elements instead of {}", found.len(), wanted.value.len()));
+        }
+        let finite = wanted.value.iter().filter(|value| value.is_finite());
+        let largest = finite.fold(0.0, |most: f64, value| most.max(f64::from(value.abs())));
+        let sharp = largest * if arithmetic.halves() { 0.05 } else { 1e-3 };
+        for (at, (&found, (&value, &error))) in
+            found.iter().zip(wanted.value.iter().zip(&wanted.error)).enumerate()
+        {
+            self.elements += 1;
+            if !error.is_finite() {
+                continue;
+            }
+            self.compared += 1;
+            self.sharply += usize::from(error <= sharp);
+            let off = (f64::from(found) - f64::from(value)).abs();
+            if off.is_nan() || off > error {
+                return Err(format!("element {at} is {found} instead of {value} +- {error:.3e}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add(&mut self, other: &Counts) {
+        self.elements += other.elements;
+        self.compared += other.compared;
+        self.sharply += other.sharply;
+        for (op, count) in &other.ops {
+            *self.ops.entry(op.clone()).or_default() += count;
+        }
+    }
+}
