@@ -139,6 +139,11 @@ fn elementwise(given: &Given<'_>, reference: &Reference) -> Result<Known, String
             [value, value - error, value + error]
         });
         let inputs: Vec<[f64; 3]> = each.collect();
+        // Nothing is known of one, and it may be none.
+        if inputs.iter().flatten().any(|end| !end.is_finite()) {
+            errors.push(f64::INFINITY);
+            continue;
+        }
         let [value, low, high] = program.enclose(&inputs, given.precision);
         let exact = low == high && low == value;
         errors.push(if exact { 0.0 } else { (high - value).abs().max((value - low).abs()) });
@@ -185,8 +190,9 @@ fn product(given: &Given<'_>, reference: &Reference) -> Result<Known, String> {
 fn truth(given: &Given<'_>) -> Result<Vec<f64>, String> {
     let known = given.get(Operand::Src).ok_or("no source")?.1;
     let unsure = known.value.iter().zip(&known.error);
-    let unsure =
-        unsure.map(|(value, error)| if *error > 0.0 && f64::from(value.abs()) <= *error { 1.0 } else { 0.0 });
+    let unsure = unsure.map(|(value, error)| {
+        if error.is_infinite() || *error > 0.0 && f64::from(value.abs()) <= *error { 1.0 } else { 0.0 }
+    });
     let unsure: Vec<f32> = unsure.collect();
     if reduction_is_view(given) {
         return Ok(unsure.into_iter().map(f64::from).collect());

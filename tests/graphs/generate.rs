@@ -224,5 +224,23 @@ pub(crate) fn recipe(seed: u64) -> Recipe {
         }
         made += usize::from(draft.count() > before);
     }
-    draft.recipe()
+    let mut random = draft.random.clone();
+    let mut recipe = draft.recipe();
+    if random.one_in(SPECIAL) {
+        make_special(&mut recipe, &mut random);
+    }
+    recipe
+}
+
+/// One graph of so many is given elements that are not finite. What does not depend on them must be as it was.
+const SPECIAL: usize = 10;
+
+fn make_special(recipe: &mut Recipe, random: &mut Random) {
+    for source in recipe.sources.iter_mut().filter(|source| source.origin == Origin::Input) {
+        let values = &mut source.tensor.values;
+        for _ in 0..random.below(3).min(values.len() - 1) {
+            let at = random.below(values.len());
+            values[at] = random.pick(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
+        }
+    }
 }

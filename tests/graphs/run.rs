@@ -1,10 +1,10 @@
 //! A recipe on a backend, with options, compared with what the oracle says.
 
 use crate::oracle::{self, Arithmetic, Known};
-use crate::recipe::{Built, Recipe};
+use crate::recipe::{Built, Recipe, Source};
 use diptych::{
-    Backend, Choice, Context, Fusing, Graph, Layout, Limits, MatrixUnit, Picking, Place, Precision, Session,
-    SessionOptions, Value,
+    Backend, Choice, Context, Fusing, Graph, Layout, Limits, MatrixUnit, NodeTime, Picking, Place, Precision,
+    Session, SessionOptions, Value,
 };
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -121,6 +121,8 @@ pub(crate) struct Counts {
     pub(crate) sharply: usize,
     /// The ops of the session's steps.
     pub(crate) ops: BTreeMap<String, usize>,
+    /// Their kernels, without tiles and work-groups.
+    pub(crate) kernels: BTreeMap<String, usize>,
 }
 
 /// Why a run is not right.
@@ -186,6 +188,13 @@ pub(crate) fn arithmetic(setting: &Setting, session: &Session) -> Arithmetic {
     Arithmetic { precision, otherwise }
 }
 
+/// Which of its op's kernels a step is.
+fn kernel(step: &NodeTime) -> Option<String> {
+    let entry = diptych::ops::all().iter().find(|entry| entry.name == step.op)?;
+    let names = entry.variants().into_iter().map(|variant| format!("{}_{}", entry.name, variant.name));
+    names.filter(|name| step.kernel.starts_with(&format!("{name}_"))).max_by_key(String::len)
+}
+
 fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
     let error = |error: diptych::Error| Failure::Error(error.to_string());
     let built = recipe.build().map_err(error)?;
@@ -195,6 +204,16 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
     let mut counts = Counts::default();
     for step in session.steps() {
         *counts.ops.entry(step.op.to_owned()).or_default() += 1;
+        if setting.backend != Backend::Cpu
+            && let Some(kernel) = kernel(&step)
+        {
+            *counts.kernels.entry(kernel).or_default() += 1;
+        }
+    }
+    // Winograd's kernels spread what is not finite over a tile.
+    let finite = |source: &Source| source.tensor.values.iter().all(|value| value.is_finite());
+    if arithmetic.otherwise && !recipe.sources.iter().all(finite) {
+        return Ok(counts);
     }
     let inputs: Vec<_> = built.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     for (run, wanted) in runs.iter().enumerate() {
@@ -240,8 +259,8 @@ impl Counts {
         self.elements += other.elements;
         self.compared += other.compared;
         self.sharply += other.sharply;
-        for (op, count) in &other.ops {
-            *self.ops.entry(op.clone()).or_default() += count;
+        for (all, some) in [(&mut self.ops, &other.ops), (&mut self.kernels, &other.kernels)] {
+            some.iter().for_each(|(name, count)| *all.entry(name.clone()).or_default() += count);
         }
     }
 }

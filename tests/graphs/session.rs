@@ -5,6 +5,7 @@ use crate::random::Random;
 use crate::recipe::Recipe;
 use crate::run::{self, Counts, Failure, Setting};
 use crate::shrink::{self, Case};
+use diptych::ops::OpEntry;
 use diptych::{Backend, Choice, Context, DType, Dialect, Fusing, Layout, Precision};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -52,6 +53,14 @@ impl Report {
     pub(crate) fn line(&self) -> String {
         let mut absent: Vec<&str> = diptych::ops::all().iter().map(|entry| entry.name).collect();
         absent.retain(|name| !self.counts.ops.contains_key(*name));
+        let entries = diptych::ops::all().iter();
+        let named = |entry: &OpEntry| {
+            let variants = entry.variants().into_iter();
+            variants.map(|variant| format!("{}_{}", entry.name, variant.name)).collect::<Vec<_>>()
+        };
+        let kernels: Vec<String> = entries.flat_map(named).collect();
+        let idle: Vec<&String> =
+            kernels.iter().filter(|name| !self.counts.kernels.contains_key(*name)).collect();
         let Counts { elements, compared, sharply, .. } = self.counts;
         let part = |of: usize| 100.0 * of as f64 / elements.max(1) as f64;
         let rates = self.runs.iter().map(|(setting, count)| {
@@ -60,7 +69,7 @@ impl Report {
         });
         format!(
             "graphs: {}; differences: {}; runs: {}; elements: {elements}, with a bound {:.2} %, with a small one {:.2} %; \
-             nodes: {}; steps: {}; ops that did not run: {absent:?}; skipped: {}",
+             nodes: {}; steps: {}; ops that did not run: {absent:?}; kernels: {} of {}, without {idle:?}; skipped: {}",
             self.graphs,
             self.failures.len(),
             rates.collect::<Vec<_>>().join(", "),
@@ -68,6 +77,8 @@ impl Report {
             part(sharply),
             list(&self.nodes),
             list(&self.counts.ops),
+            kernels.len() - idle.len(),
+            kernels.len(),
             list(&self.skips),
         )
     }
@@ -186,7 +197,7 @@ fn failed(context: &Context, case: Case, failure: Failure, seed: usize) -> Strin
 pub(crate) fn written(case: &Case, seed: usize) -> String {
     let halves = case.setting.backend != Backend::Cpu;
     let precision = if halves { case.setting.precision } else { Precision::F32 };
-    let arithmetic = crate::oracle::Arithmetic { precision, otherwise: false };
+    let arithmetic = crate::oracle::Arithmetic { precision, otherwise: true };
     let wanted = case.recipe.build().map_err(|error| error.to_string());
     let wanted = wanted.and_then(|built| run::wanted(&case.recipe, &built, arithmetic)).unwrap_or_default();
     let last = wanted.into_iter().next_back().unwrap_or_default();
