@@ -192,10 +192,19 @@ pub(crate) fn test(
     for words in setting.text() {
         line(1, words);
     }
-    let runs = if recipe.has_states() { crate::run::RUNS } else { 1 };
     line(1, "let mut session = diptych::Session::new(&context, &graph, options)?;".to_owned());
-    for _ in 1..runs {
-        line(1, format!("session.run(&[{}])?;", given.join(", ")));
+    if setting.runs > 1 {
+        for (index, source) in
+            recipe.sources.iter().enumerate().filter(|(_, source)| source.origin == Origin::Input)
+        {
+            let values = numbers(&crate::run::elements(source, true));
+            line(1, format!("let y{index} = tensor(&{:?}, {values});", source.tensor.dims));
+        }
+    }
+    for run in 0..setting.runs - 1 {
+        let given = given.join(", ");
+        let given = if setting.is_backwards(run) { given.replace("&x", "&y") } else { given };
+        line(1, format!("session.run(&[{given}])?;"));
     }
     line(1, format!("let outputs = session.run(&[{}])?;", given.join(", ")));
     line(1, "let wanted: &[&[(f32, f64)]] = &[".to_owned());

@@ -1,16 +1,16 @@
 //! A recipe on a backend, with options, compared with what the oracle says.
 
 use crate::oracle::{self, Arithmetic, Known};
-use crate::recipe::{Built, Recipe, Source};
+use crate::recipe::{Built, Origin, Recipe, Source};
 use diptych::{
-    Backend, Choice, Context, Fusing, Graph, Layout, Limits, MatrixUnit, NodeTime, Picking, Place, Precision,
-    Session, SessionOptions, Value,
+    Backend, Choice, Context, Fusing, Graph, HostTensor, Layout, Limits, MatrixUnit, NodeTime, Picking,
+    Place, Precision, Session, SessionOptions, Value,
 };
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs of a graph with states.
-pub(crate) const RUNS: usize = 3;
+/// Runs of a session: the memory of one is left to the next.
+pub(crate) const RUNS: usize = 2;
 
 /// An OpenCL device that runs every kernel of that language.
 pub(crate) fn widest() -> Limits {
@@ -35,6 +35,9 @@ pub(crate) struct Setting {
     pub(crate) choice: Option<(usize, Choice)>,
     /// A node that the CPU computes.
     pub(crate) on_cpu: Option<usize>,
+    /// How often it runs. The last run has the recipe's inputs, the one before has their elements backwards, and so
+    /// on.
+    pub(crate) runs: usize,
 }
 
 impl Setting {
@@ -47,7 +50,13 @@ impl Setting {
             layout: None,
             choice: None,
             on_cpu: None,
+            runs: RUNS,
         }
+    }
+
+    /// Whether a run has the inputs' elements backwards.
+    pub(crate) fn is_backwards(&self, run: usize) -> bool {
+        (self.runs - 1 - run) % 2 == 1
     }
 
     pub(crate) fn options(&self, graph: &Graph) -> SessionOptions {
@@ -142,10 +151,17 @@ impl Failure {
     }
 }
 
+/// The elements of an input.
+pub(crate) fn elements(source: &Source, backwards: bool) -> Vec<f32> {
+    let values = &source.tensor.values;
+    if backwards { values.iter().rev().copied().collect() } else { values.clone() }
+}
+
 /// The outputs that are wanted after each run.
 pub(crate) fn wanted(
     recipe: &Recipe,
     built: &Built,
+    setting: &Setting,
     arithmetic: Arithmetic,
 ) -> Result<Vec<Vec<Known>>, String> {
     let mut first: BTreeMap<Value, Known> = BTreeMap::new();
@@ -153,13 +169,18 @@ pub(crate) fn wanted(
         first.insert(value, Known::exact(source.tensor.values.clone()));
     }
     let mut runs = Vec::new();
-    for _ in 0..if recipe.has_states() { RUNS } else { 1 } {
+    for run in 0..setting.runs {
+        for (source, &value) in recipe.sources.iter().zip(&built.values) {
+            if source.origin == Origin::Input {
+                first.insert(value, Known::exact(elements(source, setting.is_backwards(run))));
+            }
+        }
         let known = oracle::values(&built.graph, &first, arithmetic)?;
         let get = |value: &Value| known.get(value).cloned().unwrap_or_default();
         let stored = |known: Known| if arithmetic.halves() { known.in_halves() } else { known };
         runs.push(built.graph.outputs().iter().map(|value| stored(get(value))).collect());
         for (index, source) in recipe.sources.iter().enumerate() {
-            if let crate::recipe::Origin::State(Some(next)) = source.origin {
+            if let Origin::State(Some(next)) = source.origin {
                 first.insert(built.values[index], stored(get(&built.values[next])));
             }
         }
@@ -200,7 +221,7 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
     let built = recipe.build().map_err(error)?;
     let mut session = Session::new(context, &built.graph, setting.options(&built.graph)).map_err(error)?;
     let arithmetic = arithmetic(setting, &session);
-    let runs = wanted(recipe, &built, arithmetic).map_err(Failure::Error)?;
+    let runs = wanted(recipe, &built, setting, arithmetic).map_err(Failure::Error)?;
     let mut counts = Counts::default();
     for step in session.steps() {
         *counts.ops.entry(step.op.to_owned()).or_default() += 1;
@@ -215,9 +236,16 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
     if arithmetic.otherwise && !recipe.sources.iter().all(finite) {
         return Ok(counts);
     }
+    let sources = recipe.sources.iter().filter(|source| source.origin == Origin::Input);
+    let turned = sources.zip(&built.inputs).map(|(source, (name, tensor))| {
+        Ok((name.as_str(), HostTensor::new(tensor.dims(), elements(source, true))?))
+    });
+    let turned = turned.collect::<diptych::Result<Vec<(&str, HostTensor)>>>().map_err(error)?;
+    let turned: Vec<_> = turned.iter().map(|(name, tensor)| (*name, tensor)).collect();
     let inputs: Vec<_> = built.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     for (run, wanted) in runs.iter().enumerate() {
-        let outputs = session.run(&inputs).map_err(error)?;
+        let given = if setting.is_backwards(run) { &turned } else { &inputs };
+        let outputs = session.run(given).map_err(error)?;
         if outputs.len() != wanted.len() {
             return Err(Failure::Off(format!("{} outputs instead of {}", outputs.len(), wanted.len())));
         }

@@ -88,7 +88,8 @@ impl Report {
 fn setting(random: &mut Random, backend: Backend, context: &Context, recipe: &Recipe) -> Setting {
     let fuse = random.pick(&[Fusing::Rule, Fusing::Never, Fusing::Always, Fusing::Always]);
     let apart = random.one_in(4);
-    let plain = Setting { fuse, apart, ..Setting::plain(backend) };
+    let runs = if recipe.has_states() { 3 } else { run::RUNS };
+    let plain = Setting { fuse, apart, runs, ..Setting::plain(backend) };
     let Some(device) = context.device() else { return plain };
     let limits = &device.info().limits;
     use Precision::{Auto, F16, F16Storage, F32, SplitF16, Tf32};
@@ -199,7 +200,9 @@ pub(crate) fn written(case: &Case, seed: usize) -> String {
     let precision = if halves { case.setting.precision } else { Precision::F32 };
     let arithmetic = crate::oracle::Arithmetic { precision, otherwise: true };
     let wanted = case.recipe.build().map_err(|error| error.to_string());
-    let wanted = wanted.and_then(|built| run::wanted(&case.recipe, &built, arithmetic)).unwrap_or_default();
+    let wanted = wanted
+        .and_then(|built| run::wanted(&case.recipe, &built, &case.setting, arithmetic))
+        .unwrap_or_default();
     let last = wanted.into_iter().next_back().unwrap_or_default();
     let wanted: Vec<(Vec<f32>, Vec<f64>)> =
         last.into_iter().map(|known| (known.value, known.error)).collect();

@@ -120,7 +120,8 @@ fn candidates(case: &Case) -> Vec<Case> {
 fn settings(setting: &Setting) -> Vec<Setting> {
     let plain = setting.clone();
     vec![
-        Setting::plain(setting.backend),
+        Setting { runs: 1, ..Setting::plain(setting.backend) },
+        Setting { runs: 1, ..plain.clone() },
         Setting { on_cpu: None, ..plain.clone() },
         Setting { choice: None, ..plain.clone() },
         Setting { layout: None, ..plain.clone() },
