@@ -2,7 +2,7 @@
 
 use crate::generate::{Draft, MOST_ELEMENTS};
 use crate::random::Kind;
-use crate::recipe::{Make, Origin, Part, Step, Tensor};
+use crate::recipe::{Make, Origin, Own, Part, Step, Tensor};
 use diptych::{
     Activation, AxisRange, Bits, Border, Conv2d, CumSum, Depthwise, Function, Gemm, Normalize, OneHot,
     PadMode, Padding, Pointwise, Pool, Pooling, Reduction, Resize, ResizeMode, Softmax, Suppress,
@@ -599,7 +599,8 @@ fn resize(draft: &mut Draft) -> Step {
 
 /// A node that the library may take.
 pub(crate) fn step(draft: &mut Draft) -> Option<Step> {
-    match draft.random.below(26) {
+    match draft.random.below(27) {
+        26 => Some(Step::of(Make::Custom(Own::identity().ok()?), vec![draft.any()])),
         0 | 1 => Some(conv2d(draft)),
         2 | 3 => Some(depthwise(draft)),
         4 | 5 => Some(pointwise(draft)),

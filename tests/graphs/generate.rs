@@ -170,9 +170,8 @@ impl Draft {
         }
         for (index, item) in self.items.iter().enumerate() {
             let is_node = matches!(item, Item::Step(_));
-            let is_input = matches!(item, Item::Source(Source { origin: Origin::Input, .. }));
             let one_in = if is_node { 6 } else { 25 };
-            if is_node && !read.contains(&index) || (is_node || is_input) && self.random.one_in(one_in) {
+            if is_node && !read.contains(&index) || self.random.one_in(one_in) {
                 recipe.outputs.push(place[index]);
             }
         }
@@ -213,7 +212,7 @@ fn stays_usual(recipe: &Recipe) -> bool {
 pub(crate) fn recipe(seed: u64) -> Recipe {
     let mut draft = Draft::new(seed);
     draw::first(&mut draft);
-    let wanted = draft.random.pick(&[1, 2, 3, 3, 4, 4, 5, 6, 8]);
+    let wanted = draft.random.pick(&[1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 8, 12]);
     let (mut made, mut tries) = (0, 0);
     while made < wanted && tries < 80 {
         tries += 1;

@@ -1,6 +1,6 @@
 //! Faults that are planted: the comparison finds them, and what is left of the graph is the node at fault.
 
-use crate::recipe::{Make, Origin, Part, Planted, Recipe, Source, Step, Tensor};
+use crate::recipe::{IDENTITY, Make, Origin, Own, Part, Recipe, Source, Step, Tensor};
 use crate::run::{self, Counts, Failure, Setting};
 use crate::session;
 use crate::shrink::{self, Case};
@@ -8,15 +8,7 @@ use diptych::{Activation, Backend, Context, Conv2d, Custom, Function, Padding, P
 
 /// `y = x` on a GPU. On the CPU it is a little wrong from `from` on.
 fn kernel(from: f32) -> Custom {
-    let text = "
-        @group(0) @binding(0) var<storage, read> x: array<f32>;
-        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
-        @compute @workgroup_size(64)
-        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-            if id.x < arrayLength(&x) { y[id.x] = x[id.x]; }
-        }
-    ";
-    Custom::new("nearly_the_same", text).expect("a kernel").on_cpu(move |inputs, outputs| {
+    Custom::new("nearly_the_same", IDENTITY).expect("a kernel").on_cpu(move |inputs, outputs| {
         for (y, x) in outputs[0].iter_mut().zip(inputs[0]) {
             *y = if *x > from { x * 1.0001 } else { *x };
         }
@@ -39,7 +31,7 @@ fn network(from: f32) -> Recipe {
         ..step(2, Make::Conv2d(options), &[0])
     };
     let pool = step(3, Make::Pool(Pool::new(Pooling::Max, [2, 2])), &[2]);
-    let fault = step(4, Make::Custom(Planted(kernel(from))), &[3]);
+    let fault = step(4, Make::Custom(Own(kernel(from))), &[3]);
     let both = vec![Part::Argument(0), Part::Argument(1)];
     let sum = step(5, Make::Elementwise(Function::Add, both.clone()), &[4, 1]);
     let product = step(6, Make::Elementwise(Function::Mul, both), &[5, 3]);

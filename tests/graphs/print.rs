@@ -164,6 +164,11 @@ pub(crate) fn test(
     );
     line(1, "};".to_owned());
     line(1, "let mut graph = Graph::new();".to_owned());
+    if recipe.steps.iter().any(|step| matches!(step.make, Make::Custom(_))) {
+        let text = crate::recipe::IDENTITY.replace("\n    ", "\n");
+        line(1, format!("let kernel = diptych::Custom::new(\"identity\", r#\"{text}\"#)?"));
+        line(2, ".on_cpu(|inputs, outputs| outputs[0].copy_from_slice(inputs[0]));".to_owned());
+    }
     let mut given = Vec::new();
     for (index, source) in recipe.sources.iter().enumerate() {
         let made = tensor(&source.tensor);

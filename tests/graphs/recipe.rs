@@ -96,17 +96,35 @@ pub(crate) enum Make {
     Softmax(Softmax),
     Arg(bool, isize, bool),
     Normalize(Normalize),
-    /// A kernel that is written for tests alone.
-    Custom(Planted),
+    /// A kernel of a test's own, `y = x`.
+    Custom(Own),
 }
 
 /// A kernel of a test's own, with a closure for the CPU.
 #[derive(Debug, Clone)]
-pub(crate) struct Planted(pub(crate) Custom);
+pub(crate) struct Own(pub(crate) Custom);
 
-impl PartialEq for Planted {
+impl PartialEq for Own {
     fn eq(&self, _other: &Self) -> bool {
         true
+    }
+}
+
+/// `y = x` in WGSL.
+pub(crate) const IDENTITY: &str = "
+    @group(0) @binding(0) var<storage, read> x: array<f32>;
+    @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(64)
+    fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&x) { y[id.x] = x[id.x]; }
+    }
+";
+
+impl Own {
+    /// `y = x` everywhere.
+    pub(crate) fn identity() -> diptych::Result<Self> {
+        let kernel = Custom::new("identity", IDENTITY)?;
+        Ok(Own(kernel.on_cpu(|inputs, outputs| outputs[0].copy_from_slice(inputs[0]))))
     }
 }
 

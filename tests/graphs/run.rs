@@ -21,6 +21,16 @@ pub(crate) fn widest() -> Limits {
     limits
 }
 
+/// Whether nodes may join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Apart {
+    No,
+    /// None, by having the session's precision by name.
+    Same,
+    /// None, every other node storing halves.
+    Mixed,
+}
+
 /// Where and how a graph runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
@@ -28,7 +38,7 @@ pub(crate) struct Setting {
     pub(crate) precision: Precision,
     pub(crate) fuse: Fusing,
     /// Whether each node is named in the options, so that it stays by itself.
-    pub(crate) apart: bool,
+    pub(crate) apart: Apart,
     /// The wanted layout of feature maps.
     pub(crate) layout: Option<Layout>,
     /// The kernel of a node, by its number.
@@ -46,11 +56,21 @@ impl Setting {
             backend,
             precision: Precision::F32,
             fuse: Fusing::Rule,
-            apart: false,
+            apart: Apart::No,
             layout: None,
             choice: None,
             on_cpu: None,
             runs: RUNS,
+        }
+    }
+
+    /// The precision of the largest bounds among those of its nodes.
+    pub(crate) fn widest(&self) -> Precision {
+        match self.precision {
+            _ if self.backend == Backend::Cpu => Precision::F32,
+            Precision::F16 => Precision::F16,
+            _ if self.apart == Apart::Mixed => Precision::F16Storage,
+            precision => precision,
         }
     }
 
@@ -70,9 +90,12 @@ impl Setting {
             let name = format!("n{number}");
             graph.nodes().iter().any(|node| node.name() == name).then_some(name)
         };
-        if self.apart {
-            let names = graph.nodes().iter().map(|node| (node.name().to_owned(), self.precision));
-            options.precisions = names.collect();
+        if self.apart != Apart::No {
+            for (at, node) in graph.nodes().iter().enumerate() {
+                let mixed = if at % 2 == 0 { Precision::F16Storage } else { Precision::F32 };
+                let precision = if self.apart == Apart::Mixed { mixed } else { self.precision };
+                options.precisions.insert(node.name().to_owned(), precision);
+            }
         }
         if let Some((number, choice)) = self.choice
             && let Some(name) = of(number)
@@ -100,10 +123,11 @@ impl Setting {
             ));
             lines.push("options.pick = diptych::Picking::Preference(vec![place]);".to_owned());
         }
-        if self.apart {
-            lines.push("for node in graph.nodes() {".to_owned());
-            lines
-                .push("    options.precisions.insert(node.name().to_owned(), options.precision);".to_owned());
+        if self.apart != Apart::No {
+            let mixed = "[diptych::Precision::F16Storage, diptych::Precision::F32][at % 2]";
+            let precision = if self.apart == Apart::Mixed { mixed } else { "options.precision" };
+            lines.push("for (at, node) in graph.nodes().iter().enumerate() {".to_owned());
+            lines.push(format!("    options.precisions.insert(node.name().to_owned(), {precision});"));
             lines.push("}".to_owned());
         }
         if let Some((number, Choice { variant, tile, work_group, layout })) = self.choice {
@@ -205,8 +229,7 @@ pub(crate) fn check(context: &Context, recipe: &Recipe, setting: &Setting) -> Re
 /// What the outputs' bounds follow from: the session's kernels.
 pub(crate) fn arithmetic(setting: &Setting, session: &Session) -> Arithmetic {
     let otherwise = session.steps().iter().any(|step| step.kernel.contains("winograd"));
-    let precision = if setting.backend == Backend::Cpu { Precision::F32 } else { setting.precision };
-    Arithmetic { precision, otherwise }
+    Arithmetic { precision: setting.widest(), otherwise }
 }
 
 /// Which of its op's kernels a step is.

@@ -3,7 +3,7 @@
 use crate::generate;
 use crate::random::Random;
 use crate::recipe::Recipe;
-use crate::run::{self, Counts, Failure, Setting};
+use crate::run::{self, Apart, Counts, Failure, Setting};
 use crate::shrink::{self, Case};
 use diptych::ops::OpEntry;
 use diptych::{Backend, Choice, Context, DType, Dialect, Fusing, Layout, Precision};
@@ -87,14 +87,14 @@ impl Report {
 /// How a graph runs on a device, drawn from its seed.
 fn setting(random: &mut Random, backend: Backend, context: &Context, recipe: &Recipe) -> Setting {
     let fuse = random.pick(&[Fusing::Rule, Fusing::Never, Fusing::Always, Fusing::Always]);
-    let apart = random.one_in(4);
+    let apart = random.pick(&[Apart::No, Apart::No, Apart::No, Apart::No, Apart::Same, Apart::Mixed]);
     let runs = if recipe.has_states() { 3 } else { run::RUNS };
     let plain = Setting { fuse, apart, runs, ..Setting::plain(backend) };
     let Some(device) = context.device() else { return plain };
     let limits = &device.info().limits;
     use Precision::{Auto, F16, F16Storage, F32, SplitF16, Tf32};
     let mut precisions = vec![F32, F32, F32, F32, F16Storage, F16Storage, F16Storage];
-    if !apart {
+    if apart == Apart::No {
         precisions.extend([Auto, Tf32, SplitF16]);
     }
     if limits.native_half {
@@ -140,13 +140,21 @@ fn choice(
     (there && op.fits(&choice, limits).is_ok()).then_some((number, choice))
 }
 
+/// After so many, contexts are opened again.
+const GRAPHS_OF_A_CONTEXT: usize = 1000;
+
 /// Runs graphs `first..first + count` until the time is over.
 pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
-    let contexts = contexts();
+    let mut contexts = contexts();
     let (mut report, begin) = (Report::default(), Instant::now());
     for seed in first..first.saturating_add(count) {
         if begin.elapsed().as_secs() >= seconds as u64 {
             break;
+        }
+        // A context keeps its kernels.
+        if report.graphs > 0 && report.graphs.is_multiple_of(GRAPHS_OF_A_CONTEXT) {
+            drop(std::mem::take(&mut contexts));
+            contexts = self::contexts();
         }
         let recipe = generate::recipe(seed as u64);
         report.graphs += 1;
@@ -164,7 +172,8 @@ pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
             let setting = setting(&mut random, *backend, context, &recipe);
             let before = Instant::now();
             let outcome = run::check(context, &recipe, &setting);
-            let name = format!("{backend:?} {}", setting.precision);
+            let mixed = if setting.apart == Apart::Mixed { " mixed" } else { "" };
+            let name = format!("{backend:?} {}{mixed}", setting.precision);
             *report.times.entry(name.clone()).or_default() += before.elapsed();
             *report.runs.entry(name).or_default() += 1;
             match outcome {
@@ -196,9 +205,7 @@ fn failed(context: &Context, case: Case, failure: Failure, seed: usize) -> Strin
 
 /// A case as a test.
 pub(crate) fn written(case: &Case, seed: usize) -> String {
-    let halves = case.setting.backend != Backend::Cpu;
-    let precision = if halves { case.setting.precision } else { Precision::F32 };
-    let arithmetic = crate::oracle::Arithmetic { precision, otherwise: true };
+    let arithmetic = crate::oracle::Arithmetic { precision: case.setting.widest(), otherwise: true };
     let wanted = case.recipe.build().map_err(|error| error.to_string());
     let wanted = wanted
         .and_then(|built| run::wanted(&case.recipe, &built, &case.setting, arithmetic))

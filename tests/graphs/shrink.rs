@@ -2,7 +2,7 @@
 
 use crate::oracle::{Arithmetic, Known};
 use crate::recipe::{Make, Origin, Recipe, Source, Step, Tensor};
-use crate::run::{Failure, Setting};
+use crate::run::{Apart, Failure, Setting};
 use diptych::{Activation, Border, Fusing, Padding, Precision};
 use std::time::{Duration, Instant};
 
@@ -125,7 +125,7 @@ fn settings(setting: &Setting) -> Vec<Setting> {
         Setting { on_cpu: None, ..plain.clone() },
         Setting { choice: None, ..plain.clone() },
         Setting { layout: None, ..plain.clone() },
-        Setting { apart: false, ..plain.clone() },
+        Setting { apart: Apart::No, ..plain.clone() },
         Setting { fuse: Fusing::Rule, ..plain.clone() },
         Setting { precision: Precision::F32, ..plain },
     ]
