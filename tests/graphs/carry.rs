@@ -11,9 +11,10 @@
 //! | indices and truth | exact where no error changes an order or a zero; unknown elsewhere |
 
 use crate::oracle::{Given, Known, own};
+use diptych::ops::elementwise::Step as ProgramStep;
 use diptych::ops::operator::{Arguments, Lowered, Operator};
 use diptych::ops::{Op, Operands, Reference, Sum};
-use diptych::{Normalize, Operand, Reduce, Reduction, Softmax};
+use diptych::{Function, Normalize, Operand, Reduce, Reduction, Softmax};
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +27,9 @@ pub(crate) fn on(given: &Given<'_>, reference: Reference) -> Result<Known, Strin
         Ok(Known::rounded(reference.value(), errors))
     };
     let exact = given.known.iter().all(Known::is_exact);
+    let finite = given.known.iter().flat_map(|known| &known.value).all(|value| value.is_finite());
     match given.op.name() {
+        "suppress" if !finite => unknown(&reference),
         "elementwise" => elementwise(given, &reference),
         _ if exact => Ok(Known::rounded(reference.value(), bounds())),
         "conv2d" | "depthwise" | "pointwise" | "transposed_conv2d" | "gemm" | "cumsum" => {
@@ -48,8 +51,12 @@ pub(crate) fn on(given: &Given<'_>, reference: Reference) -> Result<Known, Strin
         "normalize" => normalized(given, &reference),
         "arg" | "top_k" => ordered(given, &reference),
         // What is not exact may be anything.
-        _ => Ok(Known::rounded(reference.value(), vec![f64::INFINITY; reference.value().len()])),
+        _ => unknown(&reference),
     }
+}
+
+fn unknown(reference: &Reference) -> Result<Known, String> {
+    Ok(Known::rounded(reference.value(), vec![f64::INFINITY; reference.value().len()]))
 }
 
 /// The op's oracle of other operands: its magnitudes, if it is a sum, else its values.
@@ -122,6 +129,9 @@ fn elementwise(given: &Given<'_>, reference: &Reference) -> Result<Known, String
         let own = target.len() - extents.len();
         target[own..].iter_mut().zip(extents).for_each(|(all, one)| *all = (*all).max(*one));
     }
+    // A maximum of what is none is none.
+    let choice = |step: &ProgramStep| matches!(step.function, Function::Maximum | Function::Minimum);
+    let stays = matches!(program.steps(), [step] if choice(step));
     let mut errors = Vec::with_capacity(output);
     for at in 0..output {
         let each = given.arguments.iter().zip(&given.known).map(|(argument, known)| {
@@ -136,17 +146,28 @@ fn elementwise(given: &Given<'_>, reference: &Reference) -> Result<Known, String
                 }
             }
             let (value, error) = (f64::from(known.value[place]), known.error[place]);
+            // A NaN of which nothing is known may be a number.
+            if value.is_nan() && error > 0.0 {
+                return [0.0, f64::NEG_INFINITY, f64::INFINITY];
+            }
             [value, value - error, value + error]
         });
         let inputs: Vec<[f64; 3]> = each.collect();
-        // Nothing is known of one, and it may be none.
+        // Nothing is known of one, or it is none.
         if inputs.iter().flatten().any(|end| !end.is_finite()) {
-            errors.push(f64::INFINITY);
+            let surely = inputs.iter().any(|ends| ends.iter().all(|end| end.is_nan()));
+            errors.push(if stays && surely { 0.0 } else { f64::INFINITY });
             continue;
         }
         let [value, low, high] = program.enclose(&inputs, given.precision);
         let exact = low == high && low == value;
-        errors.push(if exact { 0.0 } else { (high - value).abs().max((value - low).abs()) });
+        errors.push(if !value.is_finite() {
+            f64::INFINITY
+        } else if exact {
+            0.0
+        } else {
+            (high - value).abs().max((value - low).abs())
+        });
     }
     Ok(Known::rounded(reference.value(), errors))
 }

@@ -40,3 +40,33 @@ fn random_graphs_agree_with_the_oracles() {
     println!("{}", report.line());
     assert!(report.failures.is_empty(), "{} of {} graphs differ", report.failures.len(), report.graphs);
 }
+
+/// What the methods of a graph make.
+const MADE: &str = "Arg BatchToSpace BroadcastTo Concat Conv2d CumSum Custom DepthToSpace Depthwise Elementwise Gather \
+                    GatherNd Gemm Normalize OneHot Pad Pointwise Pool Reduce Reshape Resize Reverse Slice Softmax \
+                    SpaceToBatch SpaceToDepth Split Stack StridedSlice Suppress Tile TopK TransposedConv2d Transpose";
+
+#[test]
+fn every_operator_and_every_origin_is_drawn() {
+    let recipes: Vec<_> = (0..400).map(generate::recipe).collect();
+    let drawn = |word: &str| {
+        let made = |step: &recipe::Step| {
+            let text = format!("{:?}", step.make);
+            text.split(|letter: char| !letter.is_alphanumeric()).next() == Some(word)
+        };
+        recipes.iter().any(|recipe| recipe.steps.iter().any(made))
+    };
+    let absent: Vec<&str> = MADE.split_whitespace().filter(|word| !drawn(word)).collect();
+    assert!(absent.is_empty(), "{absent:?}");
+    let sources = || recipes.iter().flat_map(|recipe| &recipe.sources);
+    let ranks: std::collections::BTreeSet<usize> = sources().map(|source| source.tensor.dims.len()).collect();
+    assert!((0..=6).all(|rank| ranks.contains(&rank)), "{ranks:?}");
+    for origin in [recipe::Origin::Input, recipe::Origin::Constant] {
+        assert!(sources().any(|source| source.origin == origin), "{origin:?}");
+    }
+    assert!(
+        sources().any(|source| matches!(source.origin, recipe::Origin::State(Some(_)))),
+        "no state is updated"
+    );
+    assert!(recipes.iter().any(|recipe| recipe.outputs.len() > 1), "one output each");
+}

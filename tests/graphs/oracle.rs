@@ -5,8 +5,9 @@
 //! the oracles of the ops), and the rounding of the value to f32. Where a session stores halves, each value is rounded
 //! once more for each node that reads it.
 //!
-//! An infinite error says that nothing is known: a value that is not finite, or what depends on a comparison that
-//! rounding decides.
+//! An infinite error says that nothing is known: what is computed of a value that is not finite, or what depends on a
+//! comparison that rounding decides. A value that is not finite and has no error is given, moved, or promised by an op:
+//! a NaN is one there, and an infinity the same.
 
 use crate::carry;
 use diptych::ops::operator::{Argument, Arguments, Lowered};
@@ -32,8 +33,7 @@ const LARGEST_HALF: f64 = 65504.0;
 impl Known {
     /// Values that are given.
     pub(crate) fn exact(value: Vec<f32>) -> Self {
-        let error = value.iter().map(|value| if value.is_finite() { 0.0 } else { f64::INFINITY }).collect();
-        Known { value, error }
+        Known { error: vec![0.0; value.len()], value }
     }
 
     /// Values in f64 as ones in f32.
@@ -41,9 +41,13 @@ impl Known {
         let mut known = Known::default();
         for (&value, error) in value.iter().zip(error) {
             let narrow = value as f32;
-            let error = error + (f64::from(narrow) - value).abs();
             known.value.push(narrow);
-            known.error.push(if error.is_nan() || !narrow.is_finite() { f64::INFINITY } else { error });
+            known.error.push(match () {
+                // A choice of a value that is none.
+                () if !value.is_finite() && error == 0.0 => 0.0,
+                () if !narrow.is_finite() || error.is_nan() => f64::INFINITY,
+                () => error + (f64::from(narrow) - value).abs(),
+            });
         }
         known
     }
@@ -51,7 +55,7 @@ impl Known {
     /// The same where it may have been stored in halves.
     pub(crate) fn in_halves(&self) -> Self {
         let each = self.value.iter().zip(&self.error).map(|(&value, &error)| {
-            if error == 0.0 && f16::from_f32(value).to_f32() == value {
+            if error == 0.0 && (value.is_nan() || f16::from_f32(value).to_f32() == value) {
                 return 0.0;
             }
             let most = f64::from(value.abs()) + error;

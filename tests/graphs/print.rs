@@ -229,9 +229,10 @@ pub(crate) fn test(
         "for (at, (&found, &(value, error))) in found.to_f32().iter().zip(*wanted).enumerate() {".to_owned(),
     );
     line(3, "let off = (f64::from(found) - f64::from(value)).abs();".to_owned());
+    line(3, "let same = found == value || found.is_nan() && value.is_nan();".to_owned());
     line(
         3,
-        "assert!(off <= error || error.is_infinite(), \"{at}: {found} instead of {value} +- {error}\");"
+        "assert!(same || off <= error || error.is_infinite(), \"{at}: {found} instead of {value} +- {error}\");"
             .to_owned(),
     );
     line(2, "}".to_owned());
