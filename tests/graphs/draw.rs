@@ -19,7 +19,7 @@ fn dims(draft: &mut Draft, rank: usize) -> Vec<usize> {
         dims[0] = draft.random.pick(&[1, 1, 1, 2, 3]);
         dims[3] = draft.random.pick(&CHANNELS);
     }
-    while dims.iter().product::<usize>() > MOST_ELEMENTS / 2 {
+    while dims.iter().product::<usize>() > MOST_ELEMENTS / 4 {
         let axis = draft.random.below(rank);
         dims[axis] = dims[axis].div_ceil(2);
     }

@@ -11,7 +11,7 @@ use diptych::{Backend, Graph, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most elements of a tensor.
-pub(crate) const MOST_ELEMENTS: usize = 2048;
+pub(crate) const MOST_ELEMENTS: usize = 4096;
 
 /// The same for a node that is to be large.
 const MANY_ELEMENTS: usize = 1 << 16;

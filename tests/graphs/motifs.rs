@@ -6,8 +6,8 @@ use crate::generate::Draft;
 use crate::random::Kind;
 use crate::recipe::{Make, Origin, Part, Step, Tensor};
 use diptych::{
-    Activation, AxisRange, Bits, Conv2d, Depthwise, Function, Gemm, Normalize, PadMode, Padding, Pointwise,
-    Pool, Pooling, Reduction, Softmax,
+    Activation, AxisRange, Bits, Conv2d, CumSum, Depthwise, Function, Gemm, Normalize, PadMode, Padding,
+    Pointwise, Pool, Pooling, Reduction, Softmax,
 };
 
 /// What was added, or none of it is of use.
@@ -339,9 +339,67 @@ fn large(draft: &mut Draft) -> Drawn {
     draft.add(Step::of(Make::Pool(Pool::new(Pooling::Max, [9, 11])), vec![y]))
 }
 
+/// A product or convolution of many channels, for kernels that split sums, or have tiles or matrix units.
+fn wide(draft: &mut Draft) -> Drawn {
+    let [c, oc] = [(); 2].map(|()| draft.random.pick(&[16, 24, 31, 32, 33, 48, 64, 96, 128]));
+    let rows = draft.random.pick(&[1, 4, 8, 16, 31, 64, 128]);
+    match draft.random.below(3) {
+        0 => {
+            let x = draft.source(&[rows, c], Kind::Small);
+            let (transpose_b, right) = (draft.random.one_in(2), draft.random.one_in(2));
+            let options = Gemm { transpose_b, ..Gemm::default() };
+            let dims = if transpose_b { [oc, c] } else { [c, oc] };
+            let mut step = Step::of(Make::Gemm(options), vec![x]);
+            if right {
+                step.arguments.push(draft.source(&dims, Kind::Small));
+            } else {
+                step.weights = weights(draft, &dims);
+            }
+            draft.add(step)
+        }
+        1 => {
+            let x = draft.source(&[1, rows.div_ceil(8), 8.min(rows), c], Kind::Small);
+            pointwise(draft, x, oc, Activation::Relu, true)
+        }
+        _ => {
+            let x = draft.source(&[1, rows.min(9), 6, c.min(32)], Kind::Small);
+            let (c, oc) = (c.min(32), oc.min(48));
+            let groups = if c % 2 + oc % 2 == 0 { draft.random.pick(&[1, 1, 1, 2]) } else { 1 };
+            let options =
+                Conv2d { padding: Padding::Same, groups, activation: Activation::Relu, ..Conv2d::default() };
+            let mut step = Step::of(Make::Conv2d(options), vec![x]);
+            step.weights = weights(draft, &[oc, 3, 3, c / groups]);
+            step.bias = Some(draft.random.values(Kind::Noise, oc));
+            draft.add(step)
+        }
+    }
+}
+
+/// A row of many elements, for kernels in which a work-group shares one.
+fn long(draft: &mut Draft) -> Drawn {
+    let extent = draft.random.pick(&[129, 255, 256, 257, 500, 1000]);
+    let rows = draft.random.within(1, 3);
+    let kind = draft.random.pick(&[Kind::Noise, Kind::Fine, Kind::Whole(3)]);
+    let x = draft.source(&[rows, extent], kind);
+    let reduction = draft.random.pick(&Reduction::ALL[..]);
+    let make = match draft.random.below(6) {
+        0 => Make::Softmax(Softmax { log: draft.random.one_in(2), ..Softmax::default() }),
+        1 => Make::Arg(draft.random.one_in(2), 1, true),
+        2 => Make::Reduce(reduction, vec![1], true),
+        3 => Make::Normalize(Normalize { axes: vec![-1], epsilon: Bits(1e-3) }),
+        4 => Make::TopK(draft.random.within(1, 9), draft.random.one_in(2)),
+        _ => Make::CumSum(CumSum {
+            axis: 1,
+            exclusive: draft.random.one_in(2),
+            reverse: draft.random.one_in(2),
+        }),
+    };
+    draft.add(Step::of(make, vec![x]))
+}
+
 /// Adds some nodes; none if the library refused the first of them.
 pub(crate) fn add(draft: &mut Draft) -> Drawn {
-    match draft.random.below(27) {
+    match draft.random.below(32) {
         0..=4 => finished(draft),
         5 | 6 => dense(draft),
         7 | 8 => gate(draft),
@@ -353,6 +411,8 @@ pub(crate) fn add(draft: &mut Draft) -> Drawn {
         21 | 22 => parted(draft),
         23 => attention(draft),
         24 | 25 => turned(draft),
+        26..=28 => wide(draft),
+        29 | 30 => long(draft),
         _ if draft.random.one_in(3) => large(draft),
         _ => None,
     }

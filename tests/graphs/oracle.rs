@@ -59,7 +59,11 @@ impl Known {
                 return 0.0;
             }
             let most = f64::from(value.abs()) + error;
-            if most > LARGEST_HALF { f64::INFINITY } else { error + HALF * most + SMALLEST_HALF }
+            if most.is_nan() || most > LARGEST_HALF {
+                f64::INFINITY
+            } else {
+                error + HALF * most + SMALLEST_HALF
+            }
         });
         Known { error: each.collect(), value: self.value.clone() }
     }

@@ -129,7 +129,12 @@ fn choice(
     let node = built.graph.nodes().iter().find(|node| node.outputs().first() == Some(value))?;
     let precision = if precision.storage() == DType::F16 { precision } else { Precision::F32 };
     let op = built.graph.op(node, precision).ok()??;
-    let (variant, tile) = random.pick(&op.space(limits));
+    let space = op.space(limits);
+    let mut variants: Vec<&str> = space.iter().map(|(variant, _)| *variant).collect();
+    variants.dedup();
+    let variant = random.pick(&variants);
+    let tiles: Vec<_> = space.into_iter().filter(|(name, _)| *name == variant).collect();
+    let (variant, tile) = random.pick(&tiles);
     let groups = op.work_groups(variant, tile);
     let usual = [[8, 4, 1], [1, 1, 1], [3, 5, 2], [16, 2, 1]];
     let work_group = if groups.is_empty() { random.pick(&usual) } else { random.pick(&groups) };
