@@ -218,12 +218,19 @@ fn softmax(draft: &mut Draft) -> Drawn {
 
 /// Several convolutions of one input, alone or one behind the other.
 fn siblings(draft: &mut Draft) -> Drawn {
-    let x = draw::map(draft);
+    let mut x = draw::map(draft);
+    if draft.random.one_in(2) {
+        x = draft.add(Step::of(Make::Reduce(Reduction::Mean, vec![1, 2], true), vec![x]))?;
+    }
     let mut heads = Vec::new();
     let activation = draft.random.pick(&[Activation::None, Activation::Relu]);
     for _ in 0..draft.random.within(2, 4) {
         let (oc, bias) = (draft.random.pick(&[1, 2, 3, 4, 6, 8]), draft.random.one_in(2));
         heads.push(pointwise(draft, x, oc, activation, bias)?);
+    }
+    if draft.random.one_in(2) {
+        // What stays in the network.
+        heads = heads.into_iter().map(|head| activated(draft, head)).collect::<Option<_>>()?;
     }
     if draft.random.one_in(2) {
         let axis = draft.random.pick(&[-1, 3]);

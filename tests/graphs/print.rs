@@ -1,7 +1,7 @@
 //! A recipe as the text of a Rust test.
 
 use crate::recipe::{Make, Origin, Part, Recipe, Step, Tensor};
-use crate::run::Setting;
+use crate::run::{Given, Setting};
 use std::fmt::{Debug, Write};
 
 /// A number as Rust has it.
@@ -142,6 +142,21 @@ fn call(step: &Step, name: &str) -> String {
     }
 }
 
+/// A tensor as a session is given it.
+fn as_given(given: Given, name: &str, dims: &[usize]) -> String {
+    match (given, Given::planes(dims)) {
+        (Given::Planes, Some(places)) => format!(
+            "let {name} = HostTensor::with_layout({name}.dims(), diptych::Layout::Nchw, \
+             {places:?}.map(|at: usize| {name}.to_f32()[at]).to_vec())?;"
+        ),
+        (Given::Halves, _) => format!(
+            "let {name} = HostTensor::from_f16({name}.dims(), diptych::Layout::Nhwc, \
+             {name}.to_f32().iter().map(|&x| half::f16::from_f32(x)).collect::<Vec<_>>())?;"
+        ),
+        _ => String::new(),
+    }
+}
+
 /// The test: it wants `wanted`, each output's values with their bounds.
 pub(crate) fn test(
     recipe: &Recipe,
@@ -151,6 +166,9 @@ pub(crate) fn test(
 ) -> String {
     let mut text = String::new();
     let mut line = |indent: usize, words: String| {
+        if words.is_empty() {
+            return;
+        }
         // Writing to a string does not fail.
         let _ = writeln!(text, "{}{words}", "    ".repeat(indent));
     };
@@ -204,6 +222,13 @@ pub(crate) fn test(
         {
             let values = numbers(&crate::run::elements(source, true));
             line(1, format!("let y{index} = tensor(&{:?}, {values});", source.tensor.dims));
+        }
+    }
+    for (index, source) in
+        recipe.sources.iter().enumerate().filter(|(_, source)| source.origin == Origin::Input)
+    {
+        for letter in if setting.runs > 1 { vec!["x", "y"] } else { vec!["x"] } {
+            line(1, as_given(setting.given, &format!("{letter}{index}"), &source.tensor.dims));
         }
     }
     for run in 0..setting.runs - 1 {

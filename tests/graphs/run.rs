@@ -3,11 +3,13 @@
 use crate::oracle::{self, Arithmetic, Known};
 use crate::recipe::{Built, Origin, Recipe, Source};
 use diptych::{
-    Backend, Choice, Context, Fusing, Graph, HostTensor, Layout, Limits, MatrixUnit, NodeTime, Picking,
+    Backend, Choice, Context, Dims, Fusing, Graph, HostTensor, Layout, Limits, MatrixUnit, NodeTime, Picking,
     Place, Precision, Session, SessionOptions, Value,
 };
+use half::f16;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 /// Runs of a session: the memory of one is left to the next.
 pub(crate) const RUNS: usize = 2;
@@ -45,6 +47,7 @@ pub(crate) struct Setting {
     pub(crate) choice: Option<(usize, Choice)>,
     /// A node that the CPU computes.
     pub(crate) on_cpu: Option<usize>,
+    pub(crate) given: Given,
     /// How often it runs. The last run has the recipe's inputs, the one before has their elements backwards, and so
     /// on.
     pub(crate) runs: usize,
@@ -60,6 +63,7 @@ impl Setting {
             layout: None,
             choice: None,
             on_cpu: None,
+            given: Given::Rows,
             runs: RUNS,
         }
     }
@@ -156,6 +160,28 @@ pub(crate) struct Counts {
     pub(crate) ops: BTreeMap<String, usize>,
     /// Their kernels, without tiles and work-groups.
     pub(crate) kernels: BTreeMap<String, usize>,
+    /// What took how long.
+    pub(crate) times: BTreeMap<&'static str, Duration>,
+}
+
+impl Counts {
+    /// Does something and notes how long it took.
+    pub(crate) fn timed<T>(&mut self, what: &'static str, work: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let done = work();
+        *self.times.entry(what).or_default() += begin.elapsed();
+        done
+    }
+}
+
+/// How the inputs are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    Rows,
+    /// In halves, where they are exact.
+    Halves,
+    /// Feature maps as planes, channel by channel.
+    Planes,
 }
 
 /// Why a run is not right.
@@ -172,6 +198,33 @@ impl Failure {
     /// Whether it is the same kind of failure.
     pub(crate) fn is_like(&self, other: &Failure) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl Given {
+    /// Where element `.0` of planes lies in rows, if these dimensions are a feature map's.
+    pub(crate) fn planes(dims: &[usize]) -> Option<Vec<usize>> {
+        let [n, h, w, c] = *dims else { return None };
+        let place = |at: usize| {
+            let (pixel, channel, image) = (at % (h * w), at / (h * w) % c, at / (h * w * c));
+            (image * h * w + pixel) * c + channel
+        };
+        Some((0..n * h * w * c).map(place).collect())
+    }
+
+    fn tensor(self, source: &Source, backwards: bool) -> diptych::Result<HostTensor> {
+        let (values, dims) = (elements(source, backwards), Dims::new(&source.tensor.dims)?);
+        match (self, Given::planes(&source.tensor.dims)) {
+            (Given::Planes, Some(places)) => {
+                let planes: Vec<f32> = places.into_iter().map(|at| values[at]).collect();
+                HostTensor::with_layout(dims, Layout::Nchw, planes)
+            }
+            (Given::Halves, _) if values.iter().all(|&value| f16::from_f32(value).to_f32() == value) => {
+                let halves: Vec<f16> = values.into_iter().map(f16::from_f32).collect();
+                HostTensor::from_f16(dims, Layout::Nhwc, halves)
+            }
+            _ => HostTensor::new(dims, values),
+        }
     }
 }
 
@@ -242,10 +295,13 @@ fn kernel(step: &NodeTime) -> Option<String> {
 fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
     let error = |error: diptych::Error| Failure::Error(error.to_string());
     let built = recipe.build().map_err(error)?;
-    let mut session = Session::new(context, &built.graph, setting.options(&built.graph)).map_err(error)?;
-    let arithmetic = arithmetic(setting, &session);
-    let runs = wanted(recipe, &built, setting, arithmetic).map_err(Failure::Error)?;
     let mut counts = Counts::default();
+    let options = setting.options(&built.graph);
+    let made = counts.timed("sessions", || Session::new(context, &built.graph, options));
+    let mut session = made.map_err(error)?;
+    let arithmetic = arithmetic(setting, &session);
+    let runs =
+        counts.timed("oracles", || wanted(recipe, &built, setting, arithmetic)).map_err(Failure::Error)?;
     for step in session.steps() {
         *counts.ops.entry(step.op.to_owned()).or_default() += 1;
         if setting.backend != Backend::Cpu
@@ -259,16 +315,18 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
     if arithmetic.otherwise && !recipe.sources.iter().all(finite) {
         return Ok(counts);
     }
-    let sources = recipe.sources.iter().filter(|source| source.origin == Origin::Input);
-    let turned = sources.zip(&built.inputs).map(|(source, (name, tensor))| {
-        Ok((name.as_str(), HostTensor::new(tensor.dims(), elements(source, true))?))
-    });
-    let turned = turned.collect::<diptych::Result<Vec<(&str, HostTensor)>>>().map_err(error)?;
-    let turned: Vec<_> = turned.iter().map(|(name, tensor)| (*name, tensor)).collect();
-    let inputs: Vec<_> = built.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let tensors = |backwards: bool| -> diptych::Result<Vec<(&str, HostTensor)>> {
+        let sources = recipe.sources.iter().filter(|source| source.origin == Origin::Input);
+        let each = sources.zip(&built.inputs);
+        each.map(|(source, (name, _))| Ok((name.as_str(), setting.given.tensor(source, backwards)?)))
+            .collect()
+    };
+    let (turned, inputs) = (tensors(true).map_err(error)?, tensors(false).map_err(error)?);
+    let [turned, inputs] =
+        [&turned, &inputs].map(|all| all.iter().map(|(name, tensor)| (*name, tensor)).collect::<Vec<_>>());
     for (run, wanted) in runs.iter().enumerate() {
         let given = if setting.is_backwards(run) { &turned } else { &inputs };
-        let outputs = session.run(given).map_err(error)?;
+        let outputs = counts.timed("runs", || session.run(given)).map_err(error)?;
         if outputs.len() != wanted.len() {
             return Err(Failure::Off(format!("{} outputs instead of {}", outputs.len(), wanted.len())));
         }
@@ -311,6 +369,9 @@ impl Counts {
         self.elements += other.elements;
         self.compared += other.compared;
         self.sharply += other.sharply;
+        for (what, time) in &other.times {
+            *self.times.entry(what).or_default() += *time;
+        }
         for (all, some) in [(&mut self.ops, &other.ops), (&mut self.kernels, &other.kernels)] {
             some.iter().for_each(|(name, count)| *all.entry(name.clone()).or_default() += count);
         }

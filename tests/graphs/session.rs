@@ -3,7 +3,7 @@
 use crate::generate;
 use crate::random::Random;
 use crate::recipe::Recipe;
-use crate::run::{self, Apart, Counts, Failure, Setting};
+use crate::run::{self, Apart, Counts, Failure, Given, Setting};
 use crate::shrink::{self, Case};
 use diptych::ops::OpEntry;
 use diptych::{Backend, Choice, Context, DType, Dialect, Fusing, Layout, Precision};
@@ -67,9 +67,10 @@ impl Report {
             let seconds = self.times.get(setting).copied().unwrap_or_default().as_secs_f64();
             format!("{setting} {count} ({:.1}/s)", *count as f64 / seconds.max(1e-9))
         });
+        let times = self.counts.times.iter().map(|(what, time)| format!("{what} {:.1}", time.as_secs_f64()));
         format!(
             "graphs: {}; differences: {}; runs: {}; elements: {elements}, with a bound {:.2} %, with a small one {:.2} %; \
-             nodes: {}; steps: {}; ops that did not run: {absent:?}; kernels: {} of {}, without {idle:?}; skipped: {}",
+             nodes: {}; steps: {}; seconds: {}; ops that did not run: {absent:?}; kernels: {} of {}, without {idle:?}; skipped: {}",
             self.graphs,
             self.failures.len(),
             rates.collect::<Vec<_>>().join(", "),
@@ -77,6 +78,7 @@ impl Report {
             part(sharply),
             list(&self.nodes),
             list(&self.counts.ops),
+            times.collect::<Vec<_>>().join(", "),
             kernels.len() - idle.len(),
             kernels.len(),
             list(&self.skips),
@@ -89,7 +91,8 @@ fn setting(random: &mut Random, backend: Backend, context: &Context, recipe: &Re
     let fuse = random.pick(&[Fusing::Rule, Fusing::Never, Fusing::Always, Fusing::Always]);
     let apart = random.pick(&[Apart::No, Apart::No, Apart::No, Apart::No, Apart::Same, Apart::Mixed]);
     let runs = if recipe.has_states() { 3 } else { run::RUNS };
-    let plain = Setting { fuse, apart, runs, ..Setting::plain(backend) };
+    let given = random.pick(&[Given::Rows, Given::Rows, Given::Halves, Given::Planes]);
+    let plain = Setting { fuse, apart, runs, given, ..Setting::plain(backend) };
     let Some(device) = context.device() else { return plain };
     let limits = &device.info().limits;
     use Precision::{Auto, F16, F16Storage, F32, SplitF16, Tf32};
@@ -161,7 +164,7 @@ pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
             drop(std::mem::take(&mut contexts));
             contexts = self::contexts();
         }
-        let recipe = generate::recipe(seed as u64);
+        let recipe = report.counts.timed("drawing", || generate::recipe(seed as u64));
         report.graphs += 1;
         if recipe.outputs.is_empty() {
             *report.skips.entry("nothing was drawn".to_owned()).or_default() += 1;

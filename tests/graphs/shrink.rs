@@ -2,7 +2,7 @@
 
 use crate::oracle::{Arithmetic, Known};
 use crate::recipe::{Make, Origin, Recipe, Source, Step, Tensor};
-use crate::run::{Apart, Failure, Setting};
+use crate::run::{Apart, Failure, Given, Setting};
 use diptych::{Activation, Border, Fusing, Padding, Precision};
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,7 @@ fn settings(setting: &Setting) -> Vec<Setting> {
     vec![
         Setting { runs: 1, ..Setting::plain(setting.backend) },
         Setting { runs: 1, ..plain.clone() },
+        Setting { given: Given::Rows, ..plain.clone() },
         Setting { on_cpu: None, ..plain.clone() },
         Setting { choice: None, ..plain.clone() },
         Setting { layout: None, ..plain.clone() },
