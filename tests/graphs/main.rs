@@ -8,6 +8,7 @@
 //! | `DIPTYCH_GRAPHS_SECONDS` | when to stop |
 //! | `DIPTYCH_GRAPHS_BACKENDS` | which backends, of `cpu,opencl,wgpu` |
 //! | `DIPTYCH_GRAPHS_OUT` | a folder for the tests of what fails |
+//! | `DIPTYCH_GRAPHS_WRITE` | if set, every graph is written there |
 //!
 //! `scripts/graphs` runs several processes of it.
 

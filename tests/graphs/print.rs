@@ -1,7 +1,7 @@
 //! A recipe as the text of a Rust test.
 
 use crate::recipe::{Make, Origin, Part, Recipe, Step, Tensor};
-use crate::run::{Given, Setting};
+use crate::run::{Given, Setting, are_halves};
 use std::fmt::{Debug, Write};
 
 /// A number as Rust has it.
@@ -143,13 +143,13 @@ fn call(step: &Step, name: &str) -> String {
 }
 
 /// A tensor as a session is given it.
-fn as_given(given: Given, name: &str, dims: &[usize]) -> String {
-    match (given, Given::planes(dims)) {
+fn as_given(given: Given, name: &str, tensor: &Tensor) -> String {
+    match (given, Given::planes(&tensor.dims)) {
         (Given::Planes, Some(places)) => format!(
             "let {name} = HostTensor::with_layout({name}.dims(), diptych::Layout::Nchw, \
              {places:?}.map(|at: usize| {name}.to_f32()[at]).to_vec())?;"
         ),
-        (Given::Halves, _) => format!(
+        (Given::Halves, _) if are_halves(&tensor.values) => format!(
             "let {name} = HostTensor::from_f16({name}.dims(), diptych::Layout::Nhwc, \
              {name}.to_f32().iter().map(|&x| half::f16::from_f32(x)).collect::<Vec<_>>())?;"
         ),
@@ -228,7 +228,7 @@ pub(crate) fn test(
         recipe.sources.iter().enumerate().filter(|(_, source)| source.origin == Origin::Input)
     {
         for letter in if setting.runs > 1 { vec!["x", "y"] } else { vec!["x"] } {
-            line(1, as_given(setting.given, &format!("{letter}{index}"), &source.tensor.dims));
+            line(1, as_given(setting.given, &format!("{letter}{index}"), &source.tensor));
         }
     }
     for run in 0..setting.runs - 1 {

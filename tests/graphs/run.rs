@@ -201,6 +201,11 @@ impl Failure {
     }
 }
 
+/// Whether halves hold these numbers as they are.
+pub(crate) fn are_halves(values: &[f32]) -> bool {
+    values.iter().all(|&value| f16::from_f32(value).to_f32() == value)
+}
+
 impl Given {
     /// Where element `.0` of planes lies in rows, if these dimensions are a feature map's.
     pub(crate) fn planes(dims: &[usize]) -> Option<Vec<usize>> {
@@ -219,7 +224,7 @@ impl Given {
                 let planes: Vec<f32> = places.into_iter().map(|at| values[at]).collect();
                 HostTensor::with_layout(dims, Layout::Nchw, planes)
             }
-            (Given::Halves, _) if values.iter().all(|&value| f16::from_f32(value).to_f32() == value) => {
+            (Given::Halves, _) if are_halves(&values) => {
                 let halves: Vec<f16> = values.into_iter().map(f16::from_f32).collect();
                 HostTensor::from_f16(dims, Layout::Nhwc, halves)
             }

@@ -178,6 +178,9 @@ pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
         for (place, (backend, context)) in contexts.iter().enumerate() {
             let mut random = Random::new((seed as u64) << 3 | place as u64 | 1 << 60);
             let setting = setting(&mut random, *backend, context, &recipe);
+            if std::env::var("DIPTYCH_GRAPHS_WRITE").is_ok() {
+                keep(&Case { recipe: recipe.clone(), setting: setting.clone() }, seed);
+            }
             let before = Instant::now();
             let outcome = run::check(context, &recipe, &setting);
             let mixed = if setting.apart == Apart::Mixed { " mixed" } else { "" };
@@ -201,14 +204,20 @@ pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
 fn failed(context: &Context, case: Case, failure: Failure, seed: usize) -> String {
     let fails = |case: &Case| run::check(context, &case.recipe, &case.setting).err();
     let (case, why) = shrink::smallest(case, failure.clone(), &fails);
-    let text = written(&case, seed);
+    let text = keep(&case, seed);
+    format!("graph {seed}: {failure:?}, and made smaller {why:?}\n{text}")
+}
+
+/// A case as a test, written to the folder for them.
+fn keep(case: &Case, seed: usize) -> String {
+    let text = written(case, seed);
     if let Ok(folder) = std::env::var("DIPTYCH_GRAPHS_OUT") {
         let path = std::path::Path::new(&folder).join(format!("graph_{seed}_{}.rs", case.setting.backend));
         if let Err(error) = std::fs::write(&path, &text) {
             println!("{}: {error}", path.display());
         }
     }
-    format!("graph {seed}: {failure:?}, and made smaller {why:?}\n{text}")
+    text
 }
 
 /// A case as a test.
