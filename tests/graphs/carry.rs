@@ -358,8 +358,9 @@ fn ordered(given: &Given<'_>, reference: &Reference) -> Result<Known, String> {
     for (_, line) in places {
         let most = line.iter().fold(0.0, |most: f64, &at| most.max(known.error[at]));
         let overlap = |a: usize, b: usize| {
-            (known.error[a] > 0.0 || known.error[b] > 0.0)
-                && f64::from((known.value[a] - known.value[b]).abs()) <= known.error[a] + known.error[b]
+            let both = known.error[a] + known.error[b];
+            let near = || f64::from((known.value[a] - known.value[b]).abs()) <= both;
+            both.is_infinite() || both > 0.0 && near()
         };
         let unsure = line.iter().any(|&a| line.iter().any(|&b| a != b && overlap(a, b)));
         let error = if !indices {
