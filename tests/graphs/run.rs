@@ -329,6 +329,7 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
     let (turned, inputs) = (tensors(true).map_err(error)?, tensors(false).map_err(error)?);
     let [turned, inputs] =
         [&turned, &inputs].map(|all| all.iter().map(|(name, tensor)| (*name, tensor)).collect::<Vec<_>>());
+    let mut done = Vec::new();
     for (run, wanted) in runs.iter().enumerate() {
         let given = if setting.is_backwards(run) { &turned } else { &inputs };
         let outputs = counts.timed("runs", || session.run(given)).map_err(error)?;
@@ -340,8 +341,57 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
                 Failure::Off(format!("run {run}, output {place} {}: {text}", found.dims()))
             })?;
         }
+        let rows = outputs.iter().map(|output| output.to_f32().into_owned());
+        done.push((given.as_slice(), rows.collect()));
     }
+    counts.timed("other ways", || in_other_ways(&mut session, &done)).map_err(error)??;
     Ok(counts)
+}
+
+/// What a session is given in a run, and what it gave.
+type Done<'a> = (&'a [(&'a str, &'a HostTensor)], Vec<Vec<f32>>);
+
+/// The same runs again, streamed and on slices: they give the same to the bit.
+fn in_other_ways(session: &mut Session, done: &[Done<'_>]) -> diptych::Result<Result<(), Failure>> {
+    let same = |way: &str, run: usize, found: &[Vec<f32>]| {
+        let bits = |rows: &[Vec<f32>]| -> Vec<Vec<u32>> {
+            let one = |row: &Vec<f32>| {
+                row.iter().map(|value| if value.is_nan() { 0x7fc0_0000 } else { value.to_bits() }).collect()
+            };
+            rows.iter().map(one).collect()
+        };
+        let (found, wanted) = (bits(found), bits(&done[run].1));
+        let place = found.iter().zip(&wanted).position(|(found, wanted)| found != wanted);
+        let text = |place| format!("run {run} {way}: output {place} is not what it was");
+        place.map_or(Ok(()), |place| Err(Failure::Off(text(place))))
+    };
+    session.reset()?;
+    let frames: Vec<Vec<(String, HostTensor)>> = done
+        .iter()
+        .map(|(given, _)| {
+            given.iter().map(|(name, tensor)| ((*name).to_owned(), (*tensor).clone())).collect()
+        })
+        .collect();
+    for (run, outputs) in session.stream(frames).enumerate() {
+        let rows: Vec<Vec<f32>> = outputs?.iter().map(|output| output.to_f32().into_owned()).collect();
+        if let Err(failure) = same("streamed", run, &rows) {
+            return Ok(Err(failure));
+        }
+    }
+    session.reset()?;
+    let names: Vec<String> = session.outputs().iter().map(|port| port.name.clone()).collect();
+    for (run, (given, wanted)) in done.iter().enumerate() {
+        let rows: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.to_nhwc())).collect();
+        let slices: Vec<(&str, &[f32])> = rows.iter().map(|(name, values)| (*name, &**values)).collect();
+        let mut found: Vec<Vec<f32>> = wanted.iter().map(|row| vec![f32::NAN; row.len()]).collect();
+        let mut targets: Vec<(&str, &mut [f32])> =
+            names.iter().zip(&mut found).map(|(name, row)| (name.as_str(), row.as_mut_slice())).collect();
+        session.run_slices(&slices, &mut targets)?;
+        if let Err(failure) = same("on slices", run, &found) {
+            return Ok(Err(failure));
+        }
+    }
+    Ok(Ok(()))
 }
 
 impl Counts {
