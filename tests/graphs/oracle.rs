@@ -55,7 +55,10 @@ impl Known {
     /// The same where it may have been stored in halves.
     pub(crate) fn in_halves(&self) -> Self {
         let each = self.value.iter().zip(&self.error).map(|(&value, &error)| {
-            if error == 0.0 && (value.is_nan() || f16::from_f32(value).to_f32() == value) {
+            // Numbers below the smallest normal one may become zero.
+            let lost = value != 0.0 && f64::from(value.abs()) < SMALLEST_HALF;
+            let kept = !lost && f16::from_f32(value).to_f32() == value;
+            if error == 0.0 && (value.is_nan() || kept) {
                 return 0.0;
             }
             let most = f64::from(value.abs()) + error;
