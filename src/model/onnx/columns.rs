@@ -5,7 +5,6 @@ use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::operands::sizes;
-use super::slots::counted;
 use crate::emit::Bits;
 use crate::model::budget::Reason;
 use crate::model::constant::{elements_of, indices, position};
@@ -95,7 +94,8 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
     let list = i.slot_reshaped("list", list, &[1, many * taps])?;
     let found = taken(i, "place", list, number)?;
     let found = i.slot_reshaped("place", found, &[rows, many])?;
-    let row = i.apply("row", F::Mul, &[counted(rows, 0, 2).into(), (whole as f32).into()])?;
+    let row = i.counted(rows, 0, 2)?;
+    let row = i.apply("row", F::Mul, &[row.into(), (whole as f32).into()])?;
     let index = i.apply("index", F::Add, &[found.into(), row.into()])?;
     let index = i.slot_reshaped("indices", index, &[&own[..2], outputs].concat())?;
     i.set(op, 1, index.of_kind(Kind::I64))
@@ -123,6 +123,7 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     // The windows that reach a place.
     i.budget.spend(many.saturating_mul(kernel.iter().product()).saturating_mul(64))?;
+    i.budget.spend(whole.saturating_mul(size_of::<Vec<i64>>()))?;
     let mut lists = vec![Vec::new(); whole];
     for (number, at) in indices(&own[2..]).enumerate() {
         for tap in indices(&kernel) {
@@ -144,7 +145,8 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let (x, index) = (shaped(i, 0)?, shaped(i, 1)?);
     let kind = x.kind();
-    let row = i.apply("row", F::Mul, &[counted(rows, 0, 2).into(), (whole as f32).into()])?;
+    let row = i.counted(rows, 0, 2)?;
+    let row = i.apply("row", F::Mul, &[row.into(), (whole as f32).into()])?;
     // Counted from 1, so that no window is none's.
     let index = i.apply("own", F::Sub, &[index.into(), row.into()])?;
     let index = i.apply("from_one", F::Add, &[index.into(), 1.0.into()])?;
@@ -197,6 +199,7 @@ pub(super) fn image<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return Err(format!("found {taps} taps of {columns} blocks, wanted at most {MAX_PLACES}"));
     }
     i.budget.spend(taps.saturating_mul(columns).saturating_mul(64))?;
+    i.budget.spend(whole.saturating_mul(size_of::<Vec<i64>>()))?;
     let mut lists = vec![Vec::new(); whole];
     for (tap_number, tap) in indices(&kernel).enumerate() {
         for (number, at) in indices(&blocks).enumerate() {
