@@ -101,32 +101,32 @@ fn tflite() {
     let written = inputs.iter().filter_map(|input| (flatbuffer::FORMAT.read)(input));
     let again: Vec<Vec<u8>> = written.map(|tree| (flatbuffer::FORMAT.write)(&tree)).collect();
     runs(&again, checks::tflite);
-    replay("tflite", &inputs, 4000, &|input| drop(checks::tflite(input)), &fields(&flatbuffer::FORMAT));
-    replay("run_tflite", &inputs, 800, &checks::run_tflite, &fields(&flatbuffer::FORMAT));
+    replay("tflite", &inputs, 2000, &|input| drop(checks::tflite(input)), &fields(&flatbuffer::FORMAT));
+    replay("run_tflite", &inputs, 400, &checks::run_tflite, &fields(&flatbuffer::FORMAT));
 }
 
 #[test]
 fn onnx() {
     let inputs = seeds::onnx();
     runs(&inputs, checks::onnx);
-    replay("onnx", &inputs, 4000, &|input| drop(checks::onnx(input)), &fields(&protobuf::FORMAT));
-    replay("run_onnx", &inputs, 800, &checks::run_onnx, &fields(&protobuf::FORMAT));
+    replay("onnx", &inputs, 2000, &|input| drop(checks::onnx(input)), &fields(&protobuf::FORMAT));
+    replay("run_onnx", &inputs, 400, &checks::run_onnx, &fields(&protobuf::FORMAT));
 }
 
 #[test]
 fn graphs() {
-    replay("graph", &seeds::graphs(), 800, &checks::build_and_run, &bytes);
+    replay("graph", &seeds::graphs(), 400, &checks::build_and_run, &bytes);
 }
 
 #[test]
 fn records() {
-    replay("record", &seeds::records(), 2000, &checks::record, &texts(&[]));
-    replay("record", &seeds::records(), 1000, &checks::record, &bytes);
+    replay("record", &seeds::records(), 1000, &checks::record, &texts(&[]));
+    replay("record", &seeds::records(), 500, &checks::record, &bytes);
 }
 
 #[test]
 fn shaders() {
-    replay("shader", &seeds::shaders(), 500, &checks::shader, &texts(words::wgsl()));
+    replay("shader", &seeds::shaders(), 300, &checks::shader, &texts(words::wgsl()));
 }
 
 #[cfg(feature = "disk")]
