@@ -79,6 +79,10 @@ pub enum MatrixUnit {
 /// Bytes of local memory of a kernel for warp groups that has a multiprocessor for itself.
 pub(crate) const WARP_GROUP_MEMORY: u32 = 192 << 10;
 
+/// Bytes of local memory of an NVIDIA multiprocessor for work-groups side by side, as its OpenCL driver shares them out at
+/// least since Ampere.
+const NVIDIA_OPENCL_LOCAL_MEMORY: u32 = 108 << 10;
+
 /// What one device allows a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -112,6 +116,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Bytes of local memory of a multiprocessor for work-groups side by side, where that was measured. NVIDIA's Vulkan
+    /// driver gives all of them together what it allows one: on an H200, which has 228 KiB, three work-groups of 16 KiB
+    /// run at a time, two of 24, and one of 25.
+    pub(crate) fn local_memory_of_unit(&self) -> Option<u32> {
+        match (self.family, self.dialect) {
+            (Family::Nvidia, Dialect::Wgsl) => Some(self.local_memory),
+            (Family::Nvidia, Dialect::OpenClC) => Some(NVIDIA_OPENCL_LOCAL_MEMORY),
+            _ => None,
+        }
+    }
+
     /// The least that WebGPU promises: the limits of a device about which nothing is known.
     #[doc(hidden)]
     pub const fn webgpu() -> Self {

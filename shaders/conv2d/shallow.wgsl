@@ -1,7 +1,8 @@
 //# y[n,i,j,o] = f(sum_{a,b,k} x[n, i*s+a*d-p, j*s+b*d-p, k] * w[o,a,b,k]) for inputs of up to four
 //# channels, read as NHWC rows: tile[0] pixels of a row by tile[2] slices of output channels per
-//# invocation, the window unrolled. The tiles of a plane are one axis of the grid. What lies
-//# outside the input is read from the nearest place inside and replaced by zero, or is as RULE says.
+//# invocation. The window is unrolled: wholly, or where ROLLED a row at a time, so that a compiler
+//# does not load all of it ahead. The tiles of a plane are one axis of the grid. What lies outside
+//# the input is read from the nearest place inside and replaced by zero, or is as RULE says.
 ${constants}
 
 ${interface}
@@ -28,13 +29,13 @@ fn conv2d_shallow(@builtin(global_invocation_id) gid: vec3<u32>) {
     //% endif
     //% endfor
     //% for s in range(tile[2])
-    let weights${s}: u32 = CHANNELS * KERNEL_H * KERNEL_W * (slice + ${s}u);
+    ${"var" if ROLLED else "let"} weights${s}: u32 = CHANNELS * KERNEL_H * KERNEL_W * (slice + ${s}u);
     //% for p in range(tile[0])
     var sum${s}_${p}: ${acc4} = ${zero4};
     //% endfor
     //% endfor
-    //% for a in range(KERNEL_H)
-    let y${a}: u32 = row * STRIDE_H + ${a * DILATION_H}u;
+    //% macro window_row(a, y, first)
+    let y${a}: u32 = ${y};
     //% if RULE is defined
     let src_row${a}: u32 = src_first + CHANNELS * params.src_w * bordered(y${a}, params.before_h, params.src_h);
     //% else
@@ -56,14 +57,26 @@ fn conv2d_shallow(@builtin(global_invocation_id) gid: vec3<u32>) {
     //% for b in range(KERNEL_W)
     //% for k in range(CHANNELS)
     //% for s in range(tile[2])
-    let w${s}_${a}_${b}_${k}: ${acc4} = ${load4("weights", "weights" ~ s ~ " + " ~ ((a * KERNEL_W + b) * CHANNELS + k) ~ "u")};
+    let w${s}_${a}_${b}_${k}: ${acc4} = ${load4("weights", "weights" ~ s ~ " + " ~ (first + b * CHANNELS + k) ~ "u")};
     //% for p in range(tile[0])
     sum${s}_${p} = ${fma4("w" ~ s ~ "_" ~ a ~ "_" ~ b ~ "_" ~ k, splat("v" ~ a ~ "_" ~ (p * STRIDE_W + b * DILATION_W) ~ "_" ~ k), "sum" ~ s ~ "_" ~ p)};
     //% endfor
     //% endfor
     //% endfor
     //% endfor
+    //% endmacro
+    //% if ROLLED
+    for (var a: u32 = 0u; a < KERNEL_H; a += 1u) {
+        ${window_row(0, "row * STRIDE_H + a * DILATION_H", 0) | trim | indent(4)}
+        //% for s in range(tile[2])
+        weights${s} += CHANNELS * KERNEL_W;
+        //% endfor
+    }
+    //% else
+    //% for a in range(KERNEL_H)
+    ${window_row(a, "row * STRIDE_H + " ~ a * DILATION_H ~ "u", a * KERNEL_W * CHANNELS) | trim}
     //% endfor
+    //% endif
     //% for s in range(tile[2])
     if (slice + ${s}u < params.dst_c4) {
         let dst${s}: u32 = column + params.dst_w * (row + params.dst_h * (slice + ${s}u + params.dst_c4 * n));

@@ -18,6 +18,7 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> 
 /// The passes that only devices run: fewer dispatches for more work. A binding may begin at a channel of a pixel
 /// that is a multiple of `multiple`.
 pub(crate) fn joined(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool, multiple: usize) -> Result<()> {
+    idioms::split_patches(network, alone)?;
     idioms::gates(network, alone)?;
     stack(network, alone, multiple)
 }

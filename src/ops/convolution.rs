@@ -166,7 +166,7 @@ impl Convolution {
     }
 
     /// Terms of a sum without the bias.
-    pub(super) const fn terms(&self) -> usize {
+    pub(crate) const fn terms(&self) -> usize {
         self.kernel[0] * self.kernel[1] * self.group_inputs()
     }
 

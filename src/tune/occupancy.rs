@@ -8,8 +8,7 @@
 //!
 //! The constants were fitted to 1,100 measurements of 1x1 and 3x3 convolutions on an NVIDIA H200, half
 //! of them through each API: the estimates of good kernels are off by 13 %. They rank kernels and
-//! predict no time. Two of them are the drivers': through Vulkan a multiprocessor holds less than half
-//! the local memory that it does through OpenCL, as far as work-groups side by side show.
+//! predict no time.
 
 use crate::emit::Dialect;
 use crate::limits::{Family, Limits};
@@ -48,8 +47,6 @@ const ASSUMED_UNITS: u32 = 64;
 
 /// What a driver makes of a multiprocessor.
 struct Driver {
-    /// Bytes of local memory for work-groups side by side.
-    local_bytes: u32,
     /// Clocks of a barrier.
     barrier: f64,
     /// Clocks that a round of loads is waited for, if nothing was loaded ahead.
@@ -58,8 +55,8 @@ struct Driver {
     unstaged: f64,
 }
 
-const VULKAN: Driver = Driver { local_bytes: 49_800, barrier: 176.0, latency: 674.0, unstaged: 0.79 };
-const OPENCL: Driver = Driver { local_bytes: 110_700, barrier: 2.0, latency: 345.0, unstaged: 1.29 };
+const VULKAN: Driver = Driver { barrier: 176.0, latency: 674.0, unstaged: 0.79 };
+const OPENCL: Driver = Driver { barrier: 2.0, latency: 345.0, unstaged: 1.29 };
 
 /// Whether estimates are made for such a device.
 pub(super) fn knows(limits: &Limits) -> bool {
@@ -73,7 +70,7 @@ pub(super) fn clocks(effort: &Effort, limits: &Limits) -> f64 {
     let waves = effort.invocations.div_ceil(WAVE_INVOCATIONS).max(1);
     let resident = (REGISTERS_PER_UNIT
         / (effort.registers.clamp(1, 255).next_multiple_of(8) * waves * WAVE_INVOCATIONS))
-        .min(driver.local_bytes / effort.local_bytes.max(1))
+        .min(limits.local_memory_of_unit().unwrap_or(u32::MAX) / effort.local_bytes.max(1))
         .min(INVOCATIONS_PER_UNIT / (waves * WAVE_INVOCATIONS))
         .clamp(1, 32);
     let per_wave = |count: u64, clocks: f64| f64::from(waves) * count as f64 * clocks;

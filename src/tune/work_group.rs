@@ -243,7 +243,7 @@ mod tests {
     fn a_large_gpu_splits_the_sums_of_a_small_map_and_a_cpu_driver_takes_large_tiles() {
         let op = node_27();
         let on = |family| {
-            let limits = Limits { family, compute_units: Some(132), ..Limits::webgpu() };
+            let limits = Limits { family, local_memory: 49152, compute_units: Some(132), ..Limits::webgpu() };
             let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
             (choice.variant, choice.tile)
         };

@@ -2,8 +2,8 @@
 
 use crate::machine::{everywhere, noise};
 use diptych::{
-    Conv2d, Dims, Extras, Function, Graph, HostTensor, Padding, Reduction, Session, SessionOptions, Shape,
-    Term, Value,
+    Activation, Backend, Conv2d, Dims, Extras, Function, Graph, HostTensor, Padding, Reduction, Session,
+    SessionOptions, Shape, Term, Value,
 };
 
 fn node(graph: &mut Graph, name: &str, function: Function, terms: &[Term]) -> Value {
@@ -185,4 +185,57 @@ fn a_prelu_behind_a_convolution_is_its_activation() {
         .map(|(place, &sum)| f64::from(if sum < 0.0 { sum * slopes[place % 5] } else { sum }))
         .collect();
     check(&outputs(true), &[("x", &x)], &wanted, &["conv2d"]);
+}
+
+#[test]
+fn windows_that_touch_become_pixels_on_devices() {
+    // 8 x 8 windows over three channels, with a bias and an activation; and some that stay a convolution.
+    let shape = Shape::nhwc(2, 16, 24, 3);
+    let (x, weights, bias) =
+        (noise(shape, 1), noise(Shape::nhwc(5, 8, 8, 3), 2), noise(Shape::nhwc(1, 1, 1, 5), 3));
+    let whole = Conv2d { stride: [8, 8], activation: Activation::Relu, ..Default::default() };
+    let overlapping = Conv2d { stride: [8, 4], ..whole };
+    let padded = Conv2d { padding: Padding::Explicit { top: 8, bottom: 0, left: 0, right: 0 }, ..whole };
+    for (options, ops) in
+        [(whole, &["remap", "pointwise"][..]), (overlapping, &["conv2d"]), (padded, &["conv2d"])]
+    {
+        let mut graph = Graph::new();
+        let input = graph.input("x", shape).expect("an input");
+        let extras = Extras::bias(bias.clone());
+        let y = graph.conv2d("patches", input, weights.clone(), extras, options).expect("a convolution");
+        graph.output(y).expect("an output");
+        let (values, taps, added) = (x.to_f32(), weights.to_f32(), bias.to_f32());
+        let above = if options.padding == Padding::Valid { 0 } else { 8 };
+        let [height, width] = [(16 + above - 8) / 8 + 1, (24 - 8) / options.stride[1] + 1];
+        let sum = |place: usize| {
+            let (o, j) = (place % 5, place / 5 % width);
+            let (i, n) = (place / (5 * width) % height, place / (5 * width * height));
+            let terms = (0..8 * 8 * 3).filter_map(|term| {
+                let (a, b, k) = (term / 24, term / 3 % 8, term % 3);
+                let row = (8 * i + a).checked_sub(above)?;
+                let source = k + 3 * (options.stride[1] * j + b + 24 * (row + 16 * n));
+                Some(f64::from(values[source]) * f64::from(taps[term + 192 * o]))
+            });
+            (terms.sum::<f64>() + f64::from(added[o])).max(0.0)
+        };
+        let wanted: Vec<f64> = (0..2 * height * width * 5).map(sum).collect();
+        for context in everywhere() {
+            let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+            let steps = session.steps();
+            let found: Vec<&str> = steps.iter().map(|step| step.op).filter(|op| *op != "convert").collect();
+            let on_cpu = context.info().backend == Backend::Cpu;
+            assert_eq!(
+                found,
+                if on_cpu { &["conv2d"] } else { ops },
+                "{} {options:?}",
+                context.info().backend
+            );
+            let outputs = session.run(&[("x", &x)]).expect("a run");
+            for (place, (found, wanted)) in outputs[0].to_f32().iter().zip(&wanted).enumerate() {
+                let off = (f64::from(*found) - wanted).abs();
+                // 193 terms of at most 1 each, summed in any order.
+                assert!(off <= 193.0 * 193.0 * f64::from(f32::EPSILON), "{place}: {found} for {wanted}");
+            }
+        }
+    }
 }

@@ -65,7 +65,10 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What is put between ops: changes of form, and copies of views.
     ("src/lower/", &["convert", "copy"]),
     // What is recognised, and what it becomes.
-    ("src/lower/idioms/", &["elementwise", "gate", "moments", "normalize", "pointwise", "reduce", "softmax"]),
+    (
+        "src/lower/idioms/",
+        &["conv2d", "elementwise", "gate", "moments", "normalize", "pointwise", "reduce", "remap", "softmax"],
+    ),
     ("src/lower/chain.rs", &["elementwise"]),
     ("src/tune/op_bench/images.rs", &["convert"]),
 ];

@@ -14,10 +14,12 @@
 mod gate;
 mod large;
 mod normalisation;
+mod patches;
 mod softmax;
 
 pub(super) use gate::gates;
 pub(super) use large::share_large;
+pub(super) use patches::split_patches;
 
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;

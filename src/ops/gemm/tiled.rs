@@ -83,7 +83,7 @@ pub(super) struct Staging {
     /// Invocations of one split.
     pub(super) threads: u32,
     /// All that a work-group keeps.
-    staged: u32,
+    pub(super) staged: u32,
 }
 
 impl Staging {
