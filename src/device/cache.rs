@@ -65,18 +65,18 @@ fn platform_dir() -> Result<PathBuf, String> {
 
 /// The compiled kernels in one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KernelCache {
+pub struct KernelCache {
     folder: PathBuf,
     bound: u64,
 }
 
 /// What a compiled kernel is found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CacheKey(blake3::Hash);
+pub struct CacheKey(blake3::Hash);
 
 impl CacheKey {
     /// The key of all `parts` in this order.
-    pub(crate) fn of(parts: &[&str]) -> Self {
+    pub fn of(parts: &[&str]) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
             // With its length, so that no two lists of parts are one text.
@@ -89,7 +89,7 @@ impl CacheKey {
 
 impl KernelCache {
     /// The kernels in `directory`, which need not be there yet.
-    pub(crate) fn within(directory: &Path) -> Self {
+    pub fn within(directory: &Path) -> Self {
         KernelCache { folder: directory.join(FOLDER), bound: MAX_CACHE_BYTES }
     }
 
@@ -104,7 +104,7 @@ impl KernelCache {
     }
 
     /// What was kept under `key`, if it is there and whole.
-    pub(crate) fn get(&self, key: CacheKey) -> Option<Vec<u8>> {
+    pub fn get(&self, key: CacheKey) -> Option<Vec<u8>> {
         let path = self.path(key);
         let contents = match read(&path) {
             Ok(contents) => contents?,
@@ -125,7 +125,7 @@ impl KernelCache {
     }
 
     /// Keeps `bytes` under `key`. That it fails is no error of the kernel's: it is logged.
-    pub(crate) fn put(&self, key: CacheKey, bytes: &[u8]) {
+    pub fn put(&self, key: CacheKey, bytes: &[u8]) {
         if let Err(error) = self.write(key, bytes).and_then(|()| self.trim()) {
             tracing::warn!("{}: {error}", self.folder.display());
         }

@@ -2,7 +2,7 @@
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub(crate) mod adopt;
-pub(crate) mod cache;
+pub mod cache;
 pub(crate) mod choice;
 pub(crate) mod copy;
 pub mod family;

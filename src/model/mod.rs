@@ -2,6 +2,8 @@
 
 mod budget;
 mod constant;
+#[cfg(test)]
+mod corpus;
 mod fold;
 #[cfg(feature = "onnx")]
 pub mod onnx;

@@ -25,6 +25,7 @@ mod on_cpu;
 mod picks;
 mod pool;
 mod precision;
+mod promises;
 mod public_api;
 mod reductions;
 mod replay;

@@ -2,7 +2,7 @@
 //!
 //! Source: the description of the format in NumPy's documentation (`numpy.lib.format`).
 
-use crate::file;
+use super::file;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use diptych::{Dims, HostTensor};
 use half::f16;
@@ -61,7 +61,8 @@ fn print(mut writer: impl Write, tensor: &HostTensor) -> Result<()> {
     Ok(())
 }
 
-fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
+/// Reads the tensor of these dimensions in the contents of a file.
+pub(crate) fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
     let (text, data) = split(bytes)?;
     let header = Header::parse(text)?;
     let wanted: Vec<u64> = dims.extents().iter().map(|&extent| extent as u64).collect();

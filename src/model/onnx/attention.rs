@@ -6,7 +6,6 @@ use super::kind::Kind;
 use super::moves::cut;
 use super::products::{product, swapped};
 use super::reductions::reduced;
-use super::slots::counted;
 use crate::model::budget::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
@@ -195,7 +194,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
         None => Slot::integers(Vec::new(), vec![past as i64]).into(),
     };
-    let (key, query): (Arg, Arg) = (counted(columns, 1, 2).into(), counted(rows, 0, 2).into());
+    let (key, query): (Arg, Arg) = (i.counted(columns, 1, 2)?.into(), i.counted(rows, 0, 2)?.into());
     let place: Arg = i.apply("place", Function::Add, &[query, offset])?.into();
     let (left, right) = (op.int("left_window_size", -1), op.int("right_window_size", -1));
     let mut allowed = Vec::new();
@@ -318,11 +317,8 @@ fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: 
         bias = with_bias(i, bias, slot)?;
     }
     if op.flag("unidirectional", false) {
-        let allowed = i.apply(
-            "allowed",
-            Function::LessEqual,
-            &[counted(keys, 1, 2).into(), counted(rows, 0, 2).into()],
-        )?;
+        let (key, query) = (i.counted(keys, 1, 2)?, i.counted(rows, 0, 2)?);
+        let allowed = i.apply("allowed", Function::LessEqual, &[key.into(), query.into()])?;
         let own = bias_of(i, allowed)?;
         bias = with_bias(i, bias, own)?;
     }

@@ -5,7 +5,6 @@ use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::operands::sizes;
-use super::slots::counted;
 use crate::emit::Bits;
 use crate::model::budget::Reason;
 use crate::model::constant::{elements_of, indices, position};
@@ -51,34 +50,33 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
     let kernel = sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
     let windows = Windows::read(op, spatial, &kernel)?;
     let (many, whole) = (elements_of(outputs)?, elements_of(spatial)?);
-    let taps: usize = kernel.iter().product();
+    let taps = elements_of(&kernel)?;
     if rows.saturating_mul(whole) > MAX_PLACES || rows.saturating_mul(many).saturating_mul(taps) > 1 << 28 {
         return Err(format!(
             "found the indices of the largest of {own:?}, wanted at most {MAX_PLACES} elements"
         ));
     }
     let by_columns = op.flag("storage_order", false);
-    i.budget.spend(many.saturating_mul(taps).saturating_mul(64))?;
+    i.budget.spend(many.saturating_mul(taps).saturating_mul(128))?;
     let (mut places, mut numbers) = (Vec::with_capacity(many * taps), Vec::with_capacity(many * taps));
+    let columns: Vec<usize> = (0..spatial.len()).map(|axis| spatial[..axis].iter().product()).collect();
+    let tapped: Vec<Vec<usize>> = indices(&kernel).collect();
+    let mut place = vec![0; spatial.len()];
     for at in indices(outputs) {
-        for tap in indices(&kernel) {
-            let place: Option<Vec<usize>> = (0..spatial.len())
-                .map(|axis| {
-                    let moved = at[axis] * windows.stride[axis] + tap[axis] * windows.dilation[axis];
-                    let place = moved as i64 - windows.pads[axis].0;
-                    usize::try_from(place).ok().filter(|&place| place < spatial[axis])
-                })
-                .collect();
+        for tap in &tapped {
+            let inside = (0..spatial.len()).all(|axis| {
+                let moved = at[axis] * windows.stride[axis] + tap[axis] * windows.dilation[axis];
+                let moved = moved as i64 - windows.pads[axis].0;
+                place[axis] = usize::try_from(moved).unwrap_or(usize::MAX);
+                place[axis] < spatial[axis]
+            });
             // What is padded is behind the map, where nothing is larger than it.
-            places.push(place.as_ref().map_or(whole, |place| position(spatial, place)) as i64);
-            numbers.push(place.map_or(0, |place| match by_columns {
-                false => position(spatial, &place),
-                true => {
-                    let (extents, place): (Vec<usize>, Vec<usize>) =
-                        spatial.iter().rev().copied().zip(place.into_iter().rev()).unzip();
-                    position(&extents, &place)
-                }
-            }) as i64);
+            places.push(if inside { position(spatial, &place) } else { whole } as i64);
+            numbers.push(match (inside, by_columns) {
+                (false, _) => 0,
+                (true, false) => position(spatial, &place),
+                (true, true) => place.iter().zip(&columns).map(|(at, step)| at * step).sum(),
+            } as i64);
         }
     }
     let x = i.slot(op, 0)?;
@@ -95,7 +93,8 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
     let list = i.slot_reshaped("list", list, &[1, many * taps])?;
     let found = taken(i, "place", list, number)?;
     let found = i.slot_reshaped("place", found, &[rows, many])?;
-    let row = i.apply("row", F::Mul, &[counted(rows, 0, 2).into(), (whole as f32).into()])?;
+    let row = i.counted(rows, 0, 2)?;
+    let row = i.apply("row", F::Mul, &[row.into(), (whole as f32).into()])?;
     let index = i.apply("index", F::Add, &[found.into(), row.into()])?;
     let index = i.slot_reshaped("indices", index, &[&own[..2], outputs].concat())?;
     i.set(op, 1, index.of_kind(Kind::I64))
@@ -122,17 +121,19 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return Err(format!("found {own:?} to {spatial:?}, wanted at most {MAX_PLACES} elements"));
     }
     // The windows that reach a place.
-    i.budget.spend(many.saturating_mul(kernel.iter().product()).saturating_mul(64))?;
+    i.budget.spend(many.saturating_mul(elements_of(&kernel)?).saturating_mul(128))?;
+    i.budget.spend(whole.saturating_mul(size_of::<Vec<i64>>()))?;
     let mut lists = vec![Vec::new(); whole];
+    let tapped: Vec<Vec<usize>> = indices(&kernel).collect();
+    let mut place = vec![0; rank];
     for (number, at) in indices(&own[2..]).enumerate() {
-        for tap in indices(&kernel) {
-            let place: Option<Vec<usize>> = (0..rank)
-                .map(|axis| {
-                    let place = (at[axis] * windows.stride[axis] + tap[axis]) as i64 - windows.pads[axis].0;
-                    usize::try_from(place).ok().filter(|&place| place < spatial[axis])
-                })
-                .collect();
-            if let Some(place) = place {
+        for tap in &tapped {
+            let inside = (0..rank).all(|axis| {
+                let moved = (at[axis] * windows.stride[axis] + tap[axis]) as i64 - windows.pads[axis].0;
+                place[axis] = usize::try_from(moved).unwrap_or(usize::MAX);
+                place[axis] < spatial[axis]
+            });
+            if inside {
                 lists[position(&spatial, &place)].push(number as i64);
             }
         }
@@ -144,7 +145,8 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let (x, index) = (shaped(i, 0)?, shaped(i, 1)?);
     let kind = x.kind();
-    let row = i.apply("row", F::Mul, &[counted(rows, 0, 2).into(), (whole as f32).into()])?;
+    let row = i.counted(rows, 0, 2)?;
+    let row = i.apply("row", F::Mul, &[row.into(), (whole as f32).into()])?;
     // Counted from 1, so that no window is none's.
     let index = i.apply("own", F::Sub, &[index.into(), row.into()])?;
     let index = i.apply("from_one", F::Add, &[index.into(), 1.0.into()])?;
@@ -196,7 +198,8 @@ pub(super) fn image<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if taps.saturating_mul(columns) > MAX_PLACES {
         return Err(format!("found {taps} taps of {columns} blocks, wanted at most {MAX_PLACES}"));
     }
-    i.budget.spend(taps.saturating_mul(columns).saturating_mul(64))?;
+    i.budget.spend(taps.saturating_mul(columns).saturating_mul(128))?;
+    i.budget.spend(whole.saturating_mul(size_of::<Vec<i64>>()))?;
     let mut lists = vec![Vec::new(); whole];
     for (tap_number, tap) in indices(&kernel).enumerate() {
         for (number, at) in indices(&blocks).enumerate() {

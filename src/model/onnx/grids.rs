@@ -6,7 +6,6 @@ use super::kind::Kind;
 use super::moves::cut;
 use super::pixels::linear;
 use super::products::{product, swapped};
-use super::slots::counted;
 use crate::model::budget::Reason;
 use crate::ops::elementwise::Function as F;
 
@@ -47,7 +46,7 @@ pub(super) fn sample<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let place = i.e(F::Add, &[scaled, offset.into()])?;
         axes.push(taps(i, op, place, extent, &rule)?);
     }
-    let image = (n > 1).then(|| Arg::from(counted(n, 0, rank + 1)));
+    let image = if n > 1 { Some(Arg::from(i.counted(n, 0, rank + 1)?)) } else { None };
     let slot = pixels.sum(i, image.as_ref(), None, &axes, target)?;
     let back: Vec<usize> = [0, rank + 1].into_iter().chain(1..=rank).collect();
     let slot = i.slot_transposed(slot, &back)?;

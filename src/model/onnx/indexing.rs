@@ -7,7 +7,6 @@ use super::moves::cut;
 use super::operands::axis;
 use super::order::Mapped;
 use super::scatters::{self, Places};
-use super::slots::counted;
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, elements_of, indices, position};
 use crate::ops::elementwise::Function;
@@ -40,7 +39,11 @@ impl Import<'_> {
 
     /// Rows of a tensor, flattened to `rows inner`, by places that are whole numbers.
     fn rows_at(&mut self, part: &str, x: Slot, inner: usize, places: Slot) -> Result<Slot, Reason> {
-        let count = elements_of(&self.slot_extents(&x)?)?;
+        let extents = self.slot_extents(&x)?;
+        let count = elements_of(&extents)?;
+        if count == 0 {
+            return Err(format!("found {extents:?} to choose from, wanted elements"));
+        }
         if count / inner.max(1) > MAX_PLACES {
             return Err(format!("found {count} elements to choose from, wanted at most {MAX_PLACES}"));
         }
@@ -82,7 +85,7 @@ fn elements_at(
     let mut places = i.apply("places", Function::Mul, &[index.into(), (steps[place] as f32).into()])?;
     let mut offset: Option<Slot> = None;
     for axis in (0..rank).filter(|&axis| axis != place && wanted[axis] > 1) {
-        let along = counted(wanted[axis], axis, rank);
+        let along = i.counted(wanted[axis], axis, rank)?;
         let along = i.apply("along", Function::Mul, &[along.into(), (steps[axis] as f32).into()])?;
         offset = Some(match offset {
             None => along,
@@ -129,7 +132,7 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         add(i, term)?;
     }
     for axis in 0..shared {
-        let along = counted(outer[axis], axis, outer.len());
+        let along = i.counted(outer[axis], axis, outer.len())?;
         let along = i.apply("along", Function::Mul, &[along.into(), (steps[axis] as f32).into()])?;
         add(i, along)?;
     }
@@ -208,6 +211,10 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
         "min" => Some(Function::Minimum),
         other => return Err(format!("found reduction {other:?}")),
     };
+    if own.contains(&0) {
+        let data = i.slot(op, 0)?;
+        return i.set(op, 0, data);
+    }
     let rows = elements_of(own)? / inner.max(1);
     i.budget.spend(rows.saturating_mul(16))?;
     let (data, updates) = (i.slot(op, 0)?, i.slot(op, 2)?);

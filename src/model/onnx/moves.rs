@@ -90,6 +90,9 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// Constants one behind the other along an axis.
 pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -> Result<Constant, Reason> {
     let mut extents = constants.first().map(Constant::extents).unwrap_or_default();
+    if place >= extents.len() {
+        return Err(format!("found {extents:?} to be joined along axis {place}"));
+    }
     let mut ends = Vec::new();
     let mut whole = 0usize;
     for constant in constants {

@@ -9,7 +9,6 @@ use super::kind::Kind;
 use super::moves::cut;
 use super::order::{Mapped, channels_last};
 use super::pixels::linear;
-use super::slots::counted;
 use crate::model::budget::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::reduce::Reduction;
@@ -156,8 +155,8 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let maps = i.slot(op, 0)?;
     let kind = maps.kind();
     let pixels = i.pixels(maps, shifts)?;
-    let image = (n > 1).then(|| Arg::from(counted(n, 0, 4)));
-    let group = (shifts > 1).then(|| Arg::from(counted(shifts, 3, 4)));
+    let image = if n > 1 { Some(Arg::from(i.counted(n, 0, 4)?)) } else { None };
+    let group = if shifts > 1 { Some(Arg::from(i.counted(shifts, 3, 4)?)) } else { None };
     let target = [n, places, taps, shifts];
     let mut columns = pixels.sum(i, image.as_ref(), group.as_ref(), &axes, &target)?;
     if op.has(4) {

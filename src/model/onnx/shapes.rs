@@ -329,7 +329,7 @@ pub(super) fn trilu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let diagonal = if op.has(1) { i.integers(op, 1)?.first().copied().unwrap_or(0) } else { 0 };
     let upper = op.flag("upper", true);
-    i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
+    i.budget.spend(rows.saturating_mul(columns).saturating_mul(16))?;
     let inside = |at: usize| {
         let distance = (at % columns) as i64 - (at / columns) as i64;
         if upper { distance >= diagonal } else { distance <= diagonal }

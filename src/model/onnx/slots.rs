@@ -100,13 +100,14 @@ impl Import<'_> {
         let value = self.add(part, |graph, name| graph.softmax(name, mapped.value, options))?;
         Ok(Slot::Value(Mapped { value, ..mapped }))
     }
-}
 
-/// The numbers `0..count` along axis `axis` of a tensor of rank `rank`.
-pub(super) fn counted(count: usize, axis: usize, rank: usize) -> Slot {
-    let mut extents = vec![1; rank];
-    if let Some(extent) = extents.get_mut(axis) {
-        *extent = count;
+    /// The numbers `0..count` along axis `axis` of a tensor of rank `rank`.
+    pub(super) fn counted(&mut self, count: usize, axis: usize, rank: usize) -> Result<Slot, Reason> {
+        self.budget.spend(count.saturating_mul(2 * size_of::<i64>()))?;
+        let mut extents = vec![1; rank];
+        if let Some(extent) = extents.get_mut(axis) {
+            *extent = count;
+        }
+        Ok(Slot::integers(extents, (0..count as i64).collect()))
     }
-    Slot::integers(extents, (0..count as i64).collect())
 }

@@ -7,7 +7,6 @@ use super::moves::cut;
 use super::operands::axis;
 use super::order::Mapped;
 use super::products::{product, swapped};
-use super::slots::counted;
 use crate::model::budget::Reason;
 use crate::model::constant::elements_of;
 use crate::ops::elementwise::Function as F;
@@ -108,7 +107,7 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
         false => 0.0.into(),
     };
-    let at: Arg = counted(whole, 1, 2).into();
+    let at: Arg = i.counted(whole, 1, 2)?.into();
     let mut source: Arg = i.apply("source", F::Sub, &[at.clone(), first])?.into();
     if circular {
         source = i.apply("source", F::FloorMod, &[source, (whole as f32).into()])?.into();

@@ -4,7 +4,6 @@
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::moves::cut;
-use super::slots::counted;
 use crate::emit::Bits;
 use crate::graph::Value;
 use crate::model::budget::Reason;
@@ -73,7 +72,7 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut table = i.slots_joined("table", columns, 1)?;
     if rows > 1 {
         // Those of chosen boxes first, in their order.
-        let rank = counted(rows * each, 0, 1);
+        let rank = i.counted(rows * each, 0, 1)?;
         let rank = i.apply("rank", F::Sub, &[((rows * each) as f32).into(), rank.into()])?;
         let key = i.apply("key", F::Mul, &[is_chosen.into(), rank.into()])?;
         let (key, table_value) = (plain(i, key)?, plain(i, table)?);

@@ -152,7 +152,8 @@ pub(super) fn nibbles(name: &str, extents: &[usize], values: &[u8]) -> Vec<u8> {
 
 /// A file around a network.
 pub(super) fn model(graph: &[u8]) -> Vec<u8> {
-    [int(1, 8), bytes(8, &int(2, 17)), bytes(7, graph)].concat()
+    let file = [int(1, 8), bytes(8, &int(2, 17)), bytes(7, graph)].concat();
+    crate::model::corpus::kept("onnx", file)
 }
 
 /// A network with a node whose branch is another one.

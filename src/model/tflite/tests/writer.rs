@@ -273,7 +273,7 @@ impl FileSpec {
         fbb.push_slot_always(slot(4), buffers);
         let model = fbb.end_table(model);
         fbb.finish(model, Some(self.identifier));
-        fbb.finished_data().to_vec()
+        crate::model::corpus::kept("tflite", fbb.finished_data().to_vec())
     }
 }
 

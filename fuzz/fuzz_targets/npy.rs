@@ -1,0 +1,20 @@
+#![no_main]
+#![expect(dead_code, reason = "the command line's modules, of which only the reader is called")]
+
+#[path = "../../src/file.rs"]
+mod file;
+#[path = "../../src/bin/diptych/npy.rs"]
+mod npy;
+
+use diptych_fuzz::heap;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    for extents in [&[1, 2, 3, 2][..], &[12], &[]] {
+        let dims = diptych::Dims::new(extents).expect("small");
+        // Its data are wanted of the dimensions' length, and values of eight bytes become ones of four.
+        let (read, _) = heap::bounded(4 * bytes.len() as u64 + (1 << 16), || npy::parse(bytes, dims));
+        if let Ok(tensor) = read {
+            assert_eq!(tensor.dims(), dims);
+        }
+    }
+});

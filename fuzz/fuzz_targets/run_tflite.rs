@@ -1,0 +1,3 @@
+#![no_main]
+
+diptych_fuzz::files!(diptych_fuzz::flatbuffer::FORMAT, diptych_fuzz::checks::run_tflite);
