@@ -63,6 +63,20 @@ fn a_planted_fault_is_found_and_alone_is_left() {
 }
 
 #[test]
+fn a_fault_that_one_of_many_elements_shows_is_made_small() {
+    let mut values = vec![0.0; 700];
+    (values[400], values[555], values[699]) = (1.0, f32::NAN, f32::NAN);
+    let tensor = Tensor { dims: vec![7, 100], values };
+    let sources = vec![Source { origin: Origin::Input, tensor }];
+    let steps = vec![step(1, Make::Custom(Own(kernel(0.5))), &[0])];
+    let case =
+        Case { recipe: Recipe { sources, steps, outputs: vec![1] }, setting: Setting::plain(Backend::Cpu) };
+    let failure = check(&case).expect_err("a fault");
+    let (left, _) = shrink::smallest(case, failure, &|case| check(case).err());
+    assert_eq!(left.recipe.sources[0].tensor, Tensor { dims: vec![1, 1], values: vec![1.0] });
+}
+
+#[test]
 fn the_same_graph_without_a_fault_agrees() {
     let counts = check(&case(f32::INFINITY)).expect("no fault");
     assert_eq!((counts.elements, counts.compared), (360, 360));

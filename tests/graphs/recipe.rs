@@ -7,15 +7,32 @@ use diptych::{
 };
 
 /// Dimensions and elements.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Tensor {
     pub(crate) dims: Vec<usize>,
     pub(crate) values: Vec<f32>,
 }
 
+impl PartialEq for Tensor {
+    /// To the bit: a NaN is the same as itself.
+    fn eq(&self, other: &Self) -> bool {
+        let bits = |tensor: &Tensor| tensor.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        self.dims == other.dims && bits(self) == bits(other)
+    }
+}
+
 impl Tensor {
     pub(crate) fn host(&self) -> diptych::Result<HostTensor> {
         HostTensor::new(Dims::new(&self.dims)?, self.values.clone())
+    }
+
+    /// The last elements along each axis.
+    pub(crate) fn last(&self, dims: &[usize]) -> Tensor {
+        let backwards = |tensor: &Tensor| {
+            let values = tensor.values.iter().rev().copied().collect();
+            Tensor { dims: tensor.dims.clone(), values }
+        };
+        backwards(&backwards(self).cropped(dims))
     }
 
     /// The first elements along each axis; of an axis that becomes longer, the elements begin again.

@@ -374,6 +374,8 @@ fn shorter(recipe: &Recipe) -> Vec<Recipe> {
                 all.push(other);
                 let mut alone = recipe.clone();
                 alone.sources[index].tensor = source.tensor.cropped(&dims);
+                all.push(alone.clone());
+                alone.sources[index].tensor = source.tensor.last(&dims);
                 all.push(alone);
             }
         }
