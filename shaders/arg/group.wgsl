@@ -4,6 +4,7 @@
 ${constants}
 
 ${interface}
+//% include "shared/better"
 var<workgroup> values: array<f32, SIZE>;
 var<workgroup> indices: array<u32, SIZE>;
 
@@ -15,11 +16,7 @@ fn arg_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     var found: u32 = 0u;
     for (var k: u32 = lid.x; k < params.count; k += SIZE) {
         let x: f32 = ${load("src", "first + k * params.inner")};
-        //% if LARGEST
-        if (x > best) {
-        //% else
-        if (x < best) {
-        //% endif
+        if (better(x, best)) {
             best = x;
             found = k;
         }
@@ -31,11 +28,7 @@ fn arg_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     if (lid.x < ${parts}u) {
         let x: f32 = values[lid.x + ${parts}u];
         let k: u32 = indices[lid.x + ${parts}u];
-        //% if LARGEST
-        if (x > values[lid.x] || (x == values[lid.x] && k < indices[lid.x])) {
-        //% else
-        if (x < values[lid.x] || (x == values[lid.x] && k < indices[lid.x])) {
-        //% endif
+        if (better(x, values[lid.x]) || (x == values[lid.x] && k < indices[lid.x])) {
             values[lid.x] = x;
             indices[lid.x] = k;
         }

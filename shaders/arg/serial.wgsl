@@ -3,6 +3,7 @@
 ${constants}
 
 ${interface}
+//% include "shared/better"
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn arg_serial(@builtin(global_invocation_id) gid: vec3<u32>) {
     let own: u32 = gid.x + WIDTH * gid.y;
@@ -14,11 +15,7 @@ fn arg_serial(@builtin(global_invocation_id) gid: vec3<u32>) {
     var found: u32 = 0u;
     for (var k: u32 = 1u; k < params.count; k++) {
         let x: f32 = ${load("src", "first + k * params.inner")};
-        //% if LARGEST
-        if (x > best) {
-        //% else
-        if (x < best) {
-        //% endif
+        if (better(x, best)) {
             best = x;
             found = k;
         }

@@ -21,6 +21,7 @@ macro_rules! piece {
 /// Pieces that kernels include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
+    piece!("shared/better"),
     piece!("shared/border"),
     piece!("shared/coordinate"),
     piece!("shared/functions"),

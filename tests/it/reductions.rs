@@ -113,3 +113,32 @@ fn a_nan_is_not_zero_on_any_backend() {
         }
     }
 }
+
+#[test]
+fn a_nan_is_found_only_where_it_is_first() {
+    let nan = f32::NAN;
+    // Short lines and long ones, which other kernels serve.
+    for columns in [3, 300] {
+        let mut values = vec![1.0; 3 * columns];
+        values[..3].copy_from_slice(&[nan, 5.0, -6.0]);
+        values[columns..columns + 3].copy_from_slice(&[2.0, nan, 3.0]);
+        values[2 * columns..2 * columns + 3].copy_from_slice(&[-2.0, nan, -3.0]);
+        let x = HostTensor::new(dims(&[3, columns]), values).expect("values");
+        let mut graph = Graph::new();
+        let a = graph.input("x", dims(&[3, columns])).expect("an input");
+        let largest = graph.arg_max("largest", a, 1, false).expect("indices");
+        let smallest = graph.arg_min("smallest", a, 1, false).expect("indices");
+        for output in [largest, smallest] {
+            graph.output(output).expect("an output");
+        }
+        let beyond = if columns > 3 { 3.0 } else { 0.0 };
+        let wanted = [[0.0, 2.0, beyond], [0.0, if columns > 3 { 3.0 } else { 0.0 }, 2.0]];
+        for context in &crate::machine::everywhere() {
+            let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+            let found = session.run(&[("x", &x)]).expect("a run");
+            for (found, wanted) in found.iter().zip(wanted) {
+                assert_eq!(*found.to_f32(), wanted, "{columns} on {}", context.info());
+            }
+        }
+    }
+}
