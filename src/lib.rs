@@ -292,6 +292,8 @@ pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 pub use model::onnx;
 #[cfg(feature = "tflite")]
 pub use model::tflite;
+#[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
+pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 pub use model::{LoadOptions, Model, ModelInfo, Port as ModelPort, TensorInfo};
 #[doc(inline)]
@@ -343,6 +345,8 @@ pub use session::WgpuInput;
 pub use session::{BufferBinding, Pictures, RequiredUsage};
 pub use session::{BuildProgress, MemoryUse, NodeTime, Port, Profile, Session};
 pub use session::{Colours, Fit, Framing};
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+pub use session::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(feature = "opencl")]
 pub use session::{OpenClBinding, OpenClInput};
 #[cfg(not(target_family = "wasm"))]

@@ -205,8 +205,7 @@ impl Weights {
     pub fn get(&self, name: &str) -> Result<HostTensor> {
         let entry = self.entry(name)?;
         let dims = Dims::new(&entry.shape).map_err(|error| self.fail(name, error.to_string()))?;
-        let [from, to] = entry.data_offsets;
-        let bytes = self.bytes.get(self.begin + from..self.begin + to).unwrap_or_default();
+        let bytes = self.bytes(name)?;
         if entry.dtype == "F16" {
             let values: Vec<f16> =
                 bytes.as_chunks().0.iter().map(|&chunk| f16::from_le_bytes(chunk)).collect();
@@ -214,6 +213,15 @@ impl Weights {
         }
         let values = values(&entry.dtype, bytes).map_err(|message| self.fail(name, message))?;
         HostTensor::new(dims, values)
+    }
+
+    /// The bytes of a tensor, as the file has them.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if there is no such tensor.
+    pub fn bytes(&self, name: &str) -> Result<&[u8]> {
+        let [from, to] = self.entry(name)?.data_offsets;
+        Ok(self.bytes.get(self.begin + from..self.begin + to).unwrap_or_default())
     }
 
     /// A tensor of these dimensions.

@@ -3,7 +3,8 @@
 //# none, is larger and smaller than anything and stays.
 fn element(x: ${value}) -> ${value} {
     //% if LOGICAL
-    return select(${value}(0.0f), ${value}(1.0f), x != ${value}(0.0f));
+    // A NaN is equal to nothing, and `!=` of one is false where SPIR-V's ordered comparison stands for it.
+    return select(${value}(1.0f), ${value}(0.0f), x == ${value}(0.0f));
     //% else
     return x;
     //% endif

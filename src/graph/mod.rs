@@ -3,6 +3,7 @@
 mod build;
 mod elementwise;
 mod moves;
+mod part;
 mod reductions;
 mod state;
 mod value;

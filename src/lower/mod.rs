@@ -27,6 +27,8 @@ mod chain;
 mod change;
 mod choose;
 mod constants;
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+mod followed;
 mod forms;
 mod fuse;
 mod host;
@@ -36,6 +38,7 @@ mod kind;
 mod memory;
 mod parts;
 mod precision;
+mod prepare;
 mod program;
 mod seen;
 mod simplify;
@@ -54,6 +57,8 @@ pub(crate) use arrangement::{Arrangement, check_arrangement};
 pub(crate) use change::change_times;
 pub(crate) use choose::on_cpu;
 pub(crate) use constants::pack;
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+pub(crate) use followed::{Followed, Given, followed};
 pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
 pub(crate) use memory::{Lifetime, least, plan};
 pub(crate) use precision::has_halves;

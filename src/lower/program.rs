@@ -5,13 +5,11 @@ use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::memory::Lifetime;
-use super::simplify::{joined, simplified};
-use super::stack::multiple;
+use super::prepare::{base, prepared};
 use super::step::{Part, Source, Step, Stored, StoredValue, Work};
 use super::unit::{Input, Network, Unit};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::wiring::Forms;
-use super::{fuse, host, idioms, precision};
 use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -47,37 +45,18 @@ pub(crate) struct Program {
     pub(crate) states: Vec<(Part, HostTensor)>,
 }
 
-/// The units of `graph` before pairs of them are made one; a binding may begin at multiples of `alignment` bytes.
-pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions, alignment: u64) -> Result<Network<'g>> {
-    let alone = |name: &str| options.names(name);
-    let mut network = simplified(graph, &alone)?;
-    joined(&mut network, &alone, multiple(options.precision, alignment))?;
-    Ok(network)
-}
-
 impl Program {
     /// The whole of `graph` on a device; `changes` measures changes of layout, where they are asked for.
     pub(crate) fn of(
         graph: &Graph,
-        options: &SessionOptions,
+        asked: &SessionOptions,
         info: &DeviceInfo,
         changes: &ChangeTimes<'_>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
-        let mut network = network(graph, options, info.limits.binding_alignment)?;
-        let base;
-        let asked = options;
-        let options = if asked.precision == Precision::Auto {
-            base = SessionOptions { precision: Precision::F32, ..asked.clone() };
-            &base
-        } else {
-            asked
-        };
+        let options = &*base(asked);
         let choosing = Choosing { options, device: &device, limits: &info.limits };
-        fuse::on_device(&mut network, &choosing)?;
-        host::assign(&mut network, options, &info.limits)?;
-        precision::assign(&mut network, asked, &info.limits)?;
-        idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;
+        let network = prepared(graph, asked, &choosing)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits);
         for &input in graph.inputs() {

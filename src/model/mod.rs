@@ -10,6 +10,11 @@ pub mod onnx;
 mod series;
 #[cfg(feature = "tflite")]
 pub mod tflite;
+#[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
+mod weights;
+
+#[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
+pub use weights::with_random_weights;
 
 use crate::dims::Dims;
 use crate::error::{Error, Result};

@@ -111,7 +111,7 @@ pub(super) struct DeviceSession {
     bindings: Option<Bindings>,
 }
 
-fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
+pub(super) fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
     let device = engine.device()?;
     #[cfg(not(target_family = "wasm"))]
     let changes = |shape: Shape| crate::lower::change_times(device, shape, options.precision);

@@ -19,6 +19,8 @@ mod framing;
 mod into;
 #[cfg(not(target_family = "wasm"))]
 mod joined;
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+mod observe;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod online;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
@@ -44,6 +46,8 @@ pub use encode::WgpuInput;
 #[cfg(feature = "opencl")]
 pub use enqueue::{OpenClBinding, OpenClInput};
 pub use framing::{Colours, Fit, Framing};
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use picture::Pictures;
 pub use ports::Port;

@@ -26,7 +26,7 @@ mod explore;
 mod occupancy;
 mod op_bench;
 mod problem;
-mod random;
+pub(crate) mod random;
 mod tuning;
 
 pub use bench::{Bench, Check};

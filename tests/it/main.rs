@@ -28,6 +28,7 @@ mod precision;
 mod promises;
 mod public_api;
 mod reductions;
+mod replay;
 mod session;
 mod slices;
 mod sound;

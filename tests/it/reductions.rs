@@ -2,8 +2,8 @@
 
 use crate::graph::{check, dims, numbers};
 use diptych::{
-    Bits, Dim, Extras, Graph, HostTensor, Normalize, Padding, Pointwise, Precision, Reduction, Resize,
-    ResizeMode, SessionOptions, Shape, Softmax, TransposedConv2d, Value,
+    Bits, Dim, Extras, Function, Graph, HostTensor, Normalize, Padding, Pointwise, Precision, Reduction,
+    Resize, ResizeMode, Session, SessionOptions, Shape, Softmax, Term, TransposedConv2d, Value,
 };
 
 const C: usize = 6;
@@ -78,5 +78,38 @@ fn pixels_that_are_doubled_are_reduced_to_what_they_were() {
         }
         let options = SessionOptions { precision, ..Default::default() };
         check(&graph, &options, &[("x", &x)], &wanted);
+    }
+}
+
+#[test]
+fn a_nan_is_not_zero_on_any_backend() {
+    let values = vec![f32::NAN, 0.0, 1.0, -0.0, f32::NAN, 2.0];
+    let x = HostTensor::new(dims(&[2, 3]), values).expect("values");
+    let mut graph = Graph::new();
+    let a = graph.input("x", dims(&[2, 3])).expect("an input");
+    let zero = graph.input("zero", dims(&[])).expect("an input");
+    let none = HostTensor::new(dims(&[]), vec![0.0]).expect("a scalar");
+    let add = |graph: &mut Graph, name: &str, function, terms: &[Term]| {
+        let value = graph.elementwise(name, function, terms).expect("a node");
+        graph.output(value).expect("an output");
+    };
+    let (x_term, zero, one) = (Term::from(a), Term::from(zero), Term::from(1.0));
+    add(&mut graph, "differs", Function::NotEqual, &[x_term, zero]);
+    add(&mut graph, "and", Function::LogicalAnd, &[x_term, one]);
+    add(&mut graph, "or", Function::LogicalOr, &[zero, x_term]);
+    add(&mut graph, "select", Function::Select, &[x_term, 5.0.into(), (-5.0).into()]);
+    for (name, reduction) in [("any", Reduction::Any), ("all", Reduction::All)] {
+        let value = graph.reduce(name, a, reduction, &[0], false).expect("a reduction");
+        graph.output(value).expect("an output");
+    }
+    let truth = [1.0, 0.0, 1.0, 0.0, 1.0, 1.0];
+    let chosen = truth.map(|truth| 10.0 * truth - 5.0);
+    let wanted = [&truth[..], &truth, &truth, &chosen, &[1.0, 1.0, 1.0], &[0.0, 0.0, 1.0]];
+    for context in &crate::machine::everywhere() {
+        let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+        let found = session.run(&[("x", &x), ("zero", &none)]).expect("a run");
+        for ((found, wanted), port) in found.iter().zip(wanted).zip(session.outputs()) {
+            assert_eq!(*found.to_f32(), *wanted, "{} on {}", port.name, context.info());
+        }
     }
 }

@@ -18,6 +18,7 @@ mod flags;
 mod inspect;
 mod interrupt;
 mod npy;
+mod replay;
 mod run;
 mod table;
 mod tune;
@@ -49,6 +50,11 @@ enum Command {
     Bench(Box<bench::Arguments>),
     /// Run a TensorFlow Lite or ONNX model on tensors, pictures or random numbers.
     Run(Box<run::Arguments>),
+    /// Repeat a run that `run --replay-out` kept, on any device, and say where the results part.
+    ///
+    /// Each step's result is held against the op's oracle, which is given what the step read, on both devices: a fault
+    /// shows in its own step. The command fails if a result is beyond its bound.
+    Replay(replay::Arguments),
     /// Show a TensorFlow Lite or ONNX model: its graph, shapes, operators and the kernels that would run it.
     Inspect(inspect::Arguments),
     /// Print the work-groups that a rule gives.
@@ -75,6 +81,7 @@ fn main() -> ExitCode {
         Command::Article(arguments) => article::main(arguments),
         Command::Bench(arguments) => bench::main(arguments),
         Command::Run(arguments) => run::main(arguments),
+        Command::Replay(arguments) => replay::main(arguments),
         Command::Inspect(arguments) => inspect::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),

@@ -69,7 +69,12 @@ mod tensors;
 mod tests;
 mod transposed;
 mod turns;
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+mod weights;
 mod wire;
+
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+pub(super) use weights::weights;
 
 pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};
 

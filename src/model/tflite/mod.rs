@@ -53,6 +53,11 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 mod volumes;
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+mod weights;
+
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+pub(super) use weights::weights;
 
 pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};
 

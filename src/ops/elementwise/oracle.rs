@@ -4,6 +4,7 @@ use super::ElementwiseOp;
 use super::interval::{self, Interval};
 use super::program::{Program, Source};
 use super::tolerance::{Unit, Units};
+use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
@@ -17,11 +18,12 @@ pub(super) fn oracle(op: &ElementwiseOp, operands: &Operands<'_>) -> Reference {
     let units = Units::of(op.precision);
     let (mut value, mut bound) = (Vec::new(), Vec::new());
     for index in 0..op.output.elements() {
-        let given: Vec<f64> = inputs
+        let given: Vec<(f64, Interval)> = inputs
             .iter()
             .enumerate()
             .map(|(input, values)| {
-                values.get(op.broadcast.place(input, index)).map_or(f64::NAN, |&value| f64::from(value))
+                let value = values.get(op.broadcast.place(input, index)).copied().map_or(f64::NAN, f64::from);
+                (value, Interval::exact(value))
             })
             .collect();
         let (exact, interval) = element(&op.program, &given, &units);
@@ -31,24 +33,38 @@ pub(super) fn oracle(op: &ElementwiseOp, operands: &Operands<'_>) -> Reference {
     Reference::Bounded { value, bound }
 }
 
-/// One element, and the interval of what correct kernels store for it.
-fn element(program: &Program, inputs: &[f64], units: &Units) -> (f64, Interval) {
+impl Program {
+    /// The result for inputs `[value, lo, hi]`, of each of which a kernel has something in `lo ..= hi`: the exact
+    /// one, and between what correct kernels of `precision` store for it.
+    #[doc(hidden)]
+    pub fn enclose(&self, inputs: &[[f64; 3]], precision: Precision) -> [f64; 3] {
+        let given: Vec<(f64, Interval)> =
+            inputs.iter().map(|&[value, lo, hi]| (value, Interval { lo, hi })).collect();
+        let (exact, interval) = element(self, &given, &Units::of(precision));
+        [exact, interval.lo, interval.hi]
+    }
+}
+
+/// One element of inputs that lie in intervals, and the interval of what correct kernels store for it.
+fn element(program: &Program, inputs: &[(f64, Interval)], units: &Units) -> (f64, Interval) {
     let mut steps: Vec<(f64, Interval)> = Vec::with_capacity(program.steps().len());
     // What a half has room for is not rounded.
     let is_half = |value: f64| f64::from(f16::from_f64(value)) == value;
-    let rounded = |value: f64, unit: Option<Unit>| match unit {
-        Some(unit) if !is_half(value) => unit.rounded(Interval::exact(value)),
-        _ => Interval::exact(value),
+    let rounded = |given: Interval, unit: Option<Unit>| match unit {
+        Some(unit) if !(given.is_exact() && is_half(given.lo)) => unit.rounded(given),
+        _ => given,
     };
     for step in program.steps() {
         let of = |argument: Option<&Source>| match argument {
             Some(Source::Input(input)) => {
-                let value = inputs.get(usize::from(*input)).copied().unwrap_or(f64::NAN);
-                (value, rounded(value, units.store))
+                let none = (f64::NAN, Interval::exact(f64::NAN));
+                let (value, given) = inputs.get(usize::from(*input)).copied().unwrap_or(none);
+                (value, rounded(given, units.store))
             }
             Some(Source::Step(step)) => steps[usize::from(*step)],
             Some(Source::Number(number)) => {
-                (f64::from(number.0), rounded(f64::from(number.0), units.numbers))
+                let number = f64::from(number.0);
+                (number, rounded(Interval::exact(number), units.numbers))
             }
             None => (0.0, Interval::exact(0.0)),
         };
@@ -71,7 +87,6 @@ fn element(program: &Program, inputs: &[f64], units: &Units) -> (f64, Interval) 
 mod tests {
     use super::*;
     use crate::dims::Dims;
-    use crate::dtype::Precision;
     use crate::emit::Bits;
     use crate::ops::elementwise::Function;
     use crate::ops::elementwise::program::Step;

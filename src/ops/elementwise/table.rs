@@ -2,8 +2,8 @@
 //!
 //! In a text `{a}`, `{b}` and `{c}` are the arguments, `#(x)` is a constant and `$(x)` a conversion of the
 //! type that the kernel computes in, `@(x)` a conversion to f32, in which the functions of
-//! `shaders/shared/functions.wgsl` compute. An activation's text and reference are those of
-//! `emit/epilogue.rs`.
+//! `shaders/shared/functions.wgsl` compute. No text has `!=`: of a NaN it is false where SPIR-V's ordered comparison
+//! stands for it. An activation's text and reference are those of `emit/epilogue.rs`.
 
 use super::erf;
 use super::interval::Enclosure::{self, Points, Quarters, Rule};
@@ -251,7 +251,7 @@ functions! {
     Equal "equal" (a, b) Wgsl("select(#(0.0), #(1.0), {a} == {b})"),
         f32::from(u8::from(a == b)), f64::from(u8::from(a == b)), Rule(interval::equal), CHOICE;
     /// 1 where `a` and `b` differ.
-    NotEqual "not_equal" (a, b) Wgsl("select(#(0.0), #(1.0), {a} != {b})"),
+    NotEqual "not_equal" (a, b) Wgsl("select(#(1.0), #(0.0), {a} == {b})"),
         f32::from(u8::from(a != b)), f64::from(u8::from(a != b)), Rule(interval::not_equal), CHOICE;
     /// 1 where `a < b`.
     Less "less" (a, b) Wgsl("select(#(0.0), #(1.0), {a} < {b})"),
@@ -266,15 +266,15 @@ functions! {
     GreaterEqual "greater_equal" (a, b) Wgsl("select(#(0.0), #(1.0), {a} >= {b})"),
         f32::from(u8::from(a >= b)), f64::from(u8::from(a >= b)), MONOTONE, CHOICE;
     /// 1 where both are true.
-    LogicalAnd "logical_and" (a, b) Wgsl("select(#(0.0), #(1.0), ({a} != #(0.0)) & ({b} != #(0.0)))"),
+    LogicalAnd "logical_and" (a, b) Wgsl("select(#(1.0), #(0.0), ({a} == #(0.0)) | ({b} == #(0.0)))"),
         f32::from(u8::from((a != 0.0) & (b != 0.0))), f64::from(u8::from((a != 0.0) & (b != 0.0))),
         AT_ZERO, CHOICE;
     /// 1 where one is true.
-    LogicalOr "logical_or" (a, b) Wgsl("select(#(0.0), #(1.0), ({a} != #(0.0)) | ({b} != #(0.0)))"),
+    LogicalOr "logical_or" (a, b) Wgsl("select(#(1.0), #(0.0), ({a} == #(0.0)) & ({b} == #(0.0)))"),
         f32::from(u8::from((a != 0.0) | (b != 0.0))), f64::from(u8::from((a != 0.0) | (b != 0.0))),
         AT_ZERO, CHOICE;
     /// The second argument where the first is true, else the third.
-    Select "select" (a, b, c) Wgsl("select({c}, {b}, {a} != #(0.0))"),
+    Select "select" (a, b, c) Wgsl("select({b}, {c}, {a} == #(0.0))"),
         if a != 0.0 { b } else { c }, if a != 0.0 { b } else { c }, AT_ZERO, CHOICE;
     /// The first argument, not below the second and not above the third.
     Clamp "clamp" (a, b, c) Wgsl("min(max({a}, {b}), {c})"),

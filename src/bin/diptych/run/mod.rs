@@ -5,14 +5,14 @@ mod inputs;
 mod report;
 mod trace;
 
-use crate::npy;
 use crate::tune::PrecisionName;
+use crate::{file, npy, replay};
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use diptych::pick::{Place, Target};
 use diptych::{
-    Backend, DeviceSelector, Fusing, HostTensor, Layout, LoadOptions, Model, Picking, Session,
+    Backend, DeviceSelector, Fusing, Graph, HostTensor, Layout, LoadOptions, Model, Picking, Session,
     SessionOptions, Tuning,
 };
 use inputs::{Input, Pixels};
@@ -25,6 +25,9 @@ use trace::Trace;
 
 /// Runs on random inputs by default: enough for a median.
 const RANDOM_RUNS: u32 = 30;
+
+/// The largest model that is kept in a replay's file.
+const MAX_MODEL_BYTES: u64 = 1 << 33;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -112,6 +115,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
+    /// Keep one more run in FILE, for `diptych replay`: the model, inputs, what each step wrote, how far that is from
+    /// the oracle, kernels in both languages, device and driver. A safetensors file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay_out: Option<PathBuf>,
+
+    /// Only what this step read and wrote.
+    #[arg(long, value_name = "STEP", requires = "replay_out")]
+    pub(crate) replay_node: Option<String>,
+
+    /// Put random numbers in the place of the model's weights before it runs, of the same mean and deviation, so that
+    /// the file has none of them.
+    #[arg(long)]
+    pub(crate) random_weights: bool,
+
     /// Report the time of each node, its kernel, and where that choice came from.
     #[arg(long)]
     pub(crate) profile: bool,
@@ -151,7 +168,7 @@ pub(crate) enum FuseName {
 }
 
 impl FuseName {
-    fn fusing(self) -> Fusing {
+    pub(crate) fn fusing(self) -> Fusing {
         match self {
             FuseName::Rule => Fusing::Rule,
             FuseName::Always => Fusing::Always,
@@ -198,6 +215,19 @@ fn place(text: &str) -> Result<Place, String> {
     Ok(place)
 }
 
+/// The model's graph, and its file where that is kept or changed.
+fn graph(arguments: &Arguments, options: &LoadOptions) -> Result<(Graph, Vec<u8>)> {
+    let path = &arguments.model;
+    if arguments.replay_out.is_none() && !arguments.random_weights {
+        return Ok((Model::load(path, options)?.graph, Vec::new()));
+    }
+    let mut bytes = file::read(path, MAX_MODEL_BYTES).with_context(|| path.display().to_string())?;
+    if arguments.random_weights {
+        bytes = diptych::with_random_weights(&bytes, arguments.seed)?;
+    }
+    Ok((Model::from_bytes(&bytes, options).with_context(|| path.display().to_string())?.graph, bytes))
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     ensure!(
         arguments.pick != Picking::Measured || arguments.db.is_some(),
@@ -208,7 +238,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         dimensions: arguments.dimension.iter().cloned().collect(),
         values: arguments.value.iter().cloned().collect(),
     };
-    let mut graph = Model::load(&arguments.model, &dimensions)?.graph;
+    let (mut graph, bytes) = graph(arguments, &dimensions)?;
     if let Some(batch) = arguments.batch {
         graph = graph.with_batch(batch as usize)?;
     }
@@ -239,7 +269,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     if arguments.calibrating.calibrate.is_some() {
         trace.lap("calibrate");
     }
-    let mut session = Session::new(&context, &graph, options)?;
+    let mut session = Session::new(&context, &graph, options.clone())?;
     trace.lap("build the session");
     let random = sources.iter().all(Option::is_none);
     let runs = arguments.runs.unwrap_or(if random { RANDOM_RUNS } else { 1 });
@@ -273,6 +303,18 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         let (_, stages) = session.run_in_stages(&feeds)?;
         trace.run(&stages, &session.profile(&feeds)?);
         trace.write(file)?;
+    }
+    if let Some(file) = &arguments.replay_out {
+        let recording = replay::Recording {
+            model: &arguments.model,
+            bytes,
+            random_weights: arguments.random_weights,
+            load: &dimensions,
+            batch: arguments.batch,
+            fuse: arguments.fuse,
+            node: arguments.replay_node.as_deref(),
+        };
+        replay::record(file, recording, &context, &graph, &options, &feeds)?;
     }
     if let Some(directory) = &arguments.dump {
         std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;

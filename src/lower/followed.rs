@@ -1,0 +1,98 @@
+//! What each unit of a network computes and of what, for runs that are looked at unit by unit.
+
+use super::choose::Choosing;
+use super::fuse;
+use super::prepare::{base, prepared};
+use super::simplify::simplified;
+use super::unit::{Alias, Input, Network, Unit};
+use crate::device::DeviceInfo;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::host::HostTensor;
+use crate::ops::Op;
+use crate::options::SessionOptions;
+use crate::tune::key::DeviceKey;
+use std::sync::Arc;
+
+/// What an operand is given.
+#[derive(Debug)]
+pub(crate) enum Given {
+    /// A part of a value of the graph: what it shows, and its value of the graph.
+    Value(Alias, Value),
+    Constant(HostTensor),
+    /// What another unit wrote that is made of a part of the same node.
+    Inside,
+}
+
+/// A unit, or a part of one that is several stacked ones.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    /// The name of the step that runs it.
+    pub(crate) name: String,
+    pub(crate) op: Arc<dyn Op>,
+    pub(crate) reads: Vec<(Operand, Given)>,
+    /// What it writes, in the order of the op's outputs.
+    pub(crate) writes: Vec<Value>,
+}
+
+/// The units of `graph` as the device runs them, or the CPU. One that writes no value of the graph is left out.
+pub(crate) fn followed(
+    graph: &Graph,
+    asked: &SessionOptions,
+    device: Option<&DeviceInfo>,
+) -> Result<Vec<Followed>> {
+    let options = &*base(asked);
+    let network = match device {
+        Some(info) => {
+            let device = DeviceKey::of(info);
+            prepared(graph, asked, &Choosing { options, device: &device, limits: &info.limits })?
+        }
+        None => {
+            let mut network = simplified(graph, &|name| options.choices.contains_key(name))?;
+            fuse::on_cpu(&mut network, options)?;
+            network
+        }
+    };
+    let asked = if device.is_some() { options.precision } else { Precision::F32 };
+    let mut all = Vec::new();
+    for unit in network.units() {
+        let own = unit.precision.as_ref().map_or(asked, |own| own.precision);
+        let precision = if unit.host.is_some() { Precision::F32 } else { own };
+        match unit.parts() {
+            [] => all.extend(one(&network, unit, &unit.name, precision)?),
+            parts => {
+                for part in parts {
+                    all.extend(one(&network, part, &unit.name, precision)?);
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn one(network: &Network<'_>, unit: &Unit, name: &str, precision: Precision) -> Result<Option<Followed>> {
+    let graph = network.graph;
+    let reads = unit.inputs.iter().map(|(operand, input)| (*operand, given(network, input))).collect();
+    let writes: Vec<Value> =
+        unit.outputs.iter().copied().filter(|value| graph.info(*value).is_ok()).collect();
+    if writes.is_empty() {
+        return Ok(None);
+    }
+    let op = unit.op(graph, precision)?;
+    Ok(Some(Followed { name: name.to_owned(), op, reads, writes }))
+}
+
+fn given(network: &Network<'_>, input: &Input) -> Given {
+    let value = match input {
+        Input::Constant(tensor, _) => return Given::Constant(tensor.clone()),
+        Input::Value(value) => *value,
+    };
+    let alias = network.resolve(value);
+    match network.constant(value) {
+        Some(tensor) => Given::Constant(tensor.clone()),
+        None if network.graph.info(alias.of).is_ok() => Given::Value(alias, value),
+        None => Given::Inside,
+    }
+}
