@@ -20,9 +20,9 @@ const FIXED: u64 = 1 << 20;
 /// What a node takes, with its names. An operator may stand for many: a recurrent one for some of each step.
 const NODE: u64 = 4 << 10;
 
-/// What no file may take beside 42 times its length, be it refused in the end: of TensorFlow Lite, and of ONNX, whose
-/// files compute constants from shapes (`LEAST_WORK` of the loader).
-const MOST: [u64; 2] = [64 << 20, 5 << 28];
+/// What no file may take beside 42 times its length, be it refused in the end: of TensorFlow Lite, whose transforms are
+/// matrices, and of ONNX, whose files compute constants from shapes (`LEAST_WORK` of the loader).
+const MOST: [u64; 2] = [(64 << 20) + (3 << 29), 5 << 28];
 
 /// The largest that a network's values may be in all, for it to be run, and its sums.
 const MOST_ELEMENTS: u64 = 1 << 17;

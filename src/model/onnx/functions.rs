@@ -329,7 +329,7 @@ pub(super) fn dropout<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.writes(1) {
         let extents = i.extents_of(op, 0)?;
         let count = crate::model::constant::elements_of(&extents)?;
-        i.budget.spend(count.saturating_mul(size_of::<i64>()))?;
+        i.budget.spend(count.saturating_mul(2 * size_of::<i64>()))?;
         let ones = vec![1; count];
         i.set(op, 1, Slot::Constant(super::tensors::integers(&extents, ones)?, Kind::Bool))?;
     }

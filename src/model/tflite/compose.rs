@@ -1,6 +1,6 @@
 //! An operator as several nodes.
 
-use super::constant::dims_of;
+use super::constant::{dims_of, elements_of};
 use super::import::{Import, Op};
 use super::tensors::Reason;
 use crate::dims::Dim;
@@ -53,10 +53,12 @@ impl<'a> Compose<'_, 'a> {
         &mut self,
         part: &str,
         extents: &[usize],
-        values: Vec<f32>,
+        values: impl IntoIterator<Item = f32>,
     ) -> Result<Value, Reason> {
-        self.import.budget.spend(values.len())?;
+        // Before there are any: an extent may be that of a feature map.
+        self.import.budget.spend(elements_of(extents)?)?;
         let name = self.name(part)?;
+        let values: Vec<f32> = values.into_iter().collect();
         let tensor = HostTensor::new(dims_of(extents)?, values).map_err(explain)?;
         Ok(self.import.graph.constant(&name, tensor))
     }

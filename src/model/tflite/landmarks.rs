@@ -50,8 +50,7 @@ pub(super) fn matrix<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let p = &mut parts;
     let flat = p.reshape("landmarks", x, &[n, 3])?;
     let (cosine, sine) = rotation(p, flat, ends, angle)?;
-    let indices =
-        p.constant("subset", &[subset.len()], subset.iter().map(|&index| index as f32).collect())?;
+    let indices = p.constant("subset", &[subset.len()], subset.iter().map(|&index| index as f32))?;
     let used = p.gather("used", flat, indices, 0)?;
     let (x, y) = (p.slice("x", used, 1, [0, 1])?, p.slice("y", used, 1, [1, 2])?);
     // Turned so that the crop is upright.
@@ -183,8 +182,8 @@ pub(super) fn bilinear<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), R
     let mut parts = import.compose(op, 0)?;
     let p = &mut parts;
     // Pixels are at their middles: half a pixel is added, and taken off again.
-    let columns = (0..pixels).map(|pixel| (pixel % out_w) as f32 + 0.5).collect();
-    let rows = (0..pixels).map(|pixel| (pixel / out_w) as f32 + 0.5).collect();
+    let columns = (0..pixels).map(|pixel| (pixel % out_w) as f32 + 0.5);
+    let rows = (0..pixels).map(|pixel| (pixel / out_w) as f32 + 0.5);
     let columns = p.constant("columns", &[pixels, 1], columns)?;
     let rows = p.constant("rows", &[pixels, 1], rows)?;
     let (first, second) = (row(p, matrix, 0)?, row(p, matrix, 1)?);

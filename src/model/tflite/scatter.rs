@@ -50,7 +50,7 @@ fn gathered(
     let of = |row: &Vec<usize>| -> Vec<f32> {
         (0..most).map(|at| row.get(at).copied().unwrap_or(n) as f32).collect()
     };
-    let indices = rows.iter().flat_map(of).collect();
+    let indices = rows.iter().flat_map(of);
     let indices = p.constant("rows", &[rows.len() * most], indices)?;
     let picked = p.gather("picked", padded, indices, 0)?;
     if most == 1 {
@@ -203,7 +203,7 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         .chain((0..extents.len()).filter(|axis| ![batch, time].contains(axis)))
         .collect();
     let front = p.transpose("front", x, &order)?;
-    let at = p.constant("at", &[1, steps], (0..steps).map(|step| step as f32).collect())?;
+    let at = p.constant("at", &[1, steps], (0..steps).map(|step| step as f32))?;
     let lengths = p.reshape("lengths", lengths, &[count, 1])?;
     let last = p.each("last", Function::Sub, &[lengths.into(), 1.0.into()])?;
     let turned = p.each("turned", Function::Sub, &[last.into(), at.into()])?;
@@ -221,7 +221,8 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
 
 /// Ones where row and column are the same.
 fn unit(p: &mut Compose<'_, '_>, [rows, columns]: [usize; 2]) -> Result<Value, Reason> {
-    let all = (0..rows * columns).map(|at| f32::from(u8::from(at / columns == at % columns))).collect();
+    let count = rows.saturating_mul(columns);
+    let all = (0..count).map(|at| f32::from(u8::from(at / columns == at % columns)));
     p.constant("diagonal", &[rows, columns], all)
 }
 
@@ -306,7 +307,7 @@ fn update_at<'a>(
         // A start is moved so that the part fits.
         let most = (own[axis] - part[axis]) as f32;
         let start = p.each("start", Function::Clamp, &[start.into(), 0.0.into(), most.into()])?;
-        let at = p.constant("at", &[own[axis]], (0..own[axis]).map(|at| at as f32).collect())?;
+        let at = p.constant("at", &[own[axis]], (0..own[axis]).map(|at| at as f32))?;
         let moved = p.each("moved", Function::Sub, &[at.into(), start.into()])?;
         let last = (part[axis] - 1) as f32;
         let near = p.each("near", Function::Clamp, &[moved.into(), 0.0.into(), last.into()])?;

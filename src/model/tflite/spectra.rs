@@ -34,7 +34,7 @@ pub(super) fn rfft2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         return Err(format!("found lengths {lengths:?}, wanted 1 to {MAX_LENGTH}"));
     }
     let bins = width / 2 + 1;
-    import.budget.grow(8 * width * bins + 16 * height * height);
+    import.budget.grow_by_lengths(8 * width * bins + 16 * height * height)?;
     let mut parts = import.compose(op, 0)?;
     let p = &mut parts;
     let mut x = x;

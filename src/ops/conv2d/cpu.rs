@@ -180,14 +180,14 @@ impl Windows {
         with_scratch(height * padded_values, |scratch| {
             for (a, row) in scratch.chunks_exact_mut(padded_values).enumerate() {
                 let source = border.coordinate((line * stride[0] + a) as isize - before[0] as isize, input.h);
-                let source = source.and_then(|row| src.get(row * row_values..row * row_values + kept));
+                let source = source.and_then(|row| src.get(row * row_values..(row + 1) * row_values));
                 let Some(source) = source else {
                     row.fill(0.0);
                     continue;
                 };
                 let (outside_before, rest) = row.split_at_mut(left);
                 let (inside, outside_after) = rest.split_at_mut(kept);
-                inside.copy_from_slice(source);
+                inside.copy_from_slice(&source[..kept]);
                 self.outside(source, outside_before, -(before[1] as isize));
                 self.outside(source, outside_after, (kept / input.c) as isize);
             }
