@@ -66,7 +66,7 @@ impl Windows {
             mode @ ("SAME_UPPER" | "SAME_LOWER") => {
                 for (axis, &extent) in input.iter().enumerate() {
                     let output = extent.div_ceil(windows.stride[axis]);
-                    let span = (output - 1) * windows.stride[axis] + windows.span(axis);
+                    let span = output.saturating_sub(1) * windows.stride[axis] + windows.span(axis);
                     let whole = span.saturating_sub(extent) as i64;
                     let (less, more) = (whole / 2, whole - whole / 2);
                     windows.pads[axis] = if mode == "SAME_UPPER" { (less, more) } else { (more, less) };

@@ -133,6 +133,7 @@ impl<'a> Import<'a> {
                     Extent::Free(_) => 1,
                 })
                 .collect();
+            crate::model::constant::elements_of(&fixed)?;
             let empty = Constant::Integers(Integers::new(fixed, Vec::new()));
             return self.insert(input.name, Slot::Constant(empty, kind));
         }

@@ -153,7 +153,8 @@ pub(super) fn unique<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let kind = i.kind_of(op, 0)?;
     let whole = |list: Vec<usize>| list.into_iter().map(|number| number as i64).collect::<Vec<i64>>();
     if let Slot::Constant(constant, _) = i.slot(op, 0)? {
-        let elements = constant.elements();
+        // Things without elements are things, too.
+        let elements = constant.elements().max(things.count);
         i.budget.spend(elements.saturating_mul(64))?;
         let (found, values) = match &constant {
             Constant::Integers(Integers { values, .. }) => {

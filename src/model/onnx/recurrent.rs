@@ -268,6 +268,7 @@ fn unrolled<'a>(
     initial: [Option<Slot>; 2],
     backwards: bool,
 ) -> Result<(Slot, [Slot; 2]), Reason> {
+    i.budget.spend(batch.saturating_mul(units).saturating_mul(16))?;
     let zero = || -> Result<Slot, Reason> {
         let tensor = HostTensor::new(dims_of(&[batch, units])?, vec![0.0; batch * units]);
         Ok(Slot::Constant(Constant::Floats(tensor.map_err(|error| error.to_string())?), Kind::F32))

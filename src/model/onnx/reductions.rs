@@ -59,6 +59,15 @@ pub(super) fn reduced(
     along: &[usize],
     keep: bool,
 ) -> Result<Slot, Reason> {
+    if let Slot::Constant(constant, _) = &slot
+        && constant.elements() == 0
+    {
+        // A result for each index along the other axes, of nothing.
+        let own = constant.extents();
+        let kept: Vec<usize> =
+            own.iter().enumerate().filter(|(axis, _)| !along.contains(axis)).map(|(_, &own)| own).collect();
+        i.budget.spend(8 * crate::model::constant::elements_of(&kept)?)?;
+    }
     if let Slot::Constant(constant, kind) = &slot
         && let Some(folded) = folded(constant, *kind, reduction, along, keep)
     {

@@ -95,13 +95,19 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
     let place = axis(op.int("axis", 0), own.len())?;
     let whole = own[place];
-    let equal = |size: usize| -> Vec<usize> {
-        (0..whole).step_by(size.max(1)).map(|begin| size.max(1).min(whole - begin)).collect()
+    let equal = |size: usize| -> Result<Vec<usize>, Reason> {
+        let parts = whole.div_ceil(size.max(1));
+        if parts > MAX_LENGTH {
+            return Err(format!(
+                "found {parts} parts of axis {place} of {own:?}, wanted at most {MAX_LENGTH}"
+            ));
+        }
+        Ok((0..whole).step_by(size.max(1)).map(|begin| size.max(1).min(whole - begin)).collect())
     };
     let sizes = match op.has(1) {
-        false => equal(1),
+        false => equal(1)?,
         true => match (i.extents_of(op, 1)?.len(), super::operands::sizes(&i.integers(op, 1)?)?) {
-            (0, list) => equal(list.first().copied().unwrap_or(1)),
+            (0, list) => equal(list.first().copied().unwrap_or(1))?,
             (_, list) => list,
         },
     };
