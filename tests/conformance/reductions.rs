@@ -487,7 +487,7 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "< vec4<u32>(@channels + 4u)",
         ),
         ("the first slice for all", powers(3), "maps", [1, 1, 1], c4, "first + plane * s]", "first]"),
-        ("the last of equals", index(2), "serial", [1, 1, 1], nhwc, "x > best", "x >= best"),
+        ("the last of equals", index(2), "serial", [1, 1, 1], nhwc, "x > other", "x >= other"),
         ("the last of a line left out", index(1), "serial", [1, 1, 1], nhwc, "k < @count", "k + 1u < @count"),
         ("any of equals", index(3), "group", [64, 1, 1], nhwc, "k < indices[lid.x]", "k > indices[lid.x]"),
         ("half of a work-group", index(3), "group", [64, 1, 1], nhwc, "lid.x + 32u", "lid.x"),
