@@ -79,8 +79,8 @@ pub enum MatrixUnit {
 /// Bytes of local memory of a kernel for warp groups that has a multiprocessor for itself.
 pub(crate) const WARP_GROUP_MEMORY: u32 = 192 << 10;
 
-/// Bytes of local memory of an NVIDIA multiprocessor for work-groups side by side, as its OpenCL driver shares them out at
-/// least since Ampere.
+/// Bytes of local memory of an NVIDIA multiprocessor that the estimates take its OpenCL driver to share out to work-groups
+/// side by side: fitted to matrix products on an H200, where there is more. Other cards were not measured.
 const NVIDIA_OPENCL_LOCAL_MEMORY: u32 = 108 << 10;
 
 /// What one device allows a kernel.
