@@ -1,7 +1,7 @@
 //! Convolutions whose windows touch without overlapping, over few channels, as two units: the elements of each window
-//! as the channels of one pixel, and a 1x1 convolution of these. So begin vision transformers, with windows of 16 x 16
-//! pixels of a picture: too many terms for the kernels of few channels, and the others would fill the lanes of a slice
-//! with zeros. What the CPU computes stays one.
+//! as the channels of one pixel, and a 1x1 convolution of these. Vision transformers begin with one, of 16 x 16 pixels of
+//! a picture: too many terms for the kernels of few channels, and the others would fill the lanes of a slice with zeros.
+//! What the CPU computes stays one.
 
 use crate::dims::Dims;
 use crate::dtype::Precision;
@@ -9,7 +9,7 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::host::HostTensor;
 use crate::lower::unit::{Input, Network, Unit};
-use crate::ops::conv2d::{Conv2d, Conv2dOp};
+use crate::ops::conv2d::{Conv2d, Conv2dOp, MAX_UNROLLED};
 use crate::ops::pointwise::Pointwise;
 use crate::ops::remap::SpaceToDepth;
 use crate::shape::Shape;
@@ -18,10 +18,6 @@ use std::sync::Arc;
 
 /// The most channels, those of one slice.
 const FEW_CHANNELS: usize = 4;
-
-/// The terms of a window from which on two units are faster: with fewer, kernels for few channels keep what they read in
-/// registers.
-const MANY_TERMS: usize = 65;
 
 /// Makes two units of each such convolution, but for those that `alone` names.
 pub(in crate::lower) fn split_patches(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
@@ -52,7 +48,8 @@ fn patches(network: &Network<'_>, unit: &Unit) -> Option<(Conv2d, Conv2dOp)> {
         && problem.dilation == [1, 1]
         && problem.groups == 1
         && problem.input.c <= FEW_CHANNELS
-        && problem.terms() >= MANY_TERMS;
+        // With fewer, the kernels for few channels keep all that they read in registers.
+        && problem.terms() > MAX_UNROLLED;
     found.then_some((options, op))
 }
 

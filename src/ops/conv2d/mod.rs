@@ -25,6 +25,8 @@ mod tiled;
 mod winograd;
 mod winograd_bound;
 
+pub(crate) use shallow::MAX_UNROLLED;
+
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dtype::Precision;

@@ -22,8 +22,8 @@ const MAX_TERMS: usize = 147;
 const MAX_TERMS_OF_GPUS: usize = 243;
 
 /// The most terms of GPUs' kernels that are wholly unrolled. NVIDIA's compiler for Vulkan spills registers beyond: 147 terms
-/// took nine times as long as the same text in OpenCL C.
-const MAX_UNROLLED: usize = 64;
+/// took nine times as long as the same text in OpenCL C. AMD's kernels follow; they were not measured.
+pub(crate) const MAX_UNROLLED: usize = 64;
 
 /// The most input columns that are kept in registers.
 const MAX_COLUMNS: usize = 16;
