@@ -33,8 +33,10 @@ pub(crate) struct Followed {
     pub(crate) name: String,
     pub(crate) op: Arc<dyn Op>,
     pub(crate) reads: Vec<(Operand, Given)>,
-    /// What it writes, in the order of the op's outputs.
+    /// The values of the graph that it writes, in the order of the op's outputs.
     pub(crate) writes: Vec<Value>,
+    /// The last of the op's outputs, if it is a value of the graph: what oracles compute.
+    pub(crate) last: Option<Value>,
 }
 
 /// The units of `graph` as the device runs them, or the CPU. One that writes no value of the graph is left out.
@@ -81,7 +83,8 @@ fn one(network: &Network<'_>, unit: &Unit, name: &str, precision: Precision) -> 
         return Ok(None);
     }
     let op = unit.op(graph, precision)?;
-    Ok(Some(Followed { name: name.to_owned(), op, reads, writes }))
+    let last = unit.outputs.last().copied().filter(|value| writes.contains(value));
+    Ok(Some(Followed { name: name.to_owned(), op, reads, writes, last }))
 }
 
 fn given(network: &Network<'_>, input: &Input) -> Given {

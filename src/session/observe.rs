@@ -67,7 +67,7 @@ pub struct ObservedStep {
     pub reads: Vec<(&'static str, Value)>,
     /// What it wrote.
     pub writes: Vec<Value>,
-    /// How far the last value that it wrote is off, or why that is not known.
+    /// How far the last of the op's outputs is off, or why that is not known.
     pub deviation: std::result::Result<Deviation, String>,
 }
 
@@ -111,7 +111,7 @@ impl Deviation {
 
 impl Session {
     /// Runs `graph` once, keeps what each step reads and writes, and holds each result against the op's oracle, which is
-    /// given what the step read. A fault of one kernel so shows in its own step alone, not in those behind it.
+    /// given what the step read: a kernel's fault shows in its own step alone, not in those behind it.
     ///
     /// All values leave the network, each by a buffer of its own, so that a step's kernel may store another form than in
     /// an ordinary session; which kernel ran is said of each.
@@ -232,20 +232,17 @@ fn operands<'a>(
     for (operand, given) in &unit.reads {
         let info = infos.iter().find(|info| info.operand == *operand);
         let elements = info.map_or(0, |info| info.elements());
-        let (all, first) = match given {
-            Given::Constant(tensor) => (tensor.to_nhwc(), 0),
-            Given::Value(alias, value) => match values.get(&alias.of) {
-                Some(tensor) => (tensor.to_nhwc(), alias.offset),
-                None => {
-                    return Err(format!("it reads value {}, which no step of this run wrote", value.index()));
-                }
-            },
+        let (tensor, first) = match given {
+            Given::Constant(tensor) => (tensor, 0),
+            Given::Value(alias, value) => {
+                let unknown = || format!("it reads value {}, which no step of this run wrote", value.index());
+                (values.get(&alias.of).ok_or_else(unknown)?, alias.offset)
+            }
             Given::Inside => return Err("it computes a part of a node".to_owned()),
         };
-        let part = |all: &[f32]| all.get(first..first + elements).map(<[f32]>::to_vec);
-        let part = match all {
+        let part = match tensor.to_nhwc() {
             Cow::Borrowed(all) => all.get(first..first + elements).map(Cow::Borrowed),
-            Cow::Owned(all) => part(&all).map(Cow::Owned),
+            Cow::Owned(all) => all.get(first..first + elements).map(|part| Cow::Owned(part.to_vec())),
         };
         let missing = || format!("{} has fewer than {elements} elements from {first} on", operand.name());
         operands.insert(*operand, part.ok_or_else(missing)?);
@@ -263,8 +260,8 @@ fn deviation(
     if updates {
         return Err("it changes what it writes".to_owned());
     }
-    let found = unit.writes.last().and_then(|value| values.get(value));
-    let found = found.ok_or_else(|| "it writes nothing".to_owned())?.to_nhwc();
+    let found = unit.last.and_then(|value| values.get(&value));
+    let found = found.ok_or_else(|| "what it writes last is no value of the network".to_owned())?.to_nhwc();
     let operands = operands(unit, values)?;
     let text = |error: crate::Error| error.to_string();
     let expected = op.expected(&operands).map_err(text)?;
