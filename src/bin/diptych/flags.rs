@@ -1,6 +1,7 @@
 //! Flags that several commands share.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diptych::{Backend, Context, DeviceSelector, Dims, Family, HostTensor, MaliArchitecture};
 
 /// Three numbers `X,Y,Z`.
@@ -41,8 +42,32 @@ pub(crate) fn value(text: &str) -> Result<(String, HostTensor), String> {
     HostTensor::new(dims, numbers).map(|tensor| (name.to_owned(), tensor)).map_err(|error| error.to_string())
 }
 
+/// What a network runs on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct On {
+    /// The backend.
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
+            .try_map(|text| text.parse::<Backend>())
+    )]
+    pub(crate) backend: Backend,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
+}
+
+impl On {
+    pub(crate) fn context(&self) -> diptych::Result<Context> {
+        context(self.backend, self.device.as_ref())
+    }
+}
+
 /// The device that the flags name.
-pub(crate) fn context(backend: Backend, device: Option<&DeviceSelector>) -> diptych::Result<Context> {
+fn context(backend: Backend, device: Option<&DeviceSelector>) -> diptych::Result<Context> {
     let builder = Context::builder().backend(backend);
     match device {
         Some(device) => builder.device(device.clone()).open(),

@@ -5,11 +5,10 @@ mod html;
 use crate::table::{node_name, table};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::presets;
 use diptych::{
-    Backend, Calibration, DeviceSelector, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session,
-    SessionOptions, TensorInfo, Value,
+    Calibration, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session, SessionOptions,
+    TensorInfo, Value,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,19 +29,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = crate::flags::value)]
     pub(crate) value: Vec<(String, diptych::HostTensor)>,
 
-    /// The backend.
-    #[arg(
-        long,
-        default_value = "auto",
-        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
-            .try_map(|text| text.parse::<Backend>())
-    )]
-    pub(crate) backend: Backend,
-
-    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
-    /// Without either, DIPTYCH_DEVICE says which.
-    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
-    pub(crate) device: Option<DeviceSelector>,
+    #[command(flatten)]
+    pub(crate) on: crate::flags::On,
 
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
@@ -124,7 +112,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         values: arguments.value.iter().cloned().collect(),
     };
     let model = Model::load(&arguments.model, &options)?;
-    let context = crate::flags::context(arguments.backend, arguments.device.as_ref())?;
+    let context = arguments.on.context()?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
     let precision = arguments.precision.precision();
     let on_cpu = arguments.on_cpu.iter().cloned().collect();

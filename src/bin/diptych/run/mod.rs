@@ -9,11 +9,10 @@ use crate::tune::PrecisionName;
 use crate::{file, npy, replay};
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
-use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::pick::{Place, Target};
 use diptych::{
-    Backend, DeviceSelector, Fusing, Graph, HostTensor, Layout, LoadOptions, Model, Picking, Session,
-    SessionOptions, Tuning,
+    Fusing, Graph, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions, Tuning,
 };
 use inputs::{Input, Pixels};
 use report::Report;
@@ -65,19 +64,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) dump: Option<PathBuf>,
 
-    /// The backend.
-    #[arg(
-        long,
-        default_value = "auto",
-        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
-            .try_map(|text| text.parse::<Backend>())
-    )]
-    pub(crate) backend: Backend,
-
-    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
-    /// Without either, DIPTYCH_DEVICE says which.
-    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
-    pub(crate) device: Option<DeviceSelector>,
+    #[command(flatten)]
+    pub(crate) on: crate::flags::On,
 
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
@@ -225,6 +213,7 @@ fn graph(arguments: &Arguments, options: &LoadOptions) -> Result<(Graph, Vec<u8>
     if arguments.random_weights {
         bytes = diptych::with_random_weights(&bytes, arguments.seed)?;
     }
+    // Not from its path: the file to be kept has to be enough.
     Ok((Model::from_bytes(&bytes, options).with_context(|| path.display().to_string())?.graph, bytes))
 }
 
@@ -249,7 +238,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 
-    let context = crate::flags::context(arguments.backend, arguments.device.as_ref())?;
+    let context = arguments.on.context()?;
     eprintln!("{}", context.info());
     trace.lap("open the device");
     let tuning = match &arguments.db {
