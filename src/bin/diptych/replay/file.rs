@@ -1,6 +1,7 @@
 //! The file of a run that can be repeated elsewhere: safetensors, with what it is in the metadata.
 //!
-//! Tensor `model` is the model's file, `value/N` value `N` of its graph: an input, or what a step wrote.
+//! Tensor `model` is the model's file, `value/N` value `N` of its graph: an input, or what a step wrote; `known/NAME` is
+//! an input that was known while the model was read.
 
 use anyhow::{Context as _, Result, bail};
 use diptych::{HostTensor, ObservedStep, Weights};
@@ -9,8 +10,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The version of the format, and the metadata's key.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 const KEY: &str = "diptych.replay";
+
+const MODEL: &str = "model";
+const VALUE: &str = "value/";
+const KNOWN: &str = "known/";
 
 /// A run, but for its tensors.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,9 +29,8 @@ pub(crate) struct Saved {
     pub(crate) model: String,
     /// Whether its weights were put in the place of others before it ran.
     pub(crate) random_weights: bool,
-    /// What was given to read it: extents, inputs that were known, and images in a batch.
+    /// What was given to read it: extents and images in a batch.
     pub(crate) dimensions: BTreeMap<String, usize>,
-    pub(crate) known: BTreeMap<String, Known>,
     pub(crate) batch: Option<u32>,
     /// The options.
     pub(crate) precision: String,
@@ -39,13 +43,6 @@ pub(crate) struct Saved {
     /// Whether the file has one step alone.
     pub(crate) one_step: bool,
     pub(crate) steps: Vec<SavedStep>,
-}
-
-/// An input that was known while the model was read.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Known {
-    pub(crate) extents: Vec<usize>,
-    pub(crate) elements: Vec<f32>,
 }
 
 /// A step: what computed what of what, and how far off it was.
@@ -75,8 +72,7 @@ pub(crate) struct SavedStep {
 impl SavedStep {
     pub(crate) fn of(step: &ObservedStep) -> Self {
         let (ratio, words, beyond) = super::deviation(step);
-        let texts = step.texts.clone();
-        let (wgsl, opencl, params, grid) = match texts {
+        let (wgsl, opencl, params, grid) = match step.texts.clone() {
             Some(texts) => (texts.wgsl, texts.opencl, texts.params, texts.grid),
             None => Default::default(),
         };
@@ -105,6 +101,8 @@ impl SavedStep {
 pub(crate) struct Replay {
     pub(crate) saved: Saved,
     pub(crate) model: Vec<u8>,
+    /// Inputs that were known while the model was read.
+    pub(crate) known: BTreeMap<String, HostTensor>,
     pub(crate) values: BTreeMap<usize, HostTensor>,
 }
 
@@ -125,21 +123,22 @@ impl Replay {
         // Elements of four bytes begin at multiples of four.
         data.resize(data.len().next_multiple_of(4), 0);
         let padding = data.len() - self.model.len();
-        let place = |from, to| [from, to];
-        let entry =
-            Entry { dtype: "U8", shape: vec![self.model.len()], data_offsets: place(0, self.model.len()) };
-        header.insert("model".to_owned(), serde_json::to_value(entry)?);
+        let data_offsets = [0, self.model.len()];
+        let entry = Entry { dtype: "U8", shape: vec![self.model.len()], data_offsets };
+        header.insert(MODEL.to_owned(), serde_json::to_value(entry)?);
         if padding > 0 {
-            let data_offsets = place(self.model.len(), data.len());
+            let data_offsets = [self.model.len(), data.len()];
             let entry = Entry { dtype: "U8", shape: vec![padding], data_offsets };
             header.insert("padding".to_owned(), serde_json::to_value(entry)?);
         }
-        for (index, tensor) in &self.values {
+        let known = self.known.iter().map(|(name, tensor)| (format!("{KNOWN}{name}"), tensor));
+        let values = self.values.iter().map(|(index, tensor)| (format!("{VALUE}{index}"), tensor));
+        for (name, tensor) in known.chain(values) {
             let from = data.len();
             data.extend(tensor.to_nhwc().iter().flat_map(|value| value.to_le_bytes()));
             let shape = tensor.dims().extents().to_vec();
-            let entry = Entry { dtype: "F32", shape, data_offsets: place(from, data.len()) };
-            header.insert(format!("value/{index}"), serde_json::to_value(entry)?);
+            let entry = Entry { dtype: "F32", shape, data_offsets: [from, data.len()] };
+            header.insert(name, serde_json::to_value(entry)?);
         }
         let header = serde_json::to_vec(&header)?;
         let mut file = (header.len() as u64).to_le_bytes().to_vec();
@@ -156,20 +155,23 @@ impl Replay {
                 path.display()
             );
         };
-        let format = serde_json::from_str::<serde_json::Value>(saved)?;
-        let format = format.get("format").and_then(serde_json::Value::as_u64);
+        let saved: serde_json::Value =
+            serde_json::from_str(saved).with_context(|| path.display().to_string())?;
+        let format = saved.get("format").and_then(serde_json::Value::as_u64);
         if format != Some(FORMAT.into()) {
             let found = format.map_or("none".to_owned(), |format| format.to_string());
             bail!("{}: found format {found}, wanted {FORMAT}", path.display());
         }
-        let saved: Saved = serde_json::from_str(saved).with_context(|| path.display().to_string())?;
-        let model = file.bytes("model")?.to_vec();
-        let mut values = BTreeMap::new();
+        let saved: Saved = serde_json::from_value(saved).with_context(|| path.display().to_string())?;
+        let model = file.bytes(MODEL)?.to_vec();
+        let (mut known, mut values) = (BTreeMap::new(), BTreeMap::new());
         for name in file.names() {
-            if let Some(index) = name.strip_prefix("value/").and_then(|index| index.parse().ok()) {
+            if let Some(index) = name.strip_prefix(VALUE).and_then(|index| index.parse().ok()) {
                 values.insert(index, file.get(name)?);
+            } else if let Some(input) = name.strip_prefix(KNOWN) {
+                known.insert(input.to_owned(), file.get(name)?);
             }
         }
-        Ok(Replay { saved, model, values })
+        Ok(Replay { saved, model, known, values })
     }
 }

@@ -7,14 +7,13 @@ use crate::table::{node_name, numbers, table};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use comfy_table::presets;
+use comfy_table::{Table, presets};
 use diptych::{
-    Backend, Calibration, Context, DeviceSelector, Dims, Graph, HostTensor, LoadOptions, Model, ObservedRun,
-    ObservedStep, Session, SessionOptions, Value,
+    Backend, Calibration, Context, Graph, HostTensor, LoadOptions, Model, ObservedRun, ObservedStep, Session,
+    SessionOptions, Value,
 };
-use file::{FORMAT, Known, Replay, Saved, SavedStep};
-use std::collections::BTreeMap;
+use file::{FORMAT, Replay, Saved, SavedStep};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,18 +22,8 @@ pub(crate) struct Arguments {
     /// What `diptych run --replay-out` wrote.
     pub(crate) file: PathBuf,
 
-    /// The backend.
-    #[arg(
-        long,
-        default_value = "auto",
-        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
-            .try_map(|text| text.parse::<Backend>())
-    )]
-    pub(crate) backend: Backend,
-
-    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
-    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
-    pub(crate) device: Option<DeviceSelector>,
+    #[command(flatten)]
+    pub(crate) on: crate::flags::On,
 
     /// Print the texts that a step's kernel was made from, as they were recorded.
     #[arg(long, value_name = "STEP")]
@@ -110,9 +99,9 @@ pub(crate) fn record(
             || inputs.iter().any(|(_, input)| *input == index)
             || steps.iter().any(|step| step.writes.iter().any(|value| value.index() == index))
     };
+    let kept = run.values.iter().filter(|(value, _)| wanted(value.index()));
     let mut values: BTreeMap<usize, HostTensor> =
-        run.values.iter().map(|(value, tensor)| (value.index(), tensor.clone())).collect();
-    values.retain(|index, _| wanted(*index));
+        kept.map(|(value, tensor)| (value.index(), tensor.clone())).collect();
     for (name, index) in &inputs {
         // What shows another value has no buffer of its own.
         if !values.contains_key(index) {
@@ -120,10 +109,6 @@ pub(crate) fn record(
             values.insert(*index, shown(graph, value, &run)?);
         }
     }
-    let known = |(name, tensor): (&String, &HostTensor)| {
-        let extents = tensor.dims().extents().to_vec();
-        (name.clone(), Known { extents, elements: tensor.to_nhwc().into_owned() })
-    };
     let file_name = recording.model.file_name().unwrap_or_default();
     let saved = Saved {
         format: FORMAT,
@@ -132,7 +117,6 @@ pub(crate) fn record(
         model: file_name.to_string_lossy().into_owned(),
         random_weights: recording.random_weights,
         dimensions: recording.load.dimensions.clone(),
-        known: recording.load.values.iter().map(known).collect(),
         batch: recording.batch,
         precision: options.precision.to_string(),
         fuse: recording.fuse.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default(),
@@ -142,7 +126,8 @@ pub(crate) fn record(
         one_step: recording.node.is_some(),
         steps: steps.into_iter().map(SavedStep::of).collect(),
     };
-    Replay { saved, model: recording.bytes, values }.write(path)
+    let known = recording.load.values.clone();
+    Replay { saved, model: recording.bytes, known, values }.write(path)
 }
 
 /// Value `index` of a graph, if a node reads or writes it.
@@ -165,13 +150,10 @@ fn shown(graph: &Graph, value: Value, run: &ObservedRun) -> Result<HostTensor> {
 }
 
 /// The graph and options of a file.
-fn network(saved: &Saved, model: &[u8]) -> Result<(Graph, SessionOptions)> {
-    let known = saved.known.iter().map(|(name, known)| {
-        Ok((name.clone(), HostTensor::new(Dims::new(&known.extents)?, known.elements.clone())?))
-    });
-    let load =
-        LoadOptions { dimensions: saved.dimensions.clone(), values: known.collect::<diptych::Result<_>>()? };
-    let mut graph = Model::from_bytes(model, &load)?.graph;
+fn network(replay: &Replay) -> Result<(Graph, SessionOptions)> {
+    let saved = &replay.saved;
+    let load = LoadOptions { dimensions: saved.dimensions.clone(), values: replay.known.clone() };
+    let mut graph = Model::from_bytes(&replay.model, &load)?.graph;
     if let Some(batch) = saved.batch {
         graph = graph.with_batch(batch as usize)?;
     }
@@ -200,8 +182,50 @@ fn difference(one: &HostTensor, other: &HostTensor) -> f64 {
     one.to_nhwc().iter().zip(other.to_nhwc().iter()).map(off).fold(0.0, f64::max)
 }
 
+/// The part of `graph` that a file of one step has, with its outputs in the order of `written`.
+fn one_step(graph: &Graph, saved: &Saved, written: &[usize]) -> Result<Graph> {
+    let value =
+        |index: usize| graph_value(graph, index).with_context(|| format!("the model has no value {index}"));
+    let inputs = saved.inputs.iter().map(|(_, index)| value(*index)).collect::<Result<Vec<_>>>()?;
+    let outputs = written.iter().map(|index| value(*index)).collect::<Result<Vec<_>>>()?;
+    Ok(graph.part(&inputs, &outputs)?)
+}
+
+/// The recorded steps beside those of `run`, whose values are `here`.
+fn comparison(
+    replay: &Replay,
+    run: &ObservedRun,
+    here: &BTreeMap<usize, &HostTensor>,
+    terminal: bool,
+) -> Table {
+    let mut rows = table(presets::UTF8_HORIZONTAL_ONLY);
+    rows.set_header(["step", "op", "recorded kernel", "of bound", "kernel here", "of bound", "difference"]);
+    numbers(&mut rows, &[3, 5, 6]);
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+    let kernel = |kernel: &str| if kernel.is_empty() { "CPU".to_owned() } else { kernel.to_owned() };
+    for step in &replay.saved.steps {
+        let own = run.steps.iter().find(|own| own.name == step.name);
+        let both =
+            step.writes.iter().filter_map(|index| Some((replay.values.get(index)?, *here.get(index)?)));
+        let off = both.map(|(one, other)| difference(one, other)).reduce(f64::max);
+        // JSON has no infinite numbers.
+        let infinite = step.beyond && step.ratio.is_none();
+        rows.add_row([
+            node_name(&step.name, terminal),
+            step.op.clone(),
+            kernel(&step.kernel),
+            ratio(if infinite { Some(f64::INFINITY) } else { step.ratio }),
+            own.map_or("-".to_owned(), |own| kernel(&own.kernel)),
+            ratio(own.and_then(|own| deviation(own).0)),
+            off.map_or("-".to_owned(), |off| format!("{off:.2e}")),
+        ]);
+    }
+    rows
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let Replay { saved, model, values } = Replay::read(&arguments.file)?;
+    let replay = Replay::read(&arguments.file)?;
+    let saved = &replay.saved;
     let mut stdout = std::io::stdout().lock();
     if let Some(name) = &arguments.texts {
         let step = saved.steps.iter().find(|step| step.name == *name);
@@ -209,78 +233,47 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         writeln!(stdout, "// {} {}\n{}\n// OpenCL C\n{}", step.kernel, step.problem, step.wgsl, step.opencl)?;
         return Ok(stdout.flush()?);
     }
-    let (mut graph, options) = network(&saved, &model)?;
-    let mut written: Vec<usize> = saved.steps.iter().flat_map(|step| step.writes.iter().copied()).collect();
+    let (mut graph, options) = network(&replay)?;
+    let written: BTreeSet<usize> = saved.steps.iter().flat_map(|step| step.writes.iter().copied()).collect();
+    let written: Vec<usize> = written.into_iter().collect();
     if saved.one_step {
-        written.sort_unstable();
-        written.dedup();
-        let value = |index: usize| {
-            graph_value(&graph, index).with_context(|| format!("the model has no value {index}"))
-        };
-        let inputs = saved.inputs.iter().map(|(_, index)| value(*index)).collect::<Result<Vec<_>>>()?;
-        let outputs = written.iter().map(|index| value(*index)).collect::<Result<Vec<_>>>()?;
-        graph = graph.part(&inputs, &outputs)?;
+        graph = one_step(&graph, saved, &written)?;
     }
-    let tensor = |index: &usize| values.get(index).with_context(|| format!("the file has no value {index}"));
+    let tensor =
+        |index: &usize| replay.values.get(index).with_context(|| format!("the file has no value {index}"));
     let feeds = saved.inputs.iter().map(|(name, index)| Ok((name.as_str(), tensor(index)?)));
     let feeds = feeds.collect::<Result<Vec<_>>>()?;
-    let context = crate::flags::context(arguments.backend, arguments.device.as_ref())?;
+    let context = arguments.on.context()?;
     let run = Session::observe(&context, &graph, &options, &feeds)?;
-    // A part's outputs are the values that were written, in this order.
-    let here: BTreeMap<usize, &HostTensor> = match saved.one_step {
-        true => written
-            .iter()
-            .copied()
-            .zip(graph.outputs().iter().filter_map(|value| run.values.get(value)))
-            .collect(),
-        false => run.values.iter().map(|(value, tensor)| (value.index(), tensor)).collect(),
+    let here: BTreeMap<usize, &HostTensor> = if saved.one_step {
+        let outputs = graph.outputs().iter().filter_map(|value| run.values.get(value));
+        written.into_iter().zip(outputs).collect()
+    } else {
+        run.values.iter().map(|(value, tensor)| (value.index(), tensor)).collect()
     };
     writeln!(stdout, "recorded: {} (diptych {})", saved.device, saved.version)?;
     writeln!(stdout, "here:     {} (diptych {})", context.info(), env!("CARGO_PKG_VERSION"))?;
     if saved.random_weights {
         writeln!(stdout, "{} with random weights", saved.model)?;
     }
-    let mut rows = table(presets::UTF8_HORIZONTAL_ONLY);
-    rows.set_header(["step", "op", "recorded kernel", "of bound", "kernel here", "of bound", "difference"]);
-    numbers(&mut rows, &[3, 5, 6]);
-    let terminal = std::io::stdout().is_terminal();
-    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
-    let mut parted = None;
-    for step in &saved.steps {
-        let own = run.steps.iter().find(|own| own.name == step.name);
-        let (own_ratio, _, own_beyond) = own.map_or((None, String::new(), false), deviation);
-        let both = step.writes.iter().filter_map(|index| Some((values.get(index)?, *here.get(index)?)));
-        let off = both.map(|(one, other)| difference(one, other)).reduce(f64::max);
-        if parted.is_none() && (step.beyond || own_beyond) {
-            parted = Some(step.name.as_str());
-        }
-        let kernel = own.map_or("-", |own| if own.kernel.is_empty() { "CPU" } else { &own.kernel });
-        let recorded = if step.kernel.is_empty() { "CPU" } else { &step.kernel };
-        rows.add_row([
-            node_name(&step.name, terminal),
-            step.op.clone(),
-            recorded.to_owned(),
-            if step.beyond && step.ratio.is_none() { "inf".to_owned() } else { ratio(step.ratio) },
-            kernel.to_owned(),
-            ratio(own_ratio),
-            off.map_or("-".to_owned(), |off| format!("{off:.2e}")),
-        ]);
+    writeln!(stdout, "{}", comparison(&replay, &run, &here, std::io::stdout().is_terminal()))?;
+    let recorded: Vec<&SavedStep> = saved.steps.iter().filter(|step| step.beyond).collect();
+    let own: Vec<&ObservedStep> = run.steps.iter().filter(|step| deviation(step).2).collect();
+    for step in &recorded {
+        writeln!(stdout, "recorded: {} is off by {}", step.name, step.deviation)?;
     }
-    writeln!(stdout, "{rows}")?;
-    for (place, step) in saved.steps.iter().filter(|step| step.beyond).map(|step| ("recorded", step)) {
-        writeln!(stdout, "{place}: {} is off by {}", step.name, step.deviation)?;
-    }
-    for step in &run.steps {
-        let (_, words, beyond) = deviation(step);
-        if beyond {
-            writeln!(stdout, "here: {} is off by {words}", step.name)?;
-        }
+    for step in &own {
+        writeln!(stdout, "here: {} is off by {}", step.name, deviation(step).1)?;
     }
     let unchecked = run.steps.iter().filter(|step| step.deviation.is_err()).count();
     writeln!(stdout, "{} steps, {unchecked} of {} here not checked", saved.steps.len(), run.steps.len())?;
     stdout.flush()?;
-    let beyond = run.steps.iter().find(|step| deviation(step).2).map(|step| step.name.as_str());
-    match parted.or(beyond) {
+    // The first in the order of execution; one that only ran here is not in the file.
+    let off = |name: &str| {
+        recorded.iter().any(|step| step.name == name) || own.iter().any(|step| step.name == name)
+    };
+    let first = saved.steps.iter().map(|step| step.name.as_str()).find(|name| off(name));
+    match first.or(own.first().map(|step| step.name.as_str())) {
         Some(name) => bail!("the results part at {name:?}"),
         None => Ok(()),
     }
