@@ -106,6 +106,17 @@ pub enum Error {
         /// The driver's message or code.
         message: String,
     },
+    /// The device or its driver has no memory left for the call. Most such calls through wgpu lose the device as well:
+    /// then the error is [`Error::DeviceLost`], and its reason says so.
+    #[error("{api}: {call} failed: out of memory: {message}")]
+    OutOfMemory {
+        /// The API.
+        api: &'static str,
+        /// The call.
+        call: &'static str,
+        /// The driver's message or code.
+        message: String,
+    },
     /// The device is gone: a driver that was reset, a GPU that was unplugged, an application that destroyed its device.
     /// What was made on it works no more. [`Context::reopen`](crate::Context::reopen) opens it anew, and
     /// [`Session::rebuild`](crate::Session::rebuild) makes a session again.
@@ -245,6 +256,7 @@ mod tests {
             Error::input("x", "nothing", "a tensor"),
             Error::Reject { kernel: "gemm_tiled".to_owned(), reason: "too large".to_owned() },
             Error::Driver { api: "OpenCL", call: "clFinish", message: "-5".to_owned() },
+            Error::OutOfMemory { api: "OpenCL", call: "clCreateBuffer", message: "-4".to_owned() },
             Error::DeviceLost { api: "Vulkan", reason: "unplugged".to_owned() },
         ];
         for error in errors {

@@ -45,6 +45,8 @@ typedef enum diptych_status {
   DIPTYCH_STATUS_STOPPED = 8,
   // A bug of the library's, to be reported.
   DIPTYCH_STATUS_INTERNAL = 9,
+  // The device or its driver has no memory left.
+  DIPTYCH_STATUS_OUT_OF_MEMORY = 10,
 } diptych_status;
 
 // How a session is opened. Made by diptych_options_new, ended by diptych_options_free.

@@ -30,6 +30,8 @@ pub enum diptych_status {
     Stopped = 8,
     /// A bug of the library's, to be reported.
     Internal = 9,
+    /// The device or its driver has no memory left.
+    OutOfMemory = 10,
 }
 
 /// What ends a call early.
@@ -66,6 +68,7 @@ fn status(error: &Error) -> diptych_status {
         Error::Unsupported { .. } | Error::Reject { .. } => diptych_status::Unsupported,
         Error::NoDevice { .. } | Error::OpenClLibrary { .. } => diptych_status::NoDevice,
         Error::Compile { .. } | Error::Driver { .. } => diptych_status::Driver,
+        Error::OutOfMemory { .. } => diptych_status::OutOfMemory,
         error if error.is_device_lost() => diptych_status::DeviceLost,
         _ => diptych_status::Internal,
     }

@@ -75,6 +75,12 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
             values.set_item("reason", message)?;
             "DriverError"
         }
+        Error::OutOfMemory { api, call, message } => {
+            values.set_item("api", api)?;
+            values.set_item("call", call)?;
+            values.set_item("reason", message)?;
+            "OutOfMemoryError"
+        }
         Error::DeviceLost { api, reason } => {
             values.set_item("api", api)?;
             values.set_item("reason", reason)?;

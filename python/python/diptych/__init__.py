@@ -14,6 +14,7 @@ from ._errors import (
     ModelError,
     NoDeviceError,
     NotFoundError,
+    OutOfMemoryError,
     ShapeError,
     UnsupportedError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "NoDeviceError",
     "NodeTime",
     "NotFoundError",
+    "OutOfMemoryError",
     "Port",
     "Progress",
     "Session",

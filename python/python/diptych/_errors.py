@@ -71,6 +71,14 @@ class DriverError(Error, RuntimeError):
     reason: str = ""
 
 
+class OutOfMemoryError(Error, MemoryError):
+    """A ``call`` of an ``api`` for which the device or its driver has no memory, with the ``reason``."""
+
+    api: str = ""
+    call: str = ""
+    reason: str = ""
+
+
 class DeviceLostError(Error, OSError, RuntimeError):
     """The device is gone: ``api`` and ``reason``. :meth:`Session.restore` goes on from there."""
 

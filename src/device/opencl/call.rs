@@ -15,13 +15,32 @@ pub(super) type Runtime = cl3::OpenClRuntime;
 /// fault on the device.
 const LOST: [cl_int; 3] = [-2, -36, -9999];
 
+/// What a driver answers that has no memory for objects of its own: `CL_MEM_OBJECT_ALLOCATION_FAILURE` and
+/// `CL_OUT_OF_HOST_MEMORY`.
+const NO_MEMORY: [cl_int; 2] = [-4, -6];
+
+/// `CL_OUT_OF_RESOURCES`: no memory where an object is made. Of commands it is said of a kernel's faults too.
+const NO_RESOURCES: cl_int = -5;
+
+/// How often a driver is asked to wait that fails to.
+const ATTEMPTS: usize = 3;
+
 /// The error for a call that returned `code`.
 pub(super) fn failure(call: &'static str, code: cl_int) -> Error {
     let message = format!("{} ({code})", cl3::error_codes::error_text(code));
-    match LOST.contains(&code) {
-        true => Error::DeviceLost { api: "OpenCL", reason: format!("{call}: {message}") },
-        false => Error::Driver { api: "OpenCL", call, message },
+    let api = "OpenCL";
+    if LOST.contains(&code) {
+        Error::DeviceLost { api, reason: format!("{call}: {message}") }
+    } else if is_out_of_memory(call, code) {
+        Error::OutOfMemory { api, call, message }
+    } else {
+        Error::Driver { api, call, message }
     }
+}
+
+/// Whether `code` of the function `call` says that there is no memory.
+fn is_out_of_memory(call: &str, code: cl_int) -> bool {
+    NO_MEMORY.contains(&code) || (code == NO_RESOURCES && call.starts_with("clCreate"))
 }
 
 /// `result` of the function `call`, its code as an error.
@@ -302,6 +321,17 @@ impl Lane<'_> {
         check("clFinish", cl3::command_queue::finish(self.queue.raw()))
     }
 
+    /// Waits for all that was enqueued before memory goes that the device may copy from or to. A driver that is short
+    /// of memory for a moment is asked again; a device that is lost copies no more.
+    pub(super) fn drain(self) {
+        for _ in 0..ATTEMPTS {
+            match self.finish() {
+                Ok(()) => return,
+                Err(error) => tracing::warn!("{error}"),
+            }
+        }
+    }
+
     /// Waits until `event`, or all that was enqueued where there is none, has completed.
     pub(super) fn wait(self, event: Option<&Owned<Event>>) -> Result<()> {
         match event {
@@ -350,10 +380,8 @@ impl<'a> Drain<'a> {
 
 impl Drop for Drain<'_> {
     fn drop(&mut self) {
-        if self.armed
-            && let Err(error) = self.lane.finish()
-        {
-            tracing::warn!("{error}");
+        if self.armed {
+            self.lane.drain();
         }
     }
 }

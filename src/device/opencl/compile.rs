@@ -189,11 +189,14 @@ fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
         return Ok(program);
     }
     let text = retarget::retarget(&source.label, &binary_of(&program)?)?;
-    build_binary(inner, text.as_bytes()).map_err(|error| Error::Compile {
-        kernel: source.label.clone(),
-        api: "OpenCL",
-        log: format!("as PTX: {error}"),
-        source_text: numbered(&text),
+    build_binary(inner, text.as_bytes()).map_err(|error| match error {
+        Error::OutOfMemory { .. } | Error::DeviceLost { .. } => error,
+        error => Error::Compile {
+            kernel: source.label.clone(),
+            api: "OpenCL",
+            log: format!("as PTX: {error}"),
+            source_text: numbered(&text),
+        },
     })
 }
 
@@ -236,9 +239,15 @@ pub(super) fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program
         Err(code) => {
             let log = build_log(&program, device).unwrap_or_default();
             let error = failure("clBuildProgram", code);
-            Err(if log.is_empty() { error } else { Error::unsupported(error.to_string(), log) })
+            let says_more = !log.is_empty() && !is_no_text(code);
+            Err(if says_more { Error::unsupported(error.to_string(), log) } else { error })
         }
     }
+}
+
+/// Whether `code` of `clBuildProgram` says nothing of the text: there is no memory, or no device.
+fn is_no_text(code: i32) -> bool {
+    !matches!(failure("clBuildProgram", code), Error::Driver { .. })
 }
 
 fn build_log(
@@ -263,6 +272,7 @@ pub(super) fn build_text(inner: &Inner, label: &str, text: &str) -> Result<Owned
             }
             Ok(program)
         }
+        Err(code) if is_no_text(code) => Err(failure("clBuildProgram", code)),
         Err(code) => Err(Error::Compile {
             kernel: label.to_owned(),
             api: "OpenCL",
