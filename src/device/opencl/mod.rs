@@ -310,10 +310,8 @@ impl Drop for Inner {
         // Nothing that is in use is freed: OpenCL keeps what queued commands need, but not every
         // driver survives its library's exit with work in flight. An application's queue is its
         // own business.
-        if self.own_queue
-            && let Err(error) = self.lane().finish()
-        {
-            tracing::warn!("{error}");
+        if self.own_queue {
+            self.lane().drain();
         }
     }
 }

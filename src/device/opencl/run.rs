@@ -1,6 +1,6 @@
 //! Inputs, a recording and outputs with one wait.
 
-use super::call::{Drain, Event, Owned, Want};
+use super::call::{Drain, Event, Lane, Owned, Want};
 use super::memory::Range;
 use super::staging::{DeviceBlock, Pinned, Staging, Transfers};
 use super::{Inner, record};
@@ -228,6 +228,7 @@ impl Drop for Started {
             && let Err(error) = self.device.lane().wait(self.last.as_ref())
         {
             tracing::warn!("{error}");
+            self.device.lane().drain();
         }
     }
 }
@@ -358,10 +359,6 @@ impl Drop for Staged {
         }
         // Not waited for, or not with success: what the device may still be copying must outlast it.
         let lanes = [self.transfers.up(&self.device), self.device.lane(), self.transfers.down(&self.device)];
-        for lane in lanes {
-            if let Err(error) = lane.finish() {
-                tracing::warn!("{error}");
-            }
-        }
+        lanes.into_iter().for_each(Lane::drain);
     }
 }
