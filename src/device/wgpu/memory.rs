@@ -182,6 +182,8 @@ struct Mapped<'a> {
 #[cfg(not(target_family = "wasm"))]
 impl Drop for Mapped<'_> {
     fn drop(&mut self) {
-        catch(self.device, || self.buffer.unmap());
+        if let (Err(panic), _) = catch(self.device, || self.buffer.unmap()) {
+            tracing::warn!("{panic}");
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! | `staging` | keeps buffers that results are read from |
 //! | `submission` | submits, waits, and copies results back: the latency path |
 //! | `adopt` | an application's buffers and textures |
+//! | `kept` | handles whose end does not end the program |
 //! | `calls` | counts of submissions, polls, mappings and copies |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
@@ -25,6 +26,7 @@ mod adopt;
 mod calls;
 mod clock;
 mod fill;
+mod kept;
 mod memory;
 mod open;
 mod pipeline;
@@ -47,6 +49,7 @@ use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::task::Awaited;
+use kept::Kept;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -75,8 +78,8 @@ struct Inner {
     /// First, so that its thread has ended before the device is released.
     #[cfg(not(target_family = "wasm"))]
     waiter: Waiter,
-    device: ::wgpu::Device,
-    queue: ::wgpu::Queue,
+    device: Kept<::wgpu::Device>,
+    queue: Kept<::wgpu::Queue>,
     /// What this device's handles carry.
     owner: Owner,
     info: DeviceInfo,
@@ -145,6 +148,16 @@ impl WgpuDevice {
     fn failed(&self, call: &'static str, message: impl Into<String>) -> Error {
         failure(self.api(), call, message.into(), &self.inner.lost)
     }
+
+    /// The error of a device that is of no more use, for this reason unless there was one before.
+    fn lost(&self, reason: String) -> Error {
+        let reason = self.inner.lost.get_or_init(|| reason).clone();
+        Error::DeviceLost { api: self.api(), reason }
+    }
+
+    fn refused(&self, call: &'static str, error: &wgpu::Error) -> Error {
+        refusal(self.api(), call, error, &self.inner.lost)
+    }
 }
 
 /// How wgpu's error of a lost device begins.
@@ -159,6 +172,17 @@ fn failure(api: &'static str, call: &'static str, message: String, lost: &OnceLo
     match lost.get() {
         Some(reason) => Error::DeviceLost { api, reason: reason.clone() },
         None => Error::Driver { api, call, message },
+    }
+}
+
+/// wgpu's error of `call`.
+fn refusal(api: &'static str, call: &'static str, error: &wgpu::Error, lost: &OnceLock<String>) -> Error {
+    match (failure(api, call, scope::describe(error), lost), error) {
+        (Error::Driver { message, .. }, wgpu::Error::OutOfMemory { .. }) => {
+            let message = message.trim_start_matches(scope::NO_MEMORY).trim_start_matches(": ").to_owned();
+            Error::OutOfMemory { api, call, message }
+        }
+        (failure, _) => failure,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Which adapter, with which features; or the application's own device.
 
 use super::adapters::{Adapters, identity};
+use super::kept::Kept;
+use super::scope::unpanicked;
 use super::{Inner, Owner, WgpuDevice};
 use crate::device::DeviceInfo;
 use crate::device::choice::DeviceChoice;
@@ -142,8 +144,8 @@ impl WgpuDevice {
         let inner = Inner {
             #[cfg(not(target_family = "wasm"))]
             waiter: Waiter::default(),
-            device,
-            queue,
+            device: Kept::new(device),
+            queue: Kept::new(queue),
             owner: Owner::new(),
             info,
             features,
@@ -184,11 +186,12 @@ async fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Resul
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         ..Default::default()
     };
-    let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| Error::Driver {
-        api: api_name(adapter.get_info().backend),
-        call: "request_device",
-        message: error.to_string(),
-    })?;
+    let failed = |message| {
+        let api = api_name(adapter.get_info().backend);
+        Error::Driver { api, call: "request_device", message }
+    };
+    let request = unpanicked(|| adapter.request_device(&descriptor)).map_err(failed)?;
+    let (device, queue) = request.await.map_err(|error| failed(error.to_string()))?;
     let device = WgpuDevice::from_wgpu_with(adapter, device, queue, options)?;
     let lost = Arc::clone(&device.inner.lost);
     device.inner.device.set_device_lost_callback(move |_, message| {

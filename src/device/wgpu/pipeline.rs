@@ -1,6 +1,6 @@
 //! Kernels: from text to pipeline, once per text.
 
-use super::scope::{Scopes, describe};
+use super::scope::{Scopes, unpanicked};
 use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
@@ -100,7 +100,15 @@ impl WgpuDevice {
                     self.check_foreign(source)?;
                 }
                 // Compiled without the lock, so that threads compile side by side.
-                let raw = self.build(source, checks, load).await.map_err(refuse)?;
+                let raw = self.build(source, checks, load).await.map_err(|refusal| match refusal {
+                    Refusal::Log(log) => refuse(log),
+                    Refusal::Panic(panic) => self.lost(panic),
+                    // What is wrong with a text is no matter of memory, or of a device that is gone.
+                    Refusal::Wgpu(error) => match self.refused("create_compute_pipeline", &error) {
+                        Error::Driver { message, .. } => refuse(message),
+                        error => error,
+                    },
+                })?;
                 lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
             }
         };
@@ -128,13 +136,13 @@ impl WgpuDevice {
         source: &KernelSource,
         checks: Checks,
         load: impl Fn(&wgpu::Device, wgpu::ShaderModuleDescriptor<'_>) -> wgpu::ShaderModule,
-    ) -> Result<RawPipeline, String> {
+    ) -> Result<RawPipeline, Refusal> {
         let device = &self.inner.device;
-        let entries = layout_entries(&source.interface)?;
+        let entries = layout_entries(&source.interface).map_err(Refusal::Log)?;
         let label = Some(source.label.as_str());
         let kept = self.kept(source, checks);
         let scopes = Scopes::open(device);
-        let (raw, cache) = {
+        let built = unpanicked(|| {
             let descriptor = wgpu::ShaderModuleDescriptor {
                 label,
                 source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(&source.text)),
@@ -167,9 +175,11 @@ impl WgpuDevice {
                 cache: cache.as_ref(),
             });
             (RawPipeline { pipeline, layout, owner: self.inner.owner }, cache)
-        };
-        if let Some(error) = scopes.close().await {
-            return Err(describe(&error));
+        });
+        let error = scopes.close().await;
+        let (raw, cache) = built.map_err(Refusal::Panic)?;
+        if let Some(error) = error {
+            return Err(Refusal::Wgpu(error));
         }
         if let (Some((disk, key, before)), Some(cache)) = (kept, cache)
             && let Some(data) = cache.get_data()
@@ -206,6 +216,13 @@ impl WgpuDevice {
         let data = disk.get(key);
         Some((disk, key, data))
     }
+}
+
+/// Why there is no pipeline.
+enum Refusal {
+    Log(String),
+    Panic(String),
+    Wgpu(wgpu::Error),
 }
 
 /// The interface of a kernel that serves operands of any size, as the text does.

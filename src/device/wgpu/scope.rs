@@ -9,7 +9,8 @@ use super::submission::Submission;
 use crate::error::Result;
 use std::future::Future;
 #[cfg(not(target_family = "wasm"))]
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How wgpu's own panic in `poll` begins.
 #[cfg(not(target_family = "wasm"))]
@@ -17,6 +18,9 @@ const POLL_PANIC: &str = "Error in Device::poll:";
 
 /// What is said of a device that takes no submissions and gives no reason.
 pub(super) const SILENT: &str = "the device takes no submissions";
+
+/// How [`describe`] begins where there was no memory.
+pub(super) const NO_MEMORY: &str = "out of memory";
 
 /// Scopes that catch every kind of wgpu error.
 pub(super) struct Scopes([wgpu::ErrorScopeGuard; 3]);
@@ -28,28 +32,40 @@ impl Scopes {
         Scopes(filters.map(|filter| device.push_error_scope(filter)))
     }
 
-    /// The first error of the calls since. Away from the web it is known at once.
+    /// The error of the calls since that explains the others: a buffer that there was no memory for makes what is done
+    /// with it invalid. Away from the web it is known at once.
     pub(super) fn close(self) -> impl Future<Output = Option<wgpu::Error>> + use<> {
         // In reverse order, and at once: what follows belongs to none of them.
-        let [first, second, third] = self.0;
-        let errors = [third.pop(), second.pop(), first.pop()];
+        let [internal, memory, validation] = self.0;
+        let (validation, memory, internal) = (validation.pop(), memory.pop(), internal.pop());
         async move {
-            let mut first = None;
-            for error in errors {
-                let error = error.await;
-                first = first.or(error);
-            }
-            first
+            let (validation, memory, internal) = (validation.await, memory.await, internal.await);
+            memory.or(internal).or(validation)
         }
     }
 }
 
-/// Does `work` with every kind of wgpu error caught; gives its result and the first error.
+/// Does `work` with every kind of wgpu error caught; gives its result and the error, as [`Scopes::close`] does.
 #[cfg(not(target_family = "wasm"))]
-pub(super) fn catch<T>(device: &wgpu::Device, work: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
+pub(super) fn catch<T>(
+    device: &wgpu::Device,
+    work: impl FnOnce() -> T,
+) -> (std::result::Result<T, String>, Option<wgpu::Error>) {
     let scopes = Scopes::open(device);
-    let result = work();
+    let result = unpanicked(work);
     (result, crate::task::block_on(scopes.close()))
+}
+
+/// Does `work`; gives the message of its panic, if it panics.
+///
+/// wgpu 30 unwraps some of a driver's answers that there is no memory, such as that for the first command buffer of a
+/// queue. The device is of no more use then, but the program is.
+pub(super) fn unpanicked<T>(work: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it gave no reason");
+        format!("wgpu panicked: {text}")
+    })
 }
 
 /// wgpu's error and what caused it, on as many lines.
@@ -57,7 +73,7 @@ pub(super) fn describe(error: &wgpu::Error) -> String {
     match error {
         // Its own text is only "Out of Memory".
         wgpu::Error::OutOfMemory { source } => {
-            let mut text = "out of memory".to_owned();
+            let mut text = NO_MEMORY.to_owned();
             let mut cause: Option<&dyn std::error::Error> = Some(source.as_ref());
             while let Some(error) = cause {
                 text.push_str(&format!(": {error}"));
@@ -70,16 +86,17 @@ pub(super) fn describe(error: &wgpu::Error) -> String {
 }
 
 impl WgpuDevice {
-    /// Does `work` with wgpu's errors caught; the first of them is the error of `call`.
+    /// Does `work` with wgpu's errors caught; one of them is the error of `call`.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn scoped<T>(&self, call: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         match catch(&self.inner.device, work) {
-            (result, None) => result,
-            (_, Some(error)) => Err(self.failed(call, describe(&error))),
+            (Err(panic), _) => Err(self.lost(panic)),
+            (Ok(result), None) => result,
+            (Ok(_), Some(error)) => Err(self.refused(call, &error)),
         }
     }
 
-    /// Does `work` with wgpu's errors caught: the first of them is found by [`WgpuDevice::found`], once the browser has
+    /// Does `work` with wgpu's errors caught: one of them is found by [`WgpuDevice::found`], once the browser has
     /// said so.
     #[cfg(target_family = "wasm")]
     pub(super) fn scoped<T>(&self, call: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -90,7 +107,7 @@ impl WgpuDevice {
         let lost = std::sync::Arc::clone(&self.inner.lost);
         wasm_bindgen_futures::spawn_local(async move {
             if let Some(error) = error.await {
-                let error = super::failure(api, call, describe(&error), &lost);
+                let error = super::refusal(api, call, &error, &lost);
                 lock(&found).get_or_insert(error);
             }
         });

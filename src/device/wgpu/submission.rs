@@ -3,6 +3,8 @@
 //! All outputs of a run are copied into one mappable staging buffer at the end of the same
 //! submission, so that a run costs one submission, one wait and one mapping.
 
+#[cfg(not(target_family = "wasm"))]
+use super::lock;
 use super::{WgpuDevice, scope};
 #[cfg(not(target_family = "wasm"))]
 use crate::clock::Instant;
@@ -104,7 +106,7 @@ impl Submission {
         let Some(errors) = self.errors.0.take() else { return Ok(self) };
         match errors.await {
             None => Ok(self),
-            Some(error) => Err(device.failed("submit", scope::describe(&error))),
+            Some(error) => Err(device.refused("submit", &error)),
         }
     }
 
@@ -230,12 +232,20 @@ impl WgpuDevice {
     ) -> Result<Submission> {
         let recorded = self.recorded(recording)?;
         let transfers = self.transfers(writes, reads)?;
-        self.submitted(|| {
+        let submission = self.submitted(|| {
             let prepared = self.prepared(recorded, &transfers)?;
             let submission = self.submit_prepared(prepared, writes)?;
+            #[cfg(target_family = "wasm")]
             self.prepare_next(recorded, &transfers)?;
             Ok(submission)
-        })
+        })?;
+        // In a scope of its own: this run does not fail because there is no memory for the next one.
+        #[cfg(not(target_family = "wasm"))]
+        if let Err(error) = self.scoped("prepare", || self.prepare_next(recorded, &transfers)) {
+            tracing::warn!("the next run is not prepared: {error}");
+            lock(&recorded.ready).clear();
+        }
+        Ok(submission)
     }
 
     /// Appends the copies of `sources` to the encoder and submits it. To be called in a scope.
