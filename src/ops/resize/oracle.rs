@@ -1,9 +1,9 @@
 //! Pixel by pixel, mixed in f64 at coordinates that are computed as the op says, in f32.
 //!
-//! Let `M` be the largest magnitude among the pixels that are mixed and their neighbours, and `v = 2u` (see
-//! `ops/tolerance.rs`). A coordinate passes at most three roundings, of values up to the input's extent `h`, and a
-//! compiler may leave some of them out: it is off by at most `4 v h` of a pixel, which moves a result by at most
-//! `2 M` times that. A mean of two passes five roundings (the weight's, two products', the sum's, and the
+//! Let `M` be the largest magnitude among the pixels that may be mixed, and `v = 2u` (see `ops/tolerance.rs`). A
+//! coordinate passes at most three roundings, of values up to the input's extent `h`, and a compiler may leave some of
+//! them out: it is off by at most `4 v h` of a pixel, which moves a result by at most `2 M` times that. Where it is as
+//! near to a pixel, the next one beyond may be mixed instead; if that is no finite number, any result is right. A mean of two passes five roundings (the weight's, two products', the sum's, and the
 //! other weight's), that of four twice as many. Stored halves were rounded once before, and the result is once
 //! more. The nearest pixel is exact, but for the store.
 
@@ -41,13 +41,29 @@ pub(super) fn oracle(op: &ResizeOp, src: &[f32]) -> Reference {
             let mix = |a: f64, b: f64, part: f32| a * (1.0 - f64::from(part)) + b * f64::from(part);
             let row = |i: usize| mix(at(n, i, u.first, c), at(n, i, u.second, c), u.part);
             let mixed = mix(row(v.first), row(v.second), v.part);
-            let around = |source: super::Source, last: usize| {
-                source.first.saturating_sub(1)..=(source.second + 1).min(last)
+            // What may be mixed, and whether that is more than is mixed without rounding.
+            let around = |source: super::Source, extent: usize| {
+                let off = 4.0 * unit * extent as f64;
+                let (down, up) = (f64::from(source.part) <= off, f64::from(source.part) >= 1.0 - off);
+                let first = if down { source.first.saturating_sub(1) } else { source.first };
+                let second = if down { source.first + 1 } else { source.second + usize::from(up) };
+                let reached = first..=second.min(extent - 1);
+                let more = reached != (source.first..=source.second);
+                (reached, more)
             };
-            let pixels = around(v, x.h - 1).flat_map(|i| around(u, x.w - 1).map(move |j| (i, j)));
-            let largest = pixels.fold(0.0, |largest, (i, j)| f64::max(largest, at(n, i, j, c).abs()));
-            let error = largest * (moved + 12.0 * unit + store) + 12.0 * tiny;
+            let ((rows, more_rows), (columns, more_columns)) = (around(v, x.h), around(u, x.w));
+            let pixels = rows.flat_map(|i| columns.clone().map(move |j| (i, j)));
+            let mut finite = true;
+            let largest = pixels.fold(0.0, |largest, (i, j)| {
+                finite &= at(n, i, j, c).is_finite();
+                f64::max(largest, at(n, i, j, c).abs())
+            });
             value.push(mixed);
+            if !finite && (more_rows || more_columns) {
+                bound.push(f64::INFINITY);
+                continue;
+            }
+            let error = largest * (moved + 12.0 * unit + store) + 12.0 * tiny;
             bound.push(error + store * (mixed.abs() + error));
         }
     }
@@ -82,6 +98,20 @@ mod tests {
         // Halves are rounded up: the second of five lies at 1/2, the fourth at 3/2.
         let four = Resize { size: [1, 5], align_corners, ..nearest };
         assert_eq!(resized(four), [1.0, 2.0, 2.0, 4.0, 4.0]);
+    }
+
+    #[test]
+    fn what_is_no_number_bounds_nothing_where_rounding_may_reach_it() {
+        let options = Resize { half_pixel_centers: true, ..Resize::new(ResizeMode::Bilinear, [1, 6]) };
+        let op = ResizeOp::new(Shape::nhwc(1, 1, 2, 1), &options, Precision::F32).expect("a resize");
+        let reference = oracle(&op, &[1.0, f32::NAN]);
+        let Reference::Bounded { value, bound } = reference else { panic!("bounds") };
+        // At 0, where -1/3 is moved to, 0, 1/3, 2/3, 1 and 1.
+        let unbounded: Vec<bool> = bound.iter().map(|bound| bound.is_infinite()).collect();
+        assert_eq!(unbounded, [true, true, false, false, true, true], "{bound:?}");
+        assert!(value[2].is_nan() && value[3].is_nan(), "{value:?}");
+        let Reference::Bounded { bound, .. } = oracle(&op, &[1.0, 2.0]) else { panic!("bounds") };
+        assert!(bound.iter().all(|bound| *bound < 1e-5), "{bound:?}");
     }
 
     #[test]
