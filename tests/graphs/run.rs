@@ -98,7 +98,11 @@ impl Setting {
             for (at, node) in graph.nodes().iter().enumerate() {
                 let mixed = if at % 2 == 0 { Precision::F16Storage } else { Precision::F32 };
                 let precision = if self.apart == Apart::Mixed { mixed } else { self.precision };
-                options.precisions.insert(node.name().to_owned(), precision);
+                // A kernel was chosen for the session's precision.
+                let chosen = self.choice.and_then(|(number, _)| of(number));
+                if chosen.as_deref() != Some(node.name()) {
+                    options.precisions.insert(node.name().to_owned(), precision);
+                }
             }
         }
         if let Some((number, choice)) = self.choice
