@@ -1,0 +1,202 @@
+//! What an application does with a device, from its opening to its end, over and over: at each error once more.
+
+use crate::driver::Driver;
+use diptych::emit::Operand;
+use diptych::ops::gemm::GemmOp;
+use diptych::{
+    Activation, Context, Conv2d, Error, Extras, Function, Gemm, Graph, HostTensor, MatrixProduct, Memory,
+    Padding, Precision, ProductOptions, Reduction, Session, SessionOptions, Shape,
+};
+
+const IMAGE: Shape = Shape::nhwc(1, 9, 7, 3);
+
+/// Values of both signs.
+fn pattern(shape: Shape, seed: usize) -> HostTensor {
+    let values: Vec<f32> =
+        (0..shape.elements()).map(|at| ((at * 31 + seed * 17) % 23) as f32 / 23.0 - 0.4).collect();
+    HostTensor::new(shape, values).expect("a tensor")
+}
+
+/// A convolution, a sum of two functions of it, a mean: several kernels, two outputs.
+fn network() -> Graph {
+    let mut graph = Graph::new();
+    let x = graph.input("x", IMAGE).expect("an input");
+    let options = Conv2d { padding: Padding::Same, activation: Activation::Relu6, ..Conv2d::default() };
+    let weights = pattern(Shape::nhwc(8, 3, 3, 3), 1);
+    let map = graph.conv2d("map", x, weights, Extras::default(), options).expect("a convolution");
+    let exp = graph.elementwise("exp", Function::Exp, &[map.into()]).expect("a function");
+    let sum = graph.elementwise("sum", Function::Add, &[exp.into(), map.into()]).expect("a sum");
+    let mean = graph.reduce("mean", sum, Reduction::Mean, &[1, 2], true).expect("a mean");
+    graph.output(map).expect("an output");
+    graph.output(mean).expect("an output");
+    graph
+}
+
+/// An error that an application met.
+#[derive(Debug)]
+pub(crate) struct Met {
+    /// What it was doing.
+    pub(crate) stage: &'static str,
+    pub(crate) error: Error,
+}
+
+/// The bits of each result, in the order of the stages.
+pub(crate) type Results = Vec<(&'static str, Vec<u32>)>;
+
+pub(crate) struct Life<'a> {
+    driver: &'a Driver,
+    open: &'a dyn Fn() -> diptych::Result<Context>,
+    pub(crate) met: Vec<Met>,
+    pub(crate) results: Results,
+}
+
+/// Why a stage cannot be done again where it failed.
+struct Lost;
+
+fn bits<'a>(outputs: impl IntoIterator<Item = &'a HostTensor>) -> Vec<u32> {
+    let values = outputs.into_iter().map(HostTensor::to_nhwc);
+    values.flat_map(|values| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>()).collect()
+}
+
+impl<'a> Life<'a> {
+    /// Lives on a device that `open` opens, whose driver is `driver`.
+    ///
+    /// # Panics
+    /// If something fails that was not told to, or fails again when it is tried once more without a fault.
+    pub(crate) fn on(driver: &'a Driver, open: &'a dyn Fn() -> diptych::Result<Context>) -> Self {
+        let mut life = Life { driver, open, met: Vec::new(), results: Vec::new() };
+        life.all();
+        life
+    }
+
+    /// Does `work`; once more if it fails, unless the device is lost.
+    fn stage<T>(
+        &mut self,
+        stage: &'static str,
+        mut work: impl FnMut() -> diptych::Result<T>,
+    ) -> Result<T, Lost> {
+        let error = match work() {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        assert!(self.driver.fired(), "{stage} failed without a fault: {error}");
+        self.driver.disarm();
+        let lost = error.is_device_lost();
+        self.met.push(Met { stage, error });
+        if lost {
+            return Err(Lost);
+        }
+        match work() {
+            Ok(done) => Ok(done),
+            Err(again) => panic!("{stage} fails again without a fault, after {:?}: {again}", self.met),
+        }
+    }
+
+    /// [`Life::stage`] for what is not of the device that is lost.
+    fn anew<T>(&mut self, stage: &'static str, mut work: impl FnMut() -> diptych::Result<T>) -> T {
+        match self.stage(stage, &mut work) {
+            Ok(done) => done,
+            Err(Lost) => work().unwrap_or_else(|again| panic!("{stage} fails again: {again}")),
+        }
+    }
+
+    fn all(&mut self) {
+        let open = self.open;
+        let mut context = self.anew("open", open);
+        let graph = network();
+        let options = SessionOptions { keep_graph: true, ..SessionOptions::default() };
+        let built = |context: &Context| Session::new(context, &graph, options.clone());
+        let mut session = match self.stage("build", || built(&context)) {
+            Ok(session) => session,
+            Err(Lost) => {
+                context = context.reopen().expect("opened again");
+                built(&context).expect("built again")
+            }
+        };
+        let images = [pattern(IMAGE, 2), pattern(IMAGE, 3)];
+        let mut targets: Vec<Vec<f32>> =
+            session.outputs().iter().map(|port| vec![0.0; port.shape.elements()]).collect();
+        let names: Vec<String> = session.outputs().iter().map(|port| port.name.clone()).collect();
+        type Run<'r> = Box<dyn FnMut(&mut Session) -> diptych::Result<Vec<u32>> + 'r>;
+        let bits_of = |targets: &[Vec<f32>]| targets.iter().flatten().map(|value| value.to_bits()).collect();
+        let image = &images[0];
+        let into = |session: &mut Session, targets: &mut [Vec<f32>], later: bool| {
+            let mut outputs: Vec<(&str, &mut [f32])> =
+                names.iter().map(String::as_str).zip(targets.iter_mut().map(Vec::as_mut_slice)).collect();
+            match later {
+                true => session.start(&[("x", &*image.to_f32())])?.finish_into(&mut outputs)?,
+                false => session.run_into(&[("x", image)], &mut outputs)?,
+            }
+            drop(outputs);
+            Ok(bits_of(targets))
+        };
+        let mut others = targets.clone();
+        let runs: [(&'static str, Run<'_>); 7] = [
+            ("run", Box::new(|session| Ok(bits(&session.run(&[("x", image)])?)))),
+            ("run again", Box::new(|session| Ok(bits(&session.run(&[("x", &images[1])])?)))),
+            (
+                "run_async",
+                Box::new(|session| Ok(bits(&pollster::block_on(session.run_async(&[("x", image)]))?))),
+            ),
+            ("run_into", Box::new(|session| into(session, &mut targets, false))),
+            ("start", Box::new(|session| into(session, &mut others, true))),
+            (
+                "stream",
+                Box::new(|session| {
+                    let frames = (0..5).map(|frame| [("x", images[frame % 2].clone())]);
+                    let outputs = session.stream(frames).in_flight(3).collect::<diptych::Result<Vec<_>>>()?;
+                    Ok(bits(outputs.iter().flatten()))
+                }),
+            ),
+            ("profile", Box::new(|session| session.profile(&[("x", image)]).map(|_| Vec::new()))),
+        ];
+        for (stage, mut run) in runs {
+            let found = match self.stage(stage, || run(&mut session)) {
+                Ok(found) => found,
+                Err(Lost) => {
+                    context = context.reopen().expect("opened again");
+                    session.rebuild(&context).expect("built again");
+                    run(&mut session).expect("run again")
+                }
+            };
+            self.results.push((stage, found));
+        }
+        drop(session);
+        // On the device on which something failed, unless that was its end.
+        for (stage, memory) in
+            [("product", Memory::Device), ("product in memory that is mapped", Memory::HostVisible)]
+        {
+            let found = match self.stage(stage, || product(&context, memory)) {
+                Ok(found) => found,
+                Err(Lost) => {
+                    context = context.reopen().expect("opened again");
+                    product(&context, memory).expect("computed again")
+                }
+            };
+            self.results.push((stage, found));
+        }
+    }
+}
+
+/// A matrix product in `memory`.
+fn product(context: &Context, memory: Memory) -> diptych::Result<Vec<u32>> {
+    let op = GemmOp::of_matrices(
+        Shape::matrix(1, 5, 7),
+        Shape::matrix(1, 7, 9),
+        &Gemm::default(),
+        false,
+        false,
+        Precision::F32,
+    )?;
+    let options = ProductOptions { memory, ..ProductOptions::default() };
+    let product = MatrixProduct::new(context, op, None, None, options)?;
+    for (operand, factor) in [(Operand::A, 0.25), (Operand::B, 0.5)] {
+        product.write(operand, |data| {
+            for (at, value) in data.iter_mut().enumerate() {
+                *value = (at % 5) as f32 * factor;
+            }
+        })?;
+    }
+    product.run()?;
+    product.read(Operand::C, |found| found.iter().map(|value| value.to_bits()).collect())
+}
