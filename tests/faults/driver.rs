@@ -15,8 +15,10 @@ pub(crate) const LIBRARY: &str = "DIPTYCH_FAULTS_LAYER";
 pub(crate) fn built(name: &str) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/faults/{name}.c"));
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libdiptych_faults_{name}.so"));
-    let behind: &[&str] =
-        if name == "opencl" { &["-Wl,--no-as-needed", "-l:libOpenCL.so.1", "-ldl"] } else { &[] };
+    let behind: &[&str] = match name {
+        "opencl" => &["-Wl,--no-as-needed", "-l:libOpenCL.so.1", "-ldl"],
+        _ => &["-ldl"],
+    };
     let output = Command::new("cc")
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
         .arg("-o")

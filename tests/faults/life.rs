@@ -178,6 +178,13 @@ impl<'a> Life<'a> {
     }
 }
 
+/// The results of two runs of a session that is made for them.
+pub(crate) fn runs(context: &Context) -> Vec<u32> {
+    let mut session = Session::new(context, &network(), SessionOptions::default()).expect("a session");
+    let images = [pattern(IMAGE, 2), pattern(IMAGE, 3)];
+    images.iter().flat_map(|image| bits(&session.run(&[("x", image)]).expect("a run"))).collect()
+}
+
 /// A matrix product in `memory`.
 fn product(context: &Context, memory: Memory) -> diptych::Result<Vec<u32>> {
     let op = GemmOp::of_matrices(

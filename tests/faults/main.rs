@@ -8,6 +8,7 @@
 #![cfg(all(feature = "opencl", feature = "wgpu", target_os = "linux"))]
 
 mod driver;
+mod files;
 mod life;
 mod sweep;
 
@@ -35,6 +36,11 @@ fn child() {
     match std::env::var(CHILD).as_deref() {
         Ok("opencl") => sweep::opencl(),
         Ok("vulkan") => sweep::vulkan(),
+        Ok("disk") => files::disk(),
+        Ok("clock") => files::clock(),
+        Ok("home") => files::home(),
+        Ok("keeper") => files::keeper(),
+        Ok("runner") => files::runner(),
         _ => {}
     }
 }
