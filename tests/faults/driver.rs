@@ -59,6 +59,7 @@ pub(crate) fn described(library: &Path) -> PathBuf {
 
 /// A stand-in that is loaded.
 pub(crate) struct Driver {
+    begin: unsafe extern "C" fn(),
     arm: unsafe extern "C" fn(c_int, c_long, c_int, c_int),
     fired: unsafe extern "C" fn() -> c_int,
     calls: unsafe extern "C" fn(c_int) -> c_long,
@@ -93,6 +94,7 @@ impl Driver {
                 *library.get::<unsafe extern "C" fn(c_int) -> *const c_char>(b"faults_name").expect("names");
             let names = (0..count()).map(|at| CStr::from_ptr(name(at)).to_string_lossy().into_owned());
             Driver {
+                begin: *library.get(b"faults_begin").expect("faults_begin"),
                 arm: *library.get(b"faults_arm").expect("faults_arm"),
                 fired: *library.get(b"faults_fired").expect("faults_fired"),
                 calls: *library.get(b"faults_calls").expect("faults_calls"),
@@ -103,7 +105,14 @@ impl Driver {
         }
     }
 
-    /// Makes a call fail; calls are counted from now on.
+    /// Counts calls from now on; none is to fail.
+    pub(crate) fn begin(&self) {
+        self.disarm();
+        // SAFETY: it has no arguments.
+        unsafe { (self.begin)() }
+    }
+
+    /// Makes a call fail.
     pub(crate) fn arm(&self, fault: Fault) {
         // SAFETY: it takes any numbers, and compares the function with its own.
         unsafe {
@@ -111,7 +120,7 @@ impl Driver {
         }
     }
 
-    /// No call is to fail; calls are counted from now on.
+    /// No call is to fail.
     pub(crate) fn disarm(&self) {
         // SAFETY: as above.
         unsafe { (self.arm)(-1, 0, 0, 0) }

@@ -38,10 +38,16 @@ static inline void succeeded(int function) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Begins to count anew; call number `call` of `function` is to fail with `code`, none if `function` is negative. */
-EXPORT void faults_arm(int function, long call, int code, int for_good) {
+/* Begins to count anew. */
+EXPORT void faults_begin(void) {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < names_count; i++) calls[i] = made[i] = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Call number `call` of `function` is to fail with `code`; none if `function` is negative. */
+EXPORT void faults_arm(int function, long call, int code, int for_good) {
+    pthread_mutex_lock(&lock);
     armed = function, armed_call = call, armed_code = code, armed_for_good = for_good, fired = 0;
     pthread_mutex_unlock(&lock);
 }

@@ -115,7 +115,7 @@ pub(crate) fn disk() {
         number += 1;
         let folder = Path::new(&all).join(number.to_string());
         std::fs::create_dir(&folder).expect("a folder");
-        driver.disarm();
+        driver.begin();
         if let Some(fault) = fault {
             driver.arm(fault);
         }

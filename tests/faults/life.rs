@@ -3,10 +3,15 @@
 use crate::driver::Driver;
 use diptych::emit::Operand;
 use diptych::ops::gemm::GemmOp;
+use diptych::pick::Place;
 use diptych::{
-    Activation, Context, Conv2d, Error, Extras, Function, Gemm, Graph, HostTensor, MatrixProduct, Memory,
-    Padding, Precision, ProductOptions, Reduction, Session, SessionOptions, Shape,
+    Activation, Backend, Batch, BatchOptions, Context, Conv2d, Error, Extras, Function, Gemm, Graph,
+    HostTensor, Layout, MatrixProduct, Memory, Padding, Picking, Precision, ProductOptions, Reduction,
+    Session, SessionOptions, Shape, Tuner,
 };
+
+use std::path::Path;
+use std::time::Duration;
 
 const IMAGE: Shape = Shape::nhwc(1, 9, 7, 3);
 
@@ -45,7 +50,7 @@ pub(crate) type Results = Vec<(&'static str, Vec<u32>)>;
 
 pub(crate) struct Life<'a> {
     driver: &'a Driver,
-    open: &'a dyn Fn() -> diptych::Result<Context>,
+    open: &'a Open<'a>,
     pub(crate) met: Vec<Met>,
     pub(crate) results: Results,
 }
@@ -58,17 +63,30 @@ fn bits<'a>(outputs: impl IntoIterator<Item = &'a HostTensor>) -> Vec<u32> {
     values.flat_map(|values| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>()).collect()
 }
 
-impl<'a> Life<'a> {
-    /// Lives on a device that `open` opens, whose driver is `driver`.
-    ///
-    /// # Panics
-    /// If something fails that was not told to, or fails again when it is tried once more without a fault.
-    pub(crate) fn on(driver: &'a Driver, open: &'a dyn Fn() -> diptych::Result<Context>) -> Self {
-        let mut life = Life { driver, open, met: Vec::new(), results: Vec::new() };
-        life.all();
-        life
-    }
+/// How a device is opened, with its kernels kept in a folder if one is given.
+pub(crate) type Open<'a> = dyn Fn(Option<&Path>) -> diptych::Result<Context> + 'a;
 
+/// Lives on a device that `open` opens, whose driver is `driver`: every way to run a session, and products.
+///
+/// # Panics
+/// If something fails that was not told to, or fails again when it is tried once more without a fault.
+pub(crate) fn of_runs<'a>(driver: &'a Driver, open: &'a Open<'a>) -> Life<'a> {
+    let mut life = Life { driver, open, met: Vec::new(), results: Vec::new() };
+    life.all_runs();
+    life
+}
+
+/// Another one: kernels that are kept on disk, images and halves, a node on the CPU, requests that share runs, a search.
+///
+/// # Panics
+/// As [`of_runs`].
+pub(crate) fn of_sessions<'a>(driver: &'a Driver, open: &'a Open<'a>) -> Life<'a> {
+    let mut life = Life { driver, open, met: Vec::new(), results: Vec::new() };
+    life.all_sessions();
+    life
+}
+
+impl<'a> Life<'a> {
     /// Does `work`; once more if it fails, unless the device is lost.
     fn stage<T>(
         &mut self,
@@ -100,9 +118,73 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn all(&mut self) {
+    /// Does `work` on `context`; where the device is lost, on one that is opened again.
+    fn on<T>(
+        &mut self,
+        stage: &'static str,
+        context: &mut Context,
+        mut work: impl FnMut(&Context) -> diptych::Result<T>,
+    ) -> T {
+        match self.stage(stage, || work(context)) {
+            Ok(done) => done,
+            Err(Lost) => {
+                *context = context.reopen().expect("opened again");
+                work(context).unwrap_or_else(|again| panic!("{stage} fails again: {again}"))
+            }
+        }
+    }
+
+    fn all_sessions(&mut self) {
         let open = self.open;
-        let mut context = self.anew("open", open);
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut context = self.anew("open", || open(Some(folder.path())));
+        let graph = network();
+        let image = pattern(IMAGE, 2);
+        let session = |context: &Context, change: &dyn Fn(&mut SessionOptions)| {
+            let mut options = SessionOptions::default();
+            change(&mut options);
+            let mut session = Session::new(context, &graph, options)?;
+            Ok(bits(&session.run(&[("x", &image)])?))
+        };
+        let opencl = context.info().backend == Backend::OpenCl;
+        let layout = if opencl { Layout::Image2d } else { Layout::C4 };
+        let halves = |options: &mut SessionOptions| {
+            options.precision = Precision::F16Storage;
+            options.pick = Picking::Preference(vec![
+                Place { layout: Some(layout), ..Place::default() },
+                Place::default(),
+            ]);
+        };
+        let first = self.on("halves", &mut context, |context| session(context, &halves));
+        // From what was kept.
+        let mut other = self.anew("open again", || open(Some(folder.path())));
+        let again = self.on("halves, kernels kept", &mut other, |context| session(context, &halves));
+        assert_eq!(first, again, "kernels that were kept");
+        self.results.push(("halves", first));
+        drop(other);
+        let on_cpu = |options: &mut SessionOptions| options.on_cpu.extend(["exp".to_owned()]);
+        let parts = self.on("a node on the CPU", &mut context, |context| session(context, &on_cpu));
+        self.results.push(("a node on the CPU", parts));
+        let requests = |context: &Context| {
+            let batch =
+                Batch::new(context, &graph, BatchOptions { max_batch: 2, ..BatchOptions::default() })?;
+            let outputs = [2, 3].map(|seed| batch.submit([("x", pattern(IMAGE, seed))]));
+            let mut found = Vec::new();
+            for output in outputs {
+                found.extend(bits(&output?.wait()?));
+            }
+            Ok(found)
+        };
+        let shared = self.on("requests that share runs", &mut context, requests);
+        self.results.push(("requests that share runs", shared));
+        self.on("a search", &mut context, |context| {
+            Tuner::new(context)?.budget(Duration::from_millis(10)).tune(&graph).map(drop)
+        });
+    }
+
+    fn all_runs(&mut self) {
+        let open = self.open;
+        let mut context = self.anew("open", || open(None));
         let graph = network();
         let options = SessionOptions { keep_graph: true, ..SessionOptions::default() };
         let built = |context: &Context| Session::new(context, &graph, options.clone());
@@ -166,13 +248,7 @@ impl<'a> Life<'a> {
         for (stage, memory) in
             [("product", Memory::Device), ("product in memory that is mapped", Memory::HostVisible)]
         {
-            let found = match self.stage(stage, || product(&context, memory)) {
-                Ok(found) => found,
-                Err(Lost) => {
-                    context = context.reopen().expect("opened again");
-                    product(&context, memory).expect("computed again")
-                }
-            };
+            let found = self.on(stage, &mut context, |context| product(context, memory));
             self.results.push((stage, found));
         }
     }

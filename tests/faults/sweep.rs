@@ -1,7 +1,7 @@
 //! One life of an application for each fault, and a table of what came of them.
 
 use crate::driver::{Driver, Fault, LIBRARY};
-use crate::life::{Life, Results};
+use crate::life::{self, Life, Open, Results};
 use diptych::{Backend, Context, Error};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,7 @@ struct Row {
 
 /// The variant of an error, and the call that it names.
 fn path(error: &Error) -> String {
-    match error.without_node() {
+    match cause(error) {
         Error::Driver { call, .. } => format!("Driver({call})"),
         Error::OutOfMemory { call, .. } => format!("OutOfMemory({call})"),
         Error::DeviceLost { .. } => "DeviceLost".to_owned(),
@@ -46,10 +46,10 @@ fn path(error: &Error) -> String {
 }
 
 /// Which of `count` calls of a function are to fail.
-fn chosen(name: &str, kind: Kind, count: u64) -> Vec<u64> {
+fn chosen(name: &str, kind: Kind, count: u64, brief: bool) -> Vec<u64> {
     let mut chosen = match kind {
         _ if std::env::var("DIPTYCH_FAULTS").is_ok_and(|value| value == "full") => (1..=count).collect(),
-        Kind::Memory if !name.starts_with("clRelease") => vec![1, count / 2 + 1, count],
+        Kind::Memory if !brief && !name.starts_with("clRelease") => vec![1, count / 2 + 1, count],
         _ => vec![count / 2 + 1],
     };
     chosen.retain(|call| (1..=count).contains(call));
@@ -67,7 +67,8 @@ const FATAL: &[(&str, u64, &str)] = &[(
 
 struct Sweep<'a> {
     driver: &'a Driver,
-    open: &'a dyn Fn() -> diptych::Result<Context>,
+    open: &'a Open<'a>,
+    life: fn(&'a Driver, &'a Open<'a>) -> Life<'a>,
     /// Whether an error says what was wrong with a function.
     says: fn(&str, Kind, &Error) -> bool,
     /// What was made since calls are counted, and is not released.
@@ -81,26 +82,36 @@ struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     fn new(
         driver: &'a Driver,
-        open: &'a dyn Fn() -> diptych::Result<Context>,
+        open: &'a Open<'a>,
+        life: fn(&'a Driver, &'a Open<'a>) -> Life<'a>,
         says: fn(&str, Kind, &Error) -> bool,
         kept: fn(&Driver) -> Vec<(String, i64)>,
     ) -> Self {
         // Once for what is kept from one life to the next, and once to be counted.
-        driver.disarm();
-        Life::on(driver, open);
-        driver.disarm();
-        let life = Life::on(driver, open);
-        assert!(life.met.is_empty(), "{:?}", life.met);
-        Sweep { driver, open, says, kept, wanted: life.results, rows: BTreeMap::new(), failures: Vec::new() }
+        driver.begin();
+        life(driver, open);
+        driver.begin();
+        let first = life(driver, open);
+        assert!(first.met.is_empty(), "{:?}", first.met);
+        Sweep {
+            driver,
+            open,
+            life,
+            says,
+            kept,
+            wanted: first.results,
+            rows: BTreeMap::new(),
+            failures: Vec::new(),
+        }
     }
 
-    /// Tries the faults that `codes` has for a function's name.
-    fn all(&mut self, codes: &dyn Fn(&str) -> Vec<(Kind, i32)>) {
+    /// Tries the faults that `codes` has for a function's name, one call of each if it is to be `brief`.
+    fn all(&mut self, brief: bool, codes: &dyn Fn(&str) -> Vec<(Kind, i32)>) {
         let counts: Vec<u64> = (0..self.driver.names.len()).map(|at| self.driver.calls(at)).collect();
         for (function, calls) in counts.into_iter().enumerate() {
             let name = self.driver.names[function].clone();
             for (kind, code) in codes(&name) {
-                for call in chosen(&name, kind, calls) {
+                for call in chosen(&name, kind, calls, brief) {
                     if let Some((.., why)) =
                         FATAL.iter().find(|(fatal, from, _)| *fatal == name && call >= *from)
                     {
@@ -120,8 +131,9 @@ impl<'a> Sweep<'a> {
         let what = format!("{name}, call {} of {calls}, {kind:?}", fault.call);
         // For whoever reads what a process that ended left.
         eprintln!("{what}");
+        self.driver.begin();
         self.driver.arm(fault);
-        let life = match catch_unwind(AssertUnwindSafe(|| Life::on(self.driver, self.open))) {
+        let life = match catch_unwind(AssertUnwindSafe(|| (self.life)(self.driver, self.open))) {
             Ok(life) => life,
             Err(_) => {
                 self.driver.disarm();
@@ -138,7 +150,6 @@ impl<'a> Sweep<'a> {
         if !kept.is_empty() {
             self.failures.push(format!("{what}: left behind: {kept:?}"));
         }
-        self.driver.disarm();
         let row = self.rows.entry((name.to_owned(), kind)).or_default();
         row.calls = calls;
         row.tried += 1;
@@ -182,6 +193,28 @@ impl<'a> Sweep<'a> {
     }
 }
 
+type Lived = for<'a> fn(&'a Driver, &'a Open<'a>) -> Life<'a>;
+
+/// What is done with a device, and whether one call of each function has to do.
+const LIVES: [(Lived, bool); 2] = [(life::of_runs, false), (life::of_sessions, true)];
+
+/// A device of `backend`, its kernels kept in a folder if one is given.
+fn opened(backend: Backend, kept: Option<&Path>) -> diptych::Result<Context> {
+    let builder = Context::builder().backend(backend);
+    match kept {
+        Some(folder) => builder.kernel_cache(folder).open(),
+        None => builder.without_kernel_cache().open(),
+    }
+}
+
+/// What went wrong, wherever that was.
+fn cause(error: &Error) -> &Error {
+    match error.without_node() {
+        Error::Shared { source, .. } => cause(source),
+        error => error,
+    }
+}
+
 /// OpenCL's objects, by the functions that make, keep and release them.
 fn objects(driver: &Driver) -> Vec<(String, i64)> {
     let kinds: [(&str, &[&str]); 6] = [
@@ -204,16 +237,16 @@ fn objects(driver: &Driver) -> Vec<(String, i64)> {
 pub(crate) fn opencl() {
     let library = std::env::var("DIPTYCH_OPENCL_LIBRARY").expect("the stand-in");
     let driver = Driver::load(Path::new(&library));
-    let open = || Context::builder().backend(Backend::OpenCl).without_kernel_cache().open();
-    let says = |name: &str, kind, error: &Error| match (kind, error.without_node()) {
-        (Kind::Lost, error) => error.is_device_lost() && error.to_string().contains(name),
+    let open = |kept: Option<&Path>| opened(Backend::OpenCl, kept);
+    let says = |name: &str, kind, error: &Error| match (kind, cause(error)) {
+        (Kind::Lost, error) => error.is_device_lost(),
         (Kind::Compile, Error::Compile { .. }) => true,
         (Kind::Memory, Error::OutOfMemory { call, .. }) => *call == name,
         // What was tried, and what came of it.
         (Kind::Memory, Error::NoDevice { tried, .. }) => tried.iter().any(|tried| tried.contains(name)),
         _ => false,
     };
-    Sweep::new(&driver, &open, says, objects).all(&|name| {
+    let codes = |name: &str| {
         let object = name.starts_with("clCreate") && !name.contains("Context");
         let mut codes = vec![(Kind::Memory, if object { -4 } else { -6 })];
         if name == "clBuildProgram" {
@@ -223,26 +256,32 @@ pub(crate) fn opencl() {
             codes.push((Kind::Lost, -36));
         }
         codes
-    });
+    };
+    for (life, brief) in LIVES {
+        Sweep::new(&driver, &open, life, says, objects).all(brief, &codes);
+    }
 }
 
 pub(crate) fn vulkan() {
     let library = std::env::var(LIBRARY).expect("the layer");
     let driver = Driver::load(Path::new(&library));
-    let open = || Context::builder().backend(Backend::Wgpu).without_kernel_cache().open();
-    let says = |_: &str, kind, error: &Error| match (kind, error.without_node()) {
+    let open = |kept: Option<&Path>| opened(Backend::Wgpu, kept);
+    let says = |_: &str, kind, error: &Error| match (kind, cause(error)) {
         (Kind::Lost, error) => error.is_device_lost(),
         (Kind::Memory, Error::OutOfMemory { .. }) => true,
         (Kind::Memory, Error::DeviceLost { reason, .. }) => reason.contains("emory"),
         (Kind::Memory, Error::NoDevice { tried, .. }) => !tried.is_empty(),
         _ => false,
     };
-    Sweep::new(&driver, &open, says, |_| Vec::new()).all(&|name| {
+    let codes = |name: &str| {
         // VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST
         let mut codes = vec![(Kind::Memory, if name == "vkAllocateMemory" { -2 } else { -1 })];
         if name.starts_with("vkQueue") || name.starts_with("vkWait") {
             codes.push((Kind::Lost, -4));
         }
         codes
-    });
+    };
+    for (life, brief) in LIVES {
+        Sweep::new(&driver, &open, life, says, |_| Vec::new()).all(brief, &codes);
+    }
 }

@@ -152,6 +152,7 @@ impl OpenClDevice {
     /// [`Error::OpenClLibrary`] without an OpenCL library, or if the library fails.
     pub fn list() -> Result<Vec<DeviceInfo>> {
         Ok(query::devices(&DeviceOptions::from_environment())?
+            .found
             .into_iter()
             .filter_map(|found| found.info.ok())
             .collect())

@@ -43,8 +43,16 @@ impl Found {
     }
 }
 
+/// What the library knows.
+pub(super) struct Devices {
+    /// The devices, the best first.
+    pub(super) found: Vec<Found>,
+    /// Platforms that do not say which devices they have, and why.
+    failed: Vec<String>,
+}
+
 /// Every device of every platform, the best first.
-pub(super) fn devices(options: &DeviceOptions) -> Result<Vec<Found>> {
+pub(super) fn devices(options: &DeviceOptions) -> Result<Devices> {
     // Loaders and drivers set themselves up in these calls, and not all of them take two threads
     // in there at once: PoCL then answers that it has no device.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -55,14 +63,17 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Vec<Found>> {
         Err(NO_PLATFORM) => Vec::new(),
         Err(code) => return Err(failure("clGetPlatformIDs", code)),
     };
-    let mut found = Vec::new();
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
     for id in platforms {
         let platform = platform_name(id)?;
         // One broken driver must not hide the others.
         let devices = match cl3::device::get_device_ids(id, CL_DEVICE_TYPE_ALL) {
             Ok(devices) => devices,
+            Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => continue,
             Err(code) => {
-                tracing::warn!("platform {platform}: {}", failure("clGetDeviceIDs", code));
+                let failure = format!("platform {platform}: {}", failure("clGetDeviceIDs", code));
+                tracing::warn!("{failure}");
+                failed.push(failure);
                 continue;
             }
         };
@@ -71,15 +82,15 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Vec<Found>> {
             found.push(Found { device, info: describe(&device, options), platform: platform.clone(), rank });
         }
     }
-    found.sort_by_key(|device| std::cmp::Reverse(device.rank));
-    Ok(found)
+    found.sort_by_key(|device: &Found| std::cmp::Reverse(device.rank));
+    Ok(Devices { found, failed })
 }
 
 /// The best usable device that is wanted, by its own or its platform's name.
 pub(super) fn best(choice: &DeviceChoice, options: &DeviceOptions) -> Result<(Device, DeviceInfo)> {
-    let mut tried = Vec::new();
+    let Devices { found, failed: mut tried } = devices(options)?;
     let mut index = 0;
-    for found in devices(options)? {
+    for found in found {
         let title = format!("{} ({})", found.name(), found.platform);
         let info = match found.info {
             Ok(info) => info,
