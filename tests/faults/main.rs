@@ -3,7 +3,7 @@
 //!
 //! Stand-ins before the drivers (`opencl.c`, `vulkan.c`), which the tests compile, make one call fail, or all from one
 //! on. What is tried is printed with its outcome. `DIPTYCH_FAULTS=full` tries every call of every function; otherwise it
-//! is the first, one in the middle and the last, and of some kinds one in the middle.
+//! is one in the middle and the last, and of some kinds one in the middle.
 
 #![cfg(all(feature = "opencl", feature = "wgpu", target_os = "linux"))]
 

@@ -91,7 +91,10 @@ static void *found(int function) {
 #define CODE(name, count) \
     EXPORT int name(PARAMS_##count) { \
         int code = fault(AT_##name); \
-        return code ? code : ((int (*)(PARAMS_##count))found(AT_##name))(ARGS_##count); \
+        if (code) return code; \
+        code = ((int (*)(PARAMS_##count))found(AT_##name))(ARGS_##count); \
+        if (!code) succeeded(AT_##name); \
+        return code; \
     }
 #define WAIT(name, count) \
     EXPORT int name(PARAMS_##count) { \

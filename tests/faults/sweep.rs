@@ -49,7 +49,7 @@ fn path(error: &Error) -> String {
 fn chosen(name: &str, kind: Kind, count: u64, brief: bool) -> Vec<u64> {
     let mut chosen = match kind {
         _ if std::env::var("DIPTYCH_FAULTS").is_ok_and(|value| value == "full") => (1..=count).collect(),
-        Kind::Memory if !brief && !name.starts_with("clRelease") => vec![1, count / 2 + 1, count],
+        Kind::Memory if !brief && !name.starts_with("clRelease") => vec![count / 2 + 1, count],
         _ => vec![count / 2 + 1],
     };
     chosen.retain(|call| (1..=count).contains(call));
@@ -218,9 +218,9 @@ fn cause(error: &Error) -> &Error {
 /// OpenCL's objects, by the functions that make, keep and release them.
 fn objects(driver: &Driver) -> Vec<(String, i64)> {
     let kinds: [(&str, &[&str]); 6] = [
-        ("Context", &["clCreateContext"]),
-        ("CommandQueue", &["clCreateCommandQueue"]),
-        ("MemObject", &["clCreateBuffer", "clCreateSubBuffer", "clCreateImage"]),
+        ("Context", &["clCreateContext", "clRetainContext"]),
+        ("CommandQueue", &["clCreateCommandQueue", "clRetainCommandQueue"]),
+        ("MemObject", &["clCreateBuffer", "clCreateSubBuffer", "clCreateImage", "clRetainMemObject"]),
         ("Program", &["clCreateProgramWithSource", "clCreateProgramWithBinary"]),
         ("Kernel", &["clCreateKernel"]),
         ("CommandBufferKHR", &["clCreateCommandBufferKHR"]),
@@ -266,10 +266,11 @@ pub(crate) fn vulkan() {
     let library = std::env::var(LIBRARY).expect("the layer");
     let driver = Driver::load(Path::new(&library));
     let open = |kept: Option<&Path>| opened(Backend::Wgpu, kept);
-    let says = |_: &str, kind, error: &Error| match (kind, cause(error)) {
+    let says = |name: &str, kind, error: &Error| match (kind, cause(error)) {
         (Kind::Lost, error) => error.is_device_lost(),
         (Kind::Memory, Error::OutOfMemory { .. }) => true,
-        (Kind::Memory, Error::DeviceLost { reason, .. }) => reason.contains("emory"),
+        // wgpu takes memory that cannot be mapped for the end of its device.
+        (Kind::Memory, Error::DeviceLost { reason, .. }) => reason.contains("emory") || name == "vkMapMemory",
         (Kind::Memory, Error::NoDevice { tried, .. }) => !tried.is_empty(),
         _ => false,
     };
