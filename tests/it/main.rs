@@ -38,6 +38,7 @@ mod tune;
 mod tuner;
 mod tuning_faults;
 mod tuning_record;
+mod validated;
 
 #[cfg(feature = "cli")]
 mod npy;
