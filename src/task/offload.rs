@@ -23,11 +23,15 @@ struct Completion<T>(Arc<Mutex<State<T>>>);
 
 impl<T> Completion<T> {
     fn set(&self, result: Result<T>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.result.is_none() {
-            state.result = Some(result);
-        }
-        if let Some(waker) = state.waker.take() {
+        let waker = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.result.is_none() {
+                state.result = Some(result);
+            }
+            state.waker.take()
+        };
+        // Without the lock: the task may be polled within.
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
