@@ -291,6 +291,12 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         self.queue.close();
+        // A task that is woken on one of the threads may drop this there. The others may wait for what that one has under
+        // way, so it must not wait for them: all end by themselves.
+        let own = std::thread::current().id();
+        if self.threads.iter().any(|thread| thread.thread().id() == own) {
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A panic there has been reported to those who wait.
             drop(thread.join());
