@@ -105,10 +105,14 @@ impl Thread {
 }
 
 impl Drop for Thread {
-    /// The thread uses the device: it does not outlive the tuner.
+    /// The thread uses the device: it does not outlive the tuner, unless a task that is woken on the thread drops the
+    /// tuner there.
     fn drop(&mut self) {
         self.steps = None;
-        // A panic there shows as work that does not come back.
-        let _ = self.handle.take().map(JoinHandle::join);
+        let Some(handle) = self.handle.take() else { return };
+        if handle.thread().id() != std::thread::current().id() {
+            // A panic there shows as work that does not come back.
+            let _ = handle.join();
+        }
     }
 }
