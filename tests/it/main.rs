@@ -34,6 +34,8 @@ mod slices;
 mod sound;
 mod states;
 mod structure;
+mod threads;
+mod together;
 mod tune;
 mod tuner;
 mod tuning_faults;
