@@ -262,6 +262,7 @@ mod parallel;
 mod product;
 mod session;
 mod shape;
+mod sync;
 mod task;
 mod tuner;
 mod vector;

@@ -15,9 +15,9 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::session::{Port, Session};
+use crate::sync::thread::{self, JoinHandle};
 use queue::Queue;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use worker::Worker;
 
@@ -188,12 +188,22 @@ impl Batch {
             [context] => vec![sessions(context)?],
             _ => on_threads(contexts, sessions)?,
         };
-        let queue = Queue::new(contexts.len(), options.max_batch, options.max_waiting, options.max_delay);
+        Self::serving(all, inputs, outputs, &options)
+    }
+
+    /// A service of devices, each with its sessions by the requests that they take.
+    fn serving(
+        all: Vec<Vec<(usize, Session)>>,
+        inputs: Vec<Port>,
+        outputs: Vec<Port>,
+        options: &BatchOptions,
+    ) -> Result<Self> {
+        let queue = Queue::new(all.len(), options.max_batch, options.max_waiting, options.max_delay);
         let mut batch = Batch { queue: Arc::new(queue), inputs, outputs, threads: Vec::new() };
         for (member, sessions) in all.into_iter().enumerate() {
             let (queue, outputs) = (Arc::clone(&batch.queue), batch.outputs.clone());
             let worker = Worker { queue, member, sessions, outputs };
-            let thread = std::thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("diptych batch".to_owned())
                 .spawn(move || worker.serve())
                 .map_err(no_thread)?;
@@ -291,6 +301,12 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         self.queue.close();
+        // A task that is woken on one of the threads may drop this there. The others may wait for what that one has under
+        // way, so it must not wait for them: all end by themselves.
+        let own = thread::current().id();
+        if self.threads.iter().any(|thread| thread.thread().id() == own) {
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A panic there has been reported to those who wait.
             drop(thread.join());
@@ -328,3 +344,6 @@ fn grows(one: &Port, all: &Port, size: usize) -> Result<()> {
         "an outermost extent that grows with the requests",
     ))
 }
+
+#[cfg(all(shuttle, test))]
+mod models;

@@ -5,8 +5,9 @@ use super::members::{Member, Members, Standing};
 use super::slot::{Request, Slot, Ticket, ended};
 use crate::clock::Instant;
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// The requests of a run that failed on a device, for another one.
@@ -68,7 +69,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn counts(&self) -> BatchCounts {

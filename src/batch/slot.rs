@@ -4,9 +4,10 @@ use super::queue::Queue;
 use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// A request's inputs, and where its answer goes.
@@ -62,7 +63,7 @@ pub(super) struct Slot {
 
 impl Slot {
     fn lock(&self) -> MutexGuard<'_, (Stage, Option<Waker>)> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.stage)
     }
 
     /// Goes to `stage` from one of which `may` holds, and wakes those who wait. The lock is held in between: an answer

@@ -6,6 +6,8 @@ pub mod cache;
 pub(crate) mod choice;
 pub(crate) mod copy;
 pub mod family;
+#[cfg(all(shuttle, test, any(feature = "wgpu", feature = "opencl")))]
+mod models;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod signal;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]

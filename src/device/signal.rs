@@ -1,7 +1,6 @@
 //! What a callback or a waiting thread passes to a caller that blocks or awaits.
 
-use super::lock;
-use std::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, lock};
 use std::task::Waker;
 
 /// Set once, by any thread.

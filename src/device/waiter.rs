@@ -1,12 +1,12 @@
 //! A thread of a device that waits for the driver where the caller must not block.
 
-use super::lock;
 use super::signal::Signal;
+use crate::sync::mpsc::{Sender, channel};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, lock};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -69,7 +69,7 @@ impl Waiter {
 fn start() -> std::io::Result<Thread> {
     let (jobs, received) = channel::<Job>();
     let work = move || received.into_iter().for_each(|job| job());
-    let handle = std::thread::Builder::new().name("diptych-wait".to_owned()).spawn(work)?;
+    let handle = thread::Builder::new().name("diptych-wait".to_owned()).spawn(work)?;
     Ok(Thread { jobs, handle })
 }
 
@@ -79,7 +79,7 @@ impl Drop for Waiter {
         // Ends the thread after its last job.
         drop(jobs);
         // A task that is woken on the thread may drop the device there.
-        if handle.thread().id() != std::thread::current().id() && handle.join().is_err() {
+        if handle.thread().id() != thread::current().id() && handle.join().is_err() {
             tracing::warn!("the thread that waits for the device panicked");
         }
     }

@@ -1,5 +1,7 @@
 //! A session on the CPU: the units in order, their values in shared host buffers.
 
+#[cfg(all(shuttle, test))]
+mod models;
 mod run;
 
 use super::profile::{MemoryUse, NodeTime, Profile};
@@ -14,11 +16,12 @@ use crate::ops::Role;
 use crate::options::SessionOptions;
 #[cfg(not(target_family = "wasm"))]
 use crate::parallel;
+use crate::sync::{Mutex, lock};
 #[cfg(not(target_family = "wasm"))]
 use crate::task::{Running, offload};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What holds the elements of a value during a run.
@@ -264,7 +267,7 @@ impl CpuSession {
     /// Gives the states what they are in the first run.
     pub(super) fn reset(&self) {
         let states = &self.0.states;
-        states.held.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&states.initial);
+        lock(&states.held).clone_from(&states.initial);
     }
 
     #[cfg(not(target_family = "wasm"))]

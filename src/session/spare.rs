@@ -4,7 +4,8 @@
 //! zeroed before several threads could write to it.
 
 use crate::device::copy::{MIN_PARALLEL_BYTES, copy};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::sync::{Mutex, lock};
+use std::sync::Arc;
 
 /// Runs whose outputs are kept: the caller may hold those of one while the next is made.
 const RUNS: usize = 2;
@@ -27,7 +28,7 @@ impl Spare {
         if bytes.len() < MIN_PARALLEL_BYTES {
             return new(bytes);
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         let fits = |own: &mut Arc<[f32]>| size_of_val(&**own) == bytes.len() && Arc::get_mut(own).is_some();
         let mut free = kept.iter_mut().position(fits).map(|place| kept.swap_remove(place));
         let elements = match free.as_mut().and_then(Arc::get_mut) {

@@ -50,3 +50,6 @@ pub(crate) async fn begun<T>(work: &mut Awaited<'_, T>) -> Option<T> {
     };
     std::future::poll_fn(once).await
 }
+
+#[cfg(all(shuttle, test))]
+mod models;

@@ -3,12 +3,13 @@
 //! On `wasm32` the work is done at once: there is no other thread.
 
 use crate::error::{Error, Result};
+#[cfg(not(target_family = "wasm"))]
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, lock};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-#[cfg(not(target_family = "wasm"))]
-use std::thread::JoinHandle;
 
 struct State<T> {
     result: Option<Result<T>>,
@@ -23,11 +24,15 @@ struct Completion<T>(Arc<Mutex<State<T>>>);
 
 impl<T> Completion<T> {
     fn set(&self, result: Result<T>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.result.is_none() {
-            state.result = Some(result);
-        }
-        if let Some(waker) = state.waker.take() {
+        let waker = {
+            let mut state = lock(&self.0);
+            if state.result.is_none() {
+                state.result = Some(result);
+            }
+            state.waker.take()
+        };
+        // Without the lock: the task may be polled within.
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
@@ -50,7 +55,7 @@ pub(crate) fn offload<T: Send + 'static>(
     #[cfg(target_family = "wasm")]
     completion.set(work());
     #[cfg(not(target_family = "wasm"))]
-    std::thread::Builder::new()
+    thread::Builder::new()
         .name("diptych run".to_owned())
         .spawn(move || completion.set(work()))
         .map_err(|error| Error::Internal(format!("no thread for a run: {error}")))?;
@@ -71,7 +76,7 @@ pub(crate) enum Running<T> {
 impl<T: Send + 'static> Running<T> {
     /// Starts `work` on a new thread.
     pub(crate) fn new(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
-        let thread = std::thread::Builder::new().name("diptych run".to_owned()).spawn(work);
+        let thread = thread::Builder::new().name("diptych run".to_owned()).spawn(work);
         thread.map(Running::Thread).map_err(|error| Error::Internal(format!("no thread for a run: {error}")))
     }
 
@@ -90,7 +95,7 @@ impl<T> Future for Offloaded<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         match state.result.take() {
             Some(result) => Poll::Ready(result),
             None => {

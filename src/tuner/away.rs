@@ -2,19 +2,25 @@
 
 use super::report::{Report, TunerProgress};
 #[cfg(not(target_family = "wasm"))]
-use super::thread::{Done, Thread};
+use super::thread::Thread;
 use super::work::Work;
 use crate::error::{Error, Result};
+#[cfg(not(target_family = "wasm"))]
+use crate::task::block_on;
 use crate::tune::db::SharedDatabase;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What comes back from the thread: the work, and how its step went.
+#[cfg(not(target_family = "wasm"))]
+type Done = (Box<Work>, Result<TunerProgress>);
 
 /// The work, and what is known of it while it is away.
 pub(super) struct Held {
     /// None while the thread has it, and after the thread died with it.
     work: Option<Box<Work>>,
     #[cfg(not(target_family = "wasm"))]
-    thread: Option<Thread>,
+    thread: Option<Thread<Box<Work>, Result<TunerProgress>>>,
     database: SharedDatabase,
     progress: TunerProgress,
     report: Report,
@@ -99,7 +105,7 @@ impl Held {
     #[cfg(not(target_family = "wasm"))]
     fn send(&mut self, budget: Duration) -> Result<()> {
         if self.thread.is_none() {
-            self.thread = Some(Thread::start()?);
+            self.thread = Some(Thread::start(|work: &mut Box<Work>, budget| block_on(work.step(budget)))?);
         }
         let Some(work) = self.work.take() else { return Ok(()) };
         self.thread.as_ref().and_then(|thread| thread.send(work, budget)).ok_or_else(died)

@@ -7,6 +7,8 @@ mod compare;
 mod current;
 mod guarded;
 mod jobs;
+#[cfg(all(shuttle, test))]
+mod models;
 mod passes;
 mod report;
 mod rows;

@@ -34,10 +34,13 @@ mod slices;
 mod sound;
 mod states;
 mod structure;
+mod threads;
+mod together;
 mod tune;
 mod tuner;
 mod tuning_faults;
 mod tuning_record;
+mod validated;
 
 #[cfg(feature = "cli")]
 mod npy;

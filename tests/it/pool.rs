@@ -126,6 +126,7 @@ fn a_request_that_fails_everywhere_takes_no_device_out() {
     assert!(error.contains("devices: found none"), "{error}");
 }
 
+#[cfg(feature = "wgpu")]
 #[test]
 fn a_lost_device_is_taken_out() {
     let gpus: Vec<Context> =

@@ -130,7 +130,7 @@ mod tests {
         let inputs: Vec<_> =
             run.input.iter().map(|input| (input.name.as_deref(), input.path.to_str())).collect();
         assert_eq!(inputs, [(None, Some("x.npy")), (Some("a/b"), Some("dir/y=1.npy"))]);
-        assert_eq!((run.backend, run.runs, run.profile), (Backend::Cpu, Some(3), false));
+        assert_eq!((run.on.backend, run.runs, run.profile), (Backend::Cpu, Some(3), false));
         assert_eq!(run.dump.as_deref(), Some("out".as_ref()));
     }
 

@@ -6,12 +6,13 @@ use crate::cpu::aligned::Aligned;
 use crate::cpu::workers;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
+use crate::sync::lock;
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Sets of buffers that are kept for later runs.
-const MAX_IDLE_SETS: usize = 4;
+pub(super) const MAX_IDLE_SETS: usize = 4;
 
 impl CpuNetwork {
     /// Runs the units on the caller's thread, with the help of others. Nothing is locked meanwhile: a
@@ -36,7 +37,7 @@ impl CpuNetwork {
     }
 
     pub(super) fn begin(&self) -> Run<'_> {
-        let held = self.states.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = lock(&self.states.held).clone();
         Run { network: self, buffers: self.buffers(), held }
     }
 
@@ -50,13 +51,13 @@ impl CpuNetwork {
             None => Ok(Arc::clone(held)),
         });
         let next = next.collect::<Result<Vec<_>>>()?;
-        *self.states.held.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        *lock(&self.states.held) = next;
         Ok(())
     }
 
     /// Buffers that no other run uses.
     fn buffers(&self) -> Buffers {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = lock(&self.idle).pop();
         idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| Aligned::zeros(elements)).collect())
     }
 
@@ -110,7 +111,7 @@ impl Run<'_> {
         let result = look(&outputs.collect::<Result<Vec<&[f32]>>>()?);
         network.keep(&inputs, &self.buffers, &self.held)?;
         drop(inputs);
-        let mut idle = network.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&network.idle);
         if idle.len() < MAX_IDLE_SETS {
             idle.push(self.buffers);
         }

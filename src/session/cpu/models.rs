@@ -1,0 +1,73 @@
+//! Runs of one session on the CPU in the orders that they may take.
+
+use super::CpuSession;
+use super::run::MAX_IDLE_SETS;
+use crate::graph::{Graph, Term};
+use crate::ops::elementwise::Function;
+use crate::options::SessionOptions;
+use crate::shape::Shape;
+use crate::sync::models::{check, dropped_after, inline};
+use crate::sync::{lock, thread};
+use shuttle::future::block_on;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// One more than the input, in two steps.
+fn session() -> Arc<CpuSession> {
+    let mut graph = Graph::new();
+    let shape = Shape::nhwc(1, 1, 1, 2);
+    let mut value = graph.input("x", shape).expect("an input");
+    for (name, added) in [("first", 3.0), ("second", -2.0)] {
+        let terms = [Term::Value(value), Term::Number(added)];
+        value = graph.elementwise(name, Function::Add, &terms).expect("a node");
+    }
+    graph.output(value).expect("an output");
+    Arc::new(CpuSession::new(&graph, &SessionOptions::default()).expect("a session"))
+}
+
+fn input(value: f32) -> [Cow<'static, [f32]>; 1] {
+    [Cow::Owned(vec![value, 10.0 * value])]
+}
+
+fn right(outputs: &[Arc<[f32]>], value: f32) -> bool {
+    outputs.len() == 1 && *outputs[0] == [value + 1.0, 10.0 * value + 1.0]
+}
+
+#[test]
+fn runs_that_overlap_do_not_share_buffers() {
+    check(|| {
+        let session = session();
+        let runs = (1..7u8).map(|run| {
+            let session = Arc::clone(&session);
+            thread::spawn(move || {
+                let value = f32::from(run);
+                let outputs = match run % 3 {
+                    0 => session.run(&input(value)),
+                    1 => block_on(session.run_async(&input(value))),
+                    _ => session.start(&input(value)).expect("a thread").wait(),
+                };
+                assert!(right(&outputs.expect("a run"), value), "{value}");
+            })
+        });
+        for run in runs.collect::<Vec<_>>() {
+            run.join().expect("no panic");
+        }
+        let idle = lock(&session.0.idle).len();
+        assert!((1..=MAX_IDLE_SETS).contains(&idle), "{idle} sets");
+    });
+}
+
+#[test]
+fn a_run_that_is_dropped_midway_or_polled_where_it_ends_harms_no_other() {
+    check(|| {
+        let session = session();
+        for polls in 0..3 {
+            let early = dropped_after(polls, session.run_async(&input(5.0)));
+            assert!(early.is_none_or(|early| right(&early.expect("a run"), 5.0)));
+        }
+        let own = Arc::clone(&session);
+        let task = inline(async move { own.run_async(&input(1.0)).await });
+        assert!(right(&session.run(&input(2.0)).expect("a run"), 2.0));
+        assert!(right(&task.recv().expect("it came to its end").expect("a run"), 1.0));
+    });
+}
