@@ -198,6 +198,7 @@ def test_errors_are_of_the_kinds_that_callers_expect(tmp_path):
     # As workers' errors go to whoever asked them.
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), str(again), again.__dict__) == (type(caught.value), str(caught.value), caught.value.__dict__)
+    assert issubclass(diptych.OutOfMemoryError, MemoryError)
     assert issubclass(diptych.DeviceLostError, OSError) and issubclass(diptych.DeviceLostError, RuntimeError)
     with pytest.raises(TypeError, match="process"):
         pickle.dumps(diptych.Session(TINY, device="cpu"))
