@@ -3,9 +3,9 @@
 //! All outputs of a run are copied into one mappable staging buffer at the end of the same
 //! submission, so that a run costs one submission, one wait and one mapping.
 
+use super::WgpuDevice;
 #[cfg(not(target_family = "wasm"))]
-use super::lock;
-use super::{WgpuDevice, scope};
+use super::{lock, scope};
 #[cfg(not(target_family = "wasm"))]
 use crate::clock::Instant;
 #[cfg(not(target_family = "wasm"))]
