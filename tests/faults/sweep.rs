@@ -49,7 +49,10 @@ fn path(error: &Error) -> String {
 fn chosen(name: &str, kind: Kind, count: u64, brief: bool) -> Vec<u64> {
     let mut chosen = match kind {
         _ if std::env::var("DIPTYCH_FAULTS").is_ok_and(|value| value == "full") => (1..=count).collect(),
-        Kind::Memory if !brief && !name.starts_with("clRelease") => vec![count / 2 + 1, count],
+        // What only asks or gives back is alike.
+        Kind::Memory if !brief && !name.starts_with("clRelease") && !name.starts_with("clGet") => {
+            vec![count / 2 + 1, count]
+        }
         _ => vec![count / 2 + 1],
     };
     chosen.retain(|call| (1..=count).contains(call));
