@@ -43,23 +43,17 @@ static int opened(int file, const char *path) {
     return file;
 }
 
-EXPORT int open64(const char *path, int flags, ...) {
-    va_list rest;
-    va_start(rest, flags);
-    mode_t mode = va_arg(rest, mode_t);
-    va_end(rest);
-    if (is_ours(path) && fails(OPEN)) return -1;
-    return opened(REAL(open64)(path, flags, mode), path);
-}
-
-EXPORT int open(const char *path, int flags, ...) {
-    va_list rest;
-    va_start(rest, flags);
-    mode_t mode = va_arg(rest, mode_t);
-    va_end(rest);
-    if (is_ours(path) && fails(OPEN)) return -1;
-    return opened(REAL(open)(path, flags, mode), path);
-}
+#define OPENS(name) \
+    EXPORT int name(const char *path, int flags, ...) { \
+        va_list rest; \
+        va_start(rest, flags); \
+        mode_t mode = va_arg(rest, mode_t); \
+        va_end(rest); \
+        if (is_ours(path) && fails(OPEN)) return -1; \
+        return opened(REAL(name)(path, flags, mode), path); \
+    }
+OPENS(open)
+OPENS(open64)
 
 extern ssize_t read(int, void *, size_t), write(int, const void *, size_t);
 extern int fsync(int), ftruncate64(int, int64_t), mkdir(const char *, mode_t);

@@ -5,10 +5,7 @@
 #define _GNU_SOURCE
 #include "faults.h"
 #include <dlfcn.h>
-#include <stdint.h>
 #include <string.h>
-
-typedef uintptr_t word; /* A handle, a pointer, a size or a smaller number: all are passed alike. */
 
 /* Functions that give a code, and those that give an object and store a code in their last argument: name and number of
  * arguments. */
@@ -57,30 +54,6 @@ static void *found(int function) {
     return known;
 }
 
-#define PARAMS_1 word a
-#define PARAMS_2 PARAMS_1, word b
-#define PARAMS_3 PARAMS_2, word c
-#define PARAMS_4 PARAMS_3, word d
-#define PARAMS_5 PARAMS_4, word e
-#define PARAMS_6 PARAMS_5, word f
-#define PARAMS_7 PARAMS_6, word g
-#define PARAMS_8 PARAMS_7, word h
-#define PARAMS_9 PARAMS_8, word i
-#define PARAMS_10 PARAMS_9, word j
-#define PARAMS_11 PARAMS_10, word k
-#define PARAMS_12 PARAMS_11, word l
-#define ARGS_1 a
-#define ARGS_2 ARGS_1, b
-#define ARGS_3 ARGS_2, c
-#define ARGS_4 ARGS_3, d
-#define ARGS_5 ARGS_4, e
-#define ARGS_6 ARGS_5, f
-#define ARGS_7 ARGS_6, g
-#define ARGS_8 ARGS_7, h
-#define ARGS_9 ARGS_8, i
-#define ARGS_10 ARGS_9, j
-#define ARGS_11 ARGS_10, k
-#define ARGS_12 ARGS_11, l
 #define LAST_3 c
 #define LAST_4 d
 #define LAST_5 e

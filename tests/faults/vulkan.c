@@ -4,11 +4,9 @@
  * are shortened, and only what is used is there. */
 
 #include "faults.h"
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef uintptr_t word; /* A handle, a pointer, a size or a smaller number: all are passed alike. */
 typedef void (*function)(void);
 typedef function (*ask)(void *, const char *);
 
@@ -59,19 +57,6 @@ static struct below *remember(word handle, ask next, ask functions) {
     pthread_mutex_unlock(&lock);
     return &below[place];
 }
-
-#define PARAMS_1 word a
-#define PARAMS_2 PARAMS_1, word b
-#define PARAMS_3 PARAMS_2, word c
-#define PARAMS_4 PARAMS_3, word d
-#define PARAMS_5 PARAMS_4, word e
-#define PARAMS_6 PARAMS_5, word f
-#define ARGS_1 a
-#define ARGS_2 ARGS_1, b
-#define ARGS_3 ARGS_2, c
-#define ARGS_4 ARGS_3, d
-#define ARGS_5 ARGS_4, e
-#define ARGS_6 ARGS_5, f
 
 #define CODE(name, count) \
     static int name(PARAMS_##count) { \
