@@ -22,7 +22,7 @@ const NO_MEMORY: [cl_int; 2] = [-4, -6];
 /// `CL_OUT_OF_RESOURCES`: no memory where an object is made. Of commands it is said of a kernel's faults too.
 const NO_RESOURCES: cl_int = -5;
 
-/// How often a driver is asked to wait that fails to.
+/// How often a driver is asked to wait if it fails to.
 const ATTEMPTS: usize = 3;
 
 /// The error for a call that returned `code`.
@@ -321,13 +321,18 @@ impl Lane<'_> {
         check("clFinish", cl3::command_queue::finish(self.queue.raw()))
     }
 
-    /// Waits for all that was enqueued before memory goes that the device may copy from or to. A driver that is short
-    /// of memory for a moment is asked again; a device that is lost copies no more.
+    /// Waits for everything that was enqueued, before memory is freed that the device may still copy from or to. A driver
+    /// that is short of memory for a moment is asked again; a device that is lost copies no more.
     pub(super) fn drain(self) {
         for _ in 0..ATTEMPTS {
             match self.finish() {
                 Ok(()) => return,
-                Err(error) => tracing::warn!("{error}"),
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    if error.is_device_lost() {
+                        return;
+                    }
+                }
             }
         }
     }
