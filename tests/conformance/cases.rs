@@ -200,6 +200,11 @@ pub(crate) fn wants_every_kernel() -> bool {
     !matches!(std::env::var("DIPTYCH_CONFORMANCE").as_deref(), Err(_) | Ok("" | "small"))
 }
 
+/// Whether both APIs are tested, so that one may show what the other does not.
+pub(crate) fn in_turns() -> bool {
+    matches!(std::env::var("DIPTYCH_CONFORMANCE").as_deref(), Err(_) | Ok(""))
+}
+
 /// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, an op, or variants.
 pub(crate) fn table() -> Vec<Case> {
     let full = full_table();
