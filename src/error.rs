@@ -127,6 +127,16 @@ pub enum Error {
         /// What the API said.
         reason: String,
     },
+    /// The device did not come to an end within the limit that the application set
+    /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)). It may still be at work: what waits for it
+    /// goes on if it ends after all, and [`Context::reopen`](crate::Context::reopen) gives a device that does not wait.
+    #[error("{api}: the device did not come to an end within {limit:?}")]
+    TimedOut {
+        /// The API.
+        api: &'static str,
+        /// The limit of the wait.
+        limit: std::time::Duration,
+    },
     /// A model file could not be read; names the op where there is one.
     #[error("{file}{}: {message}", AtOp(op))]
     Model {
@@ -258,6 +268,7 @@ mod tests {
             Error::Driver { api: "OpenCL", call: "clFinish", message: "-5".to_owned() },
             Error::OutOfMemory { api: "OpenCL", call: "clCreateBuffer", message: "-4".to_owned() },
             Error::DeviceLost { api: "Vulkan", reason: "unplugged".to_owned() },
+            Error::TimedOut { api: "Vulkan", limit: std::time::Duration::from_secs(2) },
         ];
         for error in errors {
             let (alone, lost) = (error.to_string(), matches!(error, Error::DeviceLost { .. }));

@@ -47,6 +47,8 @@ typedef enum diptych_status {
   DIPTYCH_STATUS_INTERNAL = 9,
   // The device or its driver has no memory left.
   DIPTYCH_STATUS_OUT_OF_MEMORY = 10,
+  // The device did not come to an end within DIPTYCH_TIME_LIMIT seconds. It may still be at work.
+  DIPTYCH_STATUS_TIMED_OUT = 11,
 } diptych_status;
 
 // How a session is opened. Made by diptych_options_new, ended by diptych_options_free.

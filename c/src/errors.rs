@@ -32,6 +32,8 @@ pub enum diptych_status {
     Internal = 9,
     /// The device or its driver has no memory left.
     OutOfMemory = 10,
+    /// The device did not come to an end within DIPTYCH_TIME_LIMIT seconds. It may still be at work.
+    TimedOut = 11,
 }
 
 /// What ends a call early.
@@ -69,6 +71,7 @@ fn status(error: &Error) -> diptych_status {
         Error::NoDevice { .. } | Error::OpenClLibrary { .. } => diptych_status::NoDevice,
         Error::Compile { .. } | Error::Driver { .. } => diptych_status::Driver,
         Error::OutOfMemory { .. } => diptych_status::OutOfMemory,
+        Error::TimedOut { .. } => diptych_status::TimedOut,
         error if error.is_device_lost() => diptych_status::DeviceLost,
         _ => diptych_status::Internal,
     }
@@ -122,6 +125,8 @@ mod tests {
         assert_eq!(last(), "node \"stem\": Vulkan: the device was lost: unplugged\u{fffd}now");
         let full = Error::OutOfMemory { api: "OpenCL", call: "clCreateBuffer", message: "-4".to_owned() };
         assert_eq!(guard(|| Err(full.into())), diptych_status::OutOfMemory);
+        let late = Error::TimedOut { api: "OpenCL", limit: std::time::Duration::from_secs(2) };
+        assert_eq!(guard(|| Err(late.into())), diptych_status::TimedOut);
         assert_eq!(last(), "OpenCL: clCreateBuffer failed: out of memory: -4");
         assert_eq!(guard(|| Err(wrong("x", "NULL", "a pointer"))), diptych_status::Input);
         assert_eq!(last(), "x: found NULL, wanted a pointer");

@@ -81,6 +81,11 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
             values.set_item("reason", message)?;
             "OutOfMemoryError"
         }
+        Error::TimedOut { api, limit } => {
+            values.set_item("api", api)?;
+            values.set_item("limit", limit.as_secs_f64())?;
+            "TimedOutError"
+        }
         Error::DeviceLost { api, reason } => {
             values.set_item("api", api)?;
             values.set_item("reason", reason)?;

@@ -12,6 +12,7 @@ use crate::limits::Family;
 use crate::task::Awaited;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Which device, where the code does not say.
 const DEVICE_VARIABLE: &str = "DIPTYCH_DEVICE";
@@ -146,6 +147,18 @@ impl ContextBuilder {
     /// not said; overridden by `DIPTYCH_COMMAND_BUFFER`.
     pub fn command_buffers(mut self, used: bool) -> Self {
         self.options.command_buffers = Some(used);
+        self
+    }
+
+    /// How long a wait for the device may take: then the call fails with [`Error::TimedOut`](crate::Error::TimedOut)
+    /// instead of waiting for a kernel that does not end. Without a limit, if not said; overridden by
+    /// `DIPTYCH_TIME_LIMIT`, in seconds.
+    ///
+    /// The device goes on: a run that was only slow does not disturb the next ones, and one that hangs holds up all that
+    /// follows on this device until the system resets it. [`Context::reopen`] opens another one. What the device may still
+    /// write to is never freed before it is done. Compilation and the CPU backend have no limit, nor has a browser.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.options.time_limit = Some(limit);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use super::cache::{KernelCache, default_dir};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where compiled kernels are kept from one start to the next.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,6 +36,8 @@ pub(crate) struct DeviceOptions {
     /// Whether `cl_khr_command_buffer` is used; by default where it is offered:
     /// `DIPTYCH_COMMAND_BUFFER`.
     pub(crate) command_buffers: Option<bool>,
+    /// How long a wait for the device may take; without a limit if not said: `DIPTYCH_TIME_LIMIT`, in seconds.
+    pub(crate) time_limit: Option<Duration>,
 }
 
 impl DeviceOptions {
@@ -57,6 +60,15 @@ impl DeviceOptions {
                 None
             }
         };
+        let seconds = |name: &str| {
+            let value = read(name)?;
+            let limit = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let limit = limit.filter(|limit| !limit.is_zero());
+            if limit.is_none() {
+                tracing::warn!("{name} is {value:?}, wanted seconds: it is ignored");
+            }
+            limit
+        };
         let keep_kernels = match (self.keep_kernels, read("DIPTYCH_CACHE_DIR")) {
             (KeepKernels::Standard | KeepKernels::In(_), Some(_)) => KeepKernels::Standard,
             (chosen, _) => chosen,
@@ -69,6 +81,7 @@ impl DeviceOptions {
             unlisted_halves: switch("DIPTYCH_UNLISTED_HALVES").unwrap_or(self.unlisted_halves),
             pinned_copies: switch("DIPTYCH_OPENCL_STAGING").or(self.pinned_copies),
             command_buffers: switch("DIPTYCH_COMMAND_BUFFER").or(self.command_buffers),
+            time_limit: seconds("DIPTYCH_TIME_LIMIT").or(self.time_limit),
         }
     }
 
@@ -120,6 +133,7 @@ mod tests {
             ("DIPTYCH_UNLISTED_HALVES", "yes"),
             ("DIPTYCH_OPENCL_STAGING", "0"),
             ("DIPTYCH_COMMAND_BUFFER", "1"),
+            ("DIPTYCH_TIME_LIMIT", "2.5"),
         ];
         let wanted = DeviceOptions {
             checked_kernels: true,
@@ -129,8 +143,14 @@ mod tests {
             unlisted_halves: false,
             pinned_copies: Some(false),
             command_buffers: Some(true),
+            time_limit: Some(Duration::from_millis(2500)),
         };
-        assert_eq!(chosen.overridden(set(variables)), wanted);
+        assert_eq!(chosen.clone().overridden(set(variables)), wanted);
+        for wrong in ["0", "-1", "soon", "inf", "NaN"] {
+            let options =
+                chosen.clone().overridden(|name| (name == "DIPTYCH_TIME_LIMIT").then(|| wrong.to_owned()));
+            assert_eq!(options, chosen);
+        }
         let nowhere = DeviceOptions { keep_kernels: KeepKernels::Nowhere, ..Default::default() };
         assert_eq!(nowhere.clone().overridden(set(&[("DIPTYCH_CACHE_DIR", "elsewhere")])), nowhere);
     }

@@ -35,6 +35,7 @@ mod sound;
 mod states;
 mod structure;
 mod threads;
+mod time_limit;
 mod together;
 mod tune;
 mod tuner;

@@ -16,6 +16,7 @@ from ._errors import (
     NotFoundError,
     OutOfMemoryError,
     ShapeError,
+    TimedOutError,
     UnsupportedError,
 )
 from ._native import __version__
@@ -42,6 +43,7 @@ __all__ = [
     "ShapeError",
     "Stream",
     "TensorInfo",
+    "TimedOutError",
     "UnsupportedError",
     "Verdict",
     "__version__",

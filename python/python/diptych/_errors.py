@@ -79,6 +79,13 @@ class OutOfMemoryError(Error, MemoryError):
     reason: str = ""
 
 
+class TimedOutError(Error, TimeoutError):
+    """The device did not come to an end within ``limit`` seconds (``DIPTYCH_TIME_LIMIT``). It may still be at work."""
+
+    api: str = ""
+    limit: float = 0.0
+
+
 class DeviceLostError(Error, OSError, RuntimeError):
     """The device is gone: ``api`` and ``reason``. :meth:`Session.restore` goes on from there."""
 

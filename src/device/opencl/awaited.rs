@@ -1,7 +1,6 @@
 //! A run that is awaited instead of waited for.
 
 use super::OpenClDevice;
-use super::call::wait_for;
 use super::run;
 use crate::device::signal::Signal;
 use crate::device::{Recording, Slice};
@@ -34,16 +33,21 @@ impl OpenClDevice {
         };
         let done = Arc::new(Signal::default());
         let arrived = Arc::clone(&done);
+        let patience = Arc::clone(&self.inner.patience);
         self.inner.waiter.wait(&done, move || {
-            wait_for(&last).map_err(|error| error.to_string())?;
+            patience.wait(&last).map_err(|error| error.to_string())?;
             arrived.set(Ok(()));
             Ok(())
         });
         let arrival = poll_fn(|context| match done.get_or_wake(context.waker()) {
-            Some(_) => Poll::Ready(()),
+            Some(result) => Poll::Ready(result),
             None => Poll::Pending,
         });
-        arrival.await;
+        if arrival.await.is_err()
+            && let Some(error) = self.inner.patience.given_up()
+        {
+            return Err(error);
+        }
         // Which fails as the wait did, if it did.
         flight.finish()
     }

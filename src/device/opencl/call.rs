@@ -1,6 +1,7 @@
 //! Calls into the OpenCL library: codes become errors, handles release what they own, and
 //! commands are enqueued without an event unless one is wanted.
 
+use super::patience::Patience;
 use crate::error::{Error, Result};
 use cl3::types::{cl_event, cl_int, cl_mem, cl_uint};
 use std::ffi::c_void;
@@ -131,6 +132,9 @@ impl<K: Kind> Owned<K> {
 
 impl<K: Kind> Drop for Owned<K> {
     fn drop(&mut self) {
+        if self.raw.is_null() {
+            return;
+        }
         // SAFETY: the reference is ours by `new`'s contract, and given back only here.
         if let Err(code) = unsafe { K::release(self.raw) } {
             tracing::warn!("{}: {}", K::RELEASE, failure(K::RELEASE, code));
@@ -149,6 +153,7 @@ impl<K: Kind> fmt::Debug for Owned<K> {
 pub(super) struct Lane<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) queue: &'a Owned<Queue>,
+    pub(super) patience: &'a Patience,
 }
 
 /// Whether an event for the command is wanted. Events cost time in the driver.
@@ -216,6 +221,9 @@ impl Lane<'_> {
         want: Want,
         blocking: bool,
     ) -> Result<Option<Owned<Event>>> {
+        if blocking {
+            self.settle()?;
+        }
         self.enqueue("clEnqueueWriteBuffer", want, |runtime, queue, event| {
             runtime.clEnqueueWriteBuffer(
                 queue,
@@ -286,6 +294,9 @@ impl Lane<'_> {
         want: Want,
         blocking: bool,
     ) -> Result<Option<Owned<Event>>> {
+        if blocking {
+            self.settle()?;
+        }
         self.enqueue("clEnqueueReadBuffer", want, |runtime, queue, event| {
             runtime.clEnqueueReadBuffer(
                 queue,
@@ -318,29 +329,42 @@ impl Lane<'_> {
 
     /// Waits for all that was enqueued.
     pub(super) fn finish(self) -> Result<()> {
+        self.settle()?;
         check("clFinish", cl3::command_queue::finish(self.queue.raw()))
     }
 
-    /// Waits for everything that was enqueued, before memory is freed that the device may still copy from or to. A driver
-    /// that is short of memory for a moment is asked again; a device that is lost copies no more.
-    pub(super) fn drain(self) {
+    /// Where waits have a limit, waits within it for all that was enqueued: before a call that blocks without one.
+    pub(super) fn settle(self) -> Result<()> {
+        if self.patience.is_limited() { self.patience.wait(&self.marker()?) } else { Ok(()) }
+    }
+
+    /// Waits for everything that was enqueued, before memory is freed that the device may still copy from or to, and
+    /// gives whether it does so no more. A driver that is short of memory for a moment is asked again; a device that is
+    /// lost copies no more.
+    #[must_use]
+    pub(super) fn drain(self) -> bool {
+        let limited = self.patience.is_limited();
+        let settled = || if limited { self.patience.wait_again(&self.marker()?) } else { Ok(()) };
         for _ in 0..ATTEMPTS {
-            match self.finish() {
-                Ok(()) => return,
+            match settled().and_then(|()| check("clFinish", cl3::command_queue::finish(self.queue.raw()))) {
+                Ok(()) => return true,
                 Err(error) => {
                     tracing::warn!("{error}");
-                    if error.is_device_lost() {
-                        return;
+                    match error {
+                        Error::DeviceLost { .. } => return true,
+                        Error::TimedOut { .. } => return false,
+                        _ => {}
                     }
                 }
             }
         }
+        false
     }
 
     /// Waits until `event`, or all that was enqueued where there is none, has completed.
     pub(super) fn wait(self, event: Option<&Owned<Event>>) -> Result<()> {
         match event {
-            Some(event) => wait_for(event),
+            Some(event) => self.patience.wait(event),
             None => self.finish(),
         }
     }
@@ -351,6 +375,13 @@ pub(super) fn wait_for(event: &Owned<Event>) -> Result<()> {
     check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()]))
 }
 
+impl<K: Kind> Owned<K> {
+    /// Never gives this reference back: the driver would wait for work that does not end.
+    pub(super) fn keep_for_good(&mut self) {
+        self.raw = ptr::null_mut();
+    }
+}
+
 impl Owned<Event> {
     /// Another reference to the same event.
     pub(super) fn retained(&self) -> Result<Self> {
@@ -359,34 +390,6 @@ impl Owned<Event> {
         unsafe {
             check("clRetainEvent", cl3::event::retain_event(self.raw))?;
             Ok(Owned::new(self.raw))
-        }
-    }
-}
-
-/// Waits for the queue when dropped, unless [`Drain::done`] says that nothing borrowed is in flight any more.
-///
-/// Held while the device copies from or to memory that is only borrowed, so that an early return
-/// cannot free it under the driver.
-pub(super) struct Drain<'a> {
-    lane: Lane<'a>,
-    armed: bool,
-}
-
-impl<'a> Drain<'a> {
-    pub(super) fn new(lane: Lane<'a>) -> Self {
-        Drain { lane, armed: true }
-    }
-
-    /// Everything has completed.
-    pub(super) fn done(mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for Drain<'_> {
-    fn drop(&mut self) {
-        if self.armed {
-            self.lane.drain();
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Buffers and images, copies, mapping.
 
-use super::call::{Drain, Event, Lane, Memory as MemoryObject, Owned, Want, check, failure, size};
+use super::call::{Event, Lane, Memory as MemoryObject, Owned, Want, check, failure, size};
 use super::part::{Given, Whole};
+use super::patience::{Drain, let_go};
 use super::{Inner, order};
 use crate::device::{Buffer, Image, Memory, Slice, handle};
 use crate::dtype::DType;
@@ -268,7 +269,10 @@ pub(super) fn read(inner: &Inner, slice: &Slice) -> Result<Vec<u8>> {
         // `bytes` outlast `drain`. Test: `saxpy_runs`.
         unsafe { range.read(lane, &mut bytes, Want::Event, false) }?
     };
-    lane.wait(event.as_ref())?;
+    if let Err(error) = lane.wait(event.as_ref()) {
+        let_go(&[lane], bytes);
+        return Err(error);
+    }
     drain.done();
     Ok(bytes)
 }
@@ -312,6 +316,7 @@ pub(super) fn map(inner: &Inner, buffer: &Buffer, access: &mut dyn FnMut(&mut [u
     let length = size(buffer.bytes)?;
     let order = inner.order.enter_mapping()?;
     let lane = inner.lane();
+    lane.settle()?;
     let mut code = cl3::error_codes::CL_SUCCESS;
     let bytes = lane.runtime.clEnqueueMapBuffer(
         lane.queue.raw(),

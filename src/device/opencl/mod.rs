@@ -12,6 +12,7 @@
 //! | `retarget` | instructions that only one architecture has |
 //! | `record` | kernels with their arguments set, submitted as often as wanted, and timed |
 //! | `command_buffer` | a recording as one command, where the device offers it |
+//! | `patience` | waits with a limit, and memory that the device does not let go of |
 //! | `staging` | pinned host memory, and the queues of copies that overlap other work |
 //! | `run`, `awaited` | inputs, a recording and outputs with one wait: the latency path; the same as a future |
 //!
@@ -37,6 +38,7 @@ mod loader;
 mod memory;
 mod order;
 mod part;
+mod patience;
 mod query;
 mod record;
 mod retarget;
@@ -65,6 +67,7 @@ use cl3::command_queue::{
 };
 use cl3::device::cl_device_id;
 use order::Order;
+use patience::Patience;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -83,6 +86,8 @@ pub struct OpenClDevice {
 struct Inner {
     /// First, so that its thread has ended before anything is released.
     waiter: Waiter,
+    /// How long a wait may take.
+    patience: Arc<Patience>,
     info: DeviceInfo,
     facts: Facts,
     /// Whether the ops' own kernels are printed with checks too.
@@ -253,6 +258,7 @@ impl OpenClDevice {
             halves: std::sync::OnceLock::new(),
             cache: Mutex::new(options.kernel_cache()),
             timing: Mutex::default(),
+            patience: Arc::new(Patience::new(options.time_limit)),
             staging: staging::Staging::of(&id, own_queue, options),
             id,
             queue,
@@ -287,7 +293,7 @@ fn new_queue(context: &Owned<Context>, device: cl_device_id, properties: u64) ->
 
 impl Inner {
     fn lane(&self) -> Lane<'_> {
-        Lane { runtime: self.runtime, queue: &self.queue }
+        Lane { runtime: self.runtime, queue: &self.queue, patience: &self.patience }
     }
 
     /// Calls `with` with a queue that profiles its commands.
@@ -297,7 +303,7 @@ impl Inner {
             Some(queue) => queue,
             None => new_queue(&self.context, self.id.id(), CL_QUEUE_PROFILING_ENABLE)?,
         };
-        with(Lane { runtime: self.runtime, queue: timing.insert(queue) })
+        with(Lane { runtime: self.runtime, queue: timing.insert(queue), patience: &self.patience })
     }
 
     /// The error for a handle of another device.
@@ -311,8 +317,9 @@ impl Drop for Inner {
         // Nothing that is in use is freed: OpenCL keeps what queued commands need, but not every
         // driver survives its library's exit with work in flight. An application's queue is its
         // own business.
-        if self.own_queue {
-            self.lane().drain();
+        if self.own_queue && !self.lane().drain() {
+            self.queue.keep_for_good();
+            self.context.keep_for_good();
         }
     }
 }

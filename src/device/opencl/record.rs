@@ -1,10 +1,11 @@
 //! Kernels with their arguments set, submitted as often as wanted, and timed.
 
 use super::Inner;
-use super::call::{Drain, Event, Kernel, Lane, Owned, Want, check, failure};
+use super::call::{Event, Kernel, Lane, Owned, Want, check, failure};
 use super::command_buffer::CommandBuffer;
 use super::memory::{bind, raw_buffer, raw_image};
 use super::part::Given;
+use super::patience::Drain;
 use crate::device::family::Quirk;
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
 use crate::emit::{Access, Binding};

@@ -1,7 +1,8 @@
 //! Inputs, a recording and outputs with one wait.
 
-use super::call::{Drain, Event, Lane, Owned, Want};
+use super::call::{Event, Owned, Want};
 use super::memory::Range;
+use super::patience::{Drain, let_go};
 use super::staging::{DeviceBlock, Pinned, Staging, Transfers};
 use super::{Inner, record};
 use crate::device::copy::copy;
@@ -96,12 +97,16 @@ fn parts_mut<'a>(mut block: &'a mut [u8], places: &[(usize, usize)]) -> Vec<&'a 
 }
 
 pub(super) fn run(
-    inner: &Inner,
+    inner: &Arc<Inner>,
     writes: &[(&Slice, &[u8])],
     recording: &Recording,
     reads: &[&Slice],
     see: &mut dyn FnMut(&[&[u8]]),
 ) -> Result<()> {
+    if inner.staging.is_none() && inner.patience.is_limited() {
+        // What may still be in flight after the limit must not be borrowed.
+        return start(inner, writes, recording, reads)?.finish_and_see(see);
+    }
     let (mut to, from) = ranges(inner, writes, reads)?;
     let (up_places, up_bytes) = places(to.iter().map(|(_, bytes)| bytes.len()));
     let (down_places, down_bytes) = places(from.iter().map(Range::len));
@@ -121,7 +126,10 @@ pub(super) fn run(
     }
     let mut outputs = parts_mut(down.bytes_mut(down_bytes), &down_places);
     // SAFETY: `up` lives on. Test: `runs_through_pinned_memory_are_the_same`.
-    unsafe { wait_for(inner, &to, recording, &from, &mut outputs) }?;
+    if let Err(error) = unsafe { wait_for(inner, &to, recording, &from, &mut outputs) } {
+        let_go(&[inner.lane()], (up, down));
+        return Err(error);
+    }
     see(&parts(down.bytes(down_bytes), &down_places));
     staging.keep([up, down], []);
     Ok(())
@@ -141,9 +149,10 @@ unsafe fn wait_for(
     let drain = Drain::new(inner.lane());
     // SAFETY: what is written is the caller's promise; both it and what is read outlast `drain`, which
     // waits for the commands on every way out but that on which a read has waited.
-    unsafe { enqueue(inner, writes, recording, reads, outputs, End::Read) }?;
-    if reads.is_empty() {
-        inner.lane().finish()?;
+    let end = if inner.patience.is_limited() { End::Event } else { End::Read };
+    let last = unsafe { enqueue(inner, writes, recording, reads, outputs, end) }?;
+    if reads.is_empty() || end == End::Event {
+        inner.lane().wait(last.as_ref())?;
     }
     drain.done();
     Ok(())
@@ -159,7 +168,7 @@ pub(super) trait Running: Pending {
 pub(super) struct Started {
     device: Arc<Inner>,
     /// Copies of the inputs, which the driver may still be reading.
-    _inputs: Vec<Vec<u8>>,
+    inputs: Vec<Vec<u8>>,
     outputs: Vec<u8>,
     places: Vec<(usize, usize)>,
     last: Option<Owned<Event>>,
@@ -193,12 +202,21 @@ pub(super) fn start(
         let mut parts = parts_mut(&mut outputs, &places);
         // SAFETY: after an error `drain` waits, and both outlast it. Otherwise `Started` owns them,
         // whose buffers do not move with it, and waits before it lets go of them.
-        let last = unsafe { enqueue(inner, &to, recording, &from, &mut parts, End::Event) }?;
-        drain.done();
+        let last = unsafe { enqueue(inner, &to, recording, &from, &mut parts, End::Event) };
+        if last.is_ok() {
+            drain.done();
+        }
         last
     };
+    let last = match last {
+        Ok(last) => last,
+        Err(error) => {
+            let_go(&[inner.lane()], (inputs, outputs));
+            return Err(error);
+        }
+    };
     let device = Arc::clone(inner);
-    Ok(Box::new(Started { device, _inputs: inputs, outputs, places, last, arrived: false }))
+    Ok(Box::new(Started { device, inputs, outputs, places, last, arrived: false }))
 }
 
 impl Pending for Started {
@@ -224,11 +242,13 @@ impl Running for Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if !self.arrived
-            && let Err(error) = self.device.lane().wait(self.last.as_ref())
-        {
-            tracing::warn!("{error}");
-            self.device.lane().drain();
+        if self.arrived {
+            return;
+        }
+        let ended = self.last.as_ref().map(|last| self.device.patience.wait_again(last));
+        if !ended.is_some_and(|ended| ended.is_ok()) {
+            let memory = (std::mem::take(&mut self.inputs), std::mem::take(&mut self.outputs));
+            let_go(&[self.device.lane()], memory);
         }
     }
 }
@@ -273,7 +293,7 @@ fn start_staged(
         copy(part, bytes);
     }
     let (lane, up_lane) = (inner.lane(), transfers.up(inner));
-    let computed = {
+    let enqueue = || {
         // Which are dropped before the blocks, in the other order.
         let (drain, up_drain) = (Drain::new(lane), Drain::new(up_lane));
         let _order = inner.order.enter()?;
@@ -301,7 +321,14 @@ fn start_staged(
         lane.flush()?;
         drain.done();
         up_drain.done();
-        computed
+        Ok(computed)
+    };
+    let computed = match enqueue() {
+        Ok(computed) => computed,
+        Err(error) => {
+            let_go(&[lane, up_lane], (up, down, blocks));
+            return Err(error);
+        }
     };
     Ok(Staged {
         device: Arc::clone(inner),
@@ -332,6 +359,9 @@ impl Pending for Staged {
             see(&[]);
             return Ok(());
         };
+        if device.patience.is_limited() {
+            device.patience.wait(computed)?;
+        }
         down_lane.await_event(computed)?;
         // SAFETY: the read waits; if it fails, the block is dropped behind it in `drop`.
         unsafe { down_lane.read(block.memory.raw(), 0, down.bytes_mut(self.bytes), Want::Nothing, true) }?;
@@ -359,6 +389,6 @@ impl Drop for Staged {
         }
         // Not waited for, or not with success: what the device may still be copying must outlast it.
         let lanes = [self.transfers.up(&self.device), self.device.lane(), self.transfers.down(&self.device)];
-        lanes.into_iter().for_each(Lane::drain);
+        let_go(&lanes, (self.pinned.take(), self.blocks.take()));
     }
 }

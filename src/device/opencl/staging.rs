@@ -142,6 +142,7 @@ unsafe impl Send for Pinned {}
 impl Pinned {
     fn new(inner: &Inner, length: usize) -> Result<Self> {
         let memory = allocate(inner, CL_MEM_ALLOC_HOST_PTR, length)?;
+        inner.lane().settle()?;
         // SAFETY: the device's queue is live, and `Owned` gives this reference to it back.
         let queue = unsafe {
             check("clRetainCommandQueue", cl3::command_queue::retain_command_queue(inner.queue.raw()))?;
@@ -208,12 +209,12 @@ impl Drop for Pinned {
 impl Transfers {
     /// The queue to the device.
     pub(super) fn up<'a>(&'a self, inner: &'a Inner) -> Lane<'a> {
-        Lane { runtime: inner.runtime, queue: &self.up }
+        Lane { runtime: inner.runtime, queue: &self.up, patience: &inner.patience }
     }
 
     /// The queue to the host.
     pub(super) fn down<'a>(&'a self, inner: &'a Inner) -> Lane<'a> {
-        Lane { runtime: inner.runtime, queue: &self.down }
+        Lane { runtime: inner.runtime, queue: &self.down, patience: &inner.patience }
     }
 }
 

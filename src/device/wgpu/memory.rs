@@ -134,7 +134,7 @@ impl WgpuDevice {
             self.inner.counters.submit();
             Ok(self.inner.queue.submit([]))
         })?;
-        self.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None })
+        self.poll(self.completion(Some(index)))
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -153,7 +153,7 @@ impl WgpuDevice {
             });
             Ok(())
         })?;
-        self.wait_for(wgpu::PollType::wait_indefinitely, &signal, "map_async")?;
+        self.wait_for(|| self.completion(None), &signal, "map_async")?;
         // Only now: if the mapping was refused, it may be another thread's to end.
         let _mapped = Mapped { device: &self.inner.device, buffer: raw };
         let mut view = raw.get_mapped_range_mut(..).map_err(|error| self.failed("map", error.to_string()))?;

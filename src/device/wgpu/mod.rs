@@ -51,6 +51,8 @@ use crate::error::{Error, Result};
 use crate::task::Awaited;
 use kept::Kept;
 use std::collections::HashMap;
+#[cfg(not(target_family = "wasm"))]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -100,11 +102,29 @@ struct Inner {
     uploads: Mutex<Vec<::wgpu::Buffer>>,
     /// Bytes written since the last submission: they lie in staging memory until the next.
     unsubmitted: AtomicU64,
+    /// How long a wait may take.
+    #[cfg(not(target_family = "wasm"))]
+    time_limit: Option<Duration>,
+    /// Whether a wait was given up.
+    #[cfg(not(target_family = "wasm"))]
+    overdue: AtomicBool,
     /// How the device was lost, once that is known.
     lost: Arc<OnceLock<String>>,
     /// The first error of a call that nobody has awaited.
     #[cfg(target_family = "wasm")]
     found: Arc<Mutex<Option<Error>>>,
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let ended = || matches!(self.device.poll(::wgpu::PollType::Poll), Ok(::wgpu::PollStatus::QueueEmpty));
+        if self.overdue.load(Ordering::Relaxed) && !scope::unpanicked(ended).unwrap_or(false) {
+            tracing::warn!("the device did not come to an end: it is never released");
+            // The last handle of a queue waits for it without a limit.
+            std::mem::forget((::wgpu::Device::clone(&self.device), ::wgpu::Queue::clone(&self.queue)));
+        }
+    }
 }
 
 impl WgpuDevice {
@@ -146,7 +166,13 @@ impl WgpuDevice {
 
     /// The error of a call that failed.
     fn failed(&self, call: &'static str, message: impl Into<String>) -> Error {
-        failure(self.api(), call, message.into(), &self.inner.lost)
+        let message = message.into();
+        #[cfg(not(target_family = "wasm"))]
+        if let (scope::TIMED_OUT, Some(limit)) = (message.as_str(), self.inner.time_limit) {
+            self.inner.overdue.store(true, Ordering::Relaxed);
+            return Error::TimedOut { api: self.api(), limit };
+        }
+        failure(self.api(), call, message, &self.inner.lost)
     }
 
     /// The error of a device that is of no more use, for this reason unless there was one before.

@@ -158,6 +158,10 @@ impl WgpuDevice {
             staging: Mutex::new(Vec::new()),
             uploads: Mutex::new(Vec::new()),
             unsubmitted: AtomicU64::new(0),
+            #[cfg(not(target_family = "wasm"))]
+            time_limit: options.time_limit,
+            #[cfg(not(target_family = "wasm"))]
+            overdue: false.into(),
             lost: Arc::default(),
             #[cfg(target_family = "wasm")]
             found: Arc::default(),

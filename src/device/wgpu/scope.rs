@@ -19,6 +19,10 @@ const POLL_PANIC: &str = "Error in Device::poll:";
 /// What is said of a device that takes no submissions and gives no reason.
 pub(super) const SILENT: &str = "the device takes no submissions";
 
+/// What is said of a wait that was given up.
+#[cfg(not(target_family = "wasm"))]
+pub(super) const TIMED_OUT: &str = "the wait was given up";
+
 /// How [`describe`] begins where there was no memory.
 pub(super) const NO_MEMORY: &str = "out of memory";
 
@@ -154,7 +158,7 @@ pub(super) fn poll(device: &wgpu::Device, how: wgpu::PollType) -> std::result::R
         Ok(Ok(_)) => Ok(()),
         // Only a lost device takes a submission without a word of what is wrong with it.
         Ok(Err(wgpu::PollError::WrongSubmissionIndex(..))) => Err(SILENT.to_owned()),
-        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Err(wgpu::PollError::Timeout)) => Err(TIMED_OUT.to_owned()),
         Err(panic) => match panic.downcast_ref::<String>() {
             Some(message) if message.starts_with(POLL_PANIC) => {
                 Err(message.trim_start_matches(POLL_PANIC).trim().to_owned())

@@ -109,11 +109,6 @@ impl Submission {
             Some(error) => Err(device.refused("submit", &error)),
         }
     }
-
-    #[cfg(not(target_family = "wasm"))]
-    fn completion(&self) -> wgpu::PollType {
-        wgpu::PollType::Wait { submission_index: Some(self.index.clone()), timeout: None }
-    }
 }
 
 impl WgpuDevice {
@@ -190,7 +185,8 @@ impl WgpuDevice {
         if done.get().is_some() {
             return Ok(());
         }
-        let (device, completion) = (self.inner.device.clone(), submission.completion());
+        let completion = self.completion(Some(submission.index.clone()));
+        let device = self.inner.device.clone();
         self.inner.counters.poll();
         self.inner.waiter.wait(done, move || scope::poll(&device, completion));
         Ok(())
@@ -336,11 +332,18 @@ impl WgpuDevice {
         match &submission.readback {
             Some(readback) => {
                 self.spin(&readback.mapped)?;
-                self.wait_for(|| submission.completion(), &readback.mapped, "map_async")?;
+                let completion = || self.completion(Some(submission.index.clone()));
+                self.wait_for(completion, &readback.mapped, "map_async")?;
             }
-            None => self.poll(submission.completion())?,
+            None => self.poll(self.completion(Some(submission.index.clone())))?,
         }
         self.show(submission, see)
+    }
+
+    /// The wait for a submission, the last one if none is said, within the device's limit.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn completion(&self, submission_index: Option<wgpu::SubmissionIndex>) -> wgpu::PollType {
+        wgpu::PollType::Wait { submission_index, timeout: self.inner.time_limit }
     }
 
     /// Looks again and again for a short while whether `signal` is set.

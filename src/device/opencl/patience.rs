@@ -1,0 +1,119 @@
+//! How long a wait for the device may take, and what becomes of memory that it does not let go of.
+
+use super::call::{Event, Lane, Owned, check, wait_for};
+use crate::clock::Instant;
+use crate::error::{Error, Result};
+use cl3::event::CL_EVENT_COMMAND_EXECUTION_STATUS;
+use cl3::types::cl_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a thread looks again and again before it sleeps in between, and for how long it sleeps.
+const SPIN_TIME: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// The limit of a device's waits.
+///
+/// OpenCL waits without one. With one, an event is asked whether it has completed.
+pub(super) struct Patience {
+    limit: Option<Duration>,
+    /// Whether the last wait was given up.
+    spent: AtomicBool,
+}
+
+impl Patience {
+    pub(super) fn new(limit: Option<Duration>) -> Self {
+        Patience { limit, spent: AtomicBool::new(false) }
+    }
+
+    /// Whether waits have a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// The error of the last wait, if it was given up.
+    pub(super) fn given_up(&self) -> Option<Error> {
+        let limit = self.limit.filter(|_| self.spent.load(Ordering::Relaxed))?;
+        Some(Error::TimedOut { api: "OpenCL", limit })
+    }
+
+    /// Waits until `event` has completed.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] after the limit; as `clWaitForEvents`.
+    pub(super) fn wait(&self, event: &Owned<Event>) -> Result<()> {
+        self.wait_within(event, self.limit)
+    }
+
+    /// As [`Patience::wait`], but only looks if the last wait was given up: for memory that is to be let go of.
+    pub(super) fn wait_again(&self, event: &Owned<Event>) -> Result<()> {
+        self.wait_within(event, if self.given_up().is_some() { Some(Duration::ZERO) } else { self.limit })
+    }
+
+    fn wait_within(&self, event: &Owned<Event>, limit: Option<Duration>) -> Result<()> {
+        if let Some(limit) = limit {
+            let start = Instant::now();
+            while !has_ended(event)? {
+                let waited = start.elapsed();
+                if waited >= limit {
+                    self.spent.store(true, Ordering::Relaxed);
+                    let limit = self.limit.unwrap_or(limit);
+                    return Err(Error::TimedOut { api: "OpenCL", limit });
+                }
+                if waited < SPIN_TIME {
+                    std::thread::yield_now();
+                } else {
+                    std::thread::sleep(PAUSE.min(limit - waited));
+                }
+            }
+            self.spent.store(false, Ordering::Relaxed);
+        }
+        wait_for(event)
+    }
+}
+
+/// Whether the command has completed or failed.
+fn has_ended(event: &Owned<Event>) -> Result<bool> {
+    let status = cl3::event::get_event_info(event.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS);
+    Ok(cl_int::from(check("clGetEventInfo", status)?) <= cl3::event::CL_COMPLETE)
+}
+
+/// Drops `memory`, which the device may copy from or to, once all that was enqueued on `lanes` has completed. If that
+/// is not known, it is left where it is: a driver writes to memory whenever it gets to it.
+pub(super) fn let_go<T>(lanes: &[Lane<'_>], memory: T) {
+    // All are asked: each hands what was enqueued on it to the device.
+    let drained = lanes.iter().map(|lane| lane.drain()).filter(|drained| !drained).count() == 0;
+    if !drained {
+        tracing::warn!("the device did not come to an end: its memory on the host is left to it");
+        std::mem::forget(memory);
+    }
+}
+
+/// Waits for the queue when dropped, unless [`Drain::done`] says that nothing borrowed is in flight any more.
+///
+/// Held while the device copies from or to memory that is only borrowed, so that an early return
+/// cannot free it under the driver.
+pub(super) struct Drain<'a> {
+    lane: Lane<'a>,
+    armed: bool,
+}
+
+impl<'a> Drain<'a> {
+    pub(super) fn new(lane: Lane<'a>) -> Self {
+        Drain { lane, armed: true }
+    }
+
+    /// Everything has completed.
+    pub(super) fn done(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Drain<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            // Whoever owns the memory asks again with `let_go`, where waits have a limit.
+            let _ = self.lane.drain();
+        }
+    }
+}
