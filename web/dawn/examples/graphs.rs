@@ -1,0 +1,3 @@
+//! Random graphs in WebAssembly.
+
+#![cfg(target_family = "wasm")]
