@@ -5,6 +5,7 @@ use crate::run::{self, Counts, Failure, Setting};
 use crate::session;
 use crate::shrink::{self, Case};
 use diptych::{Activation, Backend, Context, Conv2d, Custom, Function, Padding, Pool, Pooling};
+use pollster::block_on;
 
 /// `y = x` on a GPU. On the CPU it is a little wrong from `from` on.
 fn kernel(from: f32) -> Custom {
@@ -41,7 +42,7 @@ fn network(from: f32) -> Recipe {
 
 fn check(case: &Case) -> Result<Counts, Failure> {
     let context = Context::new(Backend::Cpu).expect("the CPU");
-    run::check(&context, &case.recipe, &case.setting)
+    block_on(run::check(&context, &case.recipe, &case.setting))
 }
 
 fn case(from: f32) -> Case {
@@ -52,8 +53,8 @@ fn case(from: f32) -> Case {
 fn a_planted_fault_is_found_and_alone_is_left() {
     let failure = check(&case(0.25)).expect_err("a fault");
     assert!(matches!(failure, Failure::Off(_)), "{failure:?}");
-    let fails = |case: &Case| check(case).err();
-    let (left, why) = shrink::smallest(case(0.25), failure, &fails);
+    let fails = async |case: &Case| check(case).err();
+    let (left, why) = block_on(shrink::smallest(case(0.25), failure, &fails));
     assert!(matches!(why, Failure::Off(_)), "{why:?}");
     let [Step { make: Make::Custom(_), .. }] = &left.recipe.steps[..] else {
         panic!("{:?}", left.recipe);
@@ -72,7 +73,8 @@ fn a_fault_that_one_of_many_elements_shows_is_made_small() {
     let case =
         Case { recipe: Recipe { sources, steps, outputs: vec![1] }, setting: Setting::plain(Backend::Cpu) };
     let failure = check(&case).expect_err("a fault");
-    let (left, _) = shrink::smallest(case, failure, &|case| check(case).err());
+    let fails = async |case: &Case| check(case).err();
+    let (left, _) = block_on(shrink::smallest(case, failure, &fails));
     assert_eq!(left.recipe.sources[0].tensor, Tensor { dims: vec![1, 1], values: vec![1.0] });
 }
 
