@@ -2,10 +2,13 @@
 
 #![cfg(target_family = "wasm")]
 
+#[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/cases.rs"]
 mod cases;
+#[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/cover.rs"]
 mod cover;
+#[expect(unused_imports, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/cpu.rs"]
 mod cpu;
 #[path = "../../../tests/conformance/edges.rs"]
@@ -18,6 +21,7 @@ mod gates;
 mod gpu;
 #[path = "../../../tests/conformance/moves.rs"]
 mod moves;
+#[expect(unused_imports, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/planted.rs"]
 mod planted;
 #[path = "../../../tests/conformance/problem.rs"]

@@ -18,8 +18,10 @@ mod print;
 mod random;
 #[path = "../../../tests/graphs/recipe.rs"]
 mod recipe;
+#[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../tests/graphs/run.rs"]
 mod run;
+#[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../tests/graphs/session.rs"]
 mod session;
 #[path = "../../../tests/graphs/shrink.rs"]
