@@ -15,10 +15,11 @@ export function closeDevices() {
   globalThis.gc?.();
 }
 
-/** Gives this process a `navigator.gpu`: Dawn's, on Vulkan. */
+/** Gives this process a `navigator.gpu`: Dawn's, on Vulkan, with the toggles of DIPTYCH_DAWN_FEATURES, comma-separated. */
 export function provideWebGpu() {
   Object.assign(globalThis, globals);
-  const gpu = create(["backend=vulkan"]);
+  const toggles = process.env.DIPTYCH_DAWN_FEATURES;
+  const gpu = create(["backend=vulkan", ...(toggles ? [`enable-dawn-features=${toggles}`] : [])]);
   const { requestDevice } = globals.GPUAdapter.prototype;
   globals.GPUAdapter.prototype.requestDevice = async function (...given) {
     const device = await requestDevice.apply(this, given);
