@@ -24,6 +24,10 @@ const JOBS = {
     module.ask(asked);
     return JSON.parse(await module.planted(closeDevices));
   },
+  "planted graph": async ({ folder }) => {
+    const wrong = await (await load(folder, "graphs")).planted(closeDevices);
+    return { failures: wrong === undefined ? [] : [`the planted fault: ${wrong}`] };
+  },
   graphs: async ({ folder, first, count, seconds }) => {
     const module = await load(folder, "graphs");
     const tell = (graph) => process.send({ graph });

@@ -12,6 +12,9 @@ mod generate;
 mod motifs;
 #[path = "../../../tests/graphs/oracle.rs"]
 mod oracle;
+#[expect(dead_code, unused_imports, reason = "its native tests are not built here")]
+#[path = "../../../tests/graphs/planted.rs"]
+mod planted;
 #[path = "../../../tests/graphs/print.rs"]
 mod print;
 #[path = "../../../tests/graphs/random.rs"]
@@ -70,4 +73,12 @@ pub async fn graphs(
         "seconds": counts.times.iter().map(|(what, time)| (*what, time.as_secs_f64())).collect::<BTreeMap<_, _>>(),
     })
     .to_string())
+}
+
+/// Plants a fault in a kernel, which must be found: what is wrong if it is not.
+#[wasm_bindgen]
+pub async fn planted(close: Function) -> Result<Option<String>, JsValue> {
+    say_panics();
+    let context = Contexts::new(close).context(true).await.map_err(error)?;
+    Ok(planted::on_device(&context, Backend::Wgpu).await.err())
 }
