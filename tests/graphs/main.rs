@@ -14,6 +14,7 @@
 
 mod carry;
 mod draw;
+mod fault;
 mod generate;
 mod motifs;
 mod oracle;

@@ -6,15 +6,14 @@
 mod carry;
 #[path = "../../../tests/graphs/draw.rs"]
 mod draw;
+#[path = "../../../tests/graphs/fault.rs"]
+mod fault;
 #[path = "../../../tests/graphs/generate.rs"]
 mod generate;
 #[path = "../../../tests/graphs/motifs.rs"]
 mod motifs;
 #[path = "../../../tests/graphs/oracle.rs"]
 mod oracle;
-#[expect(dead_code, unused_imports, reason = "its native tests are not built here")]
-#[path = "../../../tests/graphs/planted.rs"]
-mod planted;
 #[path = "../../../tests/graphs/print.rs"]
 mod print;
 #[path = "../../../tests/graphs/random.rs"]
@@ -80,5 +79,5 @@ pub async fn graphs(
 pub async fn planted(close: Function) -> Result<Option<String>, JsValue> {
     say_panics();
     let context = Contexts::new(close).context(true).await.map_err(error)?;
-    Ok(planted::on_device(&context, Backend::Wgpu).await.err())
+    Ok(fault::on_device(&context, Backend::Wgpu).await.err())
 }
