@@ -169,7 +169,7 @@ pub(crate) fn widest() -> Limits {
 
 /// The op that `DIPTYCH_CONFORMANCE` names, alone or with the beginning of a variant.
 fn asked_op() -> Option<&'static str> {
-    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let asked = crate::asked();
     let begins =
         |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
     diptych::ops::all().iter().map(|entry| entry.name).find(begins)
@@ -180,7 +180,7 @@ pub(crate) fn is_asked_for(op: &str, variant: &str) -> bool {
     if asked_op().is_some_and(|asked| asked != op) {
         return false;
     }
-    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let asked = crate::asked();
     let rest = asked.strip_prefix(op).and_then(|rest| rest.strip_prefix('_'));
     rest.is_none_or(|wanted| variant.starts_with(wanted))
 }
@@ -197,7 +197,7 @@ pub(crate) fn widest_wgsl() -> Limits {
 
 /// Whether every kernel of each row is wanted, and not only those of few texts.
 pub(crate) fn wants_every_kernel() -> bool {
-    !matches!(std::env::var("DIPTYCH_CONFORMANCE").as_deref(), Err(_) | Ok("" | "small"))
+    !matches!(crate::asked().as_str(), "" | "small")
 }
 
 /// Whether both APIs are tested, so that one may show what the other does not.
@@ -208,7 +208,7 @@ pub(crate) fn in_turns() -> bool {
 /// The table, or the part of it that `DIPTYCH_CONFORMANCE` asks for: `small`, an op, or variants.
 pub(crate) fn table() -> Vec<Case> {
     let full = full_table();
-    let asked = std::env::var("DIPTYCH_CONFORMANCE").unwrap_or_default();
+    let asked = crate::asked();
     if asked == "small" {
         return small_table();
     }

@@ -14,6 +14,7 @@
 
 mod carry;
 mod draw;
+mod fault;
 mod generate;
 mod motifs;
 mod oracle;
@@ -24,12 +25,59 @@ mod recipe;
 mod run;
 mod session;
 mod shrink;
+mod ways;
+
+use diptych::{Backend, Context};
+use std::time::Instant;
 
 /// Graphs of a short run.
 const FEW: usize = 12;
 
 fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// The backends that are asked for; one that is missing fails where devices are required.
+fn contexts() -> Vec<(Backend, Context)> {
+    let asked = std::env::var("DIPTYCH_GRAPHS_BACKENDS").unwrap_or("cpu,opencl,wgpu".to_owned());
+    let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
+    let mut contexts = Vec::new();
+    for word in asked.split(',') {
+        let backend = match word {
+            "cpu" => Backend::Cpu,
+            "opencl" => Backend::OpenCl,
+            "wgpu" => Backend::Wgpu,
+            other => panic!("DIPTYCH_GRAPHS_BACKENDS names {other:?}, wanted cpu, opencl or wgpu"),
+        };
+        match Context::builder().backend(backend).without_kernel_cache().open() {
+            Ok(context) => contexts.push((backend, context)),
+            Err(error) if required => panic!("{backend} is required: {error}"),
+            Err(error) => println!("skipping {backend}: {error}"),
+        }
+    }
+    contexts
+}
+
+/// After so many, contexts are opened again.
+const GRAPHS_OF_A_CONTEXT: usize = 1000;
+
+/// Runs graphs `first..first + count` until the time is over.
+fn run(first: usize, count: usize, seconds: usize) -> session::Report {
+    let mut open = Vec::new();
+    let mut contexts_for = async |graphs: usize| {
+        // A context keeps its kernels.
+        if graphs.is_multiple_of(GRAPHS_OF_A_CONTEXT) {
+            open.clear();
+            open = contexts();
+        }
+        Ok(open.clone())
+    };
+    pollster::block_on(session::run(first, count, seconds, &mut contexts_for)).expect("contexts")
+}
+
+/// Says what failed, when it does.
+fn say(text: &str) {
+    println!("{text}");
 }
 
 #[test]
@@ -39,7 +87,7 @@ fn random_graphs_agree_with_the_oracles() {
     let seconds = number("DIPTYCH_GRAPHS_SECONDS").unwrap_or(usize::MAX);
     // Drivers that compile on the CPU, and code that is not optimised, want more than a test's thread has.
     let thread = std::thread::Builder::new().stack_size(64 << 20);
-    let thread = thread.spawn(move || session::run(first, count, seconds)).expect("a thread");
+    let thread = thread.spawn(move || run(first, count, seconds)).expect("a thread");
     let report = thread.join().expect("a report");
     println!("{}", report.line());
     assert!(report.failures.is_empty(), "{} of {} graphs differ", report.failures.len(), report.graphs);

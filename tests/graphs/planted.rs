@@ -1,10 +1,12 @@
 //! Faults that are planted: the comparison finds them, and what is left of the graph is the node at fault.
 
-use crate::recipe::{IDENTITY, Make, Origin, Own, Part, Recipe, Source, Step, Tensor};
+use crate::fault::{network, on_device, step};
+use crate::recipe::{IDENTITY, Make, Origin, Own, Recipe, Source, Step, Tensor};
 use crate::run::{self, Counts, Failure, Setting};
 use crate::session;
 use crate::shrink::{self, Case};
-use diptych::{Activation, Backend, Context, Conv2d, Custom, Function, Padding, Pool, Pooling};
+use diptych::{Backend, Context, Custom};
+use pollster::block_on;
 
 /// `y = x` on a GPU. On the CPU it is a little wrong from `from` on.
 fn kernel(from: f32) -> Custom {
@@ -15,45 +17,30 @@ fn kernel(from: f32) -> Custom {
     })
 }
 
-fn step(number: usize, make: Make, arguments: &[usize]) -> Step {
-    Step { number, ..Step::of(make, arguments.to_vec()) }
-}
-
-/// A convolution, a pool, the kernel, a sum, a product: three outputs.
-fn network(from: f32) -> Recipe {
-    let values = |count: usize| (0..count).map(|at| (at * 37 % 64) as f32 / 32.0 - 1.0).collect();
-    let tensor = |dims: &[usize]| Tensor { dims: dims.to_vec(), values: values(dims.iter().product()) };
-    let source = |dims: &[usize]| Source { origin: Origin::Input, tensor: tensor(dims) };
-    let options = Conv2d { padding: Padding::Same, activation: Activation::Relu, ..Conv2d::default() };
-    let convolution = Step {
-        weights: Some(tensor(&[5, 3, 3, 3])),
-        bias: Some(values(5)),
-        ..step(2, Make::Conv2d(options), &[0])
-    };
-    let pool = step(3, Make::Pool(Pool::new(Pooling::Max, [2, 2])), &[2]);
-    let fault = step(4, Make::Custom(Own(kernel(from))), &[3]);
-    let both = vec![Part::Argument(0), Part::Argument(1)];
-    let sum = step(5, Make::Elementwise(Function::Add, both.clone()), &[4, 1]);
-    let product = step(6, Make::Elementwise(Function::Mul, both), &[5, 3]);
-    let sources = vec![source(&[1, 6, 8, 3]), source(&[5])];
-    Recipe { sources, steps: vec![convolution, pool, fault, sum, product], outputs: vec![6, 3, 5] }
+#[test]
+fn a_fault_of_a_device_is_found() {
+    for (backend, context) in crate::contexts() {
+        if backend != Backend::Cpu {
+            block_on(on_device(&context, backend)).expect("a fault");
+        }
+    }
 }
 
 fn check(case: &Case) -> Result<Counts, Failure> {
     let context = Context::new(Backend::Cpu).expect("the CPU");
-    run::check(&context, &case.recipe, &case.setting)
+    block_on(run::check(&context, &case.recipe, &case.setting))
 }
 
 fn case(from: f32) -> Case {
-    Case { recipe: network(from), setting: Setting::plain(Backend::Cpu) }
+    Case { recipe: network(kernel(from)), setting: Setting::plain(Backend::Cpu) }
 }
 
 #[test]
 fn a_planted_fault_is_found_and_alone_is_left() {
     let failure = check(&case(0.25)).expect_err("a fault");
     assert!(matches!(failure, Failure::Off(_)), "{failure:?}");
-    let fails = |case: &Case| check(case).err();
-    let (left, why) = shrink::smallest(case(0.25), failure, &fails);
+    let fails = async |case: &Case| check(case).err();
+    let (left, why) = block_on(shrink::smallest(case(0.25), failure, &fails));
     assert!(matches!(why, Failure::Off(_)), "{why:?}");
     let [Step { make: Make::Custom(_), .. }] = &left.recipe.steps[..] else {
         panic!("{:?}", left.recipe);
@@ -72,7 +59,8 @@ fn a_fault_that_one_of_many_elements_shows_is_made_small() {
     let case =
         Case { recipe: Recipe { sources, steps, outputs: vec![1] }, setting: Setting::plain(Backend::Cpu) };
     let failure = check(&case).expect_err("a fault");
-    let (left, _) = shrink::smallest(case, failure, &|case| check(case).err());
+    let fails = async |case: &Case| check(case).err();
+    let (left, _) = block_on(shrink::smallest(case, failure, &fails));
     assert_eq!(left.recipe.sources[0].tensor, Tensor { dims: vec![1, 1], values: vec![1.0] });
 }
 
@@ -85,7 +73,7 @@ fn the_same_graph_without_a_fault_agrees() {
 
 #[test]
 fn a_case_is_written_as_a_test() {
-    let recipe = shrink::pruned(&Recipe { outputs: vec![3], ..network(0.0) });
+    let recipe = shrink::pruned(&Recipe { outputs: vec![3], ..network(kernel(0.0)) });
     let text = session::written(&Case { recipe, setting: Setting::plain(Backend::Wgpu) }, 7);
     for words in [
         "fn graph_7_agrees_with_the_oracle()",

@@ -1,15 +1,16 @@
 //! A recipe on a backend, with options, compared with what the oracle says.
 
+use crate::Instant;
 use crate::oracle::{self, Arithmetic, Known};
 use crate::recipe::{Built, Origin, Recipe, Source};
+use crate::ways;
 use diptych::{
     Backend, Choice, Context, Dims, Fusing, Graph, HostTensor, Layout, Limits, MatrixUnit, NodeTime, Picking,
     Place, Precision, Session, SessionOptions, Value,
 };
 use half::f16;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Runs of a session: the memory of one is left to the next.
 pub(crate) const RUNS: usize = 2;
@@ -170,9 +171,9 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Does something and notes how long it took.
-    pub(crate) fn timed<T>(&mut self, what: &'static str, work: impl FnOnce() -> T) -> T {
+    pub(crate) async fn timed<T>(&mut self, what: &'static str, work: impl Future<Output = T>) -> T {
         let begin = Instant::now();
-        let done = work();
+        let done = work.await;
         *self.times.entry(what).or_default() += begin.elapsed();
         done
     }
@@ -278,14 +279,26 @@ pub(crate) fn wanted(
 ///
 /// # Errors
 /// What is not right.
-pub(crate) fn check(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| compare(context, recipe, setting)));
+#[cfg(not(target_family = "wasm"))]
+pub(crate) async fn check(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    // Nothing here is awaited by others: what could be is ready at once.
+    let outcome = catch_unwind(AssertUnwindSafe(|| pollster::block_on(compare(context, recipe, setting))));
     outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         Err(Failure::Panic(
             text.or(panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default(),
         ))
     })
+}
+
+/// Runs `recipe` and compares every output of every run. A panic ends the module.
+///
+/// # Errors
+/// What is not right.
+#[cfg(target_family = "wasm")]
+pub(crate) async fn check(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
+    compare(context, recipe, setting).await
 }
 
 /// What the outputs' bounds follow from: the session's kernels.
@@ -301,16 +314,16 @@ fn kernel(step: &NodeTime) -> Option<String> {
     names.filter(|name| step.kernel.starts_with(&format!("{name}_"))).max_by_key(String::len)
 }
 
-fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
+async fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Counts, Failure> {
     let error = |error: diptych::Error| Failure::Error(error.to_string());
     let built = recipe.build().map_err(error)?;
     let mut counts = Counts::default();
     let options = setting.options(&built.graph);
-    let made = counts.timed("sessions", || Session::new(context, &built.graph, options));
-    let mut session = made.map_err(error)?;
+    let made = counts.timed("sessions", ways::session(context, &built.graph, options));
+    let mut session = made.await.map_err(error)?;
     let arithmetic = arithmetic(setting, &session);
-    let runs =
-        counts.timed("oracles", || wanted(recipe, &built, setting, arithmetic)).map_err(Failure::Error)?;
+    let runs = counts.timed("oracles", async { wanted(recipe, &built, setting, arithmetic) }).await;
+    let runs = runs.map_err(Failure::Error)?;
     for step in session.steps() {
         *counts.ops.entry(step.op.to_owned()).or_default() += 1;
         if setting.backend != Backend::Cpu
@@ -336,7 +349,7 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
     let mut done = Vec::new();
     for (run, wanted) in runs.iter().enumerate() {
         let given = if setting.is_backwards(run) { &turned } else { &inputs };
-        let outputs = counts.timed("runs", || session.run(given)).map_err(error)?;
+        let outputs = counts.timed("runs", ways::run(&mut session, given)).await.map_err(error)?;
         if outputs.len() != wanted.len() {
             return Err(Failure::Off(format!("{} outputs instead of {}", outputs.len(), wanted.len())));
         }
@@ -348,54 +361,9 @@ fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Result<Coun
         let rows = outputs.iter().map(|output| output.to_f32().into_owned());
         done.push((given.as_slice(), rows.collect()));
     }
-    counts.timed("other ways", || in_other_ways(&mut session, &done)).map_err(error)??;
+    let others = counts.timed("other ways", ways::others(context, &mut session, &done));
+    others.await.map_err(error)?.map_err(Failure::Off)?;
     Ok(counts)
-}
-
-/// What a session is given in a run, and what it gave.
-type Done<'a> = (&'a [(&'a str, &'a HostTensor)], Vec<Vec<f32>>);
-
-/// The same runs again, streamed and on slices: they give the same to the bit.
-fn in_other_ways(session: &mut Session, done: &[Done<'_>]) -> diptych::Result<Result<(), Failure>> {
-    let same = |way: &str, run: usize, found: &[Vec<f32>]| {
-        let bits = |rows: &[Vec<f32>]| -> Vec<Vec<u32>> {
-            let one = |row: &Vec<f32>| {
-                row.iter().map(|value| if value.is_nan() { 0x7fc0_0000 } else { value.to_bits() }).collect()
-            };
-            rows.iter().map(one).collect()
-        };
-        let (found, wanted) = (bits(found), bits(&done[run].1));
-        let place = found.iter().zip(&wanted).position(|(found, wanted)| found != wanted);
-        let text = |place| format!("run {run} {way}: output {place} is not what it was");
-        place.map_or(Ok(()), |place| Err(Failure::Off(text(place))))
-    };
-    session.reset()?;
-    let frames: Vec<Vec<(String, HostTensor)>> = done
-        .iter()
-        .map(|(given, _)| {
-            given.iter().map(|(name, tensor)| ((*name).to_owned(), (*tensor).clone())).collect()
-        })
-        .collect();
-    for (run, outputs) in session.stream(frames).enumerate() {
-        let rows: Vec<Vec<f32>> = outputs?.iter().map(|output| output.to_f32().into_owned()).collect();
-        if let Err(failure) = same("streamed", run, &rows) {
-            return Ok(Err(failure));
-        }
-    }
-    session.reset()?;
-    let names: Vec<String> = session.outputs().iter().map(|port| port.name.clone()).collect();
-    for (run, (given, wanted)) in done.iter().enumerate() {
-        let rows: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.to_nhwc())).collect();
-        let slices: Vec<(&str, &[f32])> = rows.iter().map(|(name, values)| (*name, &**values)).collect();
-        let mut found: Vec<Vec<f32>> = wanted.iter().map(|row| vec![f32::NAN; row.len()]).collect();
-        let mut targets: Vec<(&str, &mut [f32])> =
-            names.iter().zip(&mut found).map(|(name, row)| (name.as_str(), row.as_mut_slice())).collect();
-        session.run_slices(&slices, &mut targets)?;
-        if let Err(failure) = same("on slices", run, &found) {
-            return Ok(Err(failure));
-        }
-    }
-    Ok(Ok(()))
 }
 
 impl Counts {

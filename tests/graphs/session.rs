@@ -1,5 +1,6 @@
 //! A row of graphs, and what became of them.
 
+use crate::Instant;
 use crate::generate;
 use crate::random::Random;
 use crate::recipe::Recipe;
@@ -8,36 +9,15 @@ use crate::shrink::{self, Case};
 use diptych::ops::OpEntry;
 use diptych::{Backend, Choice, Context, DType, Dialect, Fusing, Layout, Precision};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-/// The backends that are asked for; one that is missing fails where devices are required.
-pub(crate) fn contexts() -> Vec<(Backend, Context)> {
-    let asked = std::env::var("DIPTYCH_GRAPHS_BACKENDS").unwrap_or("cpu,opencl,wgpu".to_owned());
-    let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
-    let mut contexts = Vec::new();
-    for word in asked.split(',') {
-        let backend = match word {
-            "cpu" => Backend::Cpu,
-            "opencl" => Backend::OpenCl,
-            "wgpu" => Backend::Wgpu,
-            other => panic!("DIPTYCH_GRAPHS_BACKENDS names {other:?}, wanted cpu, opencl or wgpu"),
-        };
-        match Context::builder().backend(backend).without_kernel_cache().open() {
-            Ok(context) => contexts.push((backend, context)),
-            Err(error) if required => panic!("{backend} is required: {error}"),
-            Err(error) => println!("skipping {backend}: {error}"),
-        }
-    }
-    contexts
-}
+use std::time::Duration;
 
 /// What became of a row of graphs.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) graphs: usize,
-    runs: BTreeMap<String, usize>,
+    pub(crate) runs: BTreeMap<String, usize>,
     times: BTreeMap<String, Duration>,
-    counts: Counts,
+    pub(crate) counts: Counts,
     /// What nodes of graphs compute.
     nodes: BTreeMap<String, usize>,
     skips: BTreeMap<String, usize>,
@@ -148,23 +128,24 @@ fn choice(
     (there && op.fits(&choice, limits).is_ok()).then_some((number, choice))
 }
 
-/// After so many, contexts are opened again.
-const GRAPHS_OF_A_CONTEXT: usize = 1000;
-
-/// Runs graphs `first..first + count` until the time is over.
-pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
-    let mut contexts = contexts();
+/// Runs graphs `first..first + count` until the time is over. `contexts_for` gives the contexts for the graph that is the
+/// so-maniest of the row.
+///
+/// # Errors
+/// Those of `contexts_for`.
+pub(crate) async fn run(
+    first: usize,
+    count: usize,
+    seconds: usize,
+    contexts_for: &mut impl AsyncFnMut(usize) -> diptych::Result<Vec<(Backend, Context)>>,
+) -> diptych::Result<Report> {
     let (mut report, begin) = (Report::default(), Instant::now());
     for seed in first..first.saturating_add(count) {
         if begin.elapsed().as_secs() >= seconds as u64 {
             break;
         }
-        // A context keeps its kernels.
-        if report.graphs > 0 && report.graphs.is_multiple_of(GRAPHS_OF_A_CONTEXT) {
-            drop(std::mem::take(&mut contexts));
-            contexts = self::contexts();
-        }
-        let recipe = report.counts.timed("drawing", || generate::recipe(seed as u64));
+        let contexts = contexts_for(report.graphs).await?;
+        let recipe = report.counts.timed("drawing", async { generate::recipe(seed as u64) }).await;
         report.graphs += 1;
         if recipe.outputs.is_empty() {
             *report.skips.entry("nothing was drawn".to_owned()).or_default() += 1;
@@ -182,7 +163,7 @@ pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
                 keep(&Case { recipe: recipe.clone(), setting: setting.clone() }, seed);
             }
             let before = Instant::now();
-            let outcome = run::check(context, &recipe, &setting);
+            let outcome = run::check(context, &recipe, &setting).await;
             let mixed = if setting.apart == Apart::Mixed { " mixed" } else { "" };
             let name = format!("{backend:?} {}{mixed}", setting.precision);
             *report.times.entry(name.clone()).or_default() += before.elapsed();
@@ -190,20 +171,21 @@ pub(crate) fn run(first: usize, count: usize, seconds: usize) -> Report {
             match outcome {
                 Ok(counts) => report.counts.add(&counts),
                 Err(failure) => {
-                    let text = failed(context, Case { recipe: recipe.clone(), setting }, failure, seed);
-                    println!("{text}");
+                    let case = Case { recipe: recipe.clone(), setting };
+                    let text = failed(context, case, failure, seed).await;
+                    crate::say(&text);
                     report.failures.push(text);
                 }
             }
         }
     }
-    report
+    Ok(report)
 }
 
 /// Makes a failing case smaller, and writes it as a test.
-fn failed(context: &Context, case: Case, failure: Failure, seed: usize) -> String {
-    let fails = |case: &Case| run::check(context, &case.recipe, &case.setting).err();
-    let (case, why) = shrink::smallest(case, failure.clone(), &fails);
+async fn failed(context: &Context, case: Case, failure: Failure, seed: usize) -> String {
+    let fails = async |case: &Case| run::check(context, &case.recipe, &case.setting).await.err();
+    let (case, why) = shrink::smallest(case, failure.clone(), &fails).await;
     let text = keep(&case, seed);
     format!("graph {seed}: {failure:?}, and made smaller {why:?}\n{text}")
 }

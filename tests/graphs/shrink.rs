@@ -1,10 +1,11 @@
 //! Makes a failing graph smaller, as long as it fails alike.
 
+use crate::Instant;
 use crate::oracle::{Arithmetic, Known};
 use crate::recipe::{Make, Origin, Recipe, Source, Step, Tensor};
 use crate::run::{Apart, Failure, Given, Setting};
 use diptych::{Activation, Border, Fusing, Padding, Precision};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The most attempts, and the longest time.
 const ATTEMPTS: usize = 1500;
@@ -18,10 +19,10 @@ pub(crate) struct Case {
 }
 
 /// The smallest case found that `fails` says the same of, and what it says.
-pub(crate) fn smallest(
+pub(crate) async fn smallest(
     case: Case,
     failure: Failure,
-    fails: &dyn Fn(&Case) -> Option<Failure>,
+    fails: &impl AsyncFn(&Case) -> Option<Failure>,
 ) -> (Case, Failure) {
     let (mut best, mut why, mut attempts, begin) = (case, failure, 0, Instant::now());
     loop {
@@ -34,7 +35,7 @@ pub(crate) fn smallest(
                 continue;
             }
             attempts += 1;
-            if let Some(found) = fails(&candidate).filter(|found| found.is_like(&why)) {
+            if let Some(found) = fails(&candidate).await.filter(|found| found.is_like(&why)) {
                 smaller = Some((candidate, found));
                 break;
             }

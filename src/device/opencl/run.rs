@@ -246,7 +246,7 @@ impl Drop for Started {
             return;
         }
         let ended = self.last.as_ref().map(|last| self.device.patience.wait_again(last));
-        if !ended.is_some_and(|ended| ended.is_ok()) {
+        if ended.is_none_or(|ended| ended.is_err()) {
             let memory = (std::mem::take(&mut self.inputs), std::mem::take(&mut self.outputs));
             let_go(&[self.device.lane()], memory);
         }

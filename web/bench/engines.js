@@ -1,0 +1,59 @@
+// A network by each engine, on WebGPU: from the model's address to a function that runs it on typed arrays.
+
+const values = (dims) => new Float32Array(dims.reduce((product, extent) => product * extent, 1)).fill(0.5);
+
+const ENGINES = {
+  diptych: async (model) => {
+    const { Diptych } = await import("diptych-web");
+    const session = await Diptych.load(model, { backend: "webgpu", record: false });
+    const inputs = Object.fromEntries(session.inputs.map(({ name, dims }) => [name, values(dims)]));
+    return async () => Object.values(await session.run(inputs));
+  },
+  "onnxruntime-web": async (model) => {
+    const { env, InferenceSession, Tensor } = await import("onnxruntime-web");
+    env.wasm.wasmPaths = new URL("peers/onnxruntime-web/dist/", document.baseURI).href;
+    const session = await InferenceSession.create(model, { executionProviders: ["webgpu"] });
+    const feeds = Object.fromEntries(
+      session.inputMetadata.map(({ name, shape }) => [name, new Tensor("float32", values(shape), shape)]),
+    );
+    return async () => {
+      const results = await session.run(feeds);
+      return session.outputNames.map((name) => results[name].data);
+    };
+  },
+  "@litertjs/core": async (model) => {
+    const { loadAndCompile, loadLiteRt, Tensor } = await import("@litertjs/core");
+    await loadLiteRt(new URL("peers/@litertjs/core/wasm/", document.baseURI).href);
+    const compiled = await loadAndCompile(model, { accelerator: "webgpu" });
+    const given = compiled.getInputDetails().map(({ shape }) => [values([...shape]), [...shape]]);
+    return async () => {
+      const inputs = given.map(([array, shape]) => new Tensor(array, shape));
+      const results = await compiled.run(inputs);
+      const outputs = [];
+      for (const result of results) {
+        const read = await result.moveTo("wasm");
+        outputs.push(read.toTypedArray().slice());
+        read.delete();
+      }
+      inputs.forEach((input) => input.delete());
+      return outputs;
+    };
+  },
+};
+
+/** Times in ms: to the first result, from before the engine is loaded, and of `runs` runs after it. */
+globalThis.measure = async (engine, model, few, runs) => {
+  const begin = performance.now();
+  const run = await ENGINES[engine](model);
+  const outputs = await run();
+  const first = performance.now() - begin;
+  const times = [];
+  for (let count = -few; count < runs; count += 1) {
+    const begin = performance.now();
+    await run();
+    if (count >= 0) {
+      times.push(performance.now() - begin);
+    }
+  }
+  return { first, times, outputs: outputs.map((output) => [output.length, ...output.slice(0, 4)]) };
+};

@@ -1,0 +1,40 @@
+// Dawn in Node as a browser's WebGPU: what wgpu and wasm-bindgen look for in the global object.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { create, globals } from "webgpu";
+
+/** Devices that were opened and not ended. */
+const devices = new Set();
+
+/** Ends them: Dawn keeps what belongs to a device until then. */
+export function closeDevices() {
+  devices.forEach((device) => device.destroy());
+  devices.clear();
+  globalThis.gc?.();
+}
+
+/** Gives this process a `navigator.gpu`: Dawn's, on Vulkan, with the toggles of DIPTYCH_DAWN_FEATURES, comma-separated. */
+export function provideWebGpu() {
+  Object.assign(globalThis, globals);
+  const toggles = process.env.DIPTYCH_DAWN_FEATURES;
+  const gpu = create(["backend=vulkan", ...(toggles ? [`enable-dawn-features=${toggles}`] : [])]);
+  const { requestDevice } = globals.GPUAdapter.prototype;
+  globals.GPUAdapter.prototype.requestDevice = async function (...given) {
+    const device = await requestDevice.apply(this, given);
+    devices.add(device);
+    return device;
+  };
+  // wgpu takes the navigator of a window.
+  globalThis.Window ??= class Window {};
+  Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
+  return gpu;
+}
+
+/** A module that wasm-bindgen made for the web, compiled. */
+export async function load(folder, name) {
+  const module = await import(pathToFileURL(join(folder, `${name}.js`)));
+  module.initSync({ module: readFileSync(join(folder, `${name}_bg.wasm`)) });
+  return module;
+}
