@@ -32,6 +32,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/multiply"),
     piece!("shared/normalized"),
     piece!("shared/place"),
+    piece!("shared/product_loop"),
     piece!("shared/products"),
     piece!("shared/reduction"),
     piece!("shared/store_columns"),
