@@ -35,10 +35,16 @@ pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> R
     for rule in [biased, scaled, activated, residual, activated, chained, activated, residual, activated] {
         for index in 0..network.units().len() {
             if let Some(Joined { reader, unit, seen }) = joined(network, index, alone, rule)? {
-                let unit = match seen {
+                let mut unit = match seen {
                     Some(dims) => network.shown(unit, dims)?,
                     None => unit,
                 };
+                // What kernels read as it is, and not packed, is a value.
+                for (operand, input) in &mut unit.inputs {
+                    if let (Operand::B, Input::Constant(tensor, value @ None)) = (*operand, input) {
+                        *value = Some(network.add_constant(tensor.clone()));
+                    }
+                }
                 network.merge(index, reader, unit);
             }
         }
