@@ -68,7 +68,8 @@ impl Case {
             let made_for = made_for(op, variant, tile, limits);
             // Many tiles with long texts: each case meets the first and every third, the next case the
             // thirds beside them. Few cases are offered the deepest tiles.
-            let thinned = matches!(variant, "tiled" | "staged") && !first && tile[2] < 8;
+            let long = variant == "tiled" || (variant == "staged" && op.name() == "separable");
+            let thinned = long && !first && tile[2] < 8;
             if thinned && !(index + self.number).is_multiple_of(3) {
                 continue;
             }
