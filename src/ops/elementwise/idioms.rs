@@ -287,7 +287,7 @@ mod tests {
             let rest = [
                 (Mul, [s(1), number(0.044715)]),
                 (Add, [X, s(2)]),
-                (Mul, [s(3), number(0.797_884_56)]),
+                (Mul, [s(3), number(0.797_884_6)]),
                 (Tanh, [s(4), s(4)]),
                 (Add, [s(5), one]),
                 (Mul, [X, half]),
