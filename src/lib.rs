@@ -247,6 +247,7 @@ mod disk;
 mod dtype;
 #[cfg(not(target_family = "wasm"))]
 mod eager;
+mod erf;
 mod error;
 mod file;
 mod graph;

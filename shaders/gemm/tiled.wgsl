@@ -35,111 +35,39 @@ fn gemm_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) 
     let b_from${l}: u32 = params.b_batch4 * group.z + min(column4 + (place + ${l}u * THREADS) % B_ROW, params.n4 - 1u);
     let b_to${l}: u32 = own + B_FIRST + place + ${l}u * THREADS;
     //% endfor
-    //% for r in range(tile[1])
-    //% for c in range(tile[0])
-    var sum${r}_${c}: ${acc4} = ${zero4};
-    //% endfor
-    //% endfor
     //% set lanes = ["x", "y", "z", "w"]
-    //% macro fetch(ahead4)
+    //% macro fetch(s, ahead4)
     //% for l in range(LOADS_A)
-    a_next${l} = ${load4("mat_a", "a_from" ~ l ~ " + min(a_term" ~ l ~ " + SPLITS * " ~ ahead4 ~ ", params.k4 - 1u)" if RAGGED else "a_from" ~ l ~ " + a_term" ~ l ~ " + SPLITS * " ~ ahead4)};
+    a_next${s}_${l} = ${load4("mat_a", "a_from" ~ l ~ " + min(a_term" ~ l ~ " + SPLITS * " ~ ahead4 ~ ", params.k4 - 1u)" if RAGGED else "a_from" ~ l ~ " + a_term" ~ l ~ " + SPLITS * " ~ ahead4)};
     //% endfor
     //% for l in range(LOADS_B)
-    b_next${l} = ${load4("mat_b", "b_from" ~ l ~ " + params.ldb4 * min(b_term" ~ l ~ " + 4u * SPLITS * " ~ ahead4 ~ ", 4u * params.k4 - 1u)" if RAGGED else "b_from" ~ l ~ " + params.ldb4 * (b_term" ~ l ~ " + 4u * SPLITS * " ~ ahead4 ~ ")")};
+    b_next${s}_${l} = ${load4("mat_b", "b_from" ~ l ~ " + params.ldb4 * min(b_term" ~ l ~ " + 4u * SPLITS * " ~ ahead4 ~ ", 4u * params.k4 - 1u)" if RAGGED else "b_from" ~ l ~ " + params.ldb4 * (b_term" ~ l ~ " + 4u * SPLITS * " ~ ahead4 ~ ")")};
     //% endfor
     //% for l in range(LOADS_A) if RAGGED
     if (a_term${l} + SPLITS * ${ahead4} >= params.k4) {
-        a_next${l} = ${zero4};
+        a_next${s}_${l} = ${zero4};
     }
     //% endfor
     //% for l in range(LOADS_B) if RAGGED
     if (b_term${l} + 4u * SPLITS * ${ahead4} >= 4u * params.k4) {
-        b_next${l} = ${zero4};
+        b_next${s}_${l} = ${zero4};
     }
     //% endfor
     //% endmacro
-    //% macro fetch_ahead(steps)
-    //% if GUARDED
-    let ahead4: u32 = done4 + ${steps}u * STEP / 4u;
-    if (ahead4 < terms4) {
-        ${fetch("ahead4") | trim | indent(4)}
-    }
-    //% else
-    let ahead4: u32 = min(done4 + ${steps}u * STEP / 4u, terms4 - STEP / 4u);
-    ${fetch("ahead4") | trim}
-    //% endif
-    //% endmacro
-    //% macro stage(to)
+    //% macro stage(s, to)
     //% for l in range(LOADS_A)
     let a_put${l}: u32 = (a_to${l} + ${to}) & MASK;
     //% for lane in lanes
-    ${set_lane("staged", "a_put" ~ l ~ " + " ~ loop.index0 ~ "u * A_ROW", "a_row" ~ l ~ " % 4u", "a_next" ~ l ~ "." ~ lane)}
+    ${set_lane("staged", "a_put" ~ l ~ " + " ~ loop.index0 ~ "u * A_ROW", "a_row" ~ l ~ " % 4u", "a_next" ~ s ~ "_" ~ l ~ "." ~ lane)}
     //% endfor
     //% endfor
     //% for l in range(LOADS_B)
-    staged[b_to${l} + ${to}] = b_next${l};
+    staged[b_to${l} + ${to}] = b_next${s}_${l};
     //% endfor
     //% endmacro
-    //% for l in range(LOADS_A)
-    var a_next${l}: ${acc4} = ${zero4};
-    //% endfor
-    //% for l in range(LOADS_B)
-    var b_next${l}: ${acc4} = ${zero4};
-    //% endfor
-    ${fetch("0u") | trim}
-    ${stage("0u") | trim}
-    //% if not EARLY
-    ${fetch("min(STEP / 4u, terms4 - STEP / 4u)") | trim}
-    //% endif
-    ${barrier};
-    var side: u32 = 0u;
-    //% for r in range(tile[1] // 4)
-    var a0_${r}: ${acc4} = staged[own + y + ${r}u * WG_Y];
-    //% endfor
-    //% for c in range(tile[0])
-    var b0_${c}: ${acc4} = staged[own + B_FIRST + x + ${c}u * WG_X];
-    //% endfor
-    for (var done4: u32 = STEP / 4u; done4 <= terms4; done4 += STEP / 4u) {
-        //% if EARLY
-        ${fetch_ahead(0) | trim | indent(4)}
-        //% endif
-        let a_at0: u32 = (own + side + y) & MASK;
-        let b_at0: u32 = (own + side + B_FIRST + x) & MASK;
-        side = SIDE - side;
-        let a_at1: u32 = (own + side + y) & MASK;
-        let b_at1: u32 = (own + side + B_FIRST + x) & MASK;
-        //% for t in range(STEP)
-        //% set last = 1 if t + 1 == STEP else 0
-        //% if last
-        ${stage("side") | trim | indent(4)}
-        ${barrier};
-        //% if not EARLY
-        ${fetch_ahead(1) | trim | indent(4)}
-        //% endif
-        //% endif
-        //% for r in range(tile[1] // 4)
-        let a${t + 1}_${r}: ${acc4} = staged[a_at${last} + ${(t + 1) % STEP}u * A_ROW + ${r}u * WG_Y];
-        //% endfor
-        //% for c in range(tile[0])
-        let b${t + 1}_${c}: ${acc4} = staged[b_at${last} + ${(t + 1) % STEP}u * B_ROW + ${c}u * WG_X];
-        //% endfor
-        //% include "shared/products"
-        //% endfor
-        //% for r in range(tile[1] // 4)
-        a0_${r} = a${STEP}_${r};
-        //% endfor
-        //% for c in range(tile[0])
-        b0_${c} = b${STEP}_${c};
-        //% endfor
-    }
-    //% if SPLITS > 1
-    ${barrier};
-    //% endif
-    //% include "shared/add_splits"
-    if (slice > 0u) {
-        return;
-    }
+    //% set loaded = acc4
+    //% set none = zero4
+    //% include "shared/product_loop"
     //% for r in range(tile[1])
     let row${r}: u32 = row + 4u * (y + ${r // 4}u * WG_Y) + ${r % 4}u;
     if (row${r} < params.m) {

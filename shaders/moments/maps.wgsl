@@ -24,7 +24,7 @@ fn moments_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     part = part + x${k};
     //% endfor
     //% include "shared/group_sum"
-    let mean: ${acc4} = partial[0] / ${splat(acc ~ "(count)")};
+    let mean: ${acc4} = part / ${splat(acc ~ "(count)")};
     ${barrier};
     part = ${zero4};
     //% for k in range(each)
@@ -36,6 +36,6 @@ fn moments_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     if (lid.x == 0u) {
         let at: u32 = (n * params.parts + group.x) * 2u * params.slices + slice;
         ${store4("dst", "at", "mean")}
-        ${store4("dst", "at + params.slices", "partial[0]")}
+        ${store4("dst", "at + params.slices", "part")}
     }
 }

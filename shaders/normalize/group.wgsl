@@ -7,8 +7,12 @@ ${interface}
 var<workgroup> partial: array<f32, SIZE>;
 
 fn place(i: u32) -> u32 {
+    //% if LINES
+    return i * params.reduced_step2;
+    //% else
     return i % params.reduced2 * params.reduced_step2 + i / params.reduced2 % params.reduced1 * params.reduced_step1
         + i / (params.reduced2 * params.reduced1) * params.reduced_step0;
+    //% endif
 }
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
@@ -23,7 +27,7 @@ fn normalize_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
         part = part + ${load("src", "first + place(i)")};
     }
     //% include "shared/group_sum"
-    let mean: f32 = partial[0] / f32(params.count);
+    let mean: f32 = part / f32(params.count);
     ${barrier};
     part = 0.0f;
     for (var i: u32 = lid.x; i < params.count; i += SIZE) {
@@ -31,7 +35,7 @@ fn normalize_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
         part = part + difference * difference;
     }
     //% include "shared/group_sum"
-    let factor: f32 = 1.0f / sqrt(partial[0] / f32(params.count) + params.epsilon);
+    let factor: f32 = 1.0f / sqrt(part / f32(params.count) + params.epsilon);
     for (var i: u32 = lid.x; i < params.count && stored; i += SIZE) {
         let at: u32 = first + place(i);
         var result: f32 = (${load("src", "at")} - mean) * factor;

@@ -23,7 +23,7 @@ fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     part = part + x${k};
     //% endfor
     //% include "shared/group_sum"
-    let mean: ${acc4} = partial[0] / share;
+    let mean: ${acc4} = part / share;
     ${barrier};
     part = ${zero4};
     //% for k in range(KEPT)
@@ -33,7 +33,7 @@ fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     }
     //% endfor
     //% include "shared/group_sum"
-    let factor: ${acc4} = ${splat("1.0f")} / sqrt(partial[0] / share + ${splat("params.epsilon")});
+    let factor: ${acc4} = ${splat("1.0f")} / sqrt(part / share + ${splat("params.epsilon")});
     //% for k in range(KEPT)
     if (lid.x + ${k}u * SIZE < params.plane) {
         let at: u32 = first + ${k}u * SIZE;

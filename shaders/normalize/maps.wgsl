@@ -31,7 +31,7 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
         part = part + ${load4("src", "first + place(i)")};
     }
     //% include "shared/group_sum"
-    let mean: ${acc4} = partial[0] / share;
+    let mean: ${acc4} = part / share;
     ${barrier};
     part = ${zero4};
     for (var i: u32 = lid.x; i < count; i += SIZE) {
@@ -39,7 +39,7 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
         part = part + difference * difference;
     }
     //% include "shared/group_sum"
-    let factor: ${acc4} = ${splat("1.0f")} / sqrt(partial[0] / share + ${splat("params.epsilon")});
+    let factor: ${acc4} = ${splat("1.0f")} / sqrt(part / share + ${splat("params.epsilon")});
     for (var i: u32 = lid.x; i < count; i += SIZE) {
         let at: u32 = first + place(i);
         var result: ${acc4} = (${load4("src", "at")} - mean) * factor;

@@ -19,7 +19,7 @@ fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
         part = part + ${splat(acc ~ "(count)")} * ${load4("arg2", "moments + 2u * i * params.slices")};
     }
     //% include "shared/group_sum"
-    let mean: ${acc4} = partial[0] / share;
+    let mean: ${acc4} = part / share;
     ${barrier};
     part = ${zero4};
     for (var i: u32 = lid.x; i < params.parts; i += SIZE) {
@@ -28,7 +28,7 @@ fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
         part = part + ${load4("arg2", "moments + (2u * i + 1u) * params.slices")} + ${splat(acc ~ "(count)")} * off * off;
     }
     //% include "shared/group_sum"
-    let factor: ${acc4} = ${splat("1.0f")} / sqrt(partial[0] / share + ${splat("params.epsilon")});
+    let factor: ${acc4} = ${splat("1.0f")} / sqrt(part / share + ${splat("params.epsilon")});
     let pixel: u32 = group.x * SIZE * EACH + lid.x;
     //% for k in range(EACH)
     if (pixel + ${k}u * SIZE < params.plane) {

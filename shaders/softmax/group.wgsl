@@ -1,6 +1,6 @@
 //# y[k] = exp(beta * (x[k] - m)) / sum_j exp(beta * (x[j] - m)), m the largest x: one line along the axis per
-//# work-group, in lines of WIDTH work-groups. Its SIZE invocations take every SIZE-th element each, and join their
-//# maxima and sums in halves.
+//# work-group, in lines of WIDTH work-groups. Its SIZE invocations take every SIZE-th element each; some join the
+//# maxima of a column of them, and all those of the columns. So are the sums.
 ${constants}
 
 ${interface}
@@ -16,28 +16,26 @@ fn softmax_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgrou
         part = max(part, ${load("src", "first + k * params.inner")});
     }
     partial[lid.x] = part;
-    //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
     ${barrier};
-    if (lid.x < ${parts}u) {
-        partial[lid.x] = max(partial[lid.x], partial[lid.x + ${parts}u]);
+    //% set columns = SIZE if SIZE < 16 else (8 if SIZE < 256 else (16 if SIZE < 1024 else 32))
+    if (lid.x < ${columns}u) {
+        //% for row in range(1, SIZE // columns)
+        part = max(part, partial[lid.x + ${row * columns}u]);
+        //% endfor
+        partial[lid.x] = part;
     }
-    //% endfor
     ${barrier};
-    let largest: f32 = partial[0];
+    var largest: f32 = partial[0];
+    //% for column in range(1, columns)
+    largest = max(largest, partial[${column}u]);
+    //% endfor
     ${barrier};
     part = 0.0f;
     for (var k: u32 = lid.x; k < params.count; k += SIZE) {
         part = part + exp(params.beta * (${load("src", "first + k * params.inner")} - largest));
     }
-    partial[lid.x] = part;
-    //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
-    ${barrier};
-    if (lid.x < ${parts}u) {
-        partial[lid.x] = partial[lid.x] + partial[lid.x + ${parts}u];
-    }
-    //% endfor
-    ${barrier};
-    let sum: f32 = partial[0];
+    //% include "shared/group_sum"
+    let sum: f32 = part;
     //% if LOG
     let log_sum: f32 = log(sum);
     //% endif

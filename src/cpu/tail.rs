@@ -111,7 +111,11 @@ impl Tail {
             Activation::LeakyRelu(slope) => After::Slope(slope.0),
             Activation::PRelu => After::Slopes,
             Activation::HardSwish => After::HardSwish,
-            Activation::Sigmoid | Activation::Tanh => return None,
+            Activation::Sigmoid
+            | Activation::Tanh
+            | Activation::Silu
+            | Activation::Gelu
+            | Activation::GeluTanh => return None,
         };
         Some((self.bias(), after))
     }
@@ -259,6 +263,9 @@ impl WithSimd for Apply<'_> {
             Activation::Sigmoid => self.rows(Activation::Sigmoid),
             Activation::Tanh => self.rows(Activation::Tanh),
             Activation::HardSwish => self.rows(Activation::HardSwish),
+            Activation::Silu => self.rows(Activation::Silu),
+            Activation::Gelu => self.rows(Activation::Gelu),
+            Activation::GeluTanh => self.rows(Activation::GeluTanh),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! both languages. The GPU
 //! text of an activation stands directly above its CPU `apply`.
 
-use crate::vector;
+use crate::{erf, vector};
 use std::hash::{Hash, Hasher};
 
 /// A finite `f32` that compares and hashes by its bits, so that specs can be keys.
@@ -46,6 +46,12 @@ pub enum Activation {
     Tanh,
     /// `x * min(max(x + 3, 0), 6) / 6` (Howard et al., *Searching for MobileNetV3*, 2019).
     HardSwish,
+    /// `x / (1 + exp(-x))` (Ramachandran et al., *Searching for Activation Functions*, 2017).
+    Silu,
+    /// `x (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel, *Gaussian Error Linear Units*, 2016).
+    Gelu,
+    /// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2`, an approximation of it.
+    GeluTanh,
 }
 
 impl Activation {
@@ -60,12 +66,31 @@ impl Activation {
             Activation::Sigmoid => "sigmoid",
             Activation::Tanh => "tanh",
             Activation::HardSwish => "hswish",
+            Activation::Silu => "silu",
+            Activation::Gelu => "gelu",
+            Activation::GeluTanh => "gelutanh",
+        }
+    }
+
+    /// The function of `shared/functions` that the expression calls, if it calls one.
+    pub(crate) const fn call(self) -> Option<&'static str> {
+        match self {
+            Activation::Gelu => Some("gelu"),
+            Activation::GeluTanh => Some("gelu_tanh"),
+            _ => None,
         }
     }
 
     /// The expression of the activation of the vec4 (or scalar) expression `x`, with `splat`
-    /// spelling a constant of `x`'s type and `slope` the expression of the PReLU slopes.
-    pub(crate) fn text(self, x: &str, slope: &str, splat: &dyn Fn(f32) -> String) -> String {
+    /// spelling a constant of `x`'s type, `in_f32` what a function of f32 makes of it, and `slope` the
+    /// expression of the PReLU slopes.
+    pub(crate) fn text(
+        self,
+        x: &str,
+        slope: &str,
+        splat: &dyn Fn(f32) -> String,
+        in_f32: &dyn Fn(&str, &str) -> String,
+    ) -> String {
         let (zero, one, six) = (splat(0.0), splat(1.0), splat(6.0));
         match self {
             Activation::None => x.to_owned(),
@@ -87,6 +112,8 @@ impl Activation {
             Activation::HardSwish => {
                 format!("{x} * (clamp({x} + {}, {zero}, {six}) * {})", splat(3.0), splat(1.0 / 6.0))
             }
+            Activation::Silu => format!("{x} / ({one} + exp(-({x})))"),
+            Activation::Gelu | Activation::GeluTanh => in_f32(self.call().unwrap_or_default(), x),
         }
     }
 
@@ -103,6 +130,9 @@ impl Activation {
             Activation::Sigmoid => vector::sigmoid(x),
             Activation::Tanh => vector::tanh(x),
             Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)),
+            Activation::Silu => x * vector::sigmoid(x),
+            Activation::Gelu => erf::gelu_f32(x),
+            Activation::GeluTanh => erf::gelu_tanh_f32(x),
         }
     }
 
@@ -130,6 +160,9 @@ impl Activation {
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             Activation::Tanh => x.tanh(),
             Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) / 6.0),
+            Activation::Silu => x / (1.0 + (-x).exp()),
+            Activation::Gelu => erf::gelu(x),
+            Activation::GeluTanh => erf::gelu_tanh(x),
         }
     }
 
@@ -149,6 +182,9 @@ impl Activation {
             Activation::Sigmoid => 0.25,
             // The derivative (2x + 3) / 6 is largest at x = 3.
             Activation::HardSwish => 1.5,
+            // At 2.4, sqrt(2) and 1.4.
+            Activation::Silu => 1.1,
+            Activation::Gelu | Activation::GeluTanh => 1.13,
         }
     }
 }
@@ -218,7 +254,8 @@ impl Epilogue {
     }
 
     /// The statements that turn the accumulator variable `x` into the value to store; `bias`,
-    /// `slope` and `residual` are the expressions that load them.
+    /// `slope` and `residual` are the expressions that load them, `splat` and `in_f32` as
+    /// [`Activation::text`] has them.
     pub(crate) fn statements(
         &self,
         x: &str,
@@ -226,6 +263,7 @@ impl Epilogue {
         slope: &str,
         residual: &str,
         splat: &dyn Fn(f32) -> String,
+        in_f32: &dyn Fn(&str, &str) -> String,
     ) -> Vec<String> {
         let mut lines = Vec::new();
         if self.bias {
@@ -234,7 +272,7 @@ impl Epilogue {
         let add = |here| (self.residual == here).then(|| format!("{x} = {x} + {residual};"));
         lines.extend(add(Residual::BeforeActivation));
         if self.activation != Activation::None {
-            lines.push(format!("{x} = {};", self.activation.text(x, slope, splat)));
+            lines.push(format!("{x} = {};", self.activation.text(x, slope, splat, in_f32)));
         }
         lines.extend(add(Residual::AfterActivation));
         lines

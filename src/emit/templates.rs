@@ -23,6 +23,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/better"),
     piece!("shared/border"),
+    piece!("shared/activations", opencl),
     piece!("shared/coordinate"),
     piece!("shared/functions"),
     piece!("shared/group_sum"),
@@ -32,6 +33,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/multiply"),
     piece!("shared/normalized"),
     piece!("shared/place"),
+    piece!("shared/product_loop"),
     piece!("shared/products"),
     piece!("shared/reduction"),
     piece!("shared/store_columns"),
@@ -130,11 +132,21 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
     names.extend(spec.constants.iter().map(|&(name, value)| (name, plain(value))));
     let piece = |wanted: &str| SHARED.iter().find(|(name, _)| *name == wanted).map(|&(_, text)| text);
     let body = template::render(text, names, &words, piece).map_err(fail)?;
+    let epilogues = [spec.between, Some(spec.epilogue)].into_iter().flatten();
+    let mut calls: Vec<&str> = epilogues.filter_map(|epilogue| epilogue.activation.call()).collect();
+    calls.dedup();
+    let functions = if calls.is_empty() {
+        String::new()
+    } else {
+        let shared = if dialect == Dialect::Wgsl { "shared/functions" } else { "shared/activations" };
+        let names = vec![("calls", calls.into_iter().collect()), ("wide", true.into())];
+        template::render(piece(shared).unwrap_or_default(), names, &words, piece).map_err(fail)?
+    };
     Ok(KernelSource {
         label: spec.label(),
         entry: spec.entry(),
         dialect,
-        text: format!("{}{body}", words.enables()),
+        text: format!("{}{functions}{body}", words.enables()),
         interface: spec.interface.clone(),
         work_group: spec.work_group,
     })

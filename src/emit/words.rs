@@ -226,6 +226,14 @@ impl Words {
         if self.accumulator() == DType::F16 { "0.0h" } else { "0.0f" }
     }
 
+    /// A function of an f32 vec4, of `x` in the accumulator's type.
+    fn in_f32(&self, function: &str, x: &str) -> String {
+        match self.accumulator() {
+            DType::F32 => format!("{function}({x})"),
+            DType::F16 => format!("{}({function}(vec4<f32>({x})))", self.acc4()),
+        }
+    }
+
     /// The epilogue's statements on the accumulator variable `x`: `slice` indexes the per-channel
     /// vec4s, `index` the residual's (`column` and `row` where it is an image).
     pub(crate) fn epilogue(
@@ -250,7 +258,9 @@ impl Words {
         if !vec4_residual {
             steps.residual = Residual::None;
         }
-        let mut lines = steps.statements(x, &bias, &slope, &residual, &|value| self.constant4(value));
+        let splat = |value: f32| self.constant4(value);
+        let in_f32 = |function: &str, x: &str| self.in_f32(function, x);
+        let mut lines = steps.statements(x, &bias, &slope, &residual, &splat, &in_f32);
         if self.spec.interface.params.iter().any(|param| param.name == CHANNELS) {
             let zero = self.constant4(0.0);
             let lanes = match self.dialect {

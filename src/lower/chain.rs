@@ -8,6 +8,7 @@
 //! | an activation | an op that has none, and adds a residual | the op with the activation behind the sum |
 //! | `x + y`, of one shape | an op with a place for a residual | the op, `y` being its residual |
 //! | any function | a function of each element | one program |
+//! | `x * s`, a constant for each channel | a product with a constant and nothing behind it yet | the product with the constant times `s` |
 //! | `x + b`, a constant for each channel | an op with a place for a bias, and nothing behind it yet | the op with the bias |
 //!
 //! The reader must be the only one, and what lies between must not leave the network. What comes of it runs in
@@ -21,20 +22,29 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
-use crate::ops::elementwise::{Elementwise, Function, Program, Source};
+use crate::host::HostTensor;
+use crate::ops::elementwise::{Elementwise, Function, Program, Source, Step};
+use crate::ops::gemm::Gemm;
 use crate::ops::operator::Operator;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Joins what can be; units that `alone` names stay as they are.
 pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     // A place in an epilogue first: it costs nothing. A chain may be an activation that was written out.
-    for rule in [biased, activated, residual, activated, chained, activated, residual, activated] {
+    for rule in [biased, scaled, activated, residual, activated, chained, activated, residual, activated] {
         for index in 0..network.units().len() {
             if let Some(Joined { reader, unit, seen }) = joined(network, index, alone, rule)? {
-                let unit = match seen {
+                let mut unit = match seen {
                     Some(dims) => network.shown(unit, dims)?,
                     None => unit,
                 };
+                // What kernels read as it is, and not packed, is a value.
+                for (operand, input) in &mut unit.inputs {
+                    if let (Operand::B, Input::Constant(tensor, value @ None)) = (*operand, input) {
+                        *value = Some(network.add_constant(tensor.clone()));
+                    }
+                }
                 network.merge(index, reader, unit);
             }
         }
@@ -149,7 +159,11 @@ impl Pair<'_> {
 
 /// The activation that the only step of `program` is, if its argument is the input at `place`.
 fn activation(program: &Program, place: usize) -> Option<Activation> {
-    let [step] = program.steps() else { return None };
+    let step = match program.steps() {
+        [step] => step,
+        [gate, product] => return silu(gate, product, Source::Input(place as u8)),
+        _ => return None,
+    };
     if step.arguments.first() != Some(&Source::Input(place as u8)) {
         return None;
     }
@@ -159,6 +173,8 @@ fn activation(program: &Program, place: usize) -> Option<Activation> {
         (Function::Sigmoid, _) => Activation::Sigmoid,
         (Function::Tanh, _) => Activation::Tanh,
         (Function::HardSwish, _) => Activation::HardSwish,
+        (Function::Gelu, _) => Activation::Gelu,
+        (Function::GeluTanh, _) => Activation::GeluTanh,
         (Function::LeakyRelu | Function::PRelu, Some(Source::Number(slope))) if slope.0.is_finite() => {
             Activation::LeakyRelu(*slope)
         }
@@ -167,32 +183,76 @@ fn activation(program: &Program, place: usize) -> Option<Activation> {
     })
 }
 
-/// The constant that the second adds to what lies between, if that is all it does.
-fn addend(pair: &Pair<'_>) -> Option<(Input, Dims)> {
+/// `x` times its sigmoid.
+fn silu(gate: &Step, product: &Step, x: Source) -> Option<Activation> {
+    let gated = [[x, Source::Step(0)], [Source::Step(0), x]];
+    let found = gate.function == Function::Sigmoid
+        && gate.arguments == [x]
+        && product.function == Function::Mul
+        && gated.iter().any(|arguments| product.arguments == arguments);
+    found.then_some(Activation::Silu)
+}
+
+/// What the second adds to what lies between, or multiplies it with, if that `function` is all it does.
+fn operand(pair: &Pair<'_>, function: Function) -> Option<(Input, Dims)> {
     let [step] = pair.program.steps() else { return None };
-    let adds = step.function == Function::Add
+    let alone = step.function == function
         && step.arguments.iter().all(|argument| matches!(argument, Source::Input(_)))
         && step.arguments.first() != step.arguments.get(1);
-    pair.other().filter(|_| adds)
+    pair.other().filter(|_| alone)
+}
+
+/// Whether a constant of `dims` has a number for each channel of what lies between.
+fn is_per_channel(pair: &Pair<'_>, dims: Dims) -> bool {
+    let channels = pair.dims.extents().last().copied();
+    dims.extents().last().copied() == channels && channels == Some(dims.elements()) && pair.keeps_extents()
 }
 
 /// An op with what is added to each channel of its result.
 fn biased(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
-    let Some((Input::Constant(tensor, value), dims)) = addend(pair) else { return Ok(None) };
+    let Some((Input::Constant(tensor, value), dims)) = operand(pair, Function::Add) else { return Ok(None) };
     let Some(operator) = pair.first.shared_operator().filter(|operator| operator.adds_bias()) else {
         return Ok(None);
     };
-    let channels = pair.dims.extents().last().copied();
-    let per_channel = dims.extents().last().copied() == channels && channels == Some(dims.elements());
     let taken = [Operand::Bias, Operand::Residual].iter().any(|&operand| pair.first.input(operand).is_ok());
     // What has an activation has no place for another one.
     let active = operator.with_activation(Activation::Relu).is_none();
-    if !per_channel || taken || active || !pair.keeps_extents() {
+    if !is_per_channel(pair, dims) || taken || active {
         return Ok(None);
     }
     let own = Dims::new(&[dims.elements()])?;
     let bias = (Operand::Bias, Input::Constant(tensor.reshaped(own)?, value), own);
     Ok(Some(pair.as_first(operator, Some(bias))))
+}
+
+/// A product with a constant, with what its columns are multiplied with: `(A B + b) s = A (B s) + b s`.
+fn scaled(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
+    let Some((Input::Constant(scales, _), dims)) = operand(pair, Function::Mul) else { return Ok(None) };
+    let Some(operator) = pair.first.shared_operator() else { return Ok(None) };
+    let Some(gemm) = (&*operator as &dyn Any).downcast_ref::<Gemm>() else { return Ok(None) };
+    let free = gemm.activation == Activation::None && pair.first.input(Operand::Residual).is_err();
+    if !free || !is_per_channel(pair, dims) {
+        return Ok(None);
+    }
+    let (scales, mut given) = (scales.to_nhwc(), pair.first.given());
+    for (operand, input, dims) in &mut given {
+        // Of `B` stored transposed, a row belongs to a column of the result.
+        let row = match operand {
+            Operand::B if gemm.transpose_b => dims.extents().last().copied().unwrap_or(1),
+            Operand::B | Operand::Bias => 1,
+            _ => continue,
+        };
+        let Input::Constant(tensor, _) = &*input else { return Ok(None) };
+        let values = tensor.to_nhwc();
+        let scale = values.iter().enumerate().map(|(index, &value)| {
+            let scale = scales.get(index / row % scales.len().max(1)).copied().unwrap_or(1.0);
+            let scaled = value * scale;
+            (scaled.is_normal() || value == 0.0 || scale == 0.0).then_some(scaled)
+        });
+        let Some(scaled) = scale.collect::<Option<Vec<f32>>>() else { return Ok(None) };
+        *input = Input::Constant(HostTensor::new(*dims, scaled)?, None);
+    }
+    Ok(Some(Unit::of_node(pair.name(), operator, given, pair.second.outputs.clone())))
 }
 
 /// An op with the activation that follows it.
@@ -222,7 +282,7 @@ fn activated(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
 
 /// An op that adds what is added to its result.
 fn residual(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
-    let Some((input, dims)) = addend(pair) else { return Ok(None) };
+    let Some((input, dims)) = operand(pair, Function::Add) else { return Ok(None) };
     if dims.extents() != pair.dims.extents() || !pair.keeps_extents() {
         return Ok(None);
     }

@@ -161,12 +161,15 @@ impl Sides {
     }
 }
 
-/// Bytes that `choice` reads and writes, if each operand is read once.
+/// Bytes that `choice` reads and writes, if each operand is read once: by an op that moves elements and computes
+/// nothing no more of them than it writes.
 fn moved(op: &dyn Op, choice: &Choice) -> u64 {
-    let bytes = |info: OperandInfo| match op.form(info.operand, choice) {
+    let bytes = |info: &OperandInfo| match op.form(info.operand, choice) {
         None => 0,
         Some(Form::Rows) => 4 * info.elements(),
         Some(form) => info.stored_elements(form) * op.precision().storage().bytes(),
     };
-    op.operands().into_iter().map(bytes).sum::<usize>() as u64
+    let written: usize = crate::ops::outputs(op).map(|info| bytes(&info)).sum();
+    let most = if op.flops() == 0 { written } else { usize::MAX };
+    op.operands().iter().map(|info| bytes(info).min(most)).sum::<usize>() as u64
 }

@@ -12,6 +12,9 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> 
     border::absorb(&mut network, alone)?;
     idioms::recognise(&mut network, alone)?;
     chain::join(&mut network, alone)?;
+    // A factor may be a part of a function of each element.
+    idioms::take_factors(&mut network, alone)?;
+    idioms::join_moves(&mut network, alone)?;
     Ok(network)
 }
 

@@ -242,7 +242,7 @@ pub(crate) struct Network<'a> {
     uses: OnceLock<Uses>,
     aliases: HashMap<Value, Alias>,
     /// Constants of the graph, and what nodes make of them alone.
-    constants: HashMap<Value, HostTensor>,
+    pub(super) constants: HashMap<Value, HostTensor>,
     /// The dimensions of values that the graph has not (`values`).
     pub(super) own: Vec<Dims>,
 }

@@ -4,6 +4,7 @@ use super::unit::Network;
 use crate::dims::Dims;
 use crate::error::Result;
 use crate::graph::Value;
+use crate::host::HostTensor;
 
 impl Network<'_> {
     /// The dimensions of `value`.
@@ -18,6 +19,13 @@ impl Network<'_> {
     pub(super) fn add_value(&mut self, dims: Dims) -> Value {
         self.own.push(dims);
         self.graph.beyond(self.own.len() - 1)
+    }
+
+    /// A constant more, which is none of the graph's.
+    pub(super) fn add_constant(&mut self, tensor: HostTensor) -> Value {
+        let value = self.add_value(tensor.dims());
+        self.constants.insert(value, tensor);
+        value
     }
 
     fn own_place(&self, value: Value) -> Option<usize> {

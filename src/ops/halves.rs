@@ -31,7 +31,12 @@ pub(super) fn finished(
         Activation::Sigmoid | Activation::Tanh => 1.0 + added,
         Activation::LeakyRelu(slope) => (biased + added) * f64::from(slope.0.abs()).max(1.0),
         Activation::PRelu => (biased + added) * of(Operand::Slope).unwrap_or(f64::INFINITY).max(1.0),
-        Activation::None | Activation::Relu | Activation::HardSwish => biased + added,
+        Activation::None
+        | Activation::Relu
+        | Activation::HardSwish
+        | Activation::Silu
+        | Activation::Gelu
+        | Activation::GeluTanh => biased + added,
     }
 }
 

@@ -178,7 +178,7 @@ pub fn all() -> &'static [OpEntry] {
 }
 
 /// Every activation, with one slope for the leaky one.
-pub(crate) const ACTIVATIONS: [Activation; 8] = [
+pub(crate) const ACTIVATIONS: [Activation; 11] = [
     Activation::None,
     Activation::Relu,
     Activation::Relu6,
@@ -187,4 +187,7 @@ pub(crate) const ACTIVATIONS: [Activation; 8] = [
     Activation::Sigmoid,
     Activation::Tanh,
     Activation::HardSwish,
+    Activation::Silu,
+    Activation::Gelu,
+    Activation::GeluTanh,
 ];

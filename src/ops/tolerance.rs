@@ -122,6 +122,17 @@ impl Sum {
             Activation::LeakyRelu(_) | Activation::PRelu => gamma(2, unit.max(store)) * largest,
             Activation::HardSwish => gamma(4, unit) * largest,
             Activation::Sigmoid => 5.0 * unit,
+            Activation::Silu => 5.0 * unit * (magnitude + sum_error) + unit * largest,
+            // Computed in f32 from approximations, as `ops/elementwise` has them.
+            Activation::Gelu | Activation::GeluTanh => {
+                let single = 2.0 * DType::F32.unit_roundoff();
+                let approximation = match activation {
+                    Activation::Gelu => 1.5e-7 + 130.0 * single,
+                    _ => 1e-5 + 56.0 * single,
+                };
+                let rounded = if unit > single { 2.0 * unit } else { 4.0 * single };
+                (magnitude + sum_error) / 2.0 * approximation + rounded * largest
+            }
             Activation::Tanh => {
                 let argument = (magnitude + sum_error).min(10.0);
                 ((12.0 + 4.0 * argument) * unit).max(1e-5)
@@ -209,7 +220,7 @@ mod tests {
         }
     }
 
-    const ACTIVATIONS: [Activation; 8] = [
+    const ACTIVATIONS: [Activation; 11] = [
         Activation::None,
         Activation::Relu,
         Activation::Relu6,
@@ -218,6 +229,9 @@ mod tests {
         Activation::Sigmoid,
         Activation::Tanh,
         Activation::HardSwish,
+        Activation::Silu,
+        Activation::Gelu,
+        Activation::GeluTanh,
     ];
 
     #[test]

@@ -68,7 +68,8 @@ impl Case {
             let made_for = made_for(op, variant, tile, limits);
             // Many tiles with long texts: each case meets the first and every third, the next case the
             // thirds beside them. Few cases are offered the deepest tiles.
-            let thinned = matches!(variant, "tiled" | "staged") && !first && tile[2] < 8;
+            let long = variant == "tiled" || (variant == "staged" && op.name() == "separable");
+            let thinned = long && !first && tile[2] < 8;
             if thinned && !(index + self.number).is_multiple_of(3) {
                 continue;
             }
@@ -728,6 +729,10 @@ impl Table {
             [2, 130, 68, 100],
             [2, 5, 7, 3],
             [3, 4, 8, 12],
+            [2, 49, 50, 37],
+            [1, 67, 131, 270],
+            [1, 36, 40, 520],
+            [1, 20, 36, 576],
         ];
         for extents in odd {
             self.gemm_row(extents, plain, false, false, F32, Tiles);
@@ -741,6 +746,8 @@ impl Table {
                     Gemm { lda: Some(row_a + 3), ldb: Some(row_b + 1), ldc: Some(extents[2] + 5), ..options };
                 self.gemm_row(extents, options, false, false, F32, Variants);
             }
+            let options = Gemm { transpose_a, transpose_b, ..plain };
+            self.gemm_row([2, 33, 38, 70], options, false, true, F32, Tiles);
         }
         let wide = Gemm { lda: Some(12), ldb: Some(20), ldc: Some(24), ..plain };
         let factors = Gemm { alpha: Bits(-0.5), beta: Bits(1.5), ..plain };
@@ -754,6 +761,7 @@ impl Table {
         for activation in ACTIVATIONS {
             self.gemm_row([1, 5, 12, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
             self.gemm_row([1, 8, 16, 8], Gemm { activation, ..plain }, false, true, F32, Variants);
+            self.gemm_row([1, 17, 19, 9], Gemm { activation, ..plain }, false, true, F32, Variants);
         }
         self.gemm_row([2, 19, 24, 12], factors, false, true, F32, Groups);
         self.gemm_row([2, 11, 13, 7], plain, false, true, F32, Groups);

@@ -564,6 +564,23 @@ fn mistakes() -> Vec<Mistake> {
             "(slice < 2u)",
             "(slice < 1u)",
         ),
+        ("terms beyond the last", gemm([17, 18, 21], scaled), "staged", [1, 4, 1], "@k) {", "@k + 64u) {"),
+        (
+            "rows for terms",
+            gemm([17, 18, 21], scaled),
+            "staged",
+            [1, 4, 1],
+            "a_index0 % STEP",
+            "a_index0 / STEP",
+        ),
+        (
+            "a store between the rows",
+            gemm([17, 18, 21], scaled),
+            "staged",
+            [1, 4, 1],
+            "+ 3u < @n)",
+            "< @n + 3u)",
+        ),
         ("a split not added", gemm([9, 8, 64], scaled), "tiled", [1, 4, 4], "(slice < 2u)", "(slice < 1u)"),
         ("a row beyond the last", gemm([9, 8, 16], scaled), "tiled", [1, 4, 4], "row3 < @m", "true"),
         (

@@ -563,8 +563,8 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "group",
             [64, 1, 1],
             nhwc,
-            "partial[0] / f32(@count) + @epsilon",
-            "partial[0] + @epsilon",
+            "part / f32(@count) + @epsilon",
+            "part + @epsilon",
         ),
         ("the last invocation's part", rows(Reduction::Sum), "group", [64, 1, 1], nhwc, "+ 1u]", "]"),
     ];

@@ -2,6 +2,7 @@
 //!
 //! One program, because each test program links the whole library.
 
+mod attention;
 mod awaited;
 mod batch;
 mod browser_texts;

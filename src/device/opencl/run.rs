@@ -147,9 +147,10 @@ unsafe fn wait_for(
     outputs: &mut [&mut [u8]],
 ) -> Result<()> {
     let drain = Drain::new(inner.lane());
-    // SAFETY: what is written is the caller's promise; both it and what is read outlast `drain`, which
-    // waits for the commands on every way out but that on which a read has waited.
     let end = if inner.patience.is_limited() { End::Event } else { End::Read };
+    // SAFETY: what is written is the caller's promise; both it and what is read outlast `drain`, which
+    // waits for the commands on every way out but that on which a read has waited. Where it gives up, all of it is
+    // `run`'s, which lets go of it with `let_go`.
     let last = unsafe { enqueue(inner, writes, recording, reads, outputs, end) }?;
     if reads.is_empty() || end == End::Event {
         inner.lane().wait(last.as_ref())?;

@@ -13,6 +13,7 @@ impl Words {
             true => self.load4(Operand::WindowBias.name(), slice, "", "")?,
             false => String::new(),
         };
-        Ok(between.statements(x, &bias, "", "", &|value| self.constant4(value)))
+        let splat = |value: f32| self.constant4(value);
+        Ok(between.statements(x, &bias, "", "", &splat, &|function, x| self.in_f32(function, x)))
     }
 }

@@ -13,12 +13,14 @@
 
 mod gate;
 mod large;
+mod moves;
 mod normalisation;
 mod patches;
 mod softmax;
 
 pub(super) use gate::gates;
 pub(super) use large::share_large;
+pub(super) use moves::{join_moves, take_factors};
 pub(super) use patches::split_patches;
 
 use super::unit::{Input, Network, Unit};

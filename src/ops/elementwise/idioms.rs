@@ -5,15 +5,25 @@
 //! | PReLU | `relu(x) + a * -relu(-x)`, `relu(x) - a * relu(-x)` |
 //! | leaky ReLU, `0 < a < 1` | `max(x, a * x)` |
 //! | hard swish | `x * relu6(x + 3) / 6`, `x * (relu6(x + 3) / 6)`, `x * (relu6(x + 3) * (1/6))` |
+//! | GELU | `0.5 * x * (1 + erf(x / sqrt(2)))`, in any order |
+//! | its approximation | `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`, in any order |
 
 use super::program::{Program, Source, Step};
 use super::table::Function;
+use crate::emit::Bits;
+
+/// More factors than any of the functions has.
+const MAX_FACTORS: usize = 6;
 
 impl Program {
     /// The same as one function, if it is one written out.
     pub(crate) fn recognised(&self) -> Option<Program> {
         let last = self.steps().last()?;
-        let one = self.prelu(last).or_else(|| self.leaky(last)).or_else(|| self.hard_swish(last))?;
+        let one = self
+            .prelu(last)
+            .or_else(|| self.leaky(last))
+            .or_else(|| self.hard_swish(last))
+            .or_else(|| self.gelu())?;
         let program = Program::new(vec![one]).ok()?;
         // Each input is an input of the one, in the same place.
         (program.inputs() == self.inputs()).then_some(program)
@@ -117,12 +127,73 @@ impl Program {
         let x = found.filter(|x| !matches!(x, Source::Step(_)))?;
         Some(Step { function: Function::HardSwish, arguments: vec![x] })
     }
+
+    /// The product that `source` is: its factors, and the product of those that are numbers. None of more factors
+    /// than are looked for.
+    fn product(&self, source: Source) -> Option<(f32, Vec<Source>)> {
+        let (mut number, mut factors, mut open) = (1.0, Vec::new(), vec![source]);
+        while let Some(next) = open.pop() {
+            if open.len() + factors.len() > MAX_FACTORS {
+                return None;
+            }
+            let step = match next {
+                Source::Number(factor) => {
+                    number *= factor.0;
+                    continue;
+                }
+                Source::Step(step) => self.steps().get(usize::from(step))?,
+                Source::Input(_) => {
+                    factors.push(next);
+                    continue;
+                }
+            };
+            match (step.function, &step.arguments[..]) {
+                (Function::Mul, &[a, b]) => open.extend([a, b]),
+                (Function::Square, &[a]) => open.extend([a, a]),
+                (Function::Pow, &[a, Source::Number(Bits(3.0))]) => open.extend([a, a, a]),
+                (Function::Div, &[a, Source::Number(divisor)]) => {
+                    number /= divisor.0;
+                    open.push(a);
+                }
+                _ => factors.push(next),
+            }
+        }
+        Some((number, factors))
+    }
+
+    /// What is added to `known` in `sum`.
+    fn addend(&self, sum: Source, known: Source) -> Option<Source> {
+        let mut orders = self.both(sum, Function::Add).into_iter().flatten();
+        orders.find(|(_, other)| *other == known).map(|(addend, _)| addend)
+    }
+
+    fn gelu(&self) -> Option<Step> {
+        let close = |found: f32, wanted: f32| (found - wanted).abs() <= 1e-6 * wanted;
+        let last = u8::try_from(self.steps().len().checked_sub(1)?).ok()?;
+        let (half, factors) = self.product(Source::Step(last))?;
+        let &[a, b] = &factors[..] else { return None };
+        let (x, sum) = if matches!(a, Source::Input(_)) { (a, b) } else { (b, a) };
+        let share = self.addend(sum, Source::Number(Bits(1.0)))?;
+        if !matches!(x, Source::Input(_)) || half != 0.5 {
+            return None;
+        }
+        let function = if let Some(argument) = self.inside(share, Function::Erf) {
+            let (scale, factors) = self.product(argument)?;
+            (factors == [x] && close(scale, std::f32::consts::FRAC_1_SQRT_2)).then_some(Function::Gelu)
+        } else {
+            let (scale, factors) = self.product(self.inside(share, Function::Tanh)?)?;
+            let &[sum] = &factors[..] else { return None };
+            let (cubic, factors) = self.product(self.addend(sum, x)?)?;
+            let constants = close(scale, 0.797_884_6) && close(cubic, 0.044_715);
+            (factors == [x, x, x] && constants).then_some(Function::GeluTanh)
+        };
+        Some(Step { function: function?, arguments: vec![x] })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emit::Bits;
 
     const X: Source = Source::Input(0);
 
@@ -189,5 +260,42 @@ mod tests {
         assert_eq!(of(0.25), Some((Function::LeakyRelu, vec![X, number(0.25)])));
         assert_eq!(of(1.5), None);
         assert_eq!(of(-0.5), None);
+    }
+
+    #[test]
+    fn a_gelu_is_found_in_any_order() {
+        use Function::{Add, Div, Erf, Mul, Pow, Square, Tanh};
+        let s = Source::Step;
+        let wanted = Some((Function::Gelu, vec![X]));
+        let (one, half) = (number(1.0), number(0.5));
+        let (root, x, sum) = ([X, number(std::f32::consts::SQRT_2)], [X, s(2)], [s(1), one]);
+        let (inner, halved) = ([s(0)], [s(3), half]);
+        let exported = [(Div, &root[..]), (Erf, &inner), (Add, &sum), (Mul, &x), (Mul, &halved)];
+        assert_eq!(recognised(&exported), wanted);
+        let (scaled, other_sum) = ([number(0.707_106_77), X], [one, s(1)]);
+        let (first, then) = ([half, X], [s(3), s(2)]);
+        let other = [(Mul, &scaled[..]), (Erf, &inner), (Add, &other_sum), (Mul, &first), (Mul, &then)];
+        assert_eq!(recognised(&other), wanted);
+        let (divisor, quarter, argument) = ([X, number(1.5)], [s(3), number(0.25)], [s(0), s(2)]);
+        for (place, wrong) in [(0, (Div, &divisor[..])), (4, (Mul, &quarter)), (3, (Mul, &argument))] {
+            let mut steps = exported;
+            steps[place] = wrong;
+            assert_eq!(recognised(&steps), None, "{place}");
+        }
+        let (cubed, itself, squared, times) = ([X, number(3.0)], [s(0), one], [X], [X, s(0)]);
+        for cube in [[(Pow, &cubed[..]), (Mul, &itself)], [(Square, &squared[..]), (Mul, &times)]] {
+            let rest = [
+                (Mul, [s(1), number(0.044715)]),
+                (Add, [X, s(2)]),
+                (Mul, [s(3), number(0.797_884_6)]),
+                (Tanh, [s(4), s(4)]),
+                (Add, [s(5), one]),
+                (Mul, [X, half]),
+                (Mul, [s(7), s(6)]),
+            ];
+            let rest = rest.iter().map(|(function, of)| (*function, &of[..function.arity()]));
+            let steps: Vec<_> = cube.into_iter().chain(rest).collect();
+            assert_eq!(recognised(&steps), Some((Function::GeluTanh, vec![X])));
+        }
     }
 }

@@ -10,7 +10,6 @@
 
 mod broadcast;
 mod cpu;
-mod erf;
 mod examples;
 mod flat;
 mod idioms;

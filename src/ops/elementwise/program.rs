@@ -237,6 +237,12 @@ impl Program {
         let (ty, f32) = (of(scalar), of("f32"));
         let numbers = self.numbers();
         let mut body = Body::default();
+        let mut called: Vec<&'static str> = Vec::new();
+        let mut call = |function: &'static str| {
+            if !called.contains(&function) {
+                called.push(function);
+            }
+        };
         for (index, _) in numbers.iter().enumerate() {
             body.statements.push(format!("let k{index}: {ty} = {ty}({scalar}(params.number{index}));"));
         }
@@ -251,16 +257,15 @@ impl Program {
             let names: Vec<String> = step.arguments.iter().map(name).collect();
             let text = match step.function.text() {
                 Text::Of(activation) => {
+                    activation.call().into_iter().for_each(&mut call);
                     let constant = |value: f32| format!("{ty}({value:?}{suffix})");
-                    activation.text(&names[0], names.get(1).map_or("", |slope| slope), &constant)
+                    let in_f32 = |function: &str, x: &str| format!("{ty}({function}({f32}({x})))");
+                    let slope = names.get(1).map_or("", |slope| slope);
+                    activation.text(&names[0], slope, &constant, &in_f32)
                 }
                 Text::Wgsl(text) => {
-                    let calls = CALLS.iter().filter(|call| text.contains(&format!("{call}(@")));
-                    for call in calls {
-                        if !body.calls.contains(call) {
-                            body.calls.push(call);
-                        }
-                    }
+                    let calls = CALLS.into_iter().filter(|call| text.contains(&format!("{call}(@")));
+                    calls.for_each(&mut call);
                     let mut text = spelled(text, &ty, suffix).replace('@', &f32);
                     for (place, name) in ["{a}", "{b}", "{c}"].iter().zip(&names) {
                         text = text.replace(place, name);
@@ -271,6 +276,7 @@ impl Program {
             body.statements.push(format!("let s{index}: {ty} = {text};"));
         }
         body.statements.push(format!("let y: {ty} = s{};", self.steps.len() - 1));
+        body.calls = called;
         body
     }
 
@@ -305,8 +311,8 @@ impl Program {
     }
 }
 
-/// The functions of `shaders/shared/functions.wgsl`.
-const CALLS: [&str; 5] = ["is_nan", "power", "gelu", "gelu_tanh", "error_function"];
+/// The functions of `shaders/shared/functions.wgsl` that texts of the table call.
+const CALLS: [&str; 3] = ["is_nan", "power", "error_function"];
 
 /// `text` with its constants `#(x)` and conversions `$(x)` as `ty`.
 fn spelled(text: &str, ty: &str, suffix: char) -> String {

@@ -5,12 +5,11 @@
 //! `shaders/shared/functions.wgsl` compute. No text has `!=`: of a NaN it is false where SPIR-V's ordered comparison
 //! stands for it. An activation's text and reference are those of `emit/epilogue.rs`.
 
-use super::erf;
 use super::interval::Enclosure::{self, Points, Quarters, Rule};
 use super::interval::{self, Interval};
 use super::tolerance::Unit;
 use crate::emit::Activation;
-use crate::vector;
+use crate::{erf, vector};
 
 /// The text of a function.
 #[derive(Debug, Clone, Copy)]
@@ -188,12 +187,11 @@ functions! {
         if a > 0.0 { a } else { vector::exp_m1(a) }, if a > 0.0 { a } else { a.exp_m1() }, MONOTONE,
         |_, _, u| 4.1 * u.v;
     /// `a (1 + erf(a / sqrt(2))) / 2`.
-    Gelu "gelu" (a) Wgsl("$(gelu(@({a})))"), erf::gelu_f32(a), erf::gelu(a),
+    Gelu "gelu" (a) Of(Activation::Gelu), erf::gelu_f32(a), erf::gelu(a),
         Points(&[-0.751_791_524_693_564_5]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1.5e-7 + 130.0 * u.v32) + 4.0 * u.v32 * f, f, u);
     /// `a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))) / 2`.
-    GeluTanh "gelu_tanh" (a) Wgsl("$(gelu_tanh(@({a})))"), erf::gelu_tanh_f32(a),
-        0.5 * a * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (a + 0.044715 * a * a * a)).tanh()),
+    GeluTanh "gelu_tanh" (a) Of(Activation::GeluTanh), erf::gelu_tanh_f32(a), erf::gelu_tanh(a),
         Points(&[-0.752_461_422_071_016_2]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1e-5 + 56.0 * u.v32) + 4.0 * u.v32 * f, f, u);
     /// The error function: `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to `a`.

@@ -21,6 +21,7 @@ mod operator;
 mod oracle;
 mod plan;
 mod split;
+mod staged;
 mod subgroup;
 mod thin;
 mod tiled;

@@ -4,7 +4,7 @@
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
 use super::{
-    GemmOp, OP, cpu, image2d, matrix, micro, oracle, split, subgroup, thin, tiled, vec4, wgmma, wide,
+    GemmOp, OP, cpu, image2d, matrix, micro, oracle, split, staged, subgroup, thin, tiled, vec4, wgmma, wide,
 };
 use crate::cpu::CpuKernel;
 use crate::dtype::{DType, Precision};
@@ -38,6 +38,8 @@ pub(super) mod preference {
     pub(crate) const THIN: u32 = 3;
     pub(crate) const TILED: u32 = 4;
     pub(crate) const VEC4: u32 = 5;
+    /// Where local memory is a memory of its own, and whole vec4s cannot be read.
+    pub(crate) const STAGED: u32 = 5;
     /// Where local memory is a memory of its own, and there is little to do.
     pub(crate) const SPLIT: u32 = 6;
     pub(crate) const MICRO: u32 = 7;
@@ -218,6 +220,7 @@ impl Definition for GemmOp {
         &[
             &tiled::Tiled,
             &thin::Thin,
+            &staged::Staged,
             &vec4::Vec4,
             &split::Split,
             &micro::Micro,

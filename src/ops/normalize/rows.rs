@@ -88,10 +88,13 @@ impl Kernel<NormalizeOp> for Group {
         params(op)
     }
 
+    /// LINES: what is normalised together are elements at equal distances.
     fn constants(&self, op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Constants {
         let mut constants = constants(op);
         constants.push(("SIZE", Value::U32(choice.tile[0])));
         constants.push(("WIDTH", Value::U32(extent(GROUPS))));
+        let [outer, middle, _] = op.merged().reduced.map(|axis| axis.extent);
+        constants.push(("LINES", Value::U32(u32::from(outer * middle == 1))));
         constants
     }
 

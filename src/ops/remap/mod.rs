@@ -150,6 +150,11 @@ impl RemapOp {
         Some(axes)
     }
 
+    /// Whether elements may have no source.
+    pub(crate) const fn fills(&self) -> bool {
+        matches!(self.rule, Rule::Fill(_))
+    }
+
     /// The value of what has no source.
     fn fill(&self) -> f32 {
         match self.rule {

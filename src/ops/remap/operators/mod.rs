@@ -1,6 +1,7 @@
 //! The operators that are moves of elements, each a node with `Src` alone.
 
 mod blocks;
+mod composed;
 mod pad;
 mod permute;
 mod slice;

@@ -1,0 +1,152 @@
+//! Moves of elements, one behind the other, as one; and factors on the way to a matrix product as its own.
+//!
+//! | written out | becomes |
+//! |---|---|
+//! | a slice, then its axes in another order | one move |
+//! | `(s A) B`, `A (s B)`, and moves of `s A` or `s B` | `s (A B)` |
+//!
+//! Nothing else may read what lies between. So attention's queries, keys and values take one dispatch each.
+
+use super::{Finder, Term};
+use crate::dtype::Precision;
+use crate::emit::{Bits, Operand};
+use crate::error::Result;
+use crate::graph::Value;
+use crate::lower::unit::{Input, Network, Unit};
+use crate::ops::elementwise::Function;
+use crate::ops::gemm::Gemm;
+use crate::ops::remap::RemapOp;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Joins moves; units that `alone` names stay as they are.
+pub(in crate::lower) fn join_moves(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+    for index in 0..network.units().len() {
+        if let Some((reader, unit)) = joined(network, index, alone) {
+            network.merge(index, reader, unit);
+        }
+    }
+    network.close_gaps();
+    Ok(())
+}
+
+/// What `unit` moves, if that is all it does.
+fn remap(network: &Network<'_>, unit: &Unit) -> Option<RemapOp> {
+    let op = unit.operator().and_then(|_| unit.op(network.graph, Precision::F32).ok())?;
+    op.as_any().downcast_ref::<RemapOp>().cloned()
+}
+
+/// The only reader of what unit `index` writes, if it stays in the network.
+fn only_reader(network: &Network<'_>, index: usize) -> Option<usize> {
+    let &[output] = &network.units()[index].outputs[..] else { return None };
+    let mut readers = network.readers(output);
+    match (readers.next(), readers.next()) {
+        (Some(reader), None) if !network.leaves(output) => Some(reader),
+        _ => None,
+    }
+}
+
+/// Unit `index` and its only reader as one move, in the reader's place.
+fn joined(network: &Network<'_>, index: usize, alone: &dyn Fn(&str) -> bool) -> Option<(usize, Unit)> {
+    let first = &network.units()[index];
+    let one = remap(network, first)?;
+    let reader = only_reader(network, index)?;
+    let second = &network.units()[reader];
+    if alone(&first.name) || alone(&second.name) {
+        return None;
+    }
+    let other = remap(network, second)?;
+    let (Some((_, input, _)), Some((operand, source, dims))) = (second.given().pop(), first.given().pop())
+    else {
+        return None;
+    };
+    let composed = one.then(&other, network.resolve(input.value()?).offset)?;
+    let name = format!("{} + {}", first.name, second.name);
+    let unit = Unit::of_node(name, Arc::new(composed), vec![(operand, source, dims)], second.outputs.clone());
+    // Elements that lie as they did would be a view, which is no unit.
+    unit.op(network.graph, Precision::F32).ok()?;
+    Some((reader, unit))
+}
+
+/// Gives products the factors of their operands; units that `alone` names stay as they are.
+pub(in crate::lower) fn take_factors(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+    for index in 0..network.units().len() {
+        for operand in [Operand::A, Operand::B] {
+            let Some(factor) = (Finder { network, alone }).factor(index, operand) else { continue };
+            let unit = &network.units()[index];
+            let Some(gemm) = unit.operator().and_then(|own| (own as &dyn Any).downcast_ref::<Gemm>()) else {
+                continue;
+            };
+            let alpha = Bits(gemm.alpha.0 * factor.number);
+            if !alpha.0.is_finite() {
+                continue;
+            }
+            let operator = Arc::new(Gemm { alpha, ..*gemm });
+            let (name, outputs) = (unit.name.clone(), unit.outputs.clone());
+            let whole = Unit::of_node(name, operator, unit.given(), outputs);
+            network.merge(factor.unit, index, whole);
+            network.show(factor.product, factor.value);
+        }
+    }
+    network.close_gaps();
+    Ok(())
+}
+
+/// A unit that multiplies `value` by a number.
+struct Factor {
+    unit: usize,
+    product: Value,
+    value: Value,
+    number: f32,
+}
+
+impl Finder<'_, '_> {
+    /// The unit that multiplies what the product of unit `index` reads as `operand`, perhaps moved in between.
+    fn factor(&self, index: usize, operand: Operand) -> Option<Factor> {
+        let unit = self.network.units().get(index)?;
+        (unit.operator()? as &dyn Any).downcast_ref::<Gemm>()?;
+        if (self.alone)(&unit.name) {
+            return None;
+        }
+        let (mut reader, mut read) = (index, unit.input(operand).ok()?.value()?);
+        loop {
+            let written = self.network.resolve(read).of;
+            let writer = self.network.writer(written)?;
+            let before = &self.network.units()[writer];
+            if only_reader(self.network, writer)? != reader || (self.alone)(&before.name) {
+                return None;
+            }
+            // The product may read it as both operands.
+            let unit = &self.network.units()[reader];
+            if unit.reads().filter(|&other| self.network.resolve(other).of == written).count() != 1 {
+                return None;
+            }
+            if let Some(found) =
+                self.multiplied(writer, Function::Mul).or(self.multiplied(writer, Function::Div))
+            {
+                return Some(found);
+            }
+            let op = remap(self.network, before)?;
+            if op.fills() {
+                return None;
+            }
+            (reader, read) = (writer, before.reads().next()?);
+        }
+    }
+
+    /// Unit `index`, if it multiplies or divides a value of the same dimensions by a number.
+    fn multiplied(&self, index: usize, function: Function) -> Option<Factor> {
+        let single = self.single(index, function)?;
+        let (value, number) = match (&single.terms[..], function) {
+            ([Term::Given(Input::Value(value), _), by], Function::Div) => (*value, 1.0 / by.number()?),
+            ([Term::Given(Input::Value(value), _), by] | [by, Term::Given(Input::Value(value), _)], _) => {
+                (*value, by.number()?)
+            }
+            _ => return None,
+        };
+        let dims = |value: Value| self.network.dims(value).ok();
+        let same = dims(value)?.elements() == dims(single.output)?.elements();
+        let usual = number.is_finite() && number != 0.0;
+        (same && usual).then_some(Factor { unit: index, product: single.output, value, number })
+    }
+}
