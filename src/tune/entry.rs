@@ -101,10 +101,11 @@ impl Entry {
 
     /// Settles it with what the driver said.
     pub(super) fn refuse(&mut self, error: &Error) {
-        self.state = State::Settled(match error {
+        self.state = State::Settled(match error.without_node() {
             Error::Reject { .. } | Error::Unsupported { .. } => {
                 Outcome::Rejected { reason: error.to_string() }
             }
+            Error::TimedOut { limit, .. } => Outcome::TimedOut { after: *limit },
             _ => Outcome::Failed { message: error.to_string() },
         });
     }

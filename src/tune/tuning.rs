@@ -217,6 +217,8 @@ pub struct TuningRun {
     costs: [Cost; 6],
     spent: Duration,
     cut_short: bool,
+    /// The API and the limit of a wait that was given up.
+    hung: Option<(&'static str, Duration)>,
     verdict: Option<Verdict>,
 }
 
@@ -277,6 +279,7 @@ impl TuningRun {
             costs: [Cost::default(); 6],
             spent: Duration::ZERO,
             cut_short: false,
+            hung: None,
             verdict: None,
         })
     }
@@ -290,7 +293,7 @@ impl TuningRun {
     /// cost of that action fit. A step does at least one action, so it overruns by at most one.
     ///
     /// # Errors
-    /// If the bench cannot be closed; what candidates do wrong is in the verdict.
+    /// If the bench cannot be closed, or the device does not come to an end; what candidates do wrong is in the verdict.
     #[cfg(not(target_family = "wasm"))]
     pub fn step(&mut self, bench: &mut dyn Bench, budget: Duration) -> Result<Progress> {
         crate::task::block_on(self.step_async(bench, budget))
@@ -299,7 +302,7 @@ impl TuningRun {
     /// [`TuningRun::step`], awaited. If it is dropped midway, the next one does the action that was under way again.
     ///
     /// # Errors
-    /// If the bench cannot be closed; what candidates do wrong is in the verdict.
+    /// As of [`TuningRun::step`].
     pub async fn step_async(&mut self, bench: &mut dyn Bench, budget: Duration) -> Result<Progress> {
         let start = bench.now();
         let mut acted = false;
@@ -321,7 +324,7 @@ impl TuningRun {
                 let candidates = self.entries.len();
                 return Ok(Progress::Working { tried: candidates - waiting, candidates });
             }
-            self.act(bench, action).await;
+            self.act(bench, action).await?;
             self.pending = None;
             acted = true;
         }

@@ -3,7 +3,7 @@
 use super::*;
 
 impl TuningRun {
-    pub(super) async fn act(&mut self, bench: &mut dyn Bench, action: Action) {
+    pub(super) async fn act(&mut self, bench: &mut dyn Bench, action: Action) -> Result<()> {
         let start = bench.now();
         let outcome = match action {
             Action::Prepare(index) => self.prepare(bench, index).await,
@@ -35,6 +35,7 @@ impl TuningRun {
         let cost = bench.now().saturating_sub(start);
         self.spent += cost;
         self.cost(action).add(cost);
+        self.end_if_hung(bench)
     }
 
     /// Lets go of a candidate that is out.
@@ -99,7 +100,9 @@ impl TuningRun {
             Ok(times) => times,
             Err(error) => {
                 // Is it the anchor that no longer runs?
-                if let Err(its_own) = bench.sample_async(&choices[0].0, 1).await {
+                if !matches!(error.without_node(), crate::Error::TimedOut { .. })
+                    && let Err(its_own) = bench.sample_async(&choices[0].0, 1).await
+                {
                     self.refuse(anchor, &its_own);
                     self.settle(bench, anchor);
                     return self.unpaired(bench, index).await;

@@ -21,6 +21,8 @@ pub(super) enum Fault {
     /// It runs until this sample, counted from 1, and fails from then on.
     NoRunAfter(u32),
     Slow(Duration),
+    /// It does not come to an end, and nothing behind it does.
+    Hangs,
 }
 
 pub(super) struct Fake {
@@ -55,6 +57,7 @@ pub(super) struct Fake {
     pub(super) prepared: Vec<Choice>,
     pub(super) longest_action: Duration,
     pub(super) finished: u32,
+    hung: bool,
 }
 
 pub(super) fn choice(x: u32, y: u32, z: u32) -> Choice {
@@ -89,6 +92,7 @@ impl Fake {
             prepared: Vec::new(),
             longest_action: Duration::ZERO,
             finished: 0,
+            hung: false,
         }
     }
 
@@ -114,10 +118,20 @@ impl Fake {
         self.cold.filter(|_| !warm).map_or(1.0, |cold| cold(choice))
     }
 
+    /// Waits for a run of `choice`, and no longer than the limit.
+    fn end(&mut self, choice: &Choice) -> Result<()> {
+        self.hung |= self.faults.get(choice) == Some(&Fault::Hangs);
+        match self.hung {
+            true => Err(Error::TimedOut { api: "fake", limit: Duration::from_secs(2) }),
+            false => Ok(()),
+        }
+    }
+
     /// One run or several, without the cost of submitting them.
     fn launch(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
         assert_ne!(self.faults.get(choice), Some(&Fault::Wrong), "a wrong candidate was timed");
         self.sampled.push(*choice);
+        self.end(choice)?;
         let before = self.sampled.iter().filter(|sampled| *sampled == choice).count();
         let mut seconds = (self.cost)(choice) * f64::from(repeats) * self.clock_factor(choice);
         match self.faults.get(choice) {
@@ -186,6 +200,7 @@ impl Bench for Fake {
 
     fn check(&mut self, choice: &Choice) -> Result<Check> {
         self.pass(Duration::from_millis(1));
+        self.end(choice)?;
         if let Some(Fault::Slow(time)) = self.faults.get(choice) {
             self.pass(*time);
         }

@@ -73,9 +73,24 @@ impl TuningRun {
 
     /// Settles a candidate that cannot be used; the explorer learns to keep away from its like.
     pub(super) fn refuse(&mut self, index: usize, error: &crate::Error) {
+        if let &crate::Error::TimedOut { api, limit } = error.without_node() {
+            self.hung = Some((api, limit));
+        }
         self.entries[index].refuse(error);
         if let Some(explorer) = &mut self.explorer {
             explorer.fail(index);
+        }
+    }
+
+    /// Ends the run if the device did not come to an end: what comes behind is held up as well.
+    ///
+    /// # Errors
+    /// If no kernel has run yet: then it is not known whose fault it is.
+    pub(super) fn end_if_hung(&mut self, bench: &mut dyn Bench) -> crate::Result<()> {
+        match self.hung.take() {
+            None => Ok(()),
+            Some((api, limit)) if self.baseline.is_none() => Err(crate::Error::TimedOut { api, limit }),
+            Some(_) => self.cancel(bench),
         }
     }
 }

@@ -107,6 +107,26 @@ fn planted_faults_are_survived_and_reported() {
 }
 
 #[test]
+fn a_kernel_that_hangs_ends_the_search_and_is_the_only_one_to_blame() {
+    for seed in 0..10 {
+        let mut fake = Fake::new(seed);
+        (fake.interleaves, fake.width) = (seed % 2 == 1, seed as usize % 3);
+        fake.faults.insert(choice(64, 1, 1), Fault::Hangs);
+        let verdict = tune(&mut fake, fast(seed));
+        assert!(verdict.cut_short && verdict.choice.is_some(), "{verdict:?}");
+        let to_blame: Vec<_> = verdict.trials.iter().filter(|trial| trial.outcome.is_defect()).collect();
+        assert_eq!(to_blame.len(), 1, "{to_blame:?}");
+        assert_eq!(to_blame[0].choice, choice(64, 1, 1));
+        assert_eq!(to_blame[0].outcome, Outcome::TimedOut { after: Duration::from_secs(2) });
+        // Behind it not even the default comes to an end.
+        let mut run = TuningRun::new(&fake, fast(seed)).expect("a default");
+        let error = run.run(&mut fake).expect_err("a device that hangs");
+        assert!(matches!(error, crate::Error::TimedOut { .. }), "{error}");
+        assert!(run.verdict().is_none());
+    }
+}
+
+#[test]
 fn a_broken_default_hands_over() {
     for fault in [Fault::Wrong, Fault::NoCompile, Fault::NoRun, Fault::NoRunAfter(2), Fault::NoRunAfter(6)] {
         for interleaves in [false, true] {
