@@ -1,7 +1,7 @@
 //! Calls into the OpenCL library: codes become errors, handles release what they own, and
 //! commands are enqueued without an event unless one is wanted.
 
-use super::patience::Patience;
+use super::patience::{Patience, nothing_is_released};
 use crate::error::{Error, Result};
 use cl3::types::{cl_event, cl_int, cl_mem, cl_uint};
 use std::ffi::c_void;
@@ -132,7 +132,7 @@ impl<K: Kind> Owned<K> {
 
 impl<K: Kind> Drop for Owned<K> {
     fn drop(&mut self) {
-        if self.raw.is_null() {
+        if nothing_is_released() {
             return;
         }
         // SAFETY: the reference is ours by `new`'s contract, and given back only here.
@@ -373,13 +373,6 @@ impl Lane<'_> {
 /// Waits until `event` has completed.
 pub(super) fn wait_for(event: &Owned<Event>) -> Result<()> {
     check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()]))
-}
-
-impl<K: Kind> Owned<K> {
-    /// Never gives this reference back: the driver would wait for work that does not end.
-    pub(super) fn keep_for_good(&mut self) {
-        self.raw = ptr::null_mut();
-    }
 }
 
 impl Owned<Event> {

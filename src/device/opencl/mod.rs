@@ -86,8 +86,6 @@ pub struct OpenClDevice {
 struct Inner {
     /// First, so that its thread has ended before anything is released.
     waiter: Waiter,
-    /// How long a wait may take.
-    patience: Arc<Patience>,
     info: DeviceInfo,
     facts: Facts,
     /// Whether the ops' own kernels are printed with checks too.
@@ -113,6 +111,8 @@ struct Inner {
     /// Whether the queue is the device's own, not an application's.
     own_queue: bool,
     context: Owned<Context>,
+    /// How long a wait may take. Last, as what is released asks it.
+    patience: Arc<Patience>,
 }
 
 impl fmt::Debug for OpenClDevice {
@@ -317,9 +317,9 @@ impl Drop for Inner {
         // Nothing that is in use is freed: OpenCL keeps what queued commands need, but not every
         // driver survives its library's exit with work in flight. An application's queue is its
         // own business.
-        if self.own_queue && !self.lane().drain() {
-            self.queue.keep_for_good();
-            self.context.keep_for_good();
+        // If it does not come to an end, nothing of it is released.
+        if self.own_queue {
+            let _ = self.lane().drain();
         }
     }
 }

@@ -5,12 +5,21 @@ use crate::clock::Instant;
 use crate::error::{Error, Result};
 use cl3::event::CL_EVENT_COMMAND_EXECUTION_STATUS;
 use cl3::types::cl_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How long a thread looks again and again before it sleeps in between, and for how long it sleeps.
 const SPIN_TIME: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(200);
+
+/// Devices whose last wait was given up.
+static HUNG: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether some device did not come to an end. NVIDIA's driver waits for it where memory is released, so nothing is
+/// released then.
+pub(super) fn nothing_is_released() -> bool {
+    HUNG.load(Ordering::Relaxed) > 0
+}
 
 /// The limit of a device's waits.
 ///
@@ -29,6 +38,14 @@ impl Patience {
     /// Whether waits have a limit.
     pub(super) fn is_limited(&self) -> bool {
         self.limit.is_some()
+    }
+
+    fn spend(&self, spent: bool) {
+        match (self.spent.swap(spent, Ordering::Relaxed), spent) {
+            (false, true) => HUNG.fetch_add(1, Ordering::Relaxed),
+            (true, false) => HUNG.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
     }
 
     /// The error of the last wait, if it was given up.
@@ -56,7 +73,7 @@ impl Patience {
             while !has_ended(event)? {
                 let waited = start.elapsed();
                 if waited >= limit {
-                    self.spent.store(true, Ordering::Relaxed);
+                    self.spend(true);
                     let limit = self.limit.unwrap_or(limit);
                     return Err(Error::TimedOut { api: "OpenCL", limit });
                 }
@@ -66,9 +83,15 @@ impl Patience {
                     std::thread::sleep(PAUSE.min(limit - waited));
                 }
             }
-            self.spent.store(false, Ordering::Relaxed);
+            self.spend(false);
         }
         wait_for(event)
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        self.spend(false);
     }
 }
 
