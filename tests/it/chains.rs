@@ -165,8 +165,8 @@ fn chains_are_one_program_and_read_each_value_once() {
 fn what_is_read_twice_leaves_the_network_or_grows_stays_apart() {
     let (mut network, x) = Network::new();
     let a = network.conv2d("a", x, Activation::None);
-    // Read twice: a swish.
-    let b = network.each("b", Function::Sigmoid, &[a.into()]);
+    // Read twice, by no function that is an activation.
+    let b = network.each("b", Function::Tanh, &[a.into()]);
     let c = network.each("c", Function::Mul, &[a.into(), b.into()]);
     let pool = Pool { padding: Padding::Same, ..Pool::new(Pooling::Max, [9, 7]) };
     let d = network.graph.pool("d", c, pool).expect("windows");

@@ -112,7 +112,7 @@ fn emit_says_why_it_cannot() {
         ("gemm --backend wgsl --variant image2d", "the device takes no images as kernel arguments"),
         (
             "gemm --backend opencl --variant fast",
-            "gemm has no variant \"fast\"; it has tiled, thin, vec4, split, micro, image2d",
+            "gemm has no variant \"fast\"; it has tiled, thin, staged, vec4, split, micro, image2d",
         ),
         ("gemm --backend opencl --tile 3,3,3 --variant micro", "tile is not one of"),
         ("gemm --backend opencl --shape 1,2", "found 2 numbers, wanted m,n,k or m,n,k,batch"),
