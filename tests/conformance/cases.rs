@@ -248,7 +248,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.0
 }
 
-pub(crate) const ACTIVATIONS: [Activation; 8] = [
+pub(crate) const ACTIVATIONS: [Activation; 11] = [
     Activation::None,
     Activation::Relu,
     Activation::Relu6,
@@ -257,6 +257,9 @@ pub(crate) const ACTIVATIONS: [Activation; 8] = [
     Activation::Sigmoid,
     Activation::Tanh,
     Activation::HardSwish,
+    Activation::Silu,
+    Activation::Gelu,
+    Activation::GeluTanh,
 ];
 
 /// Extents around the tiles: each tile of 1, 2, 4 and 8 is met, missed by one and exceeded by one.
