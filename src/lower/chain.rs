@@ -247,7 +247,8 @@ fn scaled(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
         let scale = values.iter().enumerate().map(|(index, &value)| {
             let scale = scales.get(index / row % scales.len().max(1)).copied().unwrap_or(1.0);
             let scaled = value * scale;
-            (scaled.is_normal() || value == 0.0 || scale == 0.0).then_some(scaled)
+            let zero = scaled == 0.0 && (value == 0.0 || scale == 0.0);
+            (scaled.is_normal() || zero).then_some(scaled)
         });
         let Some(scaled) = scale.collect::<Option<Vec<f32>>>() else { return Ok(None) };
         *input = Input::Constant(HostTensor::new(*dims, scaled)?, None);

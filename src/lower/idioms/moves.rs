@@ -78,7 +78,7 @@ pub(in crate::lower) fn take_factors(network: &mut Network<'_>, alone: &dyn Fn(&
                 continue;
             };
             let alpha = Bits(gemm.alpha.0 * factor.number);
-            if !alpha.0.is_finite() {
+            if !alpha.0.is_normal() {
                 continue;
             }
             let operator = Arc::new(Gemm { alpha, ..*gemm });
