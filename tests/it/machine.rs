@@ -1,20 +1,25 @@
 //! The backends of this machine, and values to run on them.
 
-use diptych::{Backend, Context, HostTensor, Shape};
+use diptych::{Backend, Context, ContextBuilder, HostTensor, Shape};
 
 /// Contexts of `backends`; a missing one is printed, or fails if devices are required. They keep no kernels
 /// on disk: that costs PoCL a second compilation of each.
 pub(crate) fn contexts(backends: &[Backend]) -> Vec<Context> {
+    let of = |&backend: &Backend| opened(Context::builder().backend(backend).without_kernel_cache());
+    backends.iter().filter_map(of).collect()
+}
+
+/// What `builder` opens; a missing device is printed, or fails if devices are required.
+pub(crate) fn opened(builder: ContextBuilder) -> Option<Context> {
     let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
-    let mut contexts = Vec::new();
-    for &backend in backends {
-        match Context::builder().backend(backend).without_kernel_cache().open() {
-            Ok(context) => contexts.push(context),
-            Err(error) if required => panic!("{backend} is required: {error}"),
-            Err(error) => println!("skipping {backend}: {error}"),
+    match builder.open() {
+        Ok(context) => Some(context),
+        Err(error) if required => panic!("a device is required: {error}"),
+        Err(error) => {
+            println!("skipping: {error}");
+            None
         }
     }
-    contexts
 }
 
 /// The CPU, and the GPU APIs' devices.

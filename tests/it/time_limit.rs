@@ -1,5 +1,6 @@
 //! Kernels that take too long, or do not end.
 
+use crate::machine::opened;
 use diptych::{Backend, Context, Custom, Error, Graph, HostTensor, Session, SessionOptions, Shape};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -53,15 +54,7 @@ fn result(session: &mut Session, steps: f32) -> diptych::Result<Vec<f32>> {
 }
 
 fn limited(backend: Backend) -> Option<Context> {
-    let required = std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1");
-    match Context::builder().backend(backend).time_limit(LIMIT).open() {
-        Ok(context) => Some(context),
-        Err(error) if required => panic!("{backend} is required: {error}"),
-        Err(error) => {
-            println!("skipping {backend}: {error}");
-            None
-        }
-    }
+    opened(Context::builder().backend(backend).time_limit(LIMIT))
 }
 
 #[track_caller]
