@@ -95,30 +95,48 @@ impl Constant {
         source: impl Fn(&[usize]) -> usize,
     ) -> Result<Self, Reason> {
         let elements = elements_of(&dims)?;
-        budget.spend(elements.saturating_mul(8))?;
-        let positions = indices(&dims).map(|index| source(&index));
-        Ok(match self {
+        // Their list is copied once.
+        budget.spend(
+            elements.saturating_mul(2 * if self.is_integers() { size_of::<i64>() } else { size_of::<f32>() }),
+        )?;
+        let mut every = Indices::new(&dims);
+        let positions = std::iter::from_fn(|| every.following().map(&source));
+        let floats = |tensor: Result<HostTensor, crate::Error>| {
+            tensor.map(Constant::Floats).map_err(|error| error.to_string())
+        };
+        match self {
             Constant::Floats(tensor) if tensor.dtype() == DType::F16 => {
                 let from: &[f16] = bytemuck::cast_slice(tensor.bytes());
-                let values: Option<Vec<f16>> = positions.map(|at| from.get(at).copied()).collect();
-                let values = values.ok_or("found an index beyond a constant")?;
-                let tensor = HostTensor::from_f16(dims_of(&dims)?, Layout::Nhwc, values);
-                Constant::Floats(tensor.map_err(|error| error.to_string())?)
+                let values = elements_at(from, elements, positions)?;
+                floats(HostTensor::from_f16(dims_of(&dims)?, Layout::Nhwc, values))
             }
             Constant::Floats(tensor) => {
-                let from = tensor.to_f32();
-                let values: Option<Vec<f32>> = positions.map(|at| from.get(at).copied()).collect();
-                let values = values.ok_or("found an index beyond a constant")?;
-                let tensor = HostTensor::new(dims_of(&dims)?, values);
-                Constant::Floats(tensor.map_err(|error| error.to_string())?)
+                let values = elements_at(&tensor.to_f32(), elements, positions)?;
+                floats(HostTensor::new(dims_of(&dims)?, values))
             }
             Constant::Integers(integers) => {
-                let values: Option<Vec<i64>> = positions.map(|at| integers.values.get(at).copied()).collect();
-                let values = values.ok_or("found an index beyond a constant")?;
-                Constant::Integers(Integers::new(dims, values))
+                let values = elements_at(&integers.values, elements, positions)?;
+                Ok(Constant::Integers(Integers::new(dims, values)))
             }
-        })
+        }
     }
+
+    fn is_integers(&self) -> bool {
+        matches!(self, Constant::Integers(_))
+    }
+}
+
+/// What lies at so many positions.
+fn elements_at<T: Copy>(
+    from: &[T],
+    count: usize,
+    positions: impl Iterator<Item = usize>,
+) -> Result<Vec<T>, Reason> {
+    let mut elements = Vec::with_capacity(count);
+    for position in positions {
+        elements.push(*from.get(position).ok_or("found an index beyond a constant")?);
+    }
+    Ok(elements)
 }
 
 /// The number of elements of these extents. Also where one is 0, the product of the others has a bound.
@@ -137,24 +155,51 @@ pub(in crate::model) fn dims_of(extents: &[usize]) -> Result<Dims, Reason> {
     Dims::new(extents).map_err(|error| error.to_string())
 }
 
-/// Every index of a tensor of these extents, the last one varying fastest.
-pub(in crate::model) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
-    let mut next = (!extents.contains(&0)).then(|| vec![0; extents.len()]);
-    let extents = extents.to_vec();
-    std::iter::from_fn(move || {
-        let current = next.clone()?;
-        next = next.take().and_then(|mut index| {
-            for axis in (0..extents.len()).rev() {
-                index[axis] += 1;
-                if index[axis] < extents[axis] {
-                    return Some(index);
+/// Every index of a tensor, the last axis varying fastest.
+pub(in crate::model) struct Indices<'a> {
+    extents: &'a [usize],
+    index: Vec<usize>,
+    begun: bool,
+    done: bool,
+}
+
+impl<'a> Indices<'a> {
+    pub(in crate::model) fn new(extents: &'a [usize]) -> Self {
+        Indices { extents, index: vec![0; extents.len()], begun: false, done: extents.contains(&0) }
+    }
+
+    /// The next one.
+    pub(in crate::model) fn following(&mut self) -> Option<&[usize]> {
+        if self.begun && !self.done {
+            // All axes are at their ends, unless one can go on.
+            self.done = true;
+            for (at, &extent) in self.index.iter_mut().zip(self.extents).rev() {
+                *at += 1;
+                if *at < extent {
+                    self.done = false;
+                    break;
                 }
-                index[axis] = 0;
+                *at = 0;
             }
-            None
-        });
-        Some(current)
-    })
+        }
+        self.begun = true;
+        (!self.done).then_some(&self.index)
+    }
+}
+
+/// As [`Indices`], each by itself.
+pub(in crate::model) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    let mut every = Indices::new(extents);
+    std::iter::from_fn(move || every.following().map(<[usize]>::to_vec))
+}
+
+/// How far apart the elements of a tensor lie along each axis.
+pub(in crate::model) fn strides(extents: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; extents.len()];
+    for axis in (1..extents.len()).rev() {
+        strides[axis - 1] = extents[axis].saturating_mul(strides[axis]);
+    }
+    strides
 }
 
 /// The position of an index among the elements of a tensor of these extents.

@@ -1,7 +1,7 @@
 //! Functions of each element of constants.
 
 use super::budget::{Budget, Reason};
-use super::constant::{Constant, Integers, broadcast, broadcast_position, dims_of, elements_of, indices};
+use super::constant::{Constant, Indices, Integers, broadcast, broadcast_position, dims_of, elements_of};
 use crate::host::HostTensor;
 use crate::ops::elementwise::Function;
 
@@ -22,12 +22,12 @@ pub(in crate::model) fn of(
     let own: Vec<Vec<usize>> = inputs.iter().map(|input| input.extents()).collect();
     let alike = own.iter().all(|own| *own == extents || own.iter().all(|&extent| extent == 1));
     // The positions of an element in each input, in the order of the result.
-    let (count, mut every) = (elements_of(&extents)?, indices(&extents));
+    let (count, mut every) = (elements_of(&extents)?, Indices::new(&extents));
     let mut positions = |element: usize| {
         let mut positions = [0; 3];
-        let index = if alike { None } else { every.next() };
+        let index = if alike { None } else { every.following() };
         for (position, own) in positions.iter_mut().zip(&own) {
-            *position = match &index {
+            *position = match index {
                 Some(index) => broadcast_position(own, index),
                 None if *own == extents => element,
                 None => 0,

@@ -178,8 +178,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             if let Some(last) = more.last_mut() {
                 *last = columns - known;
             }
-            let count = crate::model::constant::elements_of(&more)?;
-            let more = Slot::Constant(super::tensors::floats(&more, vec![MASKED; count])?, Kind::F32);
+            let more = i.filled(&more, MASKED)?;
             mask = i.slots_joined("mask", vec![mask, more], extents.len() - 1)?;
         }
         bias = Some(mask);

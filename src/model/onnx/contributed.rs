@@ -51,6 +51,7 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (words, table) = (i.slot(op, 0)?, i.slot(op, 2)?);
     let mut sum = rows(i, table, words)?;
     let table = i.slot(op, 3)?;
+    i.budget.spend(batch.saturating_add(1).saturating_mul(length).saturating_mul(16))?;
     let places = match op.has(8) {
         true => i.slot(op, 8)?,
         false => Slot::integers(vec![1, length], (0..length as i64).collect()),

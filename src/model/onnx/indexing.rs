@@ -8,7 +8,7 @@ use super::operands::axis;
 use super::order::Mapped;
 use super::scatters::{self, Places};
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, elements_of, indices, position};
+use crate::model::constant::{Constant, elements_of, indices, position, strides};
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -20,10 +20,6 @@ const MAX_PLACES: usize = 1 << 24;
 const MAX_LAYERS: usize = 64;
 
 /// The elements from one to the next along each axis.
-fn strides(extents: &[usize]) -> Vec<usize> {
-    (0..extents.len()).map(|axis| extents[axis + 1..].iter().product()).collect()
-}
-
 impl Import<'_> {
     /// Indices of which negative ones count from the end of `extent`.
     fn counted_from_start(&mut self, index: Slot, extent: usize) -> Result<Slot, Reason> {

@@ -108,7 +108,8 @@ pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -
     if let Some(extent) = extents.get_mut(place) {
         *extent = whole;
     }
-    i.budget.spend(crate::model::constant::elements_of(&extents)?.saturating_mul(16))?;
+    let elements = crate::model::constant::elements_of(&extents)?;
+    i.budget.spend(elements.saturating_mul(16))?;
     let all_integers: Option<Vec<&Integers>> = constants
         .iter()
         .map(|constant| match constant {
@@ -117,7 +118,7 @@ pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -
         })
         .collect();
     let inner: usize = extents[place + 1..].iter().product();
-    let outer: usize = extents[..place].iter().product();
+    let outer: usize = if elements == 0 { 0 } else { extents[..place].iter().product() };
     if let Some(all) = all_integers {
         let mut values = Vec::new();
         for row in 0..outer {
@@ -152,12 +153,10 @@ pub(super) fn cut(
             let own = constant.extents();
             let target: Vec<usize> = ranges.iter().map(|range| range.1).collect();
             let source = |index: &[usize]| {
-                let at: Vec<usize> = index
-                    .iter()
-                    .zip(ranges)
-                    .map(|(&at, &(first, _, step))| (first as i64 + at as i64 * step) as usize)
-                    .collect();
-                position(&own, &at)
+                let along = own.iter().zip(index).zip(ranges);
+                along.fold(0, |position, ((&extent, &at), &(first, _, step))| {
+                    position * extent + (first as i64 + at as i64 * step) as usize
+                })
             };
             Ok(Slot::Constant(constant.moved(target, &mut i.budget, source)?, kind))
         }
@@ -393,7 +392,8 @@ pub(super) fn center<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let mut around = vec![(0, 0); own.len()];
     for (&place, &extent) in along.iter().zip(&wanted) {
-        let more = extent - own[place] as i64;
+        let more = usize::try_from(extent).ok().and_then(|extent| i64::try_from(extent).ok());
+        let more = more.ok_or_else(|| format!("found extent {extent}"))? - own[place] as i64;
         let before = if more >= 0 { more / 2 } else { -((-more) / 2) };
         around[place] = (before, more - before);
     }

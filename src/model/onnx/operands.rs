@@ -10,6 +10,9 @@ use crate::host::HostTensor;
 use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
 
+/// What a node may take of memory, with its names and values.
+const NODE_BYTES: usize = 4096;
+
 impl<'a> Op<'a> {
     /// Whether there is an input at `index`.
     pub(super) fn has(&self, index: usize) -> bool {
@@ -202,6 +205,7 @@ impl<'a> Import<'a> {
         add: impl FnOnce(&mut Graph, &str) -> GraphResult<T>,
     ) -> Result<T, Reason> {
         let name = self.part(part)?;
+        self.budget.spend(NODE_BYTES)?;
         add(&mut self.graph, &name).map_err(|error| error.to_string())
     }
 

@@ -9,7 +9,7 @@ use super::kind::Kind;
 use crate::dims::Dims;
 use crate::graph::Value;
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, position};
+use crate::model::constant::{Constant, strides};
 
 /// A value of the graph with its axes: axis `i` of the value is axis `order[i]` of the tensor.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,16 +131,10 @@ impl<'a> Import<'a> {
                 .collect();
             return super::tensors::floats(&target, values);
         }
-        let mut logical = vec![0; extents.len()];
-        let logical = std::cell::RefCell::new(&mut logical);
+        let own = strides(&extents);
+        let steps: Vec<usize> = order.iter().map(|&axis| own.get(axis).copied().unwrap_or(0)).collect();
         constant.moved(target, &mut self.budget, |index| {
-            let mut logical = logical.borrow_mut();
-            for (&axis, &at) in order.iter().zip(index) {
-                if let Some(place) = logical.get_mut(axis) {
-                    *place = at;
-                }
-            }
-            position(&extents, &logical)
+            index.iter().zip(&steps).map(|(&at, &step)| at * step).sum()
         })
     }
 

@@ -66,7 +66,8 @@ pub(super) fn reduced(
         let own = constant.extents();
         let kept: Vec<usize> =
             own.iter().enumerate().filter(|(axis, _)| !along.contains(axis)).map(|(_, &own)| own).collect();
-        i.budget.spend(8 * crate::model::constant::elements_of(&kept)?)?;
+        // They are made as a list, and copied.
+        i.budget.spend(crate::model::constant::elements_of(&kept)?.saturating_mul(16))?;
     }
     if let Slot::Constant(constant, kind) = &slot
         && let Some(folded) = folded(constant, *kind, reduction, along, keep)
@@ -243,8 +244,7 @@ pub(super) fn cumprod<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let mut around = vec![(0, 0); own.len()];
         around[place] = if reverse { (-by, by) } else { (by, -by) };
         if by as usize == own[place] {
-            let ones = vec![1.0; crate::model::constant::elements_of(&own)?];
-            return Ok(Slot::Constant(super::tensors::floats(&own, ones)?, Kind::F32));
+            return i.filled(&own, 1.0);
         }
         super::moves::padded(i, "moved", slot, &own, &around, PadMode::Constant(Bits(1.0)))
     };

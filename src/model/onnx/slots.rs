@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::order::Mapped;
 use crate::emit::Bits;
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, Integers};
+use crate::model::constant::{Constant, Integers, elements_of};
 use crate::ops::softmax::Softmax;
 
 impl Slot {
@@ -99,6 +99,13 @@ impl Import<'_> {
         let options = Softmax { axis, log: false, beta: Bits(1.0) };
         let value = self.add(part, |graph, name| graph.softmax(name, mapped.value, options))?;
         Ok(Slot::Value(Mapped { value, ..mapped }))
+    }
+
+    /// The same number everywhere.
+    pub(super) fn filled(&mut self, extents: &[usize], number: f32) -> Result<Slot, Reason> {
+        let count = elements_of(extents)?;
+        self.budget.spend(count.saturating_mul(2 * size_of::<f32>()))?;
+        Ok(Slot::Constant(super::tensors::floats(extents, vec![number; count])?, Kind::F32))
     }
 
     /// The numbers `0..count` along axis `axis` of a tensor of rank `rank`.

@@ -2,13 +2,11 @@
 
 use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
-use super::kind::Kind;
 use super::moves::cut;
 use super::operands::axis;
 use super::order::Mapped;
 use super::products::{product, swapped};
 use crate::model::budget::Reason;
-use crate::model::constant::elements_of;
 use crate::ops::elementwise::Function as F;
 
 type Done = Result<(), Reason>;
@@ -18,12 +16,6 @@ const MAX_TOKENS: usize = 1024;
 
 /// The most taps of a causal convolution, each of which is two nodes.
 const MAX_TAPS: usize = 256;
-
-fn zeros(i: &mut Import<'_>, extents: &[usize]) -> Result<Slot, Reason> {
-    let count = elements_of(extents)?;
-    i.budget.spend(count.saturating_mul(4))?;
-    Ok(Slot::Constant(super::tensors::floats(extents, vec![0.0; count])?, Kind::F32))
-}
 
 /// `CausalConvWithState`: each channel's taps over the last elements of it, those of the state first.
 pub(super) fn causal<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
@@ -41,7 +33,7 @@ pub(super) fn causal<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let state = match (taps, op.has(3)) {
         (1, _) => None,
         (_, true) => Some(i.slot(op, 3)?),
-        (_, false) => Some(zeros(i, &[n, c, taps - 1])?),
+        (_, false) => Some(i.filled(&[n, c, taps - 1], 0.0)?),
     };
     let all = match state {
         Some(state) => i.slots_joined("all", vec![state, x], 2)?,
@@ -120,6 +112,7 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let index = match i.slot_extents(&index)?[0] {
         one if one == batch => index,
         _ => {
+            i.budget.spend(batch.saturating_mul(16))?;
             let ones = Slot::integers(vec![batch, 1], vec![0; batch]);
             i.apply("index", F::Add, &[ones.into(), index.into()])?
         }
@@ -161,7 +154,7 @@ pub(super) fn linear<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
     };
-    let mut state = if op.has(3) { i.slot(op, 3)? } else { zeros(i, &[batch, few, depth, wide])? };
+    let mut state = if op.has(3) { i.slot(op, 3)? } else { i.filled(&[batch, few, depth, wide], 0.0)? };
     let decay = match decays {
         true => {
             let slot = i.slot(op, 4)?;

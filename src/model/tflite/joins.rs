@@ -145,9 +145,8 @@ fn joined(parts: &[Constant], axis: usize, budget: &mut Budget) -> Result<Consta
     flat.moved(extents, budget, |index| {
         let part = starts.iter().rev().find(|(_, first, own)| *first <= index[axis] && own[axis] > 0);
         part.map_or(usize::MAX, |(start, first, own)| {
-            let mut index = index.to_vec();
-            index[axis] -= first;
-            start + position(own, &index)
+            let inner: usize = own[axis + 1..].iter().product();
+            start + position(own, index) - first * inner
         })
     })
 }

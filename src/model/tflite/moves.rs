@@ -1,6 +1,6 @@
 //! Operators that move elements, of values and of constants.
 
-use super::constant::{Constant, position};
+use super::constant::{Constant, position, strides};
 use super::convolution::{dilated, missing};
 use super::import::{Import, Input, Op};
 use super::shapes::{axis, extents, sizes};
@@ -28,12 +28,10 @@ pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
         Input::Value(x) => node(import, op, |import, name| import.graph.transpose(name, x, &permutation)),
         Input::Constant(constant) => {
             let target = permutation.iter().map(|&from| extents[from]).collect();
+            let own = strides(&extents);
+            let steps: Vec<usize> = permutation.iter().map(|&from| own[from]).collect();
             let moved = constant.moved(target, &mut import.budget, |index| {
-                let mut source = vec![0; index.len()];
-                for (&from, &index) in permutation.iter().zip(index) {
-                    source[from] = index;
-                }
-                position(&extents, &source)
+                index.iter().zip(&steps).map(|(&at, &step)| at * step).sum()
             })?;
             import.write_constant(op, 0, moved)
         }

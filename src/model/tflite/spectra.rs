@@ -16,9 +16,13 @@ const MAX_LENGTH: usize = 8192;
 /// `n` cosines and sines of each of `m` frequencies, `n m`.
 fn waves(n: usize, m: usize, wave: fn(f64) -> f64) -> Result<HostTensor, Reason> {
     let turn = std::f64::consts::TAU / n as f64;
-    let values = (0..n).flat_map(|at| (0..m).map(move |k| wave(turn * ((at * k) % n) as f64) as f32));
+    let turns: Vec<f32> = (0..n).map(|at| wave(turn * at as f64) as f32).collect();
+    let mut values = Vec::with_capacity(n * m);
+    for at in 0..n {
+        values.extend((0..m).map(|k| turns[(at * k) % n]));
+    }
     let dims = super::constant::dims_of(&[n, m])?;
-    HostTensor::new(dims, values.collect::<Vec<f32>>()).map_err(|error| error.to_string())
+    HostTensor::new(dims, values).map_err(|error| error.to_string())
 }
 
 /// `RFFT2D`: the spectrum over the last two axes, cut off or extended by zeros to given lengths.
