@@ -132,11 +132,13 @@ impl Fake {
         assert_ne!(self.faults.get(choice), Some(&Fault::Wrong), "a wrong candidate was timed");
         self.sampled.push(*choice);
         self.end(choice)?;
-        let before = self.sampled.iter().filter(|sampled| *sampled == choice).count();
+        let runs = |choice: &Choice| self.sampled.iter().filter(|sampled| *sampled == choice).count();
         let mut seconds = (self.cost)(choice) * f64::from(repeats) * self.clock_factor(choice);
         match self.faults.get(choice) {
             Some(Fault::NoRun) => return Err(Self::failure("submit")),
-            Some(Fault::NoRunAfter(runs)) if before > *runs as usize => return Err(Self::failure("submit")),
+            Some(Fault::NoRunAfter(most)) if runs(choice) > *most as usize => {
+                return Err(Self::failure("submit"));
+            }
             Some(Fault::Slow(time)) => seconds = time.as_secs_f64() * f64::from(repeats),
             _ => {}
         }
