@@ -5,6 +5,7 @@
 
 mod devices;
 mod errors;
+mod model;
 mod network;
 mod tuning;
 

@@ -20,7 +20,9 @@ from ._errors import (
     UnsupportedError,
 )
 from ._native import __version__
-from ._session import ModelInfo, NodeTime, Port, Progress, Session, Stream, TensorInfo, Verdict
+from ._ports import Port
+from ._session import ModelInfo, NodeTime, Progress, Session, TensorInfo, Verdict
+from ._stream import Stream
 
 __all__ = [
     "CompileError",
