@@ -1,6 +1,7 @@
 """Neural networks on any GPU that speaks Vulkan or OpenCL, or on the CPU.
 
-TensorFlow Lite and ONNX files; NumPy arrays in and out. See :class:`Session`.
+TensorFlow Lite and ONNX files; NumPy arrays in and out. See :class:`Session`, and for many threads or devices
+:class:`Batch` and :class:`DevicePool`.
 """
 
 from ._devices import Device, Info, devices
@@ -21,13 +22,17 @@ from ._errors import (
 )
 from ._native import __version__
 from ._ports import Port
+from ._service import Batch, BatchCounts, DevicePool, PoolDevice, Ticket
 from ._session import ModelInfo, NodeTime, Progress, Session, TensorInfo, Verdict
 from ._stream import Stream
 
 __all__ = [
+    "Batch",
+    "BatchCounts",
     "CompileError",
     "Device",
     "DeviceLostError",
+    "DevicePool",
     "DriverError",
     "Error",
     "FileError",
@@ -39,12 +44,14 @@ __all__ = [
     "NodeTime",
     "NotFoundError",
     "OutOfMemoryError",
+    "PoolDevice",
     "Port",
     "Progress",
     "Session",
     "ShapeError",
     "Stream",
     "TensorInfo",
+    "Ticket",
     "TimedOutError",
     "UnsupportedError",
     "Verdict",
