@@ -313,41 +313,65 @@ def test_a_pool_in_halves_is_near(device):
             np.testing.assert_allclose(outputs["sum"], np.full((1, 4), 1.1), rtol=2e-3)
 
 
+#: A pool whose first device has less time than a run takes, but enough to be made ready: what it fails to do succeeds on
+#: the CPU.
+FAILING = """
+import json, os, sys, time
+import numpy as np
+import diptych
+
+model, device = sys.argv[1:]
+image = np.random.default_rng(0).random((1, 257, 257, 3), np.float32)
+wanted = diptych.Session(model, device="cpu").run(image)
+session = diptych.Session(model, device=device)
+session.run(image)
+start = time.perf_counter()
+session.run(image)
+once, limit = time.perf_counter() - start, 1e-6
+while limit < once / 2:
+    os.environ["DIPTYCH_TIME_LIMIT"] = f"{limit:f}"
+    try:
+        pool = diptych.DevicePool(model, [device, "cpu"], max_batch=1, max_delay=0)
+    except diptych.TimedOutError:
+        limit *= 4
+        continue
+    outputs = list(pool.stream([image] * 12))
+    failing, other = pool.devices
+    if failing.error is None:
+        limit *= 4
+        continue
+    print(json.dumps({
+        "right": [all(np.allclose(one[name], wanted[name], atol=1e-3) for name in wanted) for one in outputs],
+        "requests": [failing.requests, other.requests],
+        "kind": [one.__name__ for one in type(failing.error).__mro__],
+        "message": str(failing.error),
+        "limit": [failing.error.limit, limit],
+        "other": str(other.error),
+    }), flush=True)
+    break
+# What the device was told to do may go on.
+os._exit(0)
+"""
+
+
 @pytest.mark.parametrize("device", ["wgpu", "opencl"])
 def test_a_device_that_fails_is_taken_out_and_its_work_is_done(device):
     try:
-        diptych.Session(TINY, device=device)
+        info = diptych.Session(TINY, device=device).info
     except diptych.NoDeviceError as error:
         if os.environ.get("DIPTYCH_REQUIRE_DEVICES") == "1":
             raise
         pytest.skip(f"{device}: {error}")
-    # The device is given less time than a run takes: what it fails to do succeeds on the CPU.
-    script = f"""
-import json, os, sys
-import numpy as np, diptych
-pool = diptych.DevicePool({str(POSENET)!r}, [{device!r}, "cpu"], max_batch=1, max_delay=0)
-image = np.random.default_rng(0).random((1, 257, 257, 3), np.float32)
-wanted = diptych.Session({str(POSENET)!r}, device="cpu").run(image)
-same = [
-    all(np.allclose(outputs[name], wanted[name], atol=1e-3) for name in wanted)
-    for outputs in pool.stream([image] * 12)
-]
-failing, other = pool.devices
-error = failing.error
-kind = [one.__name__ for one in type(error).__mro__]
-print(json.dumps([same, failing.requests, kind, getattr(error, "api", None), str(error), other.requests,
-                  other.error, pool.counts.requests]), flush=True)
-# What the device was told to do may go on.
-os._exit(0)
-"""
-    environment = {**os.environ, "DIPTYCH_TIME_LIMIT": "0.000001"}
-    ended = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG, env=environment
-    )
+    command = [sys.executable, "-c", FAILING, str(POSENET), device]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
     assert ended.returncode == 0, ended.stderr
-    same, failed, kind, api, message, done, other, requests = json.loads(ended.stdout)
-    assert (same, other, requests, failed + done) == ([True] * 12, None, 12, 12)
-    # Of the two runs that it had begun the second may be done by the time that somebody waits for it.
-    assert failed <= 1
-    assert "TimedOutError" in kind and "TimeoutError" in kind, kind
-    assert api in ("Vulkan", "OpenCL") and "did not come to an end" in message
+    if not ended.stdout and not info.device.software:
+        pytest.skip(f"{info}: it is made ready no faster than it runs")
+    found = json.loads(ended.stdout)
+    assert found["right"] == [True] * 12
+    # A run that is done by the time that somebody waits for it is no failure.
+    of_failing, of_other = found["requests"]
+    assert of_failing + of_other == 12 and of_other >= 1
+    assert "TimedOutError" in found["kind"] and "TimeoutError" in found["kind"]
+    assert "did not come to an end" in found["message"]
+    assert found["limit"][0] == pytest.approx(found["limit"][1]) and found["other"] == "None"
