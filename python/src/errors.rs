@@ -11,7 +11,12 @@ const MODULE: &str = "diptych._errors";
 
 /// The exception of an error: with the crate's message, and its values as attributes.
 pub(crate) fn exception(error: Error) -> PyErr {
-    Python::attach(|py| made(py, &error).unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string())))
+    of(&error)
+}
+
+/// [`exception`] of an error that others have as well.
+pub(crate) fn of(error: &Error) -> PyErr {
+    Python::attach(|py| made(py, error).unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string())))
 }
 
 fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {

@@ -1,11 +1,14 @@
 //! The module `diptych._native`: what Python's package `diptych` calls of the crate `diptych`.
 //!
 //! Arrays come in the order of the network's inputs and outputs, C-contiguous and of f32, and are read and written
-//! where they lie, while other Python threads run. The package sees to names, shapes and element types.
+//! where they lie, while other Python threads run; a service copies them once on either side. The package sees to names,
+//! shapes and element types.
 
 mod devices;
 mod errors;
+mod model;
 mod network;
+mod service;
 mod tuning;
 
 use pyo3::prelude::*;
@@ -16,5 +19,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<network::Network>()?;
     module.add_class::<network::Flight>()?;
     module.add_class::<tuning::Tuning>()?;
+    module.add_class::<service::Service>()?;
+    module.add_class::<service::Ticket>()?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)
 }

@@ -2,24 +2,18 @@
 
 use crate::devices;
 use crate::errors::exception;
+use crate::model::{self, Source};
 use crate::tuning::Tuning;
 use diptych::{
-    Context, Database, Dims, Error, Graph, HostTensor, LoadOptions, Model, ModelInfo, NodeTime, Port,
-    Precision, Session, SessionOptions, SharedDatabase, Started, TensorInfo,
+    Context, Error, Graph, HostTensor, ModelInfo, NodeTime, Port, Session, SessionOptions, SharedDatabase,
+    Started, TensorInfo,
 };
-use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods};
+use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A model: a file, or a file's bytes.
-#[derive(FromPyObject)]
-pub(crate) enum Source {
-    Bytes(Vec<u8>),
-    Path(PathBuf),
-}
 
 /// A step of a run: name, op, kernel, precision, work-group, source, seconds, operations, whether it was inserted.
 type StepRow = (String, &'static str, String, String, [u32; 3], String, f64, u64, bool);
@@ -50,7 +44,7 @@ pub(crate) struct Flight {
     outputs: Vec<String>,
 }
 
-fn ports(ports: &[Port]) -> Vec<(String, Vec<usize>)> {
+pub(crate) fn ports(ports: &[Port]) -> Vec<(String, Vec<usize>)> {
     ports.iter().map(|port| (port.name.clone(), port.dims.extents().to_vec())).collect()
 }
 
@@ -67,7 +61,7 @@ fn tensors<'py>(py: Python<'py>, infos: &[TensorInfo]) -> PyResult<Vec<Bound<'py
 }
 
 /// The elements of arrays, where they lie.
-fn read<'a>(arrays: &'a [PyReadonlyArrayDyn<'_, f32>]) -> PyResult<Vec<&'a [f32]>> {
+pub(crate) fn read<'a>(arrays: &'a [PyReadonlyArrayDyn<'_, f32>]) -> PyResult<Vec<&'a [f32]>> {
     arrays.iter().map(|array| Ok(array.as_slice()?)).collect()
 }
 
@@ -84,15 +78,6 @@ fn row(step: NodeTime) -> StepRow {
     let precision = step.precision.to_string();
     let NodeTime { name, op, kernel, work_group, source, flops, inserted, .. } = step;
     (name, op, kernel, precision, work_group, source, seconds, flops, inserted)
-}
-
-fn known(values: BTreeMap<String, PyReadonlyArrayDyn<'_, f32>>) -> PyResult<BTreeMap<String, HostTensor>> {
-    let tensor = |(name, array): (String, PyReadonlyArrayDyn<'_, f32>)| {
-        let dims = Dims::new(array.shape()).map_err(exception)?;
-        let tensor = HostTensor::new(dims, array.as_slice()?.to_vec()).map_err(exception)?;
-        Ok((name, tensor))
-    };
-    values.into_iter().map(tensor).collect()
 }
 
 impl Network {
@@ -125,31 +110,12 @@ impl Network {
         values: BTreeMap<String, PyReadonlyArrayDyn<'_, f32>>,
         record: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let load = LoadOptions { dimensions, values: known(values)? };
+        let load = model::load_options(dimensions, values)?;
         py.detach(|| {
             let context = devices::open(&device)?;
-            let model = match model {
-                Source::Bytes(bytes) => Model::from_bytes(&bytes, &load),
-                Source::Path(path) => Model::load(path, &load),
-            };
-            let model = model.map_err(exception)?;
-            let directory = match record {
-                Some(path) if path.as_os_str().is_empty() => {
-                    Some(Database::default_dir().map_err(exception)?)
-                }
-                record => record,
-            };
-            let database = match &directory {
-                Some(directory) => Database::open(directory).map_err(exception)?,
-                None => Database::in_memory(),
-            };
-            let database = Arc::new(Mutex::new(database));
-            let halves = context.info().device.as_ref().is_some_and(|device| device.limits.native_half);
-            let precision = match (f16, halves) {
-                (false, _) => Precision::F32,
-                (true, false) => Precision::F16Storage,
-                (true, true) => Precision::F16,
-            };
+            let model = model.read(&load)?;
+            let (database, directory) = model::database(record)?;
+            let precision = model::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
             let options = SessionOptions { precision, tuning, keep_graph: true, ..Default::default() };
             let session = Session::new(&context, &model.graph, options.clone()).map_err(exception)?;

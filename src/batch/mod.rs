@@ -347,3 +347,6 @@ fn grows(one: &Port, all: &Port, size: usize) -> Result<()> {
 
 #[cfg(all(shuttle, test))]
 mod models;
+
+#[cfg(all(not(shuttle), test))]
+mod tests;

@@ -82,11 +82,15 @@ impl DevicePool {
         if contexts.is_empty() {
             return Err(Error::input("a pool's devices", "none", "at least one context"));
         }
+        let batch = Batch::on(&contexts.iter().collect::<Vec<_>>(), graph, options.clone())?;
+        Ok(Self::of(batch, contexts.iter().map(|context| context.info().clone()).collect(), &options))
+    }
+
+    /// The pool of a service and its devices.
+    pub(super) fn of(batch: Batch, contexts: Vec<ContextInfo>, options: &BatchOptions) -> Self {
         let under_way = contexts.len().saturating_mul(IN_FLIGHT).saturating_mul(options.max_batch);
         let window = options.max_waiting.saturating_add(under_way);
-        let batch = Batch::on(&contexts.iter().collect::<Vec<_>>(), graph, options)?;
-        let contexts = contexts.iter().map(|context| context.info().clone()).collect();
-        Ok(DevicePool { batch, contexts, window })
+        DevicePool { batch, contexts, window }
     }
 
     /// Takes requests one by one, from any number of tasks.

@@ -19,7 +19,13 @@
 //! taken is answered. With several `--device` flags the requests are shared among them.
 //!
 //! `--measure` starts clients of its own beside the server, and prints how many requests a second are answered with
-//! batches and one by one, in turns.
+//! batches and one by one, in turns. Others may ask as well, such as oha (`cargo install oha`), here with 792,588 bytes, a
+//! picture of the bundled PoseNet, against servers with `--batch 8` and `--batch 1`:
+//!
+//! ```text
+//! head -c 792588 /dev/zero >picture
+//! oha -z 20s -c 16 -m POST -D picture http://127.0.0.1:8080/run
+//! ```
 
 mod client;
 mod measure;
@@ -42,7 +48,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Serves a model over HTTP.
@@ -226,9 +232,9 @@ async fn ready(State(service): State<Arc<Service>>) -> Refusal {
 type Refusal = (StatusCode, String);
 
 async fn run(State(service): State<Arc<Service>>, body: Bytes) -> Result<Vec<u8>, Refusal> {
-    let begun = Instant::now();
+    let mut counted = service.metrics.begin();
     let (outcome, answer) = answer(&service, &body).await;
-    service.metrics.answered(outcome, begun.elapsed());
+    counted.outcome = outcome;
     answer
 }
 

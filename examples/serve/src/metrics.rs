@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum Outcome {
     TimedOut,
     Failed,
     DeviceLost,
+    /// Its client went away before.
+    Abandoned,
 }
 
 impl Outcome {
@@ -34,6 +36,7 @@ impl Outcome {
             Outcome::TimedOut => "timed_out",
             Outcome::Failed => "failed",
             Outcome::DeviceLost => "device_lost",
+            Outcome::Abandoned => "abandoned",
         }
     }
 }
@@ -58,8 +61,26 @@ impl Default for Metrics {
     }
 }
 
+/// A request that is counted when it ends, also if its client does not wait for that.
+pub(crate) struct Counted<'a> {
+    metrics: &'a Metrics,
+    begun: Instant,
+    pub(crate) outcome: Outcome,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.metrics.answered(self.outcome, self.begun.elapsed());
+    }
+}
+
 impl Metrics {
-    pub(crate) fn answered(&self, outcome: Outcome, time: Duration) {
+    /// Counts a request that begins now.
+    pub(crate) fn begin(&self) -> Counted<'_> {
+        Counted { metrics: self, begun: Instant::now(), outcome: Outcome::Abandoned }
+    }
+
+    fn answered(&self, outcome: Outcome, time: Duration) {
         self.requests.get_or_create(&vec![("outcome", outcome.name().to_owned())]).inc();
         match outcome {
             Outcome::Done => {

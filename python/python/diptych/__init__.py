@@ -1,6 +1,7 @@
 """Neural networks on any GPU that speaks Vulkan or OpenCL, or on the CPU.
 
-TensorFlow Lite and ONNX files; NumPy arrays in and out. See :class:`Session`.
+TensorFlow Lite and ONNX files; NumPy arrays in and out. See :class:`Session`, and for many threads or devices
+:class:`Batch` and :class:`DevicePool`.
 """
 
 from ._devices import Device, Info, devices
@@ -20,12 +21,18 @@ from ._errors import (
     UnsupportedError,
 )
 from ._native import __version__
-from ._session import ModelInfo, NodeTime, Port, Progress, Session, Stream, TensorInfo, Verdict
+from ._ports import Port
+from ._service import Batch, BatchCounts, DevicePool, PoolDevice, Ticket
+from ._session import ModelInfo, NodeTime, Progress, Session, TensorInfo, Verdict
+from ._stream import Stream
 
 __all__ = [
+    "Batch",
+    "BatchCounts",
     "CompileError",
     "Device",
     "DeviceLostError",
+    "DevicePool",
     "DriverError",
     "Error",
     "FileError",
@@ -37,12 +44,14 @@ __all__ = [
     "NodeTime",
     "NotFoundError",
     "OutOfMemoryError",
+    "PoolDevice",
     "Port",
     "Progress",
     "Session",
     "ShapeError",
     "Stream",
     "TensorInfo",
+    "Ticket",
     "TimedOutError",
     "UnsupportedError",
     "Verdict",

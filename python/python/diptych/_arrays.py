@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ._errors import InputError
 
 if TYPE_CHECKING:
-    from ._session import Port
+    from ._ports import Port
 
 #: What a network computes in.
 F32 = np.dtype(np.float32)

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-from collections import deque
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from . import _arrays, _devices, _native
+from . import _devices, _native, _ports
 from ._errors import InputError
-
-#: A model: a path, or a file's bytes.
-Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
-#: Arrays by the names of inputs; or the one input's array. An array is what NumPy takes for one, or has ``__dlpack__``.
-Inputs = Union[Mapping[str, Any], ArrayLike]
-#: Arrays by the names of outputs.
-Outputs = Dict[str, NDArray[np.float32]]
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or an output."""
-
-    name: str
-    shape: Tuple[int, ...]
-    #: Of the elements that a run reads and gives; other numbers are converted.
-    dtype: "np.dtype[np.float32]" = _arrays.F32
+from ._ports import Inputs, Model, Outputs, Port, Record
+from ._stream import Finish, Stream
 
 
 @dataclass(frozen=True)
@@ -137,20 +119,15 @@ class Session:
         device: str = "auto",
         f16: bool = False,
         tuning: Optional[float] = None,
-        database: Union[str, "os.PathLike[str]", bool, None] = None,
+        database: Record = None,
         dims: Optional[Mapping[str, int]] = None,
         values: Optional[Mapping[str, Any]] = None,
     ) -> None:
-        if isinstance(model, (bytearray, memoryview)):
-            model = bytes(model)
-        own = database is True or (database is None and tuning is not None)
-        record = "" if own else (None if isinstance(database, bool) else database)
-        if record is not None and not own and not os.fspath(record):
-            raise InputError("database: found an empty path, wanted a folder's")
-        known = {name: _arrays.numbers(name, value) for name, value in (values or {}).items()}
-        self._native = _native.Network(model, device, f16, dict(dims or {}), known, record)
+        record = _ports.record(True if database is None and tuning is not None else database)
+        known = _ports.known(values)
+        self._native = _native.Network(_ports.model(model), device, f16, dict(dims or {}), known, record)
         self._inputs = tuple(Port(name, tuple(extents)) for name, extents in self._native.inputs())
-        self._outputs = _distinct(self._native.outputs())
+        self._outputs = _ports.distinct(self._native.outputs())
         if tuning is not None and self.info.backend != "cpu":
             self.tune(tuning)
 
@@ -201,7 +178,7 @@ class Session:
         Arrays of f32 in C order are read where they lie, and must not be written meanwhile; others are converted.
         Outputs are new arrays, which the run wrote.
         """
-        sources, outputs = self._sources(inputs), self._empty()
+        sources, outputs = _ports.sources(self._inputs, inputs), _ports.empty(self._outputs)
         self._native.run(sources, list(outputs.values()))
         return outputs
 
@@ -215,9 +192,18 @@ class Session:
         ``frames`` raises, and what is wrong with a frame, is raised in its place, behind the outputs of the frames
         before; the frames after it go on, if ``frames`` does.
         """
-        if in_flight < 1:
-            raise InputError(f"in_flight: found {in_flight}, wanted 1 or more")
-        return Stream(self, iter(frames), in_flight)
+
+        def start(frame: Inputs) -> Finish:
+            flight = self._native.start(_ports.sources(self._inputs, frame))
+
+            def finish() -> Outputs:
+                outputs = _ports.empty(self._outputs)
+                flight.finish(list(outputs.values()))
+                return outputs
+
+            return finish
+
+        return Stream(frames, in_flight, start)
 
     def profile(self, inputs: Optional[Inputs] = None, *, runs: int = 1) -> List[NodeTime]:
         """The time of each step on the device's clock, the median of so many runs; without inputs on random numbers."""
@@ -226,7 +212,7 @@ class Session:
         if inputs is None:
             random = np.random.default_rng(0)
             inputs = {port.name: random.random(port.shape, np.float32) for port in self._inputs}
-        sources = self._sources(inputs)
+        sources = _ports.sources(self._inputs, inputs)
         clock, profiles = "", []
         for _ in range(runs):
             clock, steps = self._native.profile(sources)
@@ -271,79 +257,10 @@ class Session:
         self._native.restore()
 
     def __repr__(self) -> str:
-        def of(ports: Iterable[Port]) -> str:
-            return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
-
-        return f"<diptych.Session {of(self._inputs)} -> {of(self._outputs)} on {self.info}>"
+        return f"<diptych.Session {_ports.described(self._inputs, self._outputs)} on {self.info}>"
 
     def __reduce__(self) -> Any:
         raise TypeError("a Session is of its process: make it where it runs, from the model's path or bytes")
-
-    def _sources(self, inputs: Inputs) -> List[NDArray[np.float32]]:
-        """The inputs' arrays in order."""
-        if not isinstance(inputs, Mapping):
-            if len(self._inputs) != 1:
-                names = ", ".join(repr(port.name) for port in self._inputs)
-                raise InputError(f"inputs: found one array, wanted arrays by name for {names}")
-            return [_arrays.source(self._inputs[0], inputs)]
-        unknown = inputs.keys() - {port.name for port in self._inputs}
-        if unknown:
-            names = ", ".join(repr(port.name) for port in self._inputs)
-            raise _arrays.refused(sorted(unknown)[0], "no input of this name", f"one of {names}")
-        for port in self._inputs:
-            if port.name not in inputs:
-                raise _arrays.refused(port.name, "nothing", f"shape {port.shape}")
-        return [_arrays.source(port, inputs[port.name]) for port in self._inputs]
-
-    def _empty(self) -> Outputs:
-        """Memory for the outputs."""
-        return {port.name: np.empty(port.shape, np.float32) for port in self._outputs}
-
-
-class Stream(Iterator[Outputs]):
-    """The outputs of a stream of frames, in their order. Made by :meth:`Session.stream`."""
-
-    def __init__(self, session: Session, frames: Iterator[Inputs], in_flight: int) -> None:
-        self._session = session
-        self._frames: Optional[Iterator[Inputs]] = frames
-        self._in_flight = in_flight
-        self._flights: Deque[Union[_native.Flight, Exception]] = deque()
-
-    def __iter__(self) -> Stream:
-        return self
-
-    def __next__(self) -> Outputs:
-        while self._frames is not None and len(self._flights) < self._in_flight:
-            try:
-                frame = next(self._frames)
-            except StopIteration:
-                self._frames = None
-                break
-            except Exception as error:
-                self._flights.append(error)
-                continue
-            try:
-                self._flights.append(self._session._native.start(self._session._sources(frame)))
-            except Exception as error:
-                self._flights.append(error)
-        if not self._flights:
-            raise StopIteration
-        flight = self._flights.popleft()
-        if isinstance(flight, Exception):
-            raise flight
-        outputs = self._session._empty()
-        flight.finish(list(outputs.values()))
-        return outputs
-
-
-def _distinct(ports: List[Tuple[str, List[int]]]) -> Tuple[Port, ...]:
-    """Ports with names of their own."""
-    names: Dict[str, int] = {}
-    made = []
-    for name, extents in ports:
-        count = names[name] = names.get(name, -1) + 1
-        made.append(Port(f"{name}:{count}" if count else name, tuple(extents)))
-    return tuple(made)
 
 
 def _node(step: Tuple[Any, ...], clock: str) -> NodeTime:

@@ -1,0 +1,65 @@
+//! What a network is made from: a model, a record of tuned kernels, a precision.
+
+use crate::errors::exception;
+use diptych::{Context, Database, Dims, HostTensor, LoadOptions, Model, Precision, SharedDatabase};
+use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// A model: a file, or a file's bytes.
+#[derive(FromPyObject)]
+pub(crate) enum Source {
+    Bytes(Vec<u8>),
+    Path(PathBuf),
+}
+
+impl Source {
+    pub(crate) fn read(self, options: &LoadOptions) -> PyResult<Model> {
+        let model = match self {
+            Source::Bytes(bytes) => Model::from_bytes(&bytes, options),
+            Source::Path(path) => Model::load(path, options),
+        };
+        model.map_err(exception)
+    }
+}
+
+/// Extents that the file leaves open, and inputs that are known beforehand.
+pub(crate) fn load_options(
+    dimensions: BTreeMap<String, usize>,
+    values: BTreeMap<String, PyReadonlyArrayDyn<'_, f32>>,
+) -> PyResult<LoadOptions> {
+    let tensor = |(name, array): (String, PyReadonlyArrayDyn<'_, f32>)| {
+        let dims = Dims::new(array.shape()).map_err(exception)?;
+        let tensor = HostTensor::new(dims, array.as_slice()?).map_err(exception)?;
+        Ok((name, tensor))
+    };
+    let values = values.into_iter().map(tensor).collect::<PyResult<_>>()?;
+    Ok(LoadOptions { dimensions, values })
+}
+
+/// The tuner's record, and the folder in which it is kept. With an empty path that is the user's, without one it is in
+/// memory.
+pub(crate) fn database(record: Option<PathBuf>) -> PyResult<(SharedDatabase, Option<PathBuf>)> {
+    let directory = match record {
+        Some(path) if path.as_os_str().is_empty() => Some(Database::default_dir().map_err(exception)?),
+        record => record,
+    };
+    let database = match &directory {
+        Some(directory) => Database::open(directory).map_err(exception)?,
+        None => Database::in_memory(),
+    };
+    Ok((Arc::new(Mutex::new(database)), directory))
+}
+
+/// Halves are computed in where every device but the CPU does that, and stored otherwise.
+pub(crate) fn precision(f16: bool, contexts: &[Context]) -> Precision {
+    let mut devices = contexts.iter().filter_map(|context| context.info().device.as_ref()).peekable();
+    let halves = devices.peek().is_some() && devices.all(|device| device.limits.native_half);
+    match (f16, halves) {
+        (false, _) => Precision::F32,
+        (true, false) => Precision::F16Storage,
+        (true, true) => Precision::F16,
+    }
+}
