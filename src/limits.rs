@@ -116,6 +116,13 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether kernels in WGSL run on a CPU. Drivers that do so have an invocation in each lane of a vector: lanes beyond a
+    /// grid are idle, and a barrier keeps what is in registers of every vector of a work-group. One work-group is one
+    /// thread's, so that dividing a sum among its invocations gives no other thread work.
+    pub(crate) fn has_lanes(&self) -> bool {
+        self.family == Family::CpuDriver && self.dialect == Dialect::Wgsl
+    }
+
     /// Bytes of local memory of a multiprocessor for work-groups side by side, where that was measured. NVIDIA's Vulkan
     /// driver gives all of them together what it allows one: on an H200, which has 228 KiB, three work-groups of 16 KiB
     /// run at a time, two of 24, and one of 25.

@@ -1,6 +1,7 @@
 //! From a table's work-group to one that a device can launch, and the choice of an untuned node.
 
 use super::{occupancy, tables};
+use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
@@ -54,6 +55,8 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
         return *fitting.unwrap_or(&made_for[0]);
     }
     let size = match op.ordinary(variant) {
+        // One for all of a network's maps, so that they share a text.
+        Ordinary::Folded if limits.has_lanes() => [16, 4, 1],
         Ordinary::Folded => {
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
             [x * y, z, 1]
@@ -62,12 +65,25 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
         Ordinary::Size(size) => size,
         Ordinary::Workload => tables::gl_workload(limits.family, op.grid(variant, tile)[2]),
     };
-    shrink(size, limits)
+    let size = shrink(size, limits);
+    if limits.has_lanes() { within(size, op.grid(variant, tile)) } else { size }
+}
+
+/// Halves each extent as long as a work-group covers the grid.
+fn within(mut size: [u32; 3], grid: [u32; 3]) -> [u32; 3] {
+    for (extent, most) in size.iter_mut().zip(grid) {
+        while *extent / 2 >= most.max(1) {
+            *extent /= 2;
+        }
+    }
+    size
 }
 
 /// Invocations that keep a device of this family busy, roughly.
 fn enough_invocations(limits: &Limits) -> u64 {
     match limits.family {
+        // A vector for each of some tens of threads.
+        Family::CpuDriver if limits.dialect == Dialect::Wgsl => 128,
         Family::CpuDriver => 512,
         Family::Adreno(_) | Family::Mali(_) | Family::PowerVr => 4096,
         Family::Nvidia | Family::Amd => 65536,

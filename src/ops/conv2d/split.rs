@@ -55,6 +55,10 @@ impl Kernel<Conv2dOp> for Split {
         Ordinary::Convolution
     }
 
+    fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
+        !limits.has_lanes()
+    }
+
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
         spec::convolution_bindings(&op.0, choice)
     }

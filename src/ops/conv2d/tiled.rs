@@ -46,6 +46,10 @@ impl Kernel<Conv2dOp> for Tiled {
         Ordinary::Convolution
     }
 
+    fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
+        !limits.has_lanes()
+    }
+
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
         spec::convolution_bindings(&op.0, choice)
     }

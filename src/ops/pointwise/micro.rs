@@ -4,8 +4,8 @@
 //! each input lane.
 
 use super::PointwiseOp;
-use crate::emit::{Binding, Dialect, Operand, Value};
-use crate::limits::{Family, Limits};
+use crate::emit::{Binding, Operand, Value};
+use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
@@ -68,8 +68,7 @@ impl Kernel<PointwiseOp> for Micro {
         // A driver that runs WGSL on a CPU keeps an invocation's lane in each element of a vector, so
         // that every load is a gather: eight pixels share those of the weights. Measured on llvmpipe in
         // CPU time, four maps of 9 to 129 pixels a side: 5 to 20 % less.
-        let gathers = limits.family == Family::CpuDriver && limits.dialect == Dialect::Wgsl;
-        let large = if gathers {
+        let large = if limits.has_lanes() {
             [[8, 2], [4, 2], [4, 4], [4, 1], [2, 2], [8, 1]]
         } else {
             [[4, 2], [4, 1], [2, 2], [8, 1], [8, 2], [4, 4]]

@@ -51,6 +51,10 @@ impl Kernel<PointwiseOp> for Split {
         Ordinary::Convolution
     }
 
+    fn untuned(&self, _op: &PointwiseOp, limits: &Limits) -> bool {
+        !limits.has_lanes()
+    }
+
     fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
         spec::convolution_bindings(&op.0, choice)
     }

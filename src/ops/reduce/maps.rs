@@ -3,7 +3,7 @@
 
 use super::ReduceOp;
 use super::plan::constants;
-use super::rows::{group_sizes, wrong_group};
+use super::rows::{group_sizes, pays, wrong_group};
 use crate::dims::{Dims, MAX_RANK};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
@@ -136,6 +136,10 @@ impl Kernel<ReduceOp> for MapsGroup {
             return Vec::new();
         }
         offers(1, group_sizes(op.merged().count(), limits))
+    }
+
+    fn untuned(&self, op: &ReduceOp, limits: &Limits) -> bool {
+        pays(op.merged().count(), limits)
     }
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
