@@ -68,7 +68,9 @@ impl Kernel<PointwiseOp> for Micro {
         // A driver that runs WGSL on a CPU keeps an invocation's lane in each element of a vector, so
         // that every load is a gather: eight pixels share those of the weights. Measured on llvmpipe in
         // CPU time, four maps of 9 to 129 pixels a side: 5 to 20 % less.
-        let large = if limits.has_lanes() {
+        let large = if limits.compiles_slowly() {
+            [[4, 1], [4, 2], [2, 2], [8, 1], [8, 2], [4, 4]]
+        } else if limits.has_lanes() {
             [[8, 2], [4, 2], [4, 4], [4, 1], [2, 2], [8, 1]]
         } else {
             [[4, 2], [4, 1], [2, 2], [8, 1], [8, 2], [4, 4]]
