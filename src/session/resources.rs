@@ -58,8 +58,8 @@ pub(super) async fn allocate(
     device: &dyn Device,
     program: &Program,
     teller: &Teller<'_>,
-    turns: &mut Turns,
 ) -> Result<Resources> {
+    let turns = &mut Turns::new();
     let lifetimes = program.lifetimes();
     let shared: Vec<Stored> =
         (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
@@ -133,12 +133,8 @@ pub(super) struct Kernels {
 }
 
 /// Compiles the device's kernels, several at a time.
-pub(super) async fn kernels(
-    device: &dyn Device,
-    program: &Program,
-    teller: &Teller<'_>,
-    turns: &mut Turns,
-) -> Result<Kernels> {
+pub(super) async fn kernels(device: &dyn Device, program: &Program, teller: &Teller<'_>) -> Result<Kernels> {
+    let turns = &mut Turns::new();
     let dialect = program.limits.dialect;
     let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
     let mut texts = Vec::with_capacity(all.len());
