@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Op, Ordinary};
+use crate::sorted;
 
 /// Where the work-groups of a session come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -220,7 +221,7 @@ fn quicker(op: &dyn Op, ruled: &Choice, wanted: &dyn Fn(&str) -> bool, limits: &
             ranked.extend(estimate(&choice).filter(|&clocks| clocks < enough).map(|clocks| (clocks, choice)));
         }
     }
-    ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    sorted::sort(&mut ranked, |(one, _), (other, _)| one.total_cmp(other));
     ranked.into_iter().map(|(_, choice)| choice).find(|choice| op.fits(choice, limits).is_ok())
 }
 
