@@ -273,6 +273,26 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_driver_has_no_barriers_and_no_idle_lanes_in_wgsl() {
+        let on = |limits: &Limits, side, channels| {
+            let (input, weights) =
+                (Shape::nhwc(1, side, side, channels), Shape::nhwc(channels, 1, 1, channels));
+            let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, false, Precision::F32);
+            let choice = untuned(&op.expect("an op"), WorkGroup::Table, limits).expect("a choice");
+            (choice.variant, choice.tile, choice.work_group)
+        };
+        let lanes = Limits { family: Family::CpuDriver, ..Limits::webgpu() };
+        assert_eq!(on(&lanes, 14, 128), ("micro", [8, 2, 1], [16, 4, 1]));
+        // A classifier: the sum of the only pixel is not split.
+        let (variant, _, work_group) = on(&lanes, 1, 256);
+        assert_ne!(variant, "split");
+        assert_eq!(work_group[0], 1);
+        // Where nothing is known of the device, invocations count.
+        assert_eq!(on(&Limits::webgpu(), 1, 256).0, "split");
+        assert_eq!(within([16, 4, 8], [5, 4, 0]), [8, 4, 1]);
+    }
+
+    #[test]
     fn estimates_take_a_staged_kernel_for_eight_images_and_leave_one_alone() {
         let h200 = |base: Limits| Limits {
             family: Family::Nvidia,

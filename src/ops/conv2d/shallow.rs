@@ -39,7 +39,7 @@ pub(super) fn takes(problem: &Convolution, limits: &Limits) -> bool {
 
 impl Kernel<Conv2dOp> for Shallow {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("shallow", include_str!("../../../shaders/conv2d/shallow.wgsl"))
+        VariantEntry::wgsl("shallow", crate::emit::text!("../../../shaders/conv2d/shallow.wgsl"))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {

@@ -14,7 +14,7 @@ pub(super) struct Micro;
 
 impl Kernel<DepthwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("micro", include_str!("../../../shaders/depthwise/micro.wgsl"))
+        VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/depthwise/micro.wgsl"))
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {

@@ -61,7 +61,7 @@ pub(super) fn grid(op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
 
 impl Kernel<PointwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("micro", include_str!("../../../shaders/pointwise/micro.wgsl"))
+        VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/pointwise/micro.wgsl"))
     }
 
     fn offers(&self, _op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {

@@ -20,7 +20,7 @@ pub(super) struct Tiled;
 
 impl Kernel<PointwiseOp> for Tiled {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("tiled", include_str!("../../../shaders/pointwise/tiled.wgsl"))
+        VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/pointwise/tiled.wgsl"))
     }
 
     fn offers(&self, op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {

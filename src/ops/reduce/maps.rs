@@ -86,7 +86,7 @@ pub(super) struct Maps;
 
 impl Kernel<ReduceOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/reduce/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/reduce/maps.wgsl"))
     }
 
     fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -128,7 +128,7 @@ pub(super) struct MapsGroup;
 
 impl Kernel<ReduceOp> for MapsGroup {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps_group", include_str!("../../../shaders/reduce/maps_group.wgsl"))
+        VariantEntry::wgsl("maps_group", crate::emit::text!("../../../shaders/reduce/maps_group.wgsl"))
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {

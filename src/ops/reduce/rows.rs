@@ -91,7 +91,7 @@ pub(super) struct Serial;
 
 impl Kernel<ReduceOp> for Serial {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("serial", include_str!("../../../shaders/reduce/serial.wgsl"))
+        VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/reduce/serial.wgsl"))
     }
 
     fn offers(&self, _op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -143,7 +143,7 @@ pub(super) struct Group;
 
 impl Kernel<ReduceOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", include_str!("../../../shaders/reduce/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/reduce/group.wgsl"))
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {

@@ -31,7 +31,7 @@ pub(super) struct Serial;
 
 impl Kernel<SoftmaxOp> for Serial {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("serial", include_str!("../../../shaders/softmax/serial.wgsl"))
+        VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/softmax/serial.wgsl"))
     }
 
     fn offers(&self, _op: &SoftmaxOp, _limits: &Limits) -> Vec<Offer> {
@@ -81,7 +81,7 @@ pub(super) struct Group;
 
 impl Kernel<SoftmaxOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", include_str!("../../../shaders/softmax/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/softmax/group.wgsl"))
     }
 
     /// Before one invocation for a line where a line's elements are neighbours, which it reads together, and
