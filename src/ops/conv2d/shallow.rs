@@ -96,7 +96,7 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn constants(&self, op: &Conv2dOp, choice: &Choice, limits: &Limits) -> Constants {
-        let rolled = split::first(limits) && op.0.terms() > MAX_UNROLLED;
+        let rolled = split::first(limits) && op.0.terms() > MAX_UNROLLED || limits.compiles_slowly();
         let own = [
             ("CHANNELS", extent(op.0.input.c)),
             ("TILE_X", choice.tile[0]),
