@@ -263,6 +263,7 @@ mod parallel;
 mod product;
 mod session;
 mod shape;
+mod sorted;
 mod sync;
 mod task;
 mod tuner;

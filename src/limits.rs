@@ -116,6 +116,19 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether kernels in WGSL run on a CPU. Drivers that do so have an invocation in each lane of a vector: lanes beyond a
+    /// grid are idle, and a barrier keeps what is in registers of every vector of a work-group. One work-group is one
+    /// thread's, so that dividing a sum among its invocations gives no other thread work.
+    pub(crate) fn has_lanes(&self) -> bool {
+        self.family == Family::CpuDriver && self.dialect == Dialect::Wgsl
+    }
+
+    /// Whether that CPU driver is a browser's, which is SwiftShader and keeps no kernel from one visit to the next. It
+    /// takes 450 ms to compile a sum of 16 vec4s and 60 ms for one of four, one kernel after the other.
+    pub(crate) fn compiles_slowly(&self) -> bool {
+        cfg!(target_family = "wasm") && self.has_lanes()
+    }
+
     /// Bytes of local memory of a multiprocessor for work-groups side by side, where that was measured. NVIDIA's Vulkan
     /// driver gives all of them together what it allows one: on an H200, which has 228 KiB, three work-groups of 16 KiB
     /// run at a time, two of 24, and one of 25.

@@ -248,7 +248,7 @@ impl Pick {
         let mut ranking: Vec<(KernelPlace, Verdict)> =
             candidates.iter().map(|candidate| (candidate.kernel, self.verdict(candidate, tensors))).collect();
         // Stable: of equal candidates the first stays first.
-        ranking.sort_by_key(|(_, verdict)| match verdict {
+        crate::sorted::sort_by_key(&mut ranking, |(_, verdict)| match verdict {
             Verdict::Grade(grade) => (0, Reverse(grade.weighted()), Duration::ZERO),
             Verdict::Time(time) => (0, Reverse(0), *time),
             Verdict::Refused(_) => (1, Reverse(0), Duration::ZERO),

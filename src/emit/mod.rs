@@ -19,6 +19,7 @@ mod template;
 mod templates;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
 pub(crate) mod winograd;
 pub(crate) mod words;
 
@@ -26,6 +27,7 @@ pub use constants::Value;
 pub use dialect::Dialect;
 pub use epilogue::{Activation, Bits, Epilogue, Residual};
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
+pub(crate) use text::text;
 
 use crate::dtype::Precision;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 macro_rules! piece {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../shaders/", $name, ".wgsl")))
+        ($name, super::text!(concat!("../../shaders/", $name, ".wgsl")))
     };
     // No browser has OpenCL.
     ($name:literal, opencl) => {

@@ -4,6 +4,8 @@
 //! Lee, *Efficient Memory Management for Deep Neural Net Inference*, 2020, "shared objects"): the
 //! largest value first, each into the smallest buffer that is free during its lifetime.
 
+use crate::sorted;
+
 /// A value's size and the steps between which it must keep its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lifetime {
@@ -36,7 +38,7 @@ pub(crate) fn least(lifetimes: &[Lifetime]) -> u64 {
     let begin = lifetimes.iter().map(|lifetime| (lifetime.first, false, lifetime.bytes));
     let end = lifetimes.iter().map(|lifetime| (lifetime.last, true, lifetime.bytes));
     let mut events: Vec<(usize, bool, u64)> = begin.chain(end).collect();
-    events.sort_unstable();
+    sorted::sort(&mut events, Ord::cmp);
     let (mut alive, mut most) = (0u64, 0);
     for (_, ends, bytes) in events {
         alive = if ends { alive.saturating_sub(bytes) } else { alive.saturating_add(bytes) };
@@ -48,7 +50,7 @@ pub(crate) fn least(lifetimes: &[Lifetime]) -> u64 {
 /// Places every value.
 pub(crate) fn plan(lifetimes: &[Lifetime]) -> MemoryPlan {
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
-    order.sort_by_key(|&value| (std::cmp::Reverse(lifetimes[value].bytes), value));
+    sorted::sort_by_key(&mut order, |&value| (std::cmp::Reverse(lifetimes[value].bytes), value));
     let mut buffers: Vec<(u64, Vec<usize>)> = Vec::new();
     let mut place = vec![0; lifetimes.len()];
     for value in order {

@@ -232,7 +232,7 @@ impl Wiring {
                 None => wired.copied.push((end, Spot::Stored(port.rows))),
             }
         }
-        let provided: BTreeSet<Stored> = held.keys().copied().collect();
+        let provided = crate::sorted::set(held.keys().copied());
         let mut needed = self.states.clone();
         let mut ends = Vec::new();
         for (index, (port, lent)) in self.outputs.iter().zip(outputs).enumerate() {

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::shape::Shape;
+use crate::sorted;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -161,7 +162,7 @@ type Offered = (&'static str, [u32; 3]);
 
 /// Offers by their preference. It is one function for all ops.
 fn by_preference(mut offers: Vec<(u32, Offered)>) -> Vec<Offered> {
-    offers.sort_by_key(|(preference, _)| *preference);
+    sorted::sort_by_key(&mut offers, |(preference, _)| *preference);
     offers.into_iter().map(|(_, offered)| offered).collect()
 }
 
@@ -347,7 +348,7 @@ impl<O: Definition> Op for O {
         if !offered.iter().any(|offer| offer.tile == choice.tile) {
             let mut tiles: Vec<String> =
                 offered.iter().map(|Offer { tile: [x, y, z], .. }| format!("{x}x{y}x{z}")).collect();
-            tiles.sort();
+            sorted::sort(&mut tiles, Ord::cmp);
             return reject(if tiles.is_empty() {
                 "this variant does not serve these shapes on this device".to_owned()
             } else {

@@ -13,6 +13,7 @@ use super::spec::extent;
 use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::limits::Limits;
+use crate::sorted;
 
 /// Terms that are multiplied without a loop.
 const STEP: u32 = 8;
@@ -104,7 +105,7 @@ pub(super) fn work_groups(tile: [u32; 3], extents: Extents) -> Vec<[u32; 3]> {
             sizes.push(((covered as f64 * (1.0 + 24.0 * staged) * 1024.0) as u64, size));
         }
     }
-    sizes.sort_by_key(|&(cost, _)| cost);
+    sorted::sort_by_key(&mut sizes, |&(cost, _)| cost);
     sizes.into_iter().take(SIZES).map(|(_, size)| size).collect()
 }
 

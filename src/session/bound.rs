@@ -181,7 +181,7 @@ impl Bindings {
     async fn make(&self, device: &dyn Device, ports: &[PortBuffer]) -> Result<Bound> {
         let alignment = device.info().limits.binding_alignment;
         let is_bindable = |port: &&PortBuffer| port.bindable(alignment);
-        let mut bindable: BTreeSet<End> = ports.iter().filter(is_bindable).map(|port| port.end).collect();
+        let mut bindable = crate::sorted::set(ports.iter().filter(is_bindable).map(|port| port.end));
         for (index, port) in ports.iter().enumerate() {
             for other in ports.iter().take(index).filter(|other| other.overlaps(port)) {
                 if let (End::Output(_), End::Output(_)) = (port.end, other.end) {

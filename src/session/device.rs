@@ -27,7 +27,7 @@ use crate::lower::Wiring;
 use crate::lower::{Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
-use crate::task::{Turns, offload};
+use crate::task::{both, offload};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -165,10 +165,9 @@ impl DeviceSession {
 
     async fn of(engine: Engine, program: &Program, teller: &Teller<'_>) -> Result<Self> {
         let device = engine.device()?;
-        let mut turns = Turns::new();
-        turns.pass().await;
-        let resources = allocate(device, program, teller, &mut turns).await?;
-        let kernels = kernels(device, program, teller, &mut turns).await?;
+        // A browser compiles kernels while constants are packed here.
+        let (resources, kernels) =
+            both(allocate(device, program, teller), kernels(device, program, teller)).await?;
         if !program.setup.is_empty() {
             let setup = dispatches(&program.setup, kernels.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;

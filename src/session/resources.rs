@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::lower::{Part, Program, Source, Step, Stored, Work, least, pack, plan};
 use crate::ops::Launch;
 use crate::task::Turns;
-use std::collections::BTreeMap;
 
 /// What the program's values and constants became.
 #[derive(Debug)]
@@ -58,8 +57,8 @@ pub(super) async fn allocate(
     device: &dyn Device,
     program: &Program,
     teller: &Teller<'_>,
-    turns: &mut Turns,
 ) -> Result<Resources> {
+    let turns = &mut Turns::new();
     let lifetimes = program.lifetimes();
     let shared: Vec<Stored> =
         (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
@@ -133,12 +132,8 @@ pub(super) struct Kernels {
 }
 
 /// Compiles the device's kernels, several at a time.
-pub(super) async fn kernels(
-    device: &dyn Device,
-    program: &Program,
-    teller: &Teller<'_>,
-    turns: &mut Turns,
-) -> Result<Kernels> {
+pub(super) async fn kernels(device: &dyn Device, program: &Program, teller: &Teller<'_>) -> Result<Kernels> {
+    let turns = &mut Turns::new();
     let dialect = program.limits.dialect;
     let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
     let mut texts = Vec::with_capacity(all.len());
@@ -148,8 +143,8 @@ pub(super) async fn kernels(
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes
     // wrong is reported below, by the first node it concerns.
-    let distinct: BTreeMap<&str, (&Launch, &KernelSource)> =
-        all.iter().zip(&texts).map(|(own, text)| (text.text.as_str(), (own.launch, text))).collect();
+    let distinct = all.iter().zip(&texts).map(|(own, text)| (text.text.as_str(), (own.launch, text)));
+    let distinct = crate::sorted::map(distinct);
     teller.kernels(distinct.len());
     compile_all(device, distinct.into_values().collect(), teller, turns).await;
     let mut compiled = Vec::with_capacity(all.len());

@@ -12,7 +12,6 @@ pub(crate) use turns::Turns;
 
 use std::future::Future;
 use std::pin::Pin;
-#[cfg(any(feature = "onnx", target_family = "wasm"))]
 use std::task::Poll;
 
 /// What is awaited. Any thread may do so, but where there is only one.
@@ -39,6 +38,35 @@ pub(crate) fn at_once<F: Future>(work: F) -> Option<F::Output> {
         Poll::Ready(outcome) => Some(outcome),
         Poll::Pending => None,
     }
+}
+
+/// Awaits both, the first one first; the other one is dropped where the first fails. In a browser they take turns.
+pub(crate) async fn both<A, B, E>(
+    first: impl Future<Output = Result<A, E>>,
+    second: impl Future<Output = Result<B, E>>,
+) -> Result<(A, B), E> {
+    let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
+    let (mut one, mut other) = (None, None);
+    std::future::poll_fn(|context| {
+        if one.is_none()
+            && let Poll::Ready(outcome) = first.as_mut().poll(context)
+        {
+            one = Some(outcome?);
+        }
+        if other.is_none()
+            && let Poll::Ready(outcome) = second.as_mut().poll(context)
+        {
+            other = Some(outcome?);
+        }
+        match (one.take(), other.take()) {
+            (Some(one), Some(other)) => Poll::Ready(Ok((one, other))),
+            some => {
+                (one, other) = some;
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// Begins `work`; what comes of it, if that is known at once.

@@ -1,10 +1,12 @@
 //! From a table's work-group to one that a device can launch, and the choice of an untuned node.
 
 use super::{occupancy, tables};
+use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::{Choice, Op, Ordinary};
+use crate::sorted;
 
 /// Where the work-groups of a session come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -54,6 +56,8 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
         return *fitting.unwrap_or(&made_for[0]);
     }
     let size = match op.ordinary(variant) {
+        // One for all of a network's maps, so that they share a text.
+        Ordinary::Folded if limits.has_lanes() => [16, 4, 1],
         Ordinary::Folded => {
             let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
             [x * y, z, 1]
@@ -62,12 +66,25 @@ pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits
         Ordinary::Size(size) => size,
         Ordinary::Workload => tables::gl_workload(limits.family, op.grid(variant, tile)[2]),
     };
-    shrink(size, limits)
+    let size = shrink(size, limits);
+    if limits.has_lanes() { within(size, op.grid(variant, tile)) } else { size }
+}
+
+/// Halves each extent as long as a work-group covers the grid.
+fn within(mut size: [u32; 3], grid: [u32; 3]) -> [u32; 3] {
+    for (extent, most) in size.iter_mut().zip(grid) {
+        while *extent / 2 >= most.max(1) {
+            *extent /= 2;
+        }
+    }
+    size
 }
 
 /// Invocations that keep a device of this family busy, roughly.
 fn enough_invocations(limits: &Limits) -> u64 {
     match limits.family {
+        // A vector for each of some tens of threads.
+        Family::CpuDriver if limits.dialect == Dialect::Wgsl => 128,
         Family::CpuDriver => 512,
         Family::Adreno(_) | Family::Mali(_) | Family::PowerVr => 4096,
         Family::Nvidia | Family::Amd => 65536,
@@ -204,7 +221,7 @@ fn quicker(op: &dyn Op, ruled: &Choice, wanted: &dyn Fn(&str) -> bool, limits: &
             ranked.extend(estimate(&choice).filter(|&clocks| clocks < enough).map(|clocks| (clocks, choice)));
         }
     }
-    ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    sorted::sort(&mut ranked, |(one, _), (other, _)| one.total_cmp(other));
     ranked.into_iter().map(|(_, choice)| choice).find(|choice| op.fits(choice, limits).is_ok())
 }
 
@@ -253,6 +270,26 @@ mod tests {
         assert_eq!((choice.variant, choice.tile), ("micro", [4, 2, 1]));
         // 27 x 256 tiles of three pixels by one slice, each sum in 16 parts: 110592 invocations.
         assert_eq!(on(Family::Nvidia), ("split", [3, 1, 16]));
+    }
+
+    #[test]
+    fn a_cpu_driver_has_no_barriers_and_no_idle_lanes_in_wgsl() {
+        let on = |limits: &Limits, side, channels| {
+            let (input, weights) =
+                (Shape::nhwc(1, side, side, channels), Shape::nhwc(channels, 1, 1, channels));
+            let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, false, Precision::F32);
+            let choice = untuned(&op.expect("an op"), WorkGroup::Table, limits).expect("a choice");
+            (choice.variant, choice.tile, choice.work_group)
+        };
+        let lanes = Limits { family: Family::CpuDriver, ..Limits::webgpu() };
+        assert_eq!(on(&lanes, 14, 128), ("micro", [8, 2, 1], [16, 4, 1]));
+        // A classifier: the sum of the only pixel is not split.
+        let (variant, _, work_group) = on(&lanes, 1, 256);
+        assert_ne!(variant, "split");
+        assert_eq!(work_group[0], 1);
+        // Where nothing is known of the device, invocations count.
+        assert_eq!(on(&Limits::webgpu(), 1, 256).0, "split");
+        assert_eq!(within([16, 4, 8], [5, 4, 0]), [8, 4, 1]);
     }
 
     #[test]

@@ -14,8 +14,8 @@ const LAYERS: &[(u32, &[&str])] = &[
     (
         0,
         &[
-            "error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "erf", "weights", "clock",
-            "disk", "parallel", "sync", "task",
+            "error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "erf", "sorted",
+            "weights", "clock", "disk", "parallel", "sync", "task",
         ],
     ),
     (1, &["emit", "limits"]),

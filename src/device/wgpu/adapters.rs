@@ -6,6 +6,7 @@ use super::visible::{NVIDIA, places};
 use crate::device::identity::{DeviceUuid, Identity};
 #[cfg(not(target_family = "wasm"))]
 use crate::device::visible::Visible;
+use crate::sorted;
 use std::sync::LazyLock;
 
 /// wgpu's own variable for checks of dispatches whose grid lies in a buffer.
@@ -41,7 +42,7 @@ impl Adapters {
         let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
         adapters.retain(has_compute);
         // A stable sort: wgpu lists Vulkan and Metal before DX12.
-        adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
+        sorted::sort_by_key(&mut adapters, |adapter: &wgpu::Adapter| match adapter.get_info().device_type {
             wgpu::DeviceType::DiscreteGpu => 0,
             wgpu::DeviceType::IntegratedGpu => 1,
             wgpu::DeviceType::VirtualGpu => 2,

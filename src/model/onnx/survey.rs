@@ -3,6 +3,7 @@
 use super::import::Import;
 use super::operators;
 use super::schema::{Graph as Network, Node};
+use crate::sorted;
 use std::collections::{BTreeMap, HashSet};
 
 /// How many there are of one kind, and where the first one is.
@@ -22,7 +23,7 @@ pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<
         look(import, node, index, &mut found, &mut called);
     }
     let mut found: Vec<(String, Found)> = found.into_iter().collect();
-    found.sort_by_key(|(_, found)| found.first);
+    sorted::sort_by_key(&mut found, |(_, found)| found.first);
     let line = |(what, Found { count, place, .. }): (String, Found)| match count {
         1 => format!("{what} (1, {place})"),
         count => format!("{what} ({count}, first {place})"),

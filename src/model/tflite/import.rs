@@ -13,6 +13,7 @@ use super::{LoadOptions, Loaded, ModelInfo};
 use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
+use crate::sorted;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -218,7 +219,7 @@ impl<'a> Import<'a> {
         }
         if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
             let mut wanted: Vec<_> = wanted.into_iter().collect();
-            wanted.sort();
+            sorted::sort(&mut wanted, Ord::cmp);
             return Err(format!("found an extent for dimension {name:?}, wanted one of {wanted:?}"));
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::import::Import;
 use super::operators;
 use super::tensors::Reason;
+use crate::sorted;
 use std::collections::{BTreeMap, HashSet};
 
 /// How many there are of one kind, and where the first one is.
@@ -78,7 +79,7 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
     }
     let list = |found: BTreeMap<String, Found>| {
         let mut found: Vec<_> = found.into_iter().collect();
-        found.sort_by_key(|(_, found)| found.first);
+        sorted::sort_by_key(&mut found, |(_, found)| found.first);
         let line = |(what, Found { count, place, .. }): (String, Found)| match count {
             1 => format!("{what} (1, {place})"),
             count => format!("{what} ({count}, first {place})"),

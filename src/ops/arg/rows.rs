@@ -25,7 +25,7 @@ pub(super) struct Serial;
 
 impl Kernel<ArgOp> for Serial {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("serial", include_str!("../../../shaders/arg/serial.wgsl"))
+        VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/arg/serial.wgsl"))
     }
 
     fn offers(&self, _op: &ArgOp, _limits: &Limits) -> Vec<Offer> {
@@ -71,7 +71,7 @@ pub(super) struct Group;
 
 impl Kernel<ArgOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", include_str!("../../../shaders/arg/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/arg/group.wgsl"))
     }
 
     fn offers(&self, op: &ArgOp, limits: &Limits) -> Vec<Offer> {

@@ -25,7 +25,7 @@ impl ConcatOp {
 
 impl Kernel<ConcatOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/concat/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/concat/maps.wgsl"))
     }
 
     fn offers(&self, op: &ConcatOp, _limits: &Limits) -> Vec<Offer> {

@@ -30,7 +30,7 @@ impl ConcatOp {
 
 impl Kernel<ConcatOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/concat/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/concat/rows.wgsl"))
     }
 
     fn offers(&self, _op: &ConcatOp, _limits: &Limits) -> Vec<Offer> {

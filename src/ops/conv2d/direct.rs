@@ -20,7 +20,7 @@ pub(super) struct Direct;
 
 impl Kernel<Conv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", include_str!("../../../shaders/conv2d/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/conv2d/direct.wgsl"))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {

@@ -42,7 +42,7 @@ pub(super) struct Grouped;
 
 impl Kernel<Conv2dOp> for Grouped {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("grouped", include_str!("../../../shaders/conv2d/grouped.wgsl"))
+        VariantEntry::wgsl("grouped", crate::emit::text!("../../../shaders/conv2d/grouped.wgsl"))
     }
 
     /// Pixels of a row by slices, the most reuse first.

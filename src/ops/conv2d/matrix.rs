@@ -16,7 +16,8 @@ use crate::ops::plan::Choice;
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 
-pub(super) const MATRIX: Matrix = Matrix::cooperative(include_str!("../../../shaders/conv2d/matrix.wgsl"));
+pub(super) const MATRIX: Matrix =
+    Matrix::cooperative(crate::emit::text!("../../../shaders/conv2d/matrix.wgsl"));
 
 pub(super) const MATRIX_PTX: Matrix = Matrix::ptx(include_str!("../../../cl/conv2d/matrix_ptx.cl"));
 

@@ -39,16 +39,19 @@ pub(super) fn takes(problem: &Convolution, limits: &Limits) -> bool {
 
 impl Kernel<Conv2dOp> for Shallow {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("shallow", include_str!("../../../shaders/conv2d/shallow.wgsl"))
+        VariantEntry::wgsl("shallow", crate::emit::text!("../../../shaders/conv2d/shallow.wgsl"))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
         let problem = &op.0;
         let few = takes(problem, limits);
-        // Each pixel more of a long row spares the loads of all taps.
-        let tiles = match split::first(limits) && sliding::is_long(problem) {
-            true => [[4, 2], [4, 1], [2, 2], [1, 2], [1, 1]],
-            false => [[2, 2], [1, 2], [1, 1], [4, 2], [4, 1]],
+        let tiles = if limits.compiles_slowly() {
+            [[1, 1], [1, 2], [2, 2], [4, 1], [4, 2]]
+        } else if split::first(limits) && sliding::is_long(problem) {
+            // Each pixel more of a long row spares the loads of all taps.
+            [[4, 2], [4, 1], [2, 2], [1, 2], [1, 1]]
+        } else {
+            [[2, 2], [1, 2], [1, 1], [4, 2], [4, 1]]
         };
         let fits = |[pixels, _]: &[usize; 2]| few && sliding::columns(problem, *pixels) <= MAX_COLUMNS;
         let tiles = tiles.into_iter().filter(fits);
@@ -93,7 +96,7 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn constants(&self, op: &Conv2dOp, choice: &Choice, limits: &Limits) -> Constants {
-        let rolled = split::first(limits) && op.0.terms() > MAX_UNROLLED;
+        let rolled = split::first(limits) && op.0.terms() > MAX_UNROLLED || limits.compiles_slowly();
         let own = [
             ("CHANNELS", extent(op.0.input.c)),
             ("TILE_X", choice.tile[0]),

@@ -44,7 +44,7 @@ pub(super) fn is_long(problem: &Convolution) -> bool {
 
 impl Kernel<Conv2dOp> for Sliding {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("sliding", include_str!("../../../shaders/conv2d/sliding.wgsl"))
+        VariantEntry::wgsl("sliding", crate::emit::text!("../../../shaders/conv2d/sliding.wgsl"))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {

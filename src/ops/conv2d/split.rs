@@ -23,7 +23,7 @@ pub(super) struct Split;
 
 impl Kernel<Conv2dOp> for Split {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("split", include_str!("../../../shaders/conv2d/split.wgsl"))
+        VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/conv2d/split.wgsl"))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -53,6 +53,10 @@ impl Kernel<Conv2dOp> for Split {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Convolution
+    }
+
+    fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
+        !limits.has_lanes()
     }
 
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {

@@ -20,7 +20,7 @@ pub(super) struct Tiled;
 
 impl Kernel<Conv2dOp> for Tiled {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("tiled", include_str!("../../../shaders/conv2d/tiled.wgsl"))
+        VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/conv2d/tiled.wgsl"))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -44,6 +44,10 @@ impl Kernel<Conv2dOp> for Tiled {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Convolution
+    }
+
+    fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
+        !limits.has_lanes()
     }
 
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {

@@ -74,12 +74,12 @@ pub(super) struct Winograd {
 }
 
 pub(super) const WINOGRAD2: Winograd = Winograd {
-    entry: VariantEntry::wgsl("winograd2", include_str!("../../../shaders/conv2d/winograd2.wgsl")),
+    entry: VariantEntry::wgsl("winograd2", crate::emit::text!("../../../shaders/conv2d/winograd2.wgsl")),
     results: 2,
     tiles: &TILES2,
 };
 pub(super) const WINOGRAD4: Winograd = Winograd {
-    entry: VariantEntry::wgsl("winograd4", include_str!("../../../shaders/conv2d/winograd4.wgsl")),
+    entry: VariantEntry::wgsl("winograd4", crate::emit::text!("../../../shaders/conv2d/winograd4.wgsl")),
     results: 4,
     tiles: &TILES4,
 };

@@ -35,7 +35,7 @@ pub(super) struct Move {
 /// The text of a kernel.
 macro_rules! text {
     ($name:literal) => {
-        include_str!(concat!("../../../shaders/convert/", $name, ".wgsl"))
+        crate::emit::text!(concat!("../../../shaders/convert/", $name, ".wgsl"))
     };
 }
 

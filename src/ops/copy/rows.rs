@@ -18,7 +18,7 @@ pub(super) struct Rows;
 
 impl Kernel<CopyOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/copy/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/copy/rows.wgsl"))
     }
 
     fn offers(&self, _op: &CopyOp, _limits: &Limits) -> Vec<Offer> {

@@ -18,7 +18,7 @@ pub(super) struct Rows;
 
 impl Kernel<CumSumOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/cumsum/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/cumsum/rows.wgsl"))
     }
 
     fn offers(&self, _op: &CumSumOp, _limits: &Limits) -> Vec<Offer> {

@@ -15,7 +15,7 @@ pub(super) struct Direct;
 
 impl Kernel<DepthwiseOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", include_str!("../../../shaders/depthwise/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/depthwise/direct.wgsl"))
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {

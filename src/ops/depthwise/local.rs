@@ -30,7 +30,7 @@ pub(super) struct Local;
 
 impl Kernel<DepthwiseOp> for Local {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("local", include_str!("../../../shaders/depthwise/local.wgsl"))
+        VariantEntry::wgsl("local", crate::emit::text!("../../../shaders/depthwise/local.wgsl"))
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {

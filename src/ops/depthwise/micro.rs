@@ -14,13 +14,15 @@ pub(super) struct Micro;
 
 impl Kernel<DepthwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("micro", include_str!("../../../shaders/depthwise/micro.wgsl"))
+        VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/depthwise/micro.wgsl"))
     }
 
-    fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
+    fn offers(&self, op: &DepthwiseOp, limits: &Limits) -> Vec<Offer> {
         let serves = |tile: &[usize; 2]| op.multiplier() == 1 && in_registers(&op.0, *tile);
         let tiles = [[1, 2], [2, 2], [2, 1], [1, 4], [1, 1]].into_iter().filter(serves);
-        offers(0, tiles.map(|[columns, rows]| [extent(columns), extent(rows), 1]))
+        // Its text is the longest.
+        let preference = u32::from(limits.compiles_slowly());
+        offers(preference, tiles.map(|[columns, rows]| [extent(columns), extent(rows), 1]))
     }
 
     fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {

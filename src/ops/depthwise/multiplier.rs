@@ -14,7 +14,7 @@ pub(super) struct Multiplier;
 
 impl Kernel<DepthwiseOp> for Multiplier {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("multiplier", include_str!("../../../shaders/depthwise/multiplier.wgsl"))
+        VariantEntry::wgsl("multiplier", crate::emit::text!("../../../shaders/depthwise/multiplier.wgsl"))
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {

@@ -14,7 +14,7 @@ pub(super) struct Rows;
 
 impl Kernel<DepthwiseOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/depthwise/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/depthwise/rows.wgsl"))
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {

@@ -20,7 +20,7 @@ fn elements4(op: &ElementwiseOp) -> usize {
 
 impl Kernel<ElementwiseOp> for Flat {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("flat", include_str!("../../../shaders/elementwise/flat.wgsl"))
+        VariantEntry::wgsl("flat", crate::emit::text!("../../../shaders/elementwise/flat.wgsl"))
     }
 
     fn offers(&self, op: &ElementwiseOp, _limits: &Limits) -> Vec<Offer> {

@@ -27,7 +27,7 @@ fn is_broadcast(op: &ElementwiseOp, input: usize) -> bool {
 
 impl Kernel<ElementwiseOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/elementwise/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/elementwise/maps.wgsl"))
     }
 
     fn offers(&self, op: &ElementwiseOp, _limits: &Limits) -> Vec<Offer> {

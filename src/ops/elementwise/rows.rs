@@ -37,7 +37,7 @@ fn element(op: &ElementwiseOp, input: usize) -> Element {
 
 impl Kernel<ElementwiseOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/elementwise/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/elementwise/rows.wgsl"))
     }
 
     fn offers(&self, _op: &ElementwiseOp, _limits: &Limits) -> Vec<Offer> {

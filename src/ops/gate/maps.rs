@@ -46,7 +46,7 @@ fn blocks(op: &GateOp, [size, pixels, _]: [u32; 3]) -> usize {
 
 impl Kernel<GateOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/gate/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/gate/maps.wgsl"))
     }
 
     fn offers(&self, op: &GateOp, limits: &Limits) -> Vec<Offer> {

@@ -28,7 +28,7 @@ impl GatherOp {
 
 impl Kernel<GatherOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/gather/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/gather/rows.wgsl"))
     }
 
     fn offers(&self, _op: &GatherOp, _limits: &Limits) -> Vec<Offer> {

@@ -15,7 +15,7 @@ pub(super) struct Image2d;
 
 impl Kernel<GemmOp> for Image2d {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::image("image2d", include_str!("../../../shaders/gemm/image2d.wgsl"))
+        VariantEntry::image("image2d", crate::emit::text!("../../../shaders/gemm/image2d.wgsl"))
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {

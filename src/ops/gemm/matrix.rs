@@ -57,7 +57,7 @@ pub(super) struct Matrix {
 const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
 pub(super) const MATRIX: Matrix = Matrix {
-    entry: VariantEntry::wgsl("matrix", include_str!("../../../shaders/gemm/matrix.wgsl"))
+    entry: VariantEntry::wgsl("matrix", crate::emit::text!("../../../shaders/gemm/matrix.wgsl"))
         .only(Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
     cooperative: true,
     columns: 16,

@@ -15,7 +15,7 @@ pub(super) struct Micro;
 
 impl Kernel<GemmOp> for Micro {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("micro", include_str!("../../../shaders/gemm/micro.wgsl"))
+        VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/gemm/micro.wgsl"))
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {

@@ -30,7 +30,7 @@ pub(super) struct Split;
 
 impl Kernel<GemmOp> for Split {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("split", include_str!("../../../shaders/gemm/split.wgsl"))
+        VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/gemm/split.wgsl"))
     }
 
     /// Where the sums are long enough to be split. None if a whole device has enough to do without.

@@ -31,7 +31,7 @@ fn loads(choice: &Choice) -> [u32; 2] {
 
 impl Kernel<GemmOp> for Staged {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("staged", include_str!("../../../shaders/gemm/staged.wgsl"))
+        VariantEntry::wgsl("staged", crate::emit::text!("../../../shaders/gemm/staged.wgsl"))
     }
 
     /// Where whole vec4s cannot be read, of products that are no strips.

@@ -24,7 +24,7 @@ pub(super) struct Subgroup;
 
 impl Kernel<GemmOp> for Subgroup {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("subgroup", include_str!("../../../shaders/gemm/subgroup.wgsl"))
+        VariantEntry::wgsl("subgroup", crate::emit::text!("../../../shaders/gemm/subgroup.wgsl"))
             .only(Dialect::Wgsl, "no OpenCL driver at hand lists cl_khr_subgroups")
     }
 

@@ -57,7 +57,7 @@ pub(super) struct Thin;
 
 impl Kernel<GemmOp> for Thin {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("thin", include_str!("../../../shaders/gemm/thin.wgsl"))
+        VariantEntry::wgsl("thin", crate::emit::text!("../../../shaders/gemm/thin.wgsl"))
     }
 
     /// As many rows as there are, up to eight. None if `tiled` reads B as seldom.

@@ -191,7 +191,7 @@ pub(super) struct Tiled;
 
 impl Kernel<GemmOp> for Tiled {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("tiled", include_str!("../../../shaders/gemm/tiled.wgsl"))
+        VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/gemm/tiled.wgsl"))
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {

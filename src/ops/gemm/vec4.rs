@@ -15,7 +15,7 @@ pub(super) struct Vec4;
 
 impl Kernel<GemmOp> for Vec4 {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("vec4", include_str!("../../../shaders/gemm/vec4.wgsl"))
+        VariantEntry::wgsl("vec4", crate::emit::text!("../../../shaders/gemm/vec4.wgsl"))
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {

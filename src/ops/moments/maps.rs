@@ -16,7 +16,7 @@ pub(super) struct Maps;
 
 impl Kernel<MomentsOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/moments/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/moments/maps.wgsl"))
     }
 
     fn offers(&self, _op: &MomentsOp, _limits: &Limits) -> Vec<Offer> {

@@ -25,7 +25,7 @@ pub(super) struct Kept;
 
 impl Kernel<NormalizeOp> for Kept {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("kept", include_str!("../../../shaders/normalize/kept.wgsl"))
+        VariantEntry::wgsl("kept", crate::emit::text!("../../../shaders/normalize/kept.wgsl"))
     }
 
     /// Before `maps`, but for drivers that run a work-group's invocations one after the other.

@@ -21,7 +21,7 @@ pub(super) struct Maps;
 
 impl Kernel<NormalizeOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/normalize/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/normalize/maps.wgsl"))
     }
 
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {

@@ -19,7 +19,7 @@ pub(super) struct Parts;
 
 impl Kernel<NormalizeOp> for Parts {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("parts", include_str!("../../../shaders/normalize/parts.wgsl"))
+        VariantEntry::wgsl("parts", crate::emit::text!("../../../shaders/normalize/parts.wgsl"))
     }
 
     fn offers(&self, op: &NormalizeOp, _limits: &Limits) -> Vec<Offer> {

@@ -50,7 +50,7 @@ pub(super) struct Group;
 
 impl Kernel<NormalizeOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", include_str!("../../../shaders/normalize/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/normalize/group.wgsl"))
     }
 
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
@@ -113,7 +113,7 @@ pub(super) struct Serial;
 
 impl Kernel<NormalizeOp> for Serial {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("serial", include_str!("../../../shaders/normalize/serial.wgsl"))
+        VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/normalize/serial.wgsl"))
     }
 
     /// Before work-groups where elements are few.

@@ -18,7 +18,7 @@ pub(super) struct Rows;
 
 impl Kernel<OneHotOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/one_hot/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/one_hot/rows.wgsl"))
     }
 
     fn offers(&self, _op: &OneHotOp, _limits: &Limits) -> Vec<Offer> {

@@ -16,7 +16,7 @@ pub(super) struct Direct;
 
 impl Kernel<PointwiseOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", include_str!("../../../shaders/pointwise/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pointwise/direct.wgsl"))
     }
 
     fn offers(&self, _op: &PointwiseOp, _limits: &Limits) -> Vec<Offer> {

@@ -16,7 +16,8 @@ use crate::ops::plan::Choice;
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params};
 
-pub(super) const MATRIX: Matrix = Matrix::cooperative(include_str!("../../../shaders/pointwise/matrix.wgsl"));
+pub(super) const MATRIX: Matrix =
+    Matrix::cooperative(crate::emit::text!("../../../shaders/pointwise/matrix.wgsl"));
 
 pub(super) const MATRIX_PTX: Matrix = Matrix::ptx(include_str!("../../../cl/pointwise/matrix_ptx.cl"));
 

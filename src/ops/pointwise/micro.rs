@@ -4,8 +4,8 @@
 //! each input lane.
 
 use super::PointwiseOp;
-use crate::emit::{Binding, Dialect, Operand, Value};
-use crate::limits::{Family, Limits};
+use crate::emit::{Binding, Operand, Value};
+use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
@@ -61,15 +61,16 @@ pub(super) fn grid(op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
 
 impl Kernel<PointwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("micro", include_str!("../../../shaders/pointwise/micro.wgsl"))
+        VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/pointwise/micro.wgsl"))
     }
 
     fn offers(&self, _op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {
         // A driver that runs WGSL on a CPU keeps an invocation's lane in each element of a vector, so
         // that every load is a gather: eight pixels share those of the weights. Measured on llvmpipe in
         // CPU time, four maps of 9 to 129 pixels a side: 5 to 20 % less.
-        let gathers = limits.family == Family::CpuDriver && limits.dialect == Dialect::Wgsl;
-        let large = if gathers {
+        let large = if limits.compiles_slowly() {
+            [[4, 1], [4, 2], [2, 2], [8, 1], [8, 2], [4, 4]]
+        } else if limits.has_lanes() {
             [[8, 2], [4, 2], [4, 4], [4, 1], [2, 2], [8, 1]]
         } else {
             [[4, 2], [4, 1], [2, 2], [8, 1], [8, 2], [4, 4]]

@@ -24,7 +24,7 @@ pub(super) struct Split;
 
 impl Kernel<PointwiseOp> for Split {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("split", include_str!("../../../shaders/pointwise/split.wgsl"))
+        VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/pointwise/split.wgsl"))
     }
 
     fn offers(&self, op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -49,6 +49,10 @@ impl Kernel<PointwiseOp> for Split {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Convolution
+    }
+
+    fn untuned(&self, _op: &PointwiseOp, limits: &Limits) -> bool {
+        !limits.has_lanes()
     }
 
     fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {

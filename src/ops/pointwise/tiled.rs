@@ -20,7 +20,7 @@ pub(super) struct Tiled;
 
 impl Kernel<PointwiseOp> for Tiled {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("tiled", include_str!("../../../shaders/pointwise/tiled.wgsl"))
+        VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/pointwise/tiled.wgsl"))
     }
 
     fn offers(&self, op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -41,6 +41,10 @@ impl Kernel<PointwiseOp> for Tiled {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Convolution
+    }
+
+    fn untuned(&self, _op: &PointwiseOp, limits: &Limits) -> bool {
+        !limits.has_lanes()
     }
 
     fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {

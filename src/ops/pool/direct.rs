@@ -15,7 +15,7 @@ pub(super) struct Direct;
 
 impl Kernel<PoolOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", include_str!("../../../shaders/pool/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pool/direct.wgsl"))
     }
 
     fn offers(&self, _op: &PoolOp, _limits: &Limits) -> Vec<Offer> {

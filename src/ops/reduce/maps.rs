@@ -3,7 +3,7 @@
 
 use super::ReduceOp;
 use super::plan::constants;
-use super::rows::{group_sizes, wrong_group};
+use super::rows::{group_sizes, pays, wrong_group};
 use crate::dims::{Dims, MAX_RANK};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
@@ -86,7 +86,7 @@ pub(super) struct Maps;
 
 impl Kernel<ReduceOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/reduce/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/reduce/maps.wgsl"))
     }
 
     fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -128,7 +128,7 @@ pub(super) struct MapsGroup;
 
 impl Kernel<ReduceOp> for MapsGroup {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps_group", include_str!("../../../shaders/reduce/maps_group.wgsl"))
+        VariantEntry::wgsl("maps_group", crate::emit::text!("../../../shaders/reduce/maps_group.wgsl"))
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
@@ -136,6 +136,10 @@ impl Kernel<ReduceOp> for MapsGroup {
             return Vec::new();
         }
         offers(1, group_sizes(op.merged().count(), limits))
+    }
+
+    fn untuned(&self, op: &ReduceOp, limits: &Limits) -> bool {
+        pays(op.merged().count(), limits)
     }
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {

@@ -38,6 +38,11 @@ pub(in crate::ops) fn group_sizes(count: usize, limits: &Limits) -> Vec<[u32; 3]
     }
 }
 
+/// Whether a session that measured nothing joins `count` elements by a work-group, which no other thread of a CPU helps.
+pub(in crate::ops) fn pays(count: usize, limits: &Limits) -> bool {
+    count >= LARGE || !limits.has_lanes()
+}
+
 /// The grid of `outputs` work-groups of `size` invocations.
 pub(in crate::ops) fn groups(outputs: usize, size: u32) -> [u32; 3] {
     [extent(outputs.min(GROUPS)) * size, extent(outputs.div_ceil(GROUPS)), 1]
@@ -86,7 +91,7 @@ pub(super) struct Serial;
 
 impl Kernel<ReduceOp> for Serial {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("serial", include_str!("../../../shaders/reduce/serial.wgsl"))
+        VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/reduce/serial.wgsl"))
     }
 
     fn offers(&self, _op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -138,11 +143,15 @@ pub(super) struct Group;
 
 impl Kernel<ReduceOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", include_str!("../../../shaders/reduce/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/reduce/group.wgsl"))
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
         offers(1, group_sizes(op.merged().count(), limits))
+    }
+
+    fn untuned(&self, op: &ReduceOp, limits: &Limits) -> bool {
+        pays(op.merged().count(), limits)
     }
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {

@@ -21,7 +21,7 @@ impl RemapOp {
 
 impl Kernel<RemapOp> for Lanes {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("lanes", include_str!("../../../shaders/remap/lanes.wgsl"))
+        VariantEntry::wgsl("lanes", crate::emit::text!("../../../shaders/remap/lanes.wgsl"))
     }
 
     fn offers(&self, _op: &RemapOp, _limits: &Limits) -> Vec<Offer> {

@@ -36,7 +36,7 @@ fn keeps_slices(channels: &Axis, rule: &Rule) -> bool {
 
 impl Kernel<RemapOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/remap/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/remap/maps.wgsl"))
     }
 
     fn offers(&self, op: &RemapOp, _limits: &Limits) -> Vec<Offer> {

@@ -18,7 +18,7 @@ pub(super) struct Rows;
 
 impl Kernel<RemapOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/remap/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/remap/rows.wgsl"))
     }
 
     fn offers(&self, _op: &RemapOp, _limits: &Limits) -> Vec<Offer> {

@@ -57,7 +57,7 @@ impl Matrices {
 
 impl Kernel<RemapOp> for Transpose {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("transpose", include_str!("../../../shaders/remap/transpose.wgsl"))
+        VariantEntry::wgsl("transpose", crate::emit::text!("../../../shaders/remap/transpose.wgsl"))
     }
 
     fn offers(&self, op: &RemapOp, _limits: &Limits) -> Vec<Offer> {

@@ -13,7 +13,7 @@ pub(super) struct Maps;
 
 impl Kernel<ResizeOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/resize/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/resize/maps.wgsl"))
     }
 
     fn offers(&self, _op: &ResizeOp, _limits: &Limits) -> Vec<Offer> {

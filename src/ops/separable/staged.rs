@@ -36,7 +36,7 @@ fn staged(choice: &Choice) -> u32 {
 
 impl Kernel<SeparableOp> for Staged {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("staged", include_str!("../../../shaders/separable/staged.wgsl"))
+        VariantEntry::wgsl("staged", crate::emit::text!("../../../shaders/separable/staged.wgsl"))
     }
 
     /// As few layers as fill the device come first.

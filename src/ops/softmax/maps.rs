@@ -17,7 +17,7 @@ pub(super) struct Maps;
 
 impl Kernel<SoftmaxOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", include_str!("../../../shaders/softmax/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/softmax/maps.wgsl"))
     }
 
     fn offers(&self, op: &SoftmaxOp, limits: &Limits) -> Vec<Offer> {

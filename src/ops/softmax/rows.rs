@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, LINE, bindings, group_sizes, groups, line, wrong_group};
+use crate::ops::reduce::rows::{GROUPS, LINE, bindings, group_sizes, groups, line, pays, wrong_group};
 use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, extent, unsigned};
 
@@ -31,7 +31,7 @@ pub(super) struct Serial;
 
 impl Kernel<SoftmaxOp> for Serial {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("serial", include_str!("../../../shaders/softmax/serial.wgsl"))
+        VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/softmax/serial.wgsl"))
     }
 
     fn offers(&self, _op: &SoftmaxOp, _limits: &Limits) -> Vec<Offer> {
@@ -81,7 +81,7 @@ pub(super) struct Group;
 
 impl Kernel<SoftmaxOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", include_str!("../../../shaders/softmax/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/softmax/group.wgsl"))
     }
 
     /// Before one invocation for a line where a line's elements are neighbours, which it reads together, and
@@ -90,6 +90,10 @@ impl Kernel<SoftmaxOp> for Group {
         let [_, count, inner] = op.extents();
         let together = inner == 1 && limits.family != Family::CpuDriver;
         offers(if together { 0 } else { 2 }, group_sizes(count, limits))
+    }
+
+    fn untuned(&self, op: &SoftmaxOp, limits: &Limits) -> bool {
+        pays(op.extents()[1], limits)
     }
 
     fn grid(&self, op: &SoftmaxOp, tile: [u32; 3]) -> [u32; 3] {

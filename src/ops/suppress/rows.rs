@@ -16,7 +16,7 @@ pub(super) struct Rows;
 
 impl Kernel<SuppressOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/suppress/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/suppress/rows.wgsl"))
     }
 
     fn offers(&self, _op: &SuppressOp, _limits: &Limits) -> Vec<Offer> {

@@ -18,7 +18,7 @@ pub(super) struct Rows;
 
 impl Kernel<TopKOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", include_str!("../../../shaders/top_k/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/top_k/rows.wgsl"))
     }
 
     fn offers(&self, _op: &TopKOp, _limits: &Limits) -> Vec<Offer> {

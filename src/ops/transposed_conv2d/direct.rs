@@ -22,7 +22,7 @@ pub(super) struct Direct;
 
 impl Kernel<TransposedConv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", include_str!("../../../shaders/transposed_conv2d/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/transposed_conv2d/direct.wgsl"))
     }
 
     fn offers(&self, _op: &TransposedConv2dOp, _limits: &Limits) -> Vec<Offer> {

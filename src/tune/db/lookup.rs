@@ -2,6 +2,7 @@
 
 use super::{Database, Entry, Group, Row, Verdict};
 use crate::ops::Choice;
+use crate::sorted;
 use crate::tune::key::{ChoiceKey, DeviceKey, ProblemKey, SourceHash, TUNER_VERSION};
 use std::fmt;
 
@@ -115,7 +116,7 @@ impl Database {
             })
             .collect();
         // Groups are in the order of their problems: of equally near ones the first counts.
-        near.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        sorted::sort(&mut near, |(a, ..), (b, ..)| a.total_cmp(b));
         near.into_iter().find_map(|(distance, problem, group)| {
             let (row, choice) = self.winner(query, group, true)?;
             let from = Source::NearShape { distance, shape: problem.shape.clone() };
@@ -152,7 +153,7 @@ impl Database {
                 Some((distance, family, !same_api, device, group))
             })
             .collect();
-        tables.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
+        sorted::sort(&mut tables, |a, b| a.0.total_cmp(&b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
         tables.into_iter().find_map(|(distance, _, other_api, device, group)| {
             let (row, choice) = self.winner(query, group, !other_api)?;
             let from = Source::FamilyTable { family: device.family.clone(), distance };

@@ -3,6 +3,7 @@
 use super::lookup::NEAR;
 use super::{Database, Verdict};
 use crate::ops::Choice;
+use crate::sorted;
 use crate::tune::key::{DeviceKey, ProblemKey, TUNER_VERSION};
 
 /// How much a time under another API counts.
@@ -61,7 +62,9 @@ impl Database {
                 other_api: other.api != device.api,
             }));
         }
-        found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.behind.total_cmp(&b.behind)));
+        let compare =
+            |a: &Relative, b: &Relative| b.weight.total_cmp(&a.weight).then(a.behind.total_cmp(&b.behind));
+        sorted::sort(&mut found, compare);
         found
     }
 }
