@@ -90,8 +90,10 @@ fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<At
     let mut shares = i.slot_softmax("shares", products)?;
     if let Some(bias) = rule.bias.filter(may_mask_rows) {
         // A query that attends nothing has no result.
-        let rank = i.slot_extents(&bias)?.len();
-        let most = reduced(i, "most", bias, Reduction::Max, &[rank - 1], true)?;
+        let most = match i.slot_extents(&bias)?.len().checked_sub(1) {
+            Some(last) => reduced(i, "most", bias, Reduction::Max, &[last], true)?,
+            None => bias,
+        };
         let attends = i.apply("attends", Function::Greater, &[most.into(), (MASKED / 2.0).into()])?;
         shares = i.apply("shares", Function::Select, &[attends.into(), shares.into(), 0.0.into()])?;
     }
