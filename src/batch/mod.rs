@@ -348,5 +348,6 @@ fn grows(one: &Port, all: &Port, size: usize) -> Result<()> {
 #[cfg(all(shuttle, test))]
 mod models;
 
-#[cfg(all(not(shuttle), test))]
+#[cfg(not(shuttle))]
+#[cfg(test)]
 mod tests;
