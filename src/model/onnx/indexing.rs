@@ -19,7 +19,6 @@ const MAX_PLACES: usize = 1 << 24;
 /// The most updates of one element.
 const MAX_LAYERS: usize = 64;
 
-/// The elements from one to the next along each axis.
 impl Import<'_> {
     /// Indices of which negative ones count from the end of `extent`.
     fn counted_from_start(&mut self, index: Slot, extent: usize) -> Result<Slot, Reason> {
