@@ -20,7 +20,7 @@ use crate::ops::conv2d::cpu::Windows;
 use crate::ops::convolution::Convolution;
 use crate::ops::operands::{Operands, need};
 use crate::ops::pointwise::cpu::transpose;
-use pulp::{Simd, WithSimd};
+use pulp::{NullaryFnOnce, Simd, WithSimd};
 use std::ops::Range;
 
 /// Takes the weights (`1 kh kw c*M`).
@@ -278,9 +278,13 @@ impl Lines<'_> {
                     let [low, high] = bounds.unwrap_or_default();
                     let bounds = [simd.splat_f32s(low), simd.splat_f32s(high)];
                     let bounded = matches!(self.after, After::Bounds(_));
-                    products.each(simd, &mut Bounded { begin, dst, first, steps, bounds, bounded });
+                    let store = Bounded { begin, dst, first, steps, bounds, bounded };
+                    simd.vectorize(Each { products, simd, store });
                 }
-                _ => products.each(simd, &mut Finished { lines: self, dst, first, steps, place, lanes }),
+                _ => {
+                    let store = Finished { lines: self, dst, first, steps, place, lanes };
+                    simd.vectorize(Each { products, simd, store });
+                }
             }
         }
     }
@@ -312,6 +316,23 @@ impl Lines<'_> {
                 }
             }
         }
+    }
+}
+
+/// The sums of a part, in a function of their own: unoptimised, a function has room for each of its variables, and one of
+/// all sums and both ways to store them needs more than a thread's 2 MiB of stack.
+struct Each<'a, S, T> {
+    products: Products<'a>,
+    simd: S,
+    store: T,
+}
+
+impl<S: Simd, T: Store<S>> NullaryFnOnce for Each<'_, S, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(mut self) {
+        self.products.each(self.simd, &mut self.store);
     }
 }
 
