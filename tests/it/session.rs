@@ -402,7 +402,8 @@ fn compiled_kernels_are_kept() {
         let Some(wanted) = outputs() else { continue };
         let kept = files();
         println!("{backend}: {} files", kept.len());
-        assert!(backend != Backend::OpenCl || kept.len() >= 4, "{backend} keeps {} files", kept.len());
+        // One, where the kernels are one program.
+        assert!(backend != Backend::OpenCl || !kept.is_empty(), "{backend} keeps nothing");
         assert_eq!(outputs().expect("a device"), wanted, "{backend}, from the disk");
         let names = |files: &[(std::path::PathBuf, Vec<u8>)]| -> Vec<_> {
             files.iter().map(|(path, _)| path.clone()).collect()

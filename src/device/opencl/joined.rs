@@ -16,10 +16,15 @@ use std::sync::Arc;
 /// Kernels from which on a program of them all is made.
 const MIN_KERNELS: usize = 2;
 
+/// What the name of PoCL's driver begins with.
+const POCL: &str = "Portable Computing Language";
+
 /// Whether the driver takes less time for one program than for its kernels side by side. NVIDIA's 580.159 on an H200:
-/// the 31 kernels of PoseNet, 0.6 to 0.7 s against 1.1. Other drivers were not measured.
+/// the 31 kernels of PoseNet, 0.6 to 0.7 s against 1.1. PoCL 3.1 on two cores, which reads its own headers for each
+/// program: the first run of a MobileNet V3 of 64 kernels, 8.4 and 9.4 s against 12.0 and 11.3. Other drivers were not
+/// measured.
 pub(super) fn pays(inner: &Inner) -> bool {
-    inner.info.limits.family == Family::Nvidia
+    inner.info.limits.family == Family::Nvidia || inner.info.driver.starts_with(POCL)
 }
 
 /// Compiles those of `sources` that nobody has compiled yet, so that [`super::compile::compile`] finds them. What cannot
