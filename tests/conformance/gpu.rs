@@ -135,6 +135,22 @@ fn info(op: &dyn Op, operand: Operand) -> OperandInfo {
     op.operands().into_iter().find(|info| info.operand == operand).expect("an operand of the op")
 }
 
+/// Kernels that are compiled together, where the driver takes less time for it: few enough for the memory of a test.
+pub(crate) const TOGETHER: usize = 32;
+
+/// Compiles kernels ahead, together where the driver takes less time for it. What goes wrong is left to the runs that
+/// want them.
+pub(crate) fn compile_ahead(device: &dyn Device, sources: &[KernelSource]) {
+    // SAFETY: that of `compiled`.
+    unsafe { device.compile_together(&sources.iter().collect::<Vec<_>>()) }
+}
+
+/// The kernel of a choice as it is written.
+pub(crate) fn written(device: &dyn Device, op: &dyn Op, choice: &Choice) -> diptych::Result<KernelSource> {
+    let limits = &device.info().limits;
+    op.plan(choice, limits)?.spec.render_written(limits.dialect)
+}
+
 /// Compiles and binds `op`'s kernel.
 async fn dispatch(
     device: &dyn Device,

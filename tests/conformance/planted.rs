@@ -15,9 +15,9 @@ use diptych::ops::pointwise::PointwiseOp;
 use diptych::ops::pool::PoolOp;
 use diptych::ops::separable::SeparableOp;
 use diptych::{
-    Activation, AxisRange, Bits, Border, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm, Layout,
-    OneHot, Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape, StridedSlice,
-    Suppress, TopK, Transpose,
+    Activation, AxisRange, Bits, Border, Choice, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm,
+    Layout, OneHot, Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape,
+    StridedSlice, Suppress, TopK, Transpose,
 };
 use std::sync::Arc;
 
@@ -797,12 +797,45 @@ fn is_in_both(op: &str, variant: &str) -> bool {
     Dialect::ALL.into_iter().all(|dialect| entry.speaks(dialect))
 }
 
+impl Mistake {
+    /// The kernel that the mistake is planted in; nothing, with the reason printed, if `device` does not run it.
+    fn choice(&self, device: &dyn Device) -> Option<Choice> {
+        let Mistake { what, problem, variant, tile, layout, .. } = self;
+        let info = device.info();
+        if *layout == Layout::Image2d && info.limits.max_image.is_none() {
+            println!("{info}: {what}: no images");
+            return None;
+        }
+        if *variant == "wide" && !problem.space(&info.limits).iter().any(|(own, _)| own == variant) {
+            println!("{info}: {what}: no OpenCL on a CPU");
+            return None;
+        }
+        let choice = crate::cases::choice(&**problem, variant, *tile, [8, 4, 1], &info.limits);
+        let choice = choice.with_layout(*layout);
+        if (variant.starts_with("matrix") || variant.starts_with("wgmma") || *variant == "subgroup")
+            && let Err(error) = problem.fits(&choice, &info.limits)
+        {
+            println!("{info}: {what}: {error}");
+            return None;
+        }
+        Some(choice)
+    }
+
+    /// Makes the mistake; whether there was something to change.
+    fn plant(&self, source: &mut KernelSource) -> bool {
+        let [from, to] = [self.from, self.to].map(|text| text.replace('@', "params."));
+        let found = source.text.contains(&from);
+        source.text = source.text.replace(&from, &to);
+        found
+    }
+}
+
 /// Plants each mistake of the kernels that `device` runs; for the language that both APIs' kernels are written in, every
 /// other one. What was not caught, and how many were.
 pub(crate) async fn wrong_kernels(device: &dyn Device, even: bool) -> (Vec<String>, usize) {
     let (mut failures, mut caught) = (Vec::new(), 0);
     let info = device.info();
-    for (number, mistake) in mistakes()
+    let planted: Vec<(Mistake, Choice)> = mistakes()
         .into_iter()
         .chain(mistakes_on_matrix_units())
         .chain(mistakes_of_warp_groups())
@@ -812,50 +845,41 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, even: bool) -> (Vec<Strin
         .chain(crate::reductions::mistakes())
         .chain(crate::gates::mistakes())
         .enumerate()
-    {
-        let Mistake { what, problem, variant, tile, layout, from, to } = mistake;
-        // The harness is the same for both APIs: a kernel of both has its mistakes planted in turns.
-        let its_turn = number.is_multiple_of(2) == even;
-        let alone = layout == Layout::Image2d || !is_in_both(problem.name(), variant);
-        if !its_turn && !alone && !crate::cases::wants_every_kernel() {
-            continue;
+        .filter(|(number, mistake)| {
+            // The harness is the same for both APIs: a kernel of both has its mistakes planted in turns.
+            let its_turn = number.is_multiple_of(2) == even;
+            let op = mistake.problem.name();
+            let alone = mistake.layout == Layout::Image2d || !is_in_both(op, mistake.variant);
+            (its_turn || alone || crate::cases::wants_every_kernel())
+                && crate::cases::is_asked_for(op, mistake.variant)
+        })
+        .filter_map(|(_, mistake)| mistake.choice(device).map(|choice| (mistake, choice)))
+        .collect();
+    for (number, (mistake, choice)) in planted.iter().enumerate() {
+        // The right kernel and the wrong one; a browser compiles each by itself.
+        if cfg!(not(target_family = "wasm")) && number.is_multiple_of(gpu::TOGETHER / 2) {
+            let mut sources = Vec::new();
+            for (mistake, choice) in planted.iter().skip(number).take(gpu::TOGETHER / 2) {
+                let Ok(source) = gpu::written(device, &*mistake.problem, choice) else { continue };
+                let mut wrong = source.clone();
+                mistake.plant(&mut wrong);
+                sources.extend([source, wrong]);
+            }
+            gpu::compile_ahead(device, &sources);
         }
-        if layout == Layout::Image2d && info.limits.max_image.is_none() {
-            println!("{info}: {what}: no images");
-            continue;
-        }
-        if variant == "wide" && !problem.space(&info.limits).iter().any(|(own, _)| *own == variant) {
-            println!("{info}: {what}: no OpenCL on a CPU");
-            continue;
-        }
-        if !crate::cases::is_asked_for(problem.name(), variant) {
-            continue;
-        }
-        let operands = operands(&*problem);
-        let expected = expected(&*problem, &operands);
-        let choice = crate::cases::choice(&*problem, variant, tile, [8, 4, 1], &info.limits);
-        let choice = choice.with_layout(layout);
-        if (variant.starts_with("matrix") || variant.starts_with("wgmma") || variant == "subgroup")
-            && let Err(error) = problem.fits(&choice, &info.limits)
-        {
-            println!("{info}: {what}: {error}");
-            continue;
-        }
+        let Mistake { what, problem, from, .. } = mistake;
+        let operands = operands(&**problem);
+        let expected = expected(&**problem, &operands);
         let check = async |mutate: &dyn Fn(&mut KernelSource)| {
-            gpu::check(device, &*problem, &operands, &expected, &choice, mutate).await
+            gpu::check(device, &**problem, &operands, &expected, choice, mutate).await
         };
         if let Err(failure) = check(&|_| {}).await {
             failures.push(format!("{info}: the right kernel beside {what:?}: {failure}"));
         }
-        let [from, to] = [from, to].map(|text| text.replace('@', "params."));
-        let planted = std::cell::Cell::new(false);
-        let outcome = check(&|source| {
-            planted.set(source.text.contains(&from));
-            source.text = source.text.replace(&from, &to);
-        })
-        .await;
+        let found = std::cell::Cell::new(false);
+        let outcome = check(&|source| found.set(mistake.plant(source))).await;
         match outcome {
-            _ if !planted.get() => failures.push(format!("{info}: {what}: {from:?} is not in the text")),
+            _ if !found.get() => failures.push(format!("{info}: {what}: {from:?} is not in the text")),
             Ok(()) => failures.push(format!("{info}: {what} passed")),
             // A mistake must be seen in the result, not by the compiler.
             Err(failure) if !failure.contains("element") && !failure.contains("canary") => {

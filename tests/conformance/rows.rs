@@ -71,6 +71,12 @@ pub(crate) async fn every_kernel(
         let Some((_, operands, expected)) = &row else { continue };
         images += usize::from(run.choice.layout == Layout::Image2d);
         let device = device_for(number).await?;
+        // A browser compiles each by itself.
+        if cfg!(not(target_family = "wasm")) && number.is_multiple_of(gpu::TOGETHER) {
+            let next = asked_for.iter().skip(number).take(gpu::TOGETHER);
+            let sources = next.filter_map(|run| gpu::written(&*device, &*run.case.problem, &run.choice).ok());
+            gpu::compile_ahead(&*device, &sources.collect::<Vec<_>>());
+        }
         let outcome = gpu::check(&*device, &*case.problem, operands, expected, &run.choice, &|_| {}).await;
         if let Err(failure) = outcome {
             failures.push(format!("{info}: {} [{}]: {failure}", case.name, run.choice));
