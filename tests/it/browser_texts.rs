@@ -4,6 +4,12 @@
 
 use diptych::{Choice, Layout, Limits, Precision, ops};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Where the texts are written, all of them; else there is one work-group of each kernel and tile.
+fn folder() -> Option<PathBuf> {
+    std::env::var_os("DIPTYCH_TEXTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
 
 /// Work-groups of kernels that are made for none.
 const GROUPS: [[u32; 3]; 2] = [[8, 4, 1], [3, 5, 2]];
@@ -17,7 +23,7 @@ fn limits() -> Limits {
 }
 
 /// Text by label. Texts of one label differ in their constants, and each is there.
-fn texts() -> BTreeMap<String, String> {
+fn texts(all: bool) -> BTreeMap<String, String> {
     let limits = limits();
     let mut texts = BTreeMap::new();
     for precision in [Precision::F32, Precision::F16Storage, Precision::F16] {
@@ -27,11 +33,10 @@ fn texts() -> BTreeMap<String, String> {
                     let made_for = op.work_groups(variant, tile);
                     let groups = if made_for.is_empty() { GROUPS.to_vec() } else { made_for };
                     for &layout in op.layouts(variant).iter().filter(|&&layout| layout != Layout::Image2d) {
-                        for &group in &groups {
-                            let choice = Choice::new(variant, tile, group).with_layout(layout);
-                            if op.fits(&choice, &limits).is_err() {
-                                continue;
-                            }
+                        let choices =
+                            groups.iter().map(|&group| Choice::new(variant, tile, group).with_layout(layout));
+                        let fitting = choices.filter(|choice| op.fits(choice, &limits).is_ok());
+                        for choice in fitting.take(if all { usize::MAX } else { 1 }) {
                             let launch = op.plan(&choice, &limits).expect("a plan");
                             let source = launch.spec.render(limits.dialect).expect("a text");
                             let mut name = source.label.to_string();
@@ -52,7 +57,8 @@ fn texts() -> BTreeMap<String, String> {
 
 #[test]
 fn texts_for_browsers_ask_for_halves_and_nothing_else() {
-    let texts = texts();
+    let folder = folder();
+    let texts = texts(folder.is_some());
     assert!(texts.len() > 500, "only {} texts", texts.len());
     for (name, text) in &texts {
         let asked = text.lines().filter(|line| line.starts_with("enable ") || line.starts_with("requires "));
@@ -61,8 +67,7 @@ fn texts_for_browsers_ask_for_halves_and_nothing_else() {
         }
         assert!(!text.contains("subgroup"), "{name}");
     }
-    if let Some(folder) = std::env::var_os("DIPTYCH_TEXTS").filter(|folder| !folder.is_empty()) {
-        let folder = std::path::PathBuf::from(folder);
+    if let Some(folder) = folder {
         std::fs::create_dir_all(&folder).expect("a folder");
         for (name, text) in &texts {
             std::fs::write(folder.join(format!("{name}.wgsl")), text).expect("a file");
