@@ -1,30 +1,43 @@
-//! `diptych run` on the bundled network: how its kernels are picked, as a profile reports it.
+//! `diptych run` on the bundled network, made small: how its kernels are picked, as a profile reports it.
 #![cfg(feature = "cli")]
 
+use crate::machine::{SIDE, small_network};
 use crate::npy;
 use serde_json::Value;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
-const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/posenet/data/posenet_figures.tflite");
-
-/// `diptych run` with these words at the end.
-fn run(input: &Path, backend: &str, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
-    command.args(["run", MODEL, "--backend", backend, "--profile", "--input"]).arg(input).args(words);
-    command.output().expect("the program starts")
+/// The network and a grey picture for it, in a folder of theirs.
+struct Files {
+    folder: tempfile::TempDir,
+    model: PathBuf,
+    grey: PathBuf,
 }
 
-/// A grey picture of the network's size.
-fn grey(folder: &Path) -> std::path::PathBuf {
-    let path = folder.join("grey.npy");
-    npy::write(&path, &[1, 257, 257, 3], &vec![0.5; 257 * 257 * 3]);
-    path
+impl Files {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (model, grey) = (small_network(folder.path()), folder.path().join("grey.npy"));
+        npy::write(&grey, &[1, SIDE, SIDE, 3], &vec![0.5; SIDE * SIDE * 3]);
+        Files { folder, model, grey }
+    }
+
+    /// `diptych run --profile` on the picture.
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
+        command.arg("run").arg(&self.model).args(["--profile", "--input"]).arg(&self.grey);
+        command
+    }
+}
+
+/// `diptych run` with these words at the end.
+fn run(files: &Files, backend: &str, words: &[&str]) -> Output {
+    files.command().args(["--backend", backend]).args(words).output().expect("the program starts")
 }
 
 /// Standard error of `diptych run` with these words, which must succeed.
-fn report(input: &Path, backend: &str, words: &[&str]) -> String {
-    let output = run(input, backend, words);
+fn report(files: &Files, backend: &str, words: &[&str]) -> String {
+    let output = run(files, backend, words);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{backend} {words:?}: {errors}");
     errors
@@ -32,20 +45,19 @@ fn report(input: &Path, backend: &str, words: &[&str]) -> String {
 
 #[test]
 fn the_cpu_picks_by_rule_or_preference_and_refuses_the_rest() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let input = grey(folder.path());
+    let files = Files::new();
     for (pick, wanted) in [
         ("rule", "the only kernel"),
         ("preference=cpu", "preference: grade 3.500 at place 1 of 1"),
         ("preference=opencl,any", "preference: grade 1.750 at place 2 of 2"),
     ] {
-        let report = report(&input, "cpu", &["--pick", pick]);
+        let report = report(&files, "cpu", &["--pick", pick]);
         assert!(report.contains(wanted), "{pick}: {report}");
     }
     for (pick, wanted) in
         [("measured", "wanted --db"), ("preference=opencl", "no place of the preference has target cpu")]
     {
-        let output = run(&input, "cpu", &["--pick", pick]);
+        let output = run(&files, "cpu", &["--pick", pick]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{pick}: {errors}");
         assert!(errors.contains(wanted), "{pick}: {errors}");
@@ -54,12 +66,11 @@ fn the_cpu_picks_by_rule_or_preference_and_refuses_the_rest() {
 
 #[test]
 fn an_extent_that_is_not_open_is_refused() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let input = grey(folder.path());
-    let output = run(&input, "cpu", &["--dimension", "image.1=320"]);
+    let files = Files::new();
+    let output = run(&files, "cpu", &["--dimension", "image.1=320"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && errors.contains("image.1"), "{errors}");
-    let output = run(&input, "cpu", &["--dimension", "batch"]);
+    let output = run(&files, "cpu", &["--dimension", "batch"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && errors.contains("NAME=EXTENT"), "{errors}");
 }
@@ -83,10 +94,9 @@ fn devices() -> Vec<(String, bool)> {
 
 #[test]
 fn a_device_picks_by_preference_and_by_measured_times() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let input = grey(folder.path());
+    let files = Files::new();
     for (name, images) in devices() {
-        let report_by = |words: &[&str]| report(&input, &name, words);
+        let report_by = |words: &[&str]| report(&files, &name, words);
         let preferred = report_by(&["--pick", "preference=image2d,any"]);
         let grade = if images { "preference: grade 3.500" } else { "preference: grade 3.000" };
         assert!(preferred.contains(&format!("{grade} at place 1 of 2")), "{name}: {preferred}");
@@ -96,9 +106,11 @@ fn a_device_picks_by_preference_and_by_measured_times() {
         if !images {
             continue;
         }
-        let record = folder.path().join(&name);
+        let record = files.folder.path().join(&name);
         let tuned = Command::new(env!("CARGO_BIN_EXE_diptych"))
-            .args(["tune", MODEL, "--search", "table", "--layouts", "c4,image2d", "--backend", &name, "--db"])
+            .arg("tune")
+            .arg(&files.model)
+            .args(["--search", "table", "--layouts", "c4,image2d", "--backend", &name, "--db"])
             .arg(&record)
             .output()
             .expect("the program starts");
@@ -113,12 +125,10 @@ fn a_device_picks_by_preference_and_by_measured_times() {
 /// A device is named by a flag or, where none is, by the environment; both say so, and neither falls back.
 #[test]
 fn a_device_is_named_by_flag_or_environment() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let input = grey(folder.path());
+    let files = Files::new();
     let run = |flags: &[&str], variables: &[(&str, &str)]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
-        command.args(["run", MODEL, "--profile", "--input"]).arg(&input).args(flags);
-        command.env_remove("DIPTYCH_DEVICE").envs(variables.iter().copied());
+        let mut command = files.command();
+        command.args(flags).env_remove("DIPTYCH_DEVICE").envs(variables.iter().copied());
         let output = command.output().expect("the program starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };

@@ -87,11 +87,11 @@ fn a_part_of_a_graph_computes_the_same() {
 
 #[cfg(feature = "cli")]
 mod commands {
+    use crate::machine::small_network;
     use diptych::{Model, Weights, with_random_weights};
     use std::path::Path;
     use std::process::{Command, Output};
 
-    const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/posenet/data/posenet_figures.tflite");
     const KEY: &str = "diptych.replay";
 
     fn diptych(words: &[&str], file: &Path) -> Output {
@@ -99,10 +99,17 @@ mod commands {
         command.expect("the program starts")
     }
 
-    fn record(words: &[&str], file: &Path) {
-        let words =
-            [&["run", MODEL, "--backend", "cpu", "--runs", "1"][..], words, &["--replay-out"]].concat();
-        let output = diptych(&words, file);
+    /// One run of the model on the CPU that is kept in `file`.
+    fn kept(model: &Path, words: &[&str], file: &Path) -> Output {
+        let model = model.to_str().expect("a path");
+        diptych(
+            &[&["run", model, "--backend", "cpu", "--runs", "1"][..], words, &["--replay-out"]].concat(),
+            file,
+        )
+    }
+
+    fn record(model: &Path, words: &[&str], file: &Path) {
+        let output = kept(model, words, file);
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
@@ -129,7 +136,7 @@ mod commands {
     fn a_run_is_repeated_from_its_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("run.safetensors");
-        record(&[], &file);
+        record(&small_network(folder.path()), &[], &file);
         let (fine, text) = replay(&file);
         assert!(fine && text.contains("0.00e0") && text.contains(" 0 of "), "{text}");
         // A step that was off where the run was recorded, and what its result was there.
@@ -204,11 +211,12 @@ mod commands {
     fn one_step_is_repeated_with_what_it_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let [all, one] = ["all", "one"].map(|name| folder.path().join(name));
-        record(&[], &all);
+        let model = small_network(folder.path());
+        record(&model, &[], &all);
         let saved = Weights::open(&all).expect("safetensors").metadata()[KEY].clone();
         let saved: serde_json::Value = serde_json::from_str(&saved).expect("JSON");
         let name = saved["steps"][5]["name"].as_str().expect("a name");
-        record(&["--replay-node", name], &one);
+        record(&model, &["--replay-node", name], &one);
         let values = Weights::open(&one)
             .expect("safetensors")
             .names()
@@ -217,8 +225,7 @@ mod commands {
         assert_eq!(values, 2);
         let (fine, text) = replay(&one);
         assert!(fine && text.contains("0.00e0") && text.contains("1 steps, 0 of 1"), "{text}");
-        let missing =
-            diptych(&["run", MODEL, "--backend", "cpu", "--replay-node", "none", "--replay-out"], &one);
+        let missing = kept(&model, &["--replay-node", "none"], &one);
         let text = String::from_utf8_lossy(&missing.stderr).into_owned();
         assert!(!missing.status.success() && text.contains("found no step \"none\""), "{text}");
     }
@@ -227,8 +234,9 @@ mod commands {
     fn a_file_without_the_models_weights_runs() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("run.safetensors");
-        record(&["--random-weights"], &file);
-        let own = std::fs::read(MODEL).expect("the model");
+        let model = small_network(folder.path());
+        record(&model, &["--random-weights"], &file);
+        let own = std::fs::read(model).expect("the model");
         let kept = Weights::open(&file).expect("safetensors").bytes("model").expect("a model").to_vec();
         assert_eq!(kept, with_random_weights(&own, 0).expect("other weights"));
         assert_eq!(kept.len(), own.len());
@@ -271,7 +279,7 @@ mod commands {
             .expect("written");
         let (fine, text) = replay(&file);
         assert!(!fine && text.contains("run --replay-out writes"), "{text}");
-        record(&[], &file);
+        record(&small_network(folder.path()), &[], &file);
         rewrite(&file, |_| r#"{"format":3}"#.to_owned());
         let (fine, text) = replay(&file);
         assert!(!fine && text.contains("found format 3, wanted 2"), "{text}");
