@@ -134,6 +134,26 @@ fn the_bundled_network_computes_what_float64_computes() {
 }
 
 #[test]
+fn running_without_blocking_and_profiling_give_the_same_run() {
+    let graph = tflite::from_bytes(FILE).expect("the bundled network");
+    let input = input(false);
+    for (backend, context) in contexts() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let outputs = pollster::block_on(session.run_async(&[("image", &input)])).expect("a run");
+        assert_eq!(outputs, session.run(&[("image", &input)]).expect("a run"), "{backend}");
+        let profile = session.profile(&[("image", &input)]).expect("a profile");
+        // A step that runs several nodes has all their names.
+        let steps = profile.nodes.iter().filter(|node| !node.inserted);
+        let mut run: Vec<&str> = steps.flat_map(|step| step.name.split(" + ")).collect();
+        let mut wanted: Vec<&str> = graph.nodes().iter().map(|node| node.name()).collect();
+        run.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(run, wanted, "{backend}");
+        assert!(profile.nodes.iter().all(|node| !node.time.is_zero()), "{backend}:\n{profile}");
+    }
+}
+
+#[test]
 fn another_picture_is_distinguished() {
     let graph = tflite::from_bytes(FILE).expect("the bundled network");
     let context = Context::new(Backend::Cpu).expect("the CPU");

@@ -107,14 +107,14 @@ fn damaged_operators_never_panic() {
 fn damaged_posenet_never_panics() {
     let Some(path) = shared("posenet/posenet_mobilenet_v1_075_257x257_os16_f32.tflite") else { return };
     let bytes = std::fs::read(path).expect("a readable file");
-    for length in (0..512).chain((0..bytes.len()).step_by(997)) {
+    for length in (0..512).chain((0..bytes.len()).step_by(9973)) {
         assert!(from_bytes(&bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
     }
     // Constants are not looked into: damage the rest, which is everything but long runs of them.
     let mut noise = Noise(2);
     let mut damaged = bytes.clone();
     let start = Instant::now();
-    for _ in 0..1000 {
+    for _ in 0..200 {
         let near = if noise.next() & 1 == 0 { 0 } else { bytes.len().saturating_sub(24 << 10) };
         let position = near + noise.below((24 << 10).min(bytes.len() - near));
         damaged[position] = noise.next() as u8;
