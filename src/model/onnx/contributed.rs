@@ -139,7 +139,7 @@ pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         (true, true) => Zeros::Floats(i.list(op, 3)?),
         (true, false) => Zeros::Packed(bytes(i, 3)?),
     };
-    i.budget.spend(count.saturating_mul(4))?;
+    i.budget.spend(count.saturating_mul(8))?;
     let blob = (block * bits).div_ceil(8);
     if packed.len() != columns * blocks * blob || scales.len() != columns * blocks {
         return Err(format!("found {} bytes and {} scales for {rows}x{columns}", packed.len(), scales.len()));

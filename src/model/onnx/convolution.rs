@@ -235,7 +235,7 @@ fn flat(
     let &[oc, ic, kh, kw] = &filter.extents[..] else {
         return Err(format!("found weights of {:?}", filter.extents));
     };
-    i.budget.spend(4 * filter.weights.len())?;
+    i.budget.spend(8 * filter.weights.len())?;
     let channels = i.dims(x)?.shape().c;
     let bias = filter.bias.map(HostTensor::vector).transpose().map_err(|error| error.to_string())?;
     let extras = Extras { bias, ..Extras::default() };

@@ -48,7 +48,7 @@ pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Res
     if extents.len() < 3 {
         return Err(format!("found weights of {extents:?}, wanted rank 3 to 5"));
     }
-    i.budget.spend(4 * tensor.dims().elements())?;
+    i.budget.spend(8 * tensor.dims().elements())?;
     let bias = if op.has(2) { Some(i.list(op, 2)?) } else { None };
     let filter = Filter { weights: tensor.to_nhwc().into_owned(), extents, bias, outputs };
     if let Some(bias) = &filter.bias

@@ -138,7 +138,7 @@ pub(super) fn affine<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let count = crate::model::constant::elements_of(&spatial)?;
     let wide = spatial.len() + 1;
-    i.budget.spend(count.saturating_mul(4 * wide))?;
+    i.budget.spend(count.saturating_mul(8 * wide))?;
     let place = |at: usize, extent: usize| match (aligned, extent) {
         (true, 1) => 0.0,
         (true, _) => 2.0 * at as f32 / (extent - 1) as f32 - 1.0,

@@ -248,7 +248,7 @@ pub(super) struct Regions {
 impl Regions {
     /// A sample along one axis: the two pixels and the share of the second, if it is near the map.
     fn sample(place: f32, extent: usize) -> Option<(usize, usize, f32)> {
-        if !(-1.0..=extent as f32).contains(&place) {
+        if extent == 0 || !(-1.0..=extent as f32).contains(&place) {
             return None;
         }
         let place = place.clamp(0.0, extent as f32 - 1.0);

@@ -224,7 +224,7 @@ fn range_of(extent: i64, start: i64, end: i64, step: i64) -> Result<(usize, usiz
     let (low, high) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
     let (start, end) = (from_end(start).clamp(low.max(0), high.max(0)), from_end(end).clamp(low, high));
     let distance = if step > 0 { end - start } else { start - end };
-    let count = if distance > 0 { (distance + step.abs() - 1) / step.abs() } else { 0 };
+    let count = distance.max(0).unsigned_abs().div_ceil(step.unsigned_abs());
     Ok((start as usize, count as usize, step))
 }
 

@@ -318,7 +318,7 @@ pub(super) fn local_response<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return Err(format!("found an input of rank {rank}, wanted 4"));
     }
     let channels = i.dims(x)?.shape().c;
-    i.budget.spend(channels.saturating_mul(channels).saturating_mul(4))?;
+    i.budget.spend(channels.saturating_mul(channels).saturating_mul(8))?;
     let (before, after) = ((size - 1) / 2, size - 1 - (size - 1) / 2);
     let near = |row: usize, column: usize| column + before >= row && column <= row + after;
     let share = alpha / size as f32;

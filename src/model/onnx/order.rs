@@ -124,7 +124,7 @@ impl<'a> Import<'a> {
         let target = stored(&extents, order);
         if let (Constant::Floats(tensor), &[rows, columns], [1, 0]) = (constant, &extents[..], order) {
             // Weights of dense layers are many.
-            self.budget.spend(rows.saturating_mul(columns).saturating_mul(4))?;
+            self.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
             let elements = tensor.to_nhwc();
             let values = (0..columns)
                 .flat_map(|column| elements.iter().skip(column).step_by(columns).copied())

@@ -139,7 +139,7 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let part =
             cut(i, "axis", moves.clone(), &[(0, n, 1), (0, shifts * taps, 1), (axis, 1, 1), (0, places, 1)])?;
         let part = per_tap(i, part)?;
-        i.budget.spend(places.saturating_mul(taps).saturating_mul(4))?;
+        i.budget.spend(places.saturating_mul(taps).saturating_mul(8))?;
         let mut base = Vec::with_capacity(places * taps);
         for place in 0..places {
             for tap in 0..taps {
@@ -169,7 +169,7 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let columns = i.slot_reshaped("columns", columns, &[n * places, taps, groups, inner])?;
     let columns = i.slot_transposed(columns, &[0, 2, 1, 3])?;
     let columns = i.slot_reshaped("columns", columns, &[n, oh, ow, groups * taps * inner])?;
-    i.budget.spend(4 * weights.dims().elements())?;
+    i.budget.spend(8 * weights.dims().elements())?;
     let elements = weights.to_nhwc();
     let mut own = Vec::with_capacity(elements.len());
     for row in elements.chunks(inner * taps) {

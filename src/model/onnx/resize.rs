@@ -147,7 +147,7 @@ fn axes_of(
             },
             _ => return Err("found no size".to_owned()),
         };
-        if !(scale > 0.0 && (1.0..=1_048_576.0).contains(&output)) {
+        if !(input > 0 && scale > 0.0 && (1.0..=1_048_576.0).contains(&output)) {
             return Err(format!("found a scale of {scale} for {input} elements along axis {axis}"));
         }
         along[axis] = Along { input, output: output as usize, scale, region: [0.0, 1.0] };
@@ -335,7 +335,7 @@ fn one_axis(
         return Ok(Mapped { value, ..mapped });
     }
     let rows = along.weights(options)?;
-    i.budget.spend(along.output.saturating_mul(along.input).saturating_mul(4))?;
+    i.budget.spend(along.output.saturating_mul(along.input).saturating_mul(8))?;
     let mut matrix = vec![0.0f32; along.input * along.output];
     for (at, row) in rows.iter().enumerate() {
         for &(from, weight) in row {

@@ -26,7 +26,7 @@ fn matrix(
     if length > MAX_LENGTH || rows > MAX_LENGTH || columns > MAX_LENGTH {
         return Err(format!("found a transform of {length} elements, wanted at most {MAX_LENGTH}"));
     }
-    i.budget.spend(rows * columns * 4)?;
+    i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
     let mut values = Vec::with_capacity(rows * columns);
     for n in 0..rows {
         for k in 0..columns {
@@ -166,7 +166,7 @@ pub(super) fn window<'a>(i: &mut Import<'a>, op: &Op<'a>, [a, b, c]: [f64; 3]) -
     let size = i.integers(op, 0)?.first().copied().unwrap_or(0);
     let size = usize::try_from(size).map_err(|_| format!("found a size of {size}"))?;
     let span = if op.flag("periodic", true) { size } else { size.max(2) - 1 };
-    i.budget.spend(size.saturating_mul(4))?;
+    i.budget.spend(size.saturating_mul(8))?;
     let at = |place: usize| {
         let angle = TAU * place as f64 / span.max(1) as f64;
         (a - b * angle.cos() + c * (2.0 * angle).cos()) as f32
@@ -191,7 +191,7 @@ pub(super) fn mel<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return Err(format!("found {bands} bands of {length} elements at {rate} from {edges:?}"));
     }
     let (bands, bins) = (bands as usize, length as usize / 2 + 1);
-    i.budget.spend(bands.saturating_mul(bins).saturating_mul(4))?;
+    i.budget.spend(bands.saturating_mul(bins).saturating_mul(8))?;
     let to_mel = |hertz: f64| 2595.0 * (1.0 + hertz / 700.0).log10();
     let [low, high] = edges.map(to_mel);
     let step = (high - low) / (bands + 2) as f64;

@@ -160,7 +160,7 @@ fn transposed_groups(
     let &[ic, oc, kh, kw] = &filter.extents[..] else { return Err("found no weights".to_owned()) };
     let inner = ic / groups;
     let span = [windows.span(0), windows.span(1)];
-    i.budget.spend(ic.saturating_mul(oc).saturating_mul(span[0] * span[1]).saturating_mul(4))?;
+    i.budget.spend(ic.saturating_mul(oc).saturating_mul(span[0] * span[1]).saturating_mul(8))?;
     let options = TransposedConv2d {
         stride: [windows.stride[0], windows.stride[1]],
         padding: windows.padding(),

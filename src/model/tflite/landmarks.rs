@@ -229,7 +229,7 @@ fn window(op: &Op<'_>) -> Result<(Padding, [usize; 2], [usize; 2]), Reason> {
     if activation != 0 {
         return Err(format!("found activation {activation}, wanted none"));
     }
-    let padding = padding(i8::try_from(code - 1).unwrap_or(-1))?;
+    let padding = padding(i8::try_from(code.saturating_sub(1)).unwrap_or(-1))?;
     Ok((padding, positive("stride", [stride_h, stride_w])?, positive("window", [window_h, window_w])?))
 }
 
