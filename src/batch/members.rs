@@ -36,6 +36,8 @@ pub(super) struct Member {
     ended: Option<Instant>,
     /// Runs under way.
     pub(super) under_way: usize,
+    /// Their requests.
+    waited_for: usize,
     /// Requests that it answered.
     pub(super) requests: u64,
 }
@@ -91,9 +93,9 @@ impl Members {
         self.0.iter().enumerate().any(|(place, member)| place != than && member.under_way > 0)
     }
 
-    /// How many of `waiting` requests this device takes, at most `most`: its share by speed, so that all are done at about
-    /// the same time. Nothing, if the others are done with all of them before it is with one. A device that was not yet
-    /// seen to run counts as fast as the fastest.
+    /// How many of `waiting` requests this device takes, at most `most`: its share by speed of these and of those under
+    /// way, so that all are done at about the same time. Nothing, if the others are done with all of them before it is
+    /// with one more. A device that was not yet seen to run begins with one.
     pub(super) fn share(&self, member: usize, waiting: usize, most: usize) -> usize {
         let most = most.min(waiting);
         let good =
@@ -105,10 +107,14 @@ impl Members {
         let fastest = seen.reduce(f64::max).unwrap_or(1.0);
         let speed = |member: &Member| member.speed().unwrap_or(fastest);
         let total: f64 = good().map(|(_, member)| speed(member)).sum();
-        let Some(own) = self.0.get(member).map(speed) else { return 0 };
-        let share = (waiting as f64 * own / total).round();
-        // Of the fast ones any may take the last request.
-        let least = if own >= 0.5 * fastest { 1.0 } else { 0.0 };
+        let Some(own) = self.0.get(member) else { return 0 };
+        if own.time.is_none() {
+            return most.min(usize::from(own.under_way == 0));
+        }
+        let all = waiting + good().map(|(_, member)| member.waited_for).sum::<usize>();
+        let share = (all as f64 * speed(own) / total).round() - own.waited_for as f64;
+        // Of the fast ones any that has nothing to do may take the last request.
+        let least = if speed(own) >= 0.5 * fastest && own.under_way == 0 { 1.0 } else { 0.0 };
         (share.max(least) as usize).min(most)
     }
 
@@ -117,17 +123,26 @@ impl Members {
         for (place, each) in self.0.iter_mut().enumerate() {
             if place == member {
                 each.under_way += 1;
+                each.waited_for += requests;
             } else if each.under_way == 0 {
                 each.passed = each.passed.saturating_add(requests as u64);
             }
         }
     }
 
-    /// A run is over.
-    pub(super) fn ends(&mut self, member: usize) {
+    /// A run of `requests` is over.
+    pub(super) fn ends(&mut self, member: usize, requests: usize) {
         if let Some(member) = self.get_mut(member) {
             member.under_way = member.under_way.saturating_sub(1);
+            member.waited_for = member.waited_for.saturating_sub(requests);
             member.passed = 0;
+        }
+    }
+
+    /// Its thread is no more.
+    pub(super) fn has_ended(&mut self, member: usize) {
+        if let Some(member) = self.get_mut(member) {
+            (member.under_way, member.waited_for) = (0, 0);
         }
     }
 
@@ -168,8 +183,36 @@ mod tests {
         assert_eq!(shares(&unequal, 1, 64), [1, 0, 0]);
         // With enough of them the slowest helps, too.
         assert_eq!(shares(&unequal, 1000, 1000), [749, 250, 1]);
-        assert_eq!(shares(&members(&[None, Some(1e-3)]), 8, 8), [4, 4]);
         assert_eq!(shares(&members(&[Some(5.0)]), 9, 8), [8]);
+    }
+
+    #[test]
+    fn what_is_under_way_is_a_part_of_the_share() {
+        let mut members = members(&[Some(1e-3), Some(9e-3)]);
+        assert_eq!(shares(&members, 100, 100), [90, 10]);
+        members.begins(1, 10);
+        assert_eq!(shares(&members, 90, 100), [90, 0]);
+        members.begins(0, 60);
+        assert_eq!(shares(&members, 30, 100), [30, 0]);
+        // Another ten times as many: again a tenth, less what it has.
+        assert_eq!(shares(&members, 930, 1000), [840, 90]);
+        members.ends(1, 10);
+        assert_eq!(shares(&members, 30, 100), [21, 9]);
+        // The last request is for who has nothing to do.
+        let mut equal = self::members(&[Some(1e-3); 2]);
+        equal.begins(0, 8);
+        assert_eq!(shares(&equal, 1, 8), [0, 1]);
+    }
+
+    #[test]
+    fn who_was_not_seen_to_run_begins_with_one_request() {
+        let mut members = members(&[None, Some(1e-3)]);
+        assert_eq!(shares(&members, 8, 8), [1, 4]);
+        members.begins(0, 1);
+        assert_eq!(shares(&members, 9, 8), [0, 5]);
+        assert_eq!(shares(&self::members(&[None, None]), 8, 8), [1, 1]);
+        // The only one has nobody to leave anything to.
+        assert_eq!(shares(&self::members(&[None]), 8, 8), [8]);
     }
 
     #[test]
@@ -190,24 +233,25 @@ mod tests {
         assert_eq!(members.share(1, 8, 8), 0);
         for _ in 0..10_000 {
             members.begins(0, 8);
-            members.ends(0);
+            members.ends(0, 8);
         }
         assert!(members.share(1, 8, 8) > 0);
         members.begins(1, 1);
-        members.ends(1);
+        members.ends(1, 1);
         assert_eq!(members.share(1, 8, 8), 0);
         // While it runs, however long that takes, it is as slow as it was seen to be.
         members.begins(1, 1);
         for _ in 0..1_000_000 {
             members.begins(0, 8);
-            members.ends(0);
+            members.ends(0, 8);
         }
         assert_eq!((members.share(0, 8, 8), members.share(1, 8, 8)), (8, 0));
-        members.ends(1);
+        members.ends(1, 1);
         for _ in 0..1_000_000 {
             members.begins(0, 8);
+            members.ends(0, 8);
         }
-        assert_eq!(members.share(1, 8, 8), 8);
+        assert!(members.share(1, 128, 8) > 4);
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl Queue {
     /// A run is over, and its requests can be answered.
     pub(super) fn succeeded(&self, member: usize, run: Run, begun: Instant) -> Vec<Request> {
         let mut state = self.lock();
-        state.members.ends(member);
+        state.members.ends(member, run.requests.len());
         state.members.answered(member, run.requests.len(), begun);
         state.count(run.requests.len());
         let mut lost = Vec::new();
@@ -209,7 +209,7 @@ impl Queue {
     pub(super) fn failed(&self, member: usize, run: Run, error: Error) {
         let (lost, error) = (error.is_device_lost(), Arc::new(error));
         let mut state = self.lock();
-        state.members.ends(member);
+        state.members.ends(member, run.requests.len());
         let others = state.members.has_others(member);
         let mut over = Vec::new();
         match run.failed {
@@ -267,9 +267,7 @@ impl Queue {
     /// The thread of a device has ended. With the last one, nobody answers what is left.
     pub(super) fn ended(&self, member: usize) {
         let mut state = self.lock();
-        if let Some(own) = state.members.get_mut(member) {
-            own.under_way = 0;
-        }
+        state.members.has_ended(member);
         let over = match state.members.get(member).is_some_and(Member::is_out) {
             true => Vec::new(),
             false => state.leaves(member, Arc::new(ended())),

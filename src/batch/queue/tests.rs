@@ -120,19 +120,24 @@ fn suspects_try_each_others_runs() {
 #[test]
 fn a_lost_device_leaves_all_that_it_began() {
     let queue = queue(2);
-    let tickets = [1.0, 2.0, 3.0].map(|value| hand_in(&queue, value));
+    // Two at once are for who was seen to run.
+    let ticket = hand_in(&queue, 0.0);
+    let first = run(&queue, 0);
+    succeed(&queue, 0, first);
+    assert_eq!(value(ticket), 0.0);
+    let tickets = [1.0, 2.0, 3.0, 4.0].map(|value| hand_in(&queue, value));
     let (one, two) = (run(&queue, 0), run(&queue, 0));
     queue.failed(0, one, lost());
     queue.failed(0, two, lost());
     assert_eq!(standings(&queue), "-+");
-    for _ in 0..3 {
+    for _ in 0..4 {
         let next = run(&queue, 1);
         succeed(&queue, 1, next);
     }
-    assert_eq!(tickets.map(value), [1.0, 2.0, 3.0]);
+    assert_eq!(tickets.map(value), [1.0, 2.0, 3.0, 4.0]);
     // The last one stays, and gives its errors.
     for _ in 0..2 {
-        let ticket = hand_in(&queue, 4.0);
+        let ticket = hand_in(&queue, 5.0);
         let next = run(&queue, 1);
         queue.failed(1, next, lost());
         assert!(failure(ticket).contains("unplugged"));
