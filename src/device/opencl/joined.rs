@@ -20,9 +20,9 @@ const MIN_KERNELS: usize = 2;
 const POCL: &str = "Portable Computing Language";
 
 /// Whether the driver takes less time for one program than for its kernels side by side. NVIDIA's 580.159 on an H200:
-/// the 31 kernels of PoseNet, 0.6 to 0.7 s against 1.1. PoCL 3.1 on two cores, which reads its own headers for each
-/// program: the first run of a MobileNet V3 of 64 kernels, 8.4 and 9.4 s against 12.0 and 11.3. Other drivers were not
-/// measured.
+/// the 31 kernels of PoseNet, 0.6 to 0.7 s against 1.1. PoCL, which reads its own headers for each program: the first run
+/// of a MobileNet V3 of 64 kernels, 8.4 and 9.4 s against 12.0 and 11.3 (3.1, two cores), 6.4 against 9.9 (5.0, 32 cores).
+/// Other drivers were not measured.
 pub(super) fn pays(inner: &Inner) -> bool {
     inner.info.limits.family == Family::Nvidia || inner.info.driver.starts_with(POCL)
 }
