@@ -36,8 +36,8 @@ pub(super) struct Member {
     ended: Option<Instant>,
     /// Runs under way.
     pub(super) under_way: usize,
-    /// Their requests.
-    waited_for: usize,
+    /// Requests of these runs.
+    requests_under_way: usize,
     /// Requests that it answered.
     pub(super) requests: u64,
 }
@@ -111,8 +111,8 @@ impl Members {
         if own.time.is_none() {
             return most.min(usize::from(own.under_way == 0));
         }
-        let all = waiting + good().map(|(_, member)| member.waited_for).sum::<usize>();
-        let share = (all as f64 * speed(own) / total).round() - own.waited_for as f64;
+        let all = waiting + good().map(|(_, member)| member.requests_under_way).sum::<usize>();
+        let share = (all as f64 * speed(own) / total).round() - own.requests_under_way as f64;
         // Of the fast ones any that has nothing to do may take the last request.
         let least = if speed(own) >= 0.5 * fastest && own.under_way == 0 { 1.0 } else { 0.0 };
         (share.max(least) as usize).min(most)
@@ -123,7 +123,7 @@ impl Members {
         for (place, each) in self.0.iter_mut().enumerate() {
             if place == member {
                 each.under_way += 1;
-                each.waited_for += requests;
+                each.requests_under_way += requests;
             } else if each.under_way == 0 {
                 each.passed = each.passed.saturating_add(requests as u64);
             }
@@ -134,15 +134,15 @@ impl Members {
     pub(super) fn ends(&mut self, member: usize, requests: usize) {
         if let Some(member) = self.get_mut(member) {
             member.under_way = member.under_way.saturating_sub(1);
-            member.waited_for = member.waited_for.saturating_sub(requests);
+            member.requests_under_way = member.requests_under_way.saturating_sub(requests);
             member.passed = 0;
         }
     }
 
-    /// Its thread is no more.
+    /// The thread of a device has ended.
     pub(super) fn has_ended(&mut self, member: usize) {
         if let Some(member) = self.get_mut(member) {
-            (member.under_way, member.waited_for) = (0, 0);
+            (member.under_way, member.requests_under_way) = (0, 0);
         }
     }
 

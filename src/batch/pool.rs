@@ -16,8 +16,9 @@ use std::time::Duration;
 /// One network on several devices: GPUs, or GPUs and the CPU, whose work is requests as those of [`Batch`].
 ///
 /// Each device has a thread and sessions of its own; the weights are read once. Requests wait in one queue, and each
-/// device takes a batch of them when it is free: at most its share of what waits, by the speed at which it was seen to
-/// run, so that fast and slow ones are done at about the same time.
+/// device takes a batch of them when it is free: at most its share of what waits and is under way, by the speed at which it
+/// was seen to run, so that fast and slow ones are done at about the same time. Until a device was seen to run it takes one.
+/// The CPU as a device beside GPUs may take more than it gives: it computes on the cores that copy for them.
 ///
 /// A device that is lost is taken out, and what it had begun runs on another one. So does a run that failed: if it
 /// succeeds there, the first device is taken out; if it fails there as well, its requests get the error, and both go on.
