@@ -166,10 +166,18 @@ impl<'a> Import<'a> {
         index: usize,
         attribute: &str,
     ) -> Result<Option<Vec<i64>>, Reason> {
-        match op.has(index) {
-            true => self.integers(op, index).map(Some),
-            false => Ok(op.ints(attribute).map(<[i64]>::to_vec)),
+        if !op.has(index) {
+            return Ok(op.ints(attribute).map(<[i64]>::to_vec));
         }
+        // Neither copied nor printed if no tensor has so many axes or parts.
+        let found = self.constant(op, index)?.elements();
+        if found > MOST_LISTED {
+            let name = op.input_name(index)?;
+            return Err(format!(
+                "input {index} ({name:?}): found {found} numbers, wanted at most {MOST_LISTED}"
+            ));
+        }
+        self.integers(op, index).map(Some)
     }
 
     /// The name of the node that writes output 0, unique in the graph.
@@ -254,6 +262,9 @@ impl<'a> Import<'a> {
     }
 }
 
+/// Numbers in a list of axes, extents or parts, at most.
+const MOST_LISTED: usize = 1 << 16;
+
 /// The axis that a number of the file names.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
     let place = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
@@ -276,6 +287,9 @@ pub(super) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
 
 /// Numbers that must not be negative.
 pub(super) fn sizes(list: &[i64]) -> Result<Vec<usize>, Reason> {
+    if list.len() > MOST_LISTED {
+        return Err(format!("found {} numbers, wanted at most {MOST_LISTED}", list.len()));
+    }
     let sizes: Option<Vec<usize>> = list.iter().map(|&size| usize::try_from(size).ok()).collect();
     sizes.ok_or_else(|| format!("found {list:?}, wanted numbers from 0 on"))
 }
