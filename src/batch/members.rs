@@ -94,8 +94,8 @@ impl Members {
     }
 
     /// How many of `waiting` requests this device takes, at most `most`: its share by speed of these and of those under
-    /// way, so that all are done at about the same time. Nothing, if the others are done with all of them before it is
-    /// with one more. A device that was not yet seen to run begins with one.
+    /// way, so that all are done at about the same time. Nothing, if the others finish all of them before it would finish
+    /// one more. A device that was not yet seen to run begins with one.
     pub(super) fn share(&self, member: usize, waiting: usize, most: usize) -> usize {
         let most = most.min(waiting);
         let good =

@@ -169,7 +169,7 @@ impl<'a> Import<'a> {
         if !op.has(index) {
             return Ok(op.ints(attribute).map(<[i64]>::to_vec));
         }
-        // Neither copied nor printed if no tensor has so many axes or parts.
+        // Checked before the list is copied, or printed in an error.
         let found = self.constant(op, index)?.elements();
         if found > MOST_LISTED {
             let name = op.input_name(index)?;
