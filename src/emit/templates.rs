@@ -105,6 +105,11 @@ pub(crate) fn render_written(spec: &KernelSpec, dialect: Dialect) -> Result<Kern
     }
 }
 
+/// How many bytes of a text are the directives that it begins with.
+fn enabled(text: &str) -> usize {
+    text.split_inclusive('\n').take_while(|line| line.starts_with("enable ")).map(str::len).sum()
+}
+
 fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> Result<KernelSource> {
     let (folder, ending) = dialect.folder_and_ending();
     let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
@@ -142,11 +147,13 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
         let names = vec![("calls", calls.into_iter().collect()), ("wide", true.into())];
         template::render(piece(shared).unwrap_or_default(), names, &words, piece).map_err(fail)?
     };
+    // What the text itself enables comes before functions as well.
+    let (enabled, body) = body.split_at(enabled(&body));
     Ok(KernelSource {
         label: spec.label(),
         entry: spec.entry(),
         dialect,
-        text: format!("{}{functions}{body}", words.enables()),
+        text: format!("{}{enabled}{functions}{body}", words.enables()),
         interface: spec.interface.clone(),
         work_group: spec.work_group,
     })

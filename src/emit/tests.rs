@@ -142,6 +142,31 @@ fn every_kernel_renders_in_every_precision_and_naga_accepts_it() {
     assert!(failures.is_empty(), "{} failures, the first:\n{}", failures.len(), failures[0]);
 }
 
+/// Some activations call a function, which stands in front of the kernel's own text.
+#[cfg(feature = "shaders")]
+#[test]
+fn every_kernel_renders_with_an_activation_that_is_a_function() {
+    for dialect in Dialect::ALL {
+        for precision in Precision::ALL {
+            let mut seen = BTreeSet::new();
+            walk(dialect, precision, |entry, op, choice| {
+                if !seen.insert((entry.name, choice.variant)) {
+                    return;
+                }
+                let mut spec = op.plan(&choice, &limits(dialect)).expect("a plan").spec;
+                spec.epilogue.activation = Activation::Gelu;
+                let written = spec.render_written(dialect).expect("a text");
+                assert!(written.text.contains("gelu("), "{}", written.text);
+                let result = match dialect {
+                    Dialect::Wgsl => super::check::check(&written).map(drop),
+                    Dialect::OpenClC => written.into_opencl().map(drop),
+                };
+                assert!(result.is_ok(), "{} {choice}: {result:?}", entry.name);
+            });
+        }
+    }
+}
+
 /// The smallest tile of each kernel, in the language that it is written in, and of one kernel of each op what
 /// is printed from it.
 #[cfg(feature = "shaders")]
