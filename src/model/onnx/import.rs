@@ -17,8 +17,9 @@ use std::path::Path;
 /// The versions of the standard operators that are read.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
 
-/// The work that any file may cause, whatever its length.
-const LEAST_WORK: u64 = 1 << 30;
+/// The work that any file may cause, whatever its length: the largest masks and tables that are computed of lengths
+/// alone, and time to read it that nobody minds. What is held at once may be three times of it.
+const LEAST_WORK: u64 = 384 << 20;
 
 /// The most scopes within each other.
 const MAX_SCOPES: usize = 64;

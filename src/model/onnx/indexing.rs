@@ -158,6 +158,7 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return scatters::scattered(i, op, &own, Places { first: first.collect(), columns, inner: 1 });
     }
     let list = i.integers(op, 1)?;
+    i.budget.spend(8 * list.len())?;
     let mut places = Vec::with_capacity(list.len());
     for (mut at, &index) in indices(&extents).zip(&list) {
         at[place] = axis(index, own[place])?;
@@ -182,6 +183,7 @@ pub(super) fn scatter_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return scatters::scattered(i, op, &own, Places { first: vec![0; rows], columns, inner });
     }
     let list = i.integers(op, 1)?;
+    i.budget.spend(8 * (list.len() / count))?;
     let mut places = Vec::with_capacity(list.len() / count);
     for row in list.chunks(count) {
         let at = row
@@ -211,7 +213,9 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
         return i.set(op, 0, data);
     }
     let rows = elements_of(own)? / inner.max(1);
-    i.budget.spend(rows.saturating_mul(16))?;
+    // A layer, and the indices that are made of it.
+    let bytes = rows.saturating_mul(size_of::<Option<usize>>() + 3 * size_of::<i64>());
+    i.budget.spend(bytes)?;
     let (data, updates) = (i.slot(op, 0)?, i.slot(op, 2)?);
     let kind = data.kind();
     // Each layer has one update of an element at most.
@@ -222,7 +226,7 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
             (None, _) => layers[0][place] = Some(update),
             (Some(_), Some(free)) => layers[free][place] = Some(update),
             (Some(_), None) if layers.len() < MAX_LAYERS => {
-                i.budget.spend(rows.saturating_mul(16))?;
+                i.budget.spend(bytes)?;
                 let mut layer = vec![None; rows];
                 layer[place] = Some(update);
                 layers.push(layer);

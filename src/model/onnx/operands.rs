@@ -214,7 +214,12 @@ impl<'a> Import<'a> {
     ) -> Result<T, Reason> {
         let name = self.part(part)?;
         self.budget.spend(NODE_BYTES)?;
-        add(&mut self.graph, &name).map_err(|error| error.to_string())
+        let before = self.graph.nodes().len();
+        let added = add(&mut self.graph, &name).map_err(|error| error.to_string())?;
+        // Some methods add several, as many as they were given values.
+        let more = (self.graph.nodes().len() - before).saturating_sub(1);
+        self.budget.spend(more.saturating_mul(NODE_BYTES))?;
+        Ok(added)
     }
 
     /// Makes a slot what output `index` stands for.

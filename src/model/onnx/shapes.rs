@@ -110,7 +110,7 @@ pub(super) fn eye_like<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         false => i.kind_of(op, 0)?,
     };
     let offset = op.int("k", 0);
-    i.budget.spend(elements_of(&extents)?.saturating_mul(8))?;
+    i.budget.spend(elements_of(&extents)?.saturating_mul(16))?;
     let on = |at: usize| (at % columns) as i64 - (at / columns) as i64 == offset;
     let constant = match kind.is_float() {
         true => floats(&extents, (0..rows * columns).map(|at| f32::from(u8::from(on(at)))).collect())?,
