@@ -14,7 +14,7 @@ pub(crate) struct Arrangement {
 
 impl Arrangement {
     /// Rows of f32.
-    pub(super) const ROWS: Arrangement = Arrangement { layout: Layout::Nhwc, dtype: DType::F32 };
+    pub(crate) const ROWS: Arrangement = Arrangement { layout: Layout::Nhwc, dtype: DType::F32 };
 
     /// Rows of f32, which a buffer that cannot be bound is copied from or to.
     pub(crate) fn is_rows(self) -> bool {

@@ -10,6 +10,7 @@ use crate::emit::{
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::lower::Arrangement;
+use crate::shape::Shape;
 use std::sync::Arc;
 
 const TEXT: &str = include_str!("picture.wgsl");
@@ -57,11 +58,15 @@ const WHOLE_NUMBERS: usize = 5;
 
 const WORK_GROUP: [u32; 3] = [8, 8, 1];
 
+/// Red, green, blue and alpha.
+const MAX_CHANNELS: usize = 4;
+
 /// Sets of pictures whose recordings are kept.
 const MAX_SETS: usize = 8;
 
 /// Pictures as an input of a network: one for each place of its batch, with what of it is seen, and what becomes of
-/// its colours. The port has one to four channels.
+/// its colours. The port has one to four channels, which are its last axis (`n h w c`), or lie in planes behind the
+/// batch as those of most ONNX files do (`n c h w`, or `c h w`); where either could be meant, it is the last axis.
 ///
 /// A pixel is interpolated between the four texels around its centre, as most networks were trained with; where a
 /// picture shrinks to less than half, texels are skipped. Beyond the picture it is the border's colour.
@@ -99,16 +104,16 @@ impl Shown {
 
     fn check(&self, port: &Port) -> Result<()> {
         let what = format!("pictures of {:?}", port.name);
-        let shape = port.shape;
-        if self.pictures.len() != shape.n || shape.c > 4 {
+        let places = Places::of(port).filter(|places| self.pictures.len() == places.pictures);
+        let Some(Places { width, height, .. }) = places else {
             let found = format!("{} pictures of 1 to 4 channels", self.pictures.len());
-            return Err(Error::input(what, found, format!("shape {shape}")));
-        }
+            return Err(Error::input(what, found, format!("dimensions {}", port.dims)));
+        };
         for (image, framing) in &self.pictures {
             let target = framing.target().map(|extent| extent as usize);
-            if target != [shape.w, shape.h] {
+            if target != [width, height] {
                 let found = format!("a framing to {} x {} pixels", target[0], target[1]);
-                return Err(Error::input(what, found, format!("{} x {}", shape.w, shape.h)));
+                return Err(Error::input(what, found, format!("{width} x {height}")));
             }
             let (found, wanted) = (image.extent(), framing.source().map(|extent| extent as usize));
             if found != wanted {
@@ -118,6 +123,32 @@ impl Shown {
             }
         }
         Ok(())
+    }
+}
+
+/// How the pictures of a port lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Places {
+    pictures: usize,
+    height: usize,
+    width: usize,
+    channels: usize,
+    /// Whether each channel is a plane.
+    planar: bool,
+}
+
+impl Places {
+    fn of(port: &Port) -> Option<Self> {
+        let Shape { n, h, w, c } = port.shape;
+        if c <= MAX_CHANNELS {
+            return Some(Places { pictures: n, height: h, width: w, channels: c, planar: false });
+        }
+        let (pictures, channels, height, width) = match *port.dims.extents() {
+            [pictures, channels, height, width] => (pictures, channels, height, width),
+            [channels, height, width] => (1, channels, height, width),
+            _ => return None,
+        };
+        (channels <= MAX_CHANNELS).then_some(Places { pictures, height, width, channels, planar: true })
     }
 }
 
@@ -131,7 +162,10 @@ pub(super) struct PictureInput {
 }
 
 impl PictureInput {
-    pub(super) fn new(device: &dyn Device, port: &Port, arrangement: Arrangement) -> Result<Self> {
+    /// For a port whose pixels are best so arranged.
+    pub(super) fn new(device: &dyn Device, port: &Port, preferred: Arrangement) -> Result<Self> {
+        let planar = Places::of(port).is_some_and(|places| places.planar);
+        let arrangement = if planar { Arrangement::ROWS } else { preferred };
         let buffer = device.alloc(arrangement.bytes(&port.shape), Memory::Device)?;
         Ok(PictureInput { buffer, arrangement, kept: Vec::new() })
     }
@@ -154,9 +188,11 @@ impl PictureInput {
             return Ok(recording);
         }
         shown.check(port)?;
-        let pipeline =
-            compile_planned_async(device, &source(self.arrangement, port, device.info().limits.dialect))
-                .await?;
+        let missing = || Error::Internal("pictures that were checked do not fit".to_owned());
+        let places = Places::of(port).ok_or_else(missing)?;
+        let least = self.arrangement.bytes(&port.shape);
+        let source = source(self.arrangement, places, least, device.info().limits.dialect);
+        let pipeline = compile_planned_async(device, &source).await?;
         let dispatch = |(slot, (image, framing)): (usize, &(Image, Framing))| Dispatch {
             pipeline: pipeline.clone(),
             resources: vec![Resource::Image(image.clone()), Resource::from(&self.buffer)],
@@ -188,15 +224,14 @@ fn params(framing: &Framing, colours: &Colours, slot: usize) -> Vec<Scalar> {
     whole.into_iter().chain(numbers.map(Scalar::F32)).collect()
 }
 
-/// The kernel that writes the pictures of `port` so arranged, for a device of `dialect`.
-fn source(arrangement: Arrangement, port: &Port, dialect: Dialect) -> KernelSource {
-    let channels = port.shape.c;
+/// The kernel that writes pictures so arranged, to a buffer of `bytes` bytes, for a device of `dialect`.
+fn source(arrangement: Arrangement, places: Places, bytes: u64, dialect: Dialect) -> KernelSource {
+    let Places { channels, planar, .. } = places;
     // A view of wgpu's may be of a smaller level of its texture. An image of OpenCL has one, of the framing's size.
     let held = match dialect {
         Dialect::Wgsl => "textureDimensions(src)",
         Dialect::OpenClC => "vec2<u32>(params.source_width, params.source_height)",
     };
-    let store = |values: [&str; 4]| values.join("\n    ");
     // Lanes beyond the channels are zero.
     let [v0, v1, v2, v3] =
         std::array::from_fn(|lane| if lane < channels { format!("v{lane}") } else { "0.0".to_owned() });
@@ -212,16 +247,16 @@ fn source(arrangement: Arrangement, port: &Port, dialect: Dialect) -> KernelSour
             (Element::Vec4(DType::F32), "c4_f32", text, "vec4<f32>")
         }
         _ => {
-            let lines: [String; 4] = std::array::from_fn(|lane| {
-                let line = format!("dst[pixel * {channels}u + {lane}u] = v{lane};");
-                if lane < channels { line } else { String::new() }
-            });
-            (
-                Element::Scalar(DType::F32),
-                "rows_f32",
-                store([&lines[0], &lines[1], &lines[2], &lines[3]]),
-                "f32",
-            )
+            let line = |lane| match planar {
+                true => {
+                    let planes = format!("params.slot * {}u + {lane}u", channels - 1);
+                    format!("dst[pixel + params.width * params.height * ({planes})] = v{lane};")
+                }
+                false => format!("dst[pixel * {channels}u + {lane}u] = v{lane};"),
+            };
+            let lines: Vec<String> = (0..channels).map(line).collect();
+            let name = if planar { "planes_f32" } else { "rows_f32" };
+            (Element::Scalar(DType::F32), name, lines.join("\n    "), "f32")
         }
     };
     let param = |(index, &name): (usize, &&'static str)| Param {
@@ -236,10 +271,7 @@ fn source(arrangement: Arrangement, port: &Port, dialect: Dialect) -> KernelSour
         interface: Interface {
             bindings: vec![
                 Binding::new(Operand::Src, Element::Image2d(DType::F32), Access::Read),
-                Binding {
-                    least: Least::Bytes(arrangement.bytes(&port.shape)),
-                    ..Binding::new(Operand::Dst, element, Access::Write)
-                },
+                Binding { least: Least::Bytes(bytes), ..Binding::new(Operand::Dst, element, Access::Write) },
             ],
             params: PARAMS.iter().enumerate().map(param).collect(),
         },

@@ -2,7 +2,8 @@
 
 use crate::app::{App, Format, apps};
 use diptych::{
-    Colours, Extras, Fit, Framing, Function, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape,
+    Colours, Dims, Extras, Fit, Framing, Function, Graph, HostTensor, Pointwise, Session, SessionOptions,
+    Shape,
 };
 
 const SOURCE: [u32; 2] = [13, 9];
@@ -64,11 +65,27 @@ fn pixel(
     }))
 }
 
-/// The input itself: as rows, or through a product with the identity, which reads C4.
-fn network(shape: Shape, maps: bool) -> Graph {
+/// How a network reads its pictures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Read {
+    Rows,
+    /// By a product, which reads C4.
+    Maps,
+    /// Planes, as in ONNX, which it puts in order first.
+    Planes,
+}
+
+/// The input itself: through a product with the identity, or as it is.
+fn network(shape: Shape, read: Read) -> Graph {
     let mut graph = Graph::new();
-    let x = graph.input("x", shape).expect("an input");
-    let y = if maps {
+    let x = if read == Read::Planes {
+        let planes = Dims::new(&[shape.n, shape.c, shape.h, shape.w]).expect("dimensions");
+        let x = graph.input("x", planes).expect("an input");
+        graph.transpose("last", x, &[0, 2, 3, 1]).expect("channels last")
+    } else {
+        graph.input("x", shape).expect("an input")
+    };
+    let y = if read != Read::Rows {
         let identity = (0..shape.c * shape.c).map(|at| if at % (shape.c + 1) == 0 { 1.0 } else { 0.0 });
         let weights = HostTensor::new(Shape::nhwc(shape.c, 1, 1, shape.c), identity.collect::<Vec<f32>>());
         let weights = weights.expect("weights");
@@ -89,9 +106,12 @@ fn framings(target: [u32; 2]) -> Vec<Framing> {
 #[test]
 fn a_picture_is_what_its_framing_says() {
     for app in apps() {
-        for (channels, maps) in [(3, true), (3, false), (4, true), (1, false)] {
+        use Read::{Maps, Planes, Rows};
+        for (channels, read) in
+            [(3, Maps), (3, Rows), (4, Maps), (1, Rows), (1, Planes), (3, Planes), (4, Planes)]
+        {
             let shape = Shape::nhwc(2, 6, 8, channels);
-            let mut session = Session::new(app.context(), &network(shape, maps), SessionOptions::default());
+            let mut session = Session::new(app.context(), &network(shape, read), SessionOptions::default());
             let session = session.as_mut().expect("a session");
             let border = [0.25, 0.5, 0.75, 1.0];
             let colours = Colours::normalized([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]).expect("colours");
@@ -146,7 +166,7 @@ fn compare(
 fn pictures_that_do_not_fit_are_refused() {
     for app in apps() {
         let shape = Shape::nhwc(1, 6, 8, 3);
-        let mut session = Session::new(app.context(), &network(shape, true), SessionOptions::default());
+        let mut session = Session::new(app.context(), &network(shape, Read::Maps), SessionOptions::default());
         let session = session.as_mut().expect("a session");
         let mut refused = |source: [u32; 2], target: [u32; 2], count: usize, words: &[&str]| {
             let framing = Framing::new(source, target).expect("a framing");
