@@ -5,11 +5,15 @@
 //!
 //! Between the parts of the runs, sessions of other batches and precisions are made, run in every way and dropped.
 
+#[path = "shared/held.rs"]
+mod held;
+
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use diptych::{
     Backend, Context, DeviceSelector, Graph, HostTensor, Model, Precision, Session, SessionOptions,
 };
+use held::Held;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -51,30 +55,6 @@ struct Options {
     /// Parts, each a line of the chart
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(8..))]
     parts: u64,
-}
-
-/// What the process holds.
-#[derive(Debug, Clone, Copy, Default)]
-struct Held {
-    bytes: u64,
-    files: usize,
-    threads: usize,
-}
-
-impl Held {
-    /// As Linux tells it; zeros elsewhere.
-    fn now() -> Self {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default()
-        };
-        Held {
-            bytes: field("VmRSS:") * 1024,
-            files: std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count),
-            threads: field("Threads:") as usize,
-        }
-    }
 }
 
 /// A part of the runs.

@@ -9,6 +9,7 @@
 //! | `DIPTYCH_GRAPHS_BACKENDS` | which backends, of `cpu,opencl,wgpu` |
 //! | `DIPTYCH_GRAPHS_OUT` | a folder for the tests of what fails |
 //! | `DIPTYCH_GRAPHS_WRITE` | if set, every graph is written there |
+//! | `DIPTYCH_GRAPHS_CHART` | after so many graphs the contexts are dropped, what the process holds is printed, and contexts are opened again |
 //!
 //! `scripts/graphs` runs several processes of it.
 
@@ -16,6 +17,8 @@ mod carry;
 mod draw;
 mod fault;
 mod generate;
+#[path = "../../examples/shared/held.rs"]
+mod held;
 mod motifs;
 mod oracle;
 mod planted;
@@ -28,6 +31,7 @@ mod shrink;
 mod ways;
 
 use diptych::{Backend, Context};
+use held::Held;
 use std::time::Instant;
 
 /// Graphs of a short run.
@@ -61,18 +65,36 @@ fn contexts() -> Vec<(Backend, Context)> {
 /// After so many, contexts are opened again.
 const GRAPHS_OF_A_CONTEXT: usize = 1000;
 
+/// What the process may grow by after the first quarter of a chart: memory that the allocator keeps in pieces.
+const ALLOWED_GROWTH: u64 = 64 << 20;
+
 /// Runs graphs `first..first + count` until the time is over.
 fn run(first: usize, count: usize, seconds: usize) -> session::Report {
-    let mut open = Vec::new();
+    let charted = number("DIPTYCH_GRAPHS_CHART");
+    let (begin, mut open, mut rows) = (Instant::now(), Vec::new(), Vec::new());
     let mut contexts_for = async |graphs: usize| {
         // A context keeps its kernels.
-        if graphs.is_multiple_of(GRAPHS_OF_A_CONTEXT) {
+        if graphs.is_multiple_of(charted.unwrap_or(GRAPHS_OF_A_CONTEXT)) {
             open.clear();
+            if charted.is_some() {
+                let held @ Held { bytes, files, threads } = Held::now();
+                let (seconds, megabytes) = (begin.elapsed().as_secs(), bytes / 1_000_000);
+                println!("{graphs} graphs, {seconds} s: {megabytes} MB, {files} files, {threads} threads");
+                rows.push(held);
+            }
             open = contexts();
         }
         Ok(open.clone())
     };
-    pollster::block_on(session::run(first, count, seconds, &mut contexts_for)).expect("contexts")
+    let report =
+        pollster::block_on(session::run(first, count, seconds, &mut contexts_for)).expect("contexts");
+    let settled = rows.get(rows.len().div_ceil(4)..).and_then(<[Held]>::split_first);
+    if let Some((first, [.., last])) = settled {
+        assert!(last.bytes <= first.bytes + ALLOWED_GROWTH, "the process grew: {first:?}, {last:?}");
+        assert!(last.files <= first.files, "open files grew: {first:?}, {last:?}");
+        assert!(last.threads <= first.threads, "threads grew: {first:?}, {last:?}");
+    }
+    report
 }
 
 /// Says what failed, when it does.
