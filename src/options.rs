@@ -7,6 +7,7 @@ use crate::pick::Place;
 use crate::tune::db::SharedDatabase;
 use crate::tune::work_group::WorkGroup;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
@@ -82,6 +83,9 @@ pub struct SessionOptions {
     /// Nodes, by name, that the CPU computes in a session on a GPU, as it does what has no shader
     /// ([`crate::Custom::host`]): at each run what they read is downloaded, and what they write is uploaded.
     pub on_cpu: BTreeSet<String>,
+    /// Threads that the CPU computes with at most, the caller's among them: of a number that is no power of two, the
+    /// next lower one. All of rayon's pool unless set. A network that is small takes fewer.
+    pub cpu_threads: Option<NonZeroUsize>,
     /// Extents of the graph's named dimensions ([`crate::Graph::dimension`]) that are to differ from
     /// the graph's own.
     pub dimensions: BTreeMap<String, usize>,

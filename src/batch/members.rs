@@ -13,6 +13,13 @@ const FORGOTTEN: f64 = 4096.0;
 /// How often it is doubled at most.
 const MOST_DOUBLED: f64 = 64.0;
 
+/// A device below this part of the fastest one's speed is slow: it need not be kept busy to the last.
+const SLOW: f64 = 0.5;
+
+/// A slow device takes this part of its share. What it has begun holds up what is read behind it, in order, while the
+/// others run out of work; and its time varies more than theirs, for it may compute on the cores that serve them.
+const OF_SLOW: f64 = 0.25;
+
 /// What is thought of a device.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Standing {
@@ -93,9 +100,20 @@ impl Members {
         self.0.iter().enumerate().any(|(place, member)| place != than && member.under_way > 0)
     }
 
+    /// Requests a second of the fastest device that was seen to run.
+    fn fastest(&self) -> f64 {
+        let good = self.0.iter().filter(|member| matches!(member.standing, Standing::Good));
+        good.filter_map(Member::speed).reduce(f64::max).unwrap_or(1.0)
+    }
+
+    /// Whether this device was seen to be slow beside the others.
+    pub(super) fn is_slow(&self, member: usize) -> bool {
+        self.get(member).and_then(Member::speed).is_some_and(|speed| speed < SLOW * self.fastest())
+    }
+
     /// How many of `waiting` requests this device takes, at most `most`: its share by speed of these and of those under
-    /// way, so that all are done at about the same time. Nothing, if the others finish all of them before it would finish
-    /// one more. A device that was not yet seen to run begins with one.
+    /// way, so that all are done at about the same time; of a slow device less. Nothing, if the others finish all of them
+    /// before it would finish one more. A device that was not yet seen to run begins with one.
     pub(super) fn share(&self, member: usize, waiting: usize, most: usize) -> usize {
         let most = most.min(waiting);
         let good =
@@ -103,8 +121,7 @@ impl Members {
         if good().count() <= 1 {
             return most;
         }
-        let seen = good().filter_map(|(_, member)| member.speed());
-        let fastest = seen.reduce(f64::max).unwrap_or(1.0);
+        let fastest = self.fastest();
         let speed = |member: &Member| member.speed().unwrap_or(fastest);
         let total: f64 = good().map(|(_, member)| speed(member)).sum();
         let Some(own) = self.0.get(member) else { return 0 };
@@ -112,9 +129,12 @@ impl Members {
             return most.min(usize::from(own.under_way == 0));
         }
         let all = waiting + good().map(|(_, member)| member.requests_under_way).sum::<usize>();
-        let share = (all as f64 * speed(own) / total).round() - own.requests_under_way as f64;
+        let slow = self.is_slow(member);
+        // One that is tried again takes a request, however few there are.
+        let part = if slow && (own.passed as f64) < FORGOTTEN { OF_SLOW } else { 1.0 };
+        let share = (part * all as f64 * speed(own) / total).round() - own.requests_under_way as f64;
         // Of the fast ones any that has nothing to do may take the last request.
-        let least = if speed(own) >= 0.5 * fastest && own.under_way == 0 { 1.0 } else { 0.0 };
+        let least = if !slow && own.under_way == 0 { 1.0 } else { 0.0 };
         (share.max(least) as usize).min(most)
     }
 
@@ -178,26 +198,29 @@ mod tests {
         // The last ones go to whoever comes.
         assert_eq!(shares(&equal, 1, 8), [1; 4]);
         assert_eq!(shares(&equal, 0, 8), [0; 4]);
-        let unequal = members(&[Some(1e-3), Some(3e-3), Some(1.0)]);
-        assert_eq!(shares(&unequal, 16, 64), [12, 4, 0]);
-        assert_eq!(shares(&unequal, 1, 64), [1, 0, 0]);
-        // With enough of them the slowest helps, too.
-        assert_eq!(shares(&unequal, 1000, 1000), [749, 250, 1]);
+        let unequal = members(&[Some(2e-3), Some(3e-3), Some(1.0)]);
+        assert_eq!(shares(&unequal, 20, 64), [12, 8, 0]);
+        assert_eq!(shares(&unequal, 1, 64), [1, 1, 0]);
+        // With enough of them the slowest helps, too, with a quarter of its share.
+        assert_eq!(shares(&unequal, 1000, 1000), [599, 400, 0]);
+        assert_eq!(shares(&unequal, 4000, 4000), [2397, 1598, 1]);
+        assert_eq!([0, 1, 2].map(|member| unequal.is_slow(member)), [false, false, true]);
         assert_eq!(shares(&members(&[Some(5.0)]), 9, 8), [8]);
     }
 
     #[test]
     fn what_is_under_way_is_a_part_of_the_share() {
-        let mut members = members(&[Some(1e-3), Some(9e-3)]);
-        assert_eq!(shares(&members, 100, 100), [90, 10]);
-        members.begins(1, 10);
-        assert_eq!(shares(&members, 90, 100), [90, 0]);
-        members.begins(0, 60);
-        assert_eq!(shares(&members, 30, 100), [30, 0]);
-        // Another ten times as many: again a tenth, less what it has.
-        assert_eq!(shares(&members, 930, 1000), [840, 90]);
-        members.ends(1, 10);
-        assert_eq!(shares(&members, 30, 100), [21, 9]);
+        let mut members = members(&[Some(2e-3), Some(3e-3)]);
+        assert_eq!(shares(&members, 100, 100), [60, 40]);
+        members.begins(1, 40);
+        assert_eq!(shares(&members, 60, 100), [60, 0]);
+        members.begins(0, 50);
+        assert_eq!(shares(&members, 10, 100), [10, 0]);
+        // Another ten times as many: again two fifths, less what it has.
+        // The first one was passed over once, and counts as a little faster.
+        assert_eq!(shares(&members, 910, 1000), [552, 358]);
+        members.ends(1, 40);
+        assert_eq!(shares(&members, 30, 100), [0, 30]);
         // The last request is for who has nothing to do.
         let mut equal = self::members(&[Some(1e-3); 2]);
         equal.begins(0, 8);

@@ -9,7 +9,7 @@ mod worker;
 pub use pool::{DevicePool, PoolDevice, PoolStream};
 pub use slot::Ticket;
 
-use crate::context::Context;
+use crate::context::{Backend, Context};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
@@ -17,6 +17,7 @@ use crate::options::SessionOptions;
 use crate::session::{Port, Session};
 use crate::sync::thread::{self, JoinHandle};
 use queue::Queue;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 use worker::Worker;
@@ -179,9 +180,14 @@ impl Batch {
             grown(&outputs, &Port::all(graph, graph.outputs())?)?;
         }
         let sessions = |context: &Context| {
-            let ready = |(size, graph): &(usize, Graph)| {
-                Ok((*size, Session::new(context, graph, options.session.clone())?))
-            };
+            let mut session = options.session.clone();
+            // The other devices' threads copy and wait on its cores.
+            if contexts.len() > 1 && context.info().backend == Backend::Cpu {
+                let half = NonZeroUsize::new(crate::parallel::threads() / 2).unwrap_or(NonZeroUsize::MIN);
+                session.cpu_threads.get_or_insert(half);
+            }
+            let ready =
+                |(size, graph): &(usize, Graph)| Ok((*size, Session::new(context, graph, session.clone())?));
             graphs.iter().map(ready).collect::<Result<Vec<_>>>()
         };
         let all = match contexts {
@@ -198,7 +204,8 @@ impl Batch {
         outputs: Vec<Port>,
         options: &BatchOptions,
     ) -> Result<Self> {
-        let queue = Queue::new(all.len(), options.max_batch, options.max_waiting, options.max_delay);
+        let sizes = options.planned()?;
+        let queue = Queue::new(all.len(), sizes, options.max_waiting, options.max_delay);
         let mut batch = Batch { queue: Arc::new(queue), inputs, outputs, threads: Vec::new() };
         for (member, sessions) in all.into_iter().enumerate() {
             let (queue, outputs) = (Arc::clone(&batch.queue), batch.outputs.clone());

@@ -8,6 +8,8 @@ use crate::context::{Context, ContextInfo};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
+#[cfg(doc)]
+use crate::options::SessionOptions;
 use std::collections::VecDeque;
 use std::iter::Fuse;
 use std::sync::Arc;
@@ -17,8 +19,12 @@ use std::time::Duration;
 ///
 /// Each device has a thread and sessions of its own; the weights are read once. Requests wait in one queue, and each
 /// device takes a batch of them when it is free: at most its share of what waits and is under way, by the speed at which it
-/// was seen to run, so that fast and slow ones are done at about the same time. Until a device was seen to run it takes one.
-/// The CPU as a device beside GPUs may take more than it gives: it computes on the cores that copy for them.
+/// was seen to run, so that fast and slow ones are done at about the same time. One that is less than half as fast as the
+/// fastest takes a quarter of its share, and full batches only: what it has begun is waited for when results are read in
+/// order.
+/// Until a device was seen to run it takes one.
+/// The CPU as a device beside others computes on half of rayon's threads, unless [`SessionOptions::cpu_threads`] says
+/// otherwise: they copy on its cores. Where it is much slower than they are it adds little, if anything.
 ///
 /// A device that is lost is taken out, and what it had begun runs on another one. So does a run that failed: if it
 /// succeeds there, the first device is taken out; if it fails there as well, its requests get the error, and both go on.

@@ -33,6 +33,8 @@ struct State {
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
+    /// The runs' sizes, the smallest first.
+    sizes: Vec<usize>,
     max_batch: usize,
     max_waiting: usize,
     max_delay: Duration,
@@ -56,8 +58,9 @@ pub(super) enum Next {
 }
 
 impl Queue {
-    /// A queue for so many devices.
-    pub(super) fn new(devices: usize, max_batch: usize, max_waiting: usize, max_delay: Duration) -> Self {
+    /// A queue for so many devices, whose runs are of these sizes, the smallest first.
+    pub(super) fn new(devices: usize, sizes: Vec<usize>, max_waiting: usize, max_delay: Duration) -> Self {
+        let max_batch = sizes.last().copied().unwrap_or(1);
         let state = State {
             requests: VecDeque::new(),
             again: VecDeque::new(),
@@ -65,7 +68,7 @@ impl Queue {
             counts: BatchCounts { runs: vec![0; max_batch], ..BatchCounts::default() },
             closed: false,
         };
-        Queue { state: Mutex::new(state), changed: Condvar::new(), max_batch, max_waiting, max_delay }
+        Queue { state: Mutex::new(state), changed: Condvar::new(), sizes, max_batch, max_waiting, max_delay }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -155,7 +158,13 @@ impl Queue {
                     if state.requests.len() < self.max_batch && !left.is_zero() && !state.closed {
                         Some(left)
                     } else {
-                        let count = state.members.share(member, state.requests.len(), self.max_batch);
+                        let mut count = state.members.share(member, state.requests.len(), self.max_batch);
+                        // A run with places to spare takes a slow device as long as a full one.
+                        if state.members.is_slow(member)
+                            && let Some(full) = self.sizes.iter().rfind(|&&size| size <= count)
+                        {
+                            count = *full;
+                        }
                         if count > 0 {
                             return self.take(state, member, count);
                         }

@@ -1,7 +1,6 @@
 //! Devices of different speeds. Each takes its time by sleeping, so the machine's own speed does not count.
 
 use super::*;
-use crate::context::Backend;
 use crate::ops::custom::Custom;
 use crate::shape::Shape;
 use std::sync::Mutex;

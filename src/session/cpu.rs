@@ -21,6 +21,7 @@ use crate::sync::{Mutex, lock};
 use crate::task::{Running, offload};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ struct Step {
 
 #[derive(Debug)]
 struct CpuNetwork {
+    /// Threads of a run at most.
+    threads: usize,
     steps: Vec<Step>,
     outputs: Vec<Place>,
     states: States,
@@ -192,6 +195,7 @@ impl CpuSession {
         });
         let constants = constants.sum();
         Ok(CpuSession(Arc::new(CpuNetwork {
+            threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             flops: steps.iter().map(|step| step.flops).sum(),
             steps,
             outputs,

@@ -5,7 +5,7 @@ use crate::host::HostTensor;
 
 /// A queue of so many devices, which take one request each.
 fn queue(devices: usize) -> Arc<Queue> {
-    Arc::new(Queue::new(devices, 1, 8, Duration::ZERO))
+    Arc::new(Queue::new(devices, vec![1], 8, Duration::ZERO))
 }
 
 fn hand_in(queue: &Arc<Queue>, value: f32) -> Ticket {

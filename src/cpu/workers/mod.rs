@@ -35,7 +35,9 @@ mod tests {
     fn an_error_of_a_part_is_returned() {
         let wanted = || crate::error::Error::Internal("as wanted".to_owned());
         let run_with = |bad| {
-            run(u64::MAX, || try_each(0..10_usize, |part| if part == bad { Err(wanted()) } else { Ok(()) }))
+            run(u64::MAX, usize::MAX, || {
+                try_each(0..10_usize, |part| if part == bad { Err(wanted()) } else { Ok(()) })
+            })
         };
         assert!(run_with(4).is_err());
         assert!(run_with(10).is_ok());

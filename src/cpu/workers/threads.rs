@@ -79,10 +79,10 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Does the work of a run of so many operations, which hands out parts with [`each`].
-pub(crate) fn run<T>(operations: u64, work: impl FnOnce() -> T) -> T {
+/// Does the work of a run of so many operations, which hands out parts with [`each`], on so many threads at most.
+pub(crate) fn run<T>(operations: u64, most: usize, work: impl FnOnce() -> T) -> T {
     let pays = usize::try_from(operations / OPERATIONS_PER_WORKER).unwrap_or(usize::MAX);
-    let threads = pays.clamp(1, rayon::current_num_threads().max(1));
+    let threads = pays.min(most).clamp(1, rayon::current_num_threads().max(1));
     if threads == 1 {
         let _restore = Restore::team_of(1);
         return work();
@@ -93,7 +93,10 @@ pub(crate) fn run<T>(operations: u64, work: impl FnOnce() -> T) -> T {
     // Runs at the same time share the threads.
     let (_run, others) = Counted::one(&UNDER_WAY);
     let left = rayon::current_num_threads().saturating_sub(others).max(1);
-    let threads = team(threads.min(left));
+    let threads = match team(threads.min(left)) {
+        more if more > most => 1 << most.ilog2(),
+        whole => whole,
+    };
     let _restore = Restore::team_of(threads);
     if let Some(helpers) = helpers(threads) {
         helpers.wake();
@@ -347,32 +350,34 @@ mod tests {
         };
         check();
         for _ in 0..100 {
-            run(0, check);
-            run(MANY, check);
+            run(0, usize::MAX, check);
+            for most in [usize::MAX, 2, 3] {
+                run(MANY, most, check);
+            }
         }
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..100).for_each(|_| run(MANY, check)));
+                scope.spawn(|| (0..100).for_each(|_| run(MANY, usize::MAX, check)));
             }
         });
         for threads in [1, 3] {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-            pool.install(|| run(MANY, check));
-            pool.broadcast(|_| run(MANY, check));
+            pool.install(|| run(MANY, usize::MAX, check));
+            pool.broadcast(|_| run(MANY, usize::MAX, check));
         }
     }
 
     #[test]
     fn a_panic_reaches_the_caller_and_no_other_run() {
         let parts = || {
-            run(MANY, || {
+            run(MANY, usize::MAX, || {
                 each((0..100).collect::<Vec<_>>().into_iter(), |part| assert_ne!(part, 57, "as wanted"));
             });
         };
         for _ in 0..10 {
             assert!(std::panic::catch_unwind(parts).is_err());
             assert!(matches!(TEAM.get(), Team::All));
-            assert_eq!(run(MANY, || sums(10)), (1..=10).collect::<Vec<_>>());
+            assert_eq!(run(MANY, usize::MAX, || sums(10)), (1..=10).collect::<Vec<_>>());
         }
     }
 }

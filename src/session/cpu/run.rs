@@ -32,7 +32,7 @@ impl CpuNetwork {
             }
             Ok(())
         };
-        workers::run(self.flops, steps)?;
+        workers::run(self.flops, self.threads, steps)?;
         run.end(inputs, look)
     }
 
