@@ -271,9 +271,13 @@ impl<'a> Body<'_, 'a> {
     /// Whether a pointer is an element of a storage buffer.
     pub(super) fn in_storage(&self, pointer: Handle<Expression>) -> bool {
         matches!(self.function.expressions[pointer],
-            Expression::Access { base, .. } | Expression::AccessIndex { base, .. }
-                if matches!(self.function.expressions[base], Expression::GlobalVariable(global)
-                    if matches!(self.m.module.global_variables[global].space, naga::AddressSpace::Storage { .. })))
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } if self.is_storage(base))
+    }
+
+    /// Whether a pointer is a storage buffer.
+    pub(super) fn is_storage(&self, pointer: Handle<Expression>) -> bool {
+        matches!(self.function.expressions[pointer], Expression::GlobalVariable(global)
+            if matches!(self.m.module.global_variables[global].space, naga::AddressSpace::Storage { .. }))
     }
 
     /// The text of a call.

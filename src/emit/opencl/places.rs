@@ -4,8 +4,8 @@ use super::expressions::{Body, Text};
 use super::types;
 use super::{Outcome, refuse};
 use naga::{
-    AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type, TypeInner,
-    VectorSize,
+    AddressSpace, ArraySize, BinaryOperator, Expression, Handle, Scalar, ScalarKind, StorageAccess, Type,
+    TypeInner, VectorSize,
 };
 use std::borrow::Cow;
 
@@ -121,12 +121,42 @@ impl<'a> Body<'_, 'a> {
 
     /// The text of an index into what `base` points to.
     pub(super) fn index(&mut self, index: Handle<Expression>, base: Handle<Expression>) -> Outcome<String> {
+        if !self.m.options.checked
+            && self.is_storage(base)
+            && let Some(sum) = self.signed_sum(index)?
+        {
+            return Ok(sum);
+        }
         let known = self.literal_index(index);
         let mut text = self.expression(index)?;
         if self.m.options.checked && self.scalar_kind(index) == Some(ScalarKind::Sint) {
             text = Text::atom(format!("as_uint({})", text.text));
         }
         self.clamped(text.text, known, base)
+    }
+
+    /// A sum of an index without sign and a constant, as one of numbers with a sign, which may not overflow: a compiler
+    /// adds the constant to an address that several places share, where a sum that may wrap is an address of its own
+    /// for each. The sum is the same, for no buffer has 2^31 elements, also where the index is a difference below 0.
+    fn signed_sum(&mut self, index: Handle<Expression>) -> Outcome<Option<String>> {
+        if self.values.contains_key(&index) || self.scalar_kind(index) != Some(ScalarKind::Uint) {
+            return Ok(None);
+        }
+        let Expression::Binary { op: BinaryOperator::Add, left, right } = self.function.expressions[index]
+        else {
+            return Ok(None);
+        };
+        let constant = |term| self.literal_index(term).and_then(|literal| i32::try_from(literal).ok());
+        let (rest, constant) = match (constant(left), constant(right)) {
+            (_, Some(constant)) => (left, constant),
+            (Some(constant), None) => (right, constant),
+            (None, None) => return Ok(None),
+        };
+        let rest = match self.signed_sum(rest)? {
+            Some(sum) => sum,
+            None => format!("(int){}", self.expression(rest)?.wrap(2)),
+        };
+        Ok(Some(format!("{rest} + {constant}")))
     }
 
     /// `index`, no larger than the last of what `base` points to where indices are checked.
