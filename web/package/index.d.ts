@@ -25,7 +25,9 @@ export interface PictureInput {
 }
 
 /**
- * The value of an input. A picture is resized and read through a 2D canvas, a copy through the host. A `GPUBuffer`
+ * The value of an input. A picture is resized by a 2D canvas. On WebGPU a texture takes it from there and a kernel makes
+ * the numbers of it, unless the input has four channels or the CPU computes a part of the network: then the canvas is
+ * read, as on the CPU. A picture may change or be closed as soon as the call has returned. A `GPUBuffer`
  * of the session's device holds f32 in the order of the input's dimensions. With usage `STORAGE` it is bound as it is,
  * else it is copied on the device and needs `COPY_SRC`.
  */

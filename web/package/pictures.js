@@ -1,4 +1,4 @@
-// Pictures as a network's input: resized and read through a 2D canvas, which is a copy through the host.
+// Pictures as a network's input, resized by a 2D canvas: read from there as numbers, or copied to a texture.
 
 const known = (name) => globalThis[name];
 
@@ -60,42 +60,53 @@ export function pictureShape({ name, dims }) {
   throw new Error(`input "${name}": found a picture, wanted ${dims.join("x")} numbers`);
 }
 
-let canvas;
+/** One canvas that is read, on the CPU, and one that is copied to a texture, on the GPU where the browser has it there. */
+const canvases = {};
 
-function context(width, height) {
-  if (!canvas) {
-    canvas = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+function context(width, height, willReadFrequently) {
+  canvases[willReadFrequently] ??= new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently });
+  const drawing = canvases[willReadFrequently];
+  if (drawing.canvas.width !== width || drawing.canvas.height !== height) {
+    drawing.canvas.width = width;
+    drawing.canvas.height = height;
   }
-  if (canvas.canvas.width !== width || canvas.canvas.height !== height) {
-    canvas.canvas.width = width;
-    canvas.canvas.height = height;
-  }
-  return canvas;
+  return drawing;
 }
 
-/** The pixels of a picture at this size, RGBA. */
-function read(source, width, height, fit) {
+/** A picture drawn at this size, black around it. */
+function drawn(source, width, height, fit, willReadFrequently) {
   const [w, h] = sizeOf(source);
   if (!(w > 0 && h > 0)) {
     throw new Error("found a picture without pixels: wait until it has loaded");
   }
   if (source instanceof ImageData) {
-    if (w === width && h === height) {
-      return source.data;
-    }
     const whole = new OffscreenCanvas(w, h);
     whole.getContext("2d").putImageData(source, 0, 0);
     source = whole;
   }
   const { offset, size } = transform([w, h], [width, height], fit);
-  const drawing = context(width, height);
+  const drawing = context(width, height, willReadFrequently);
   drawing.fillStyle = "#000";
   drawing.fillRect(0, 0, width, height);
   // Smoothing over all pixels that fall together when a picture shrinks.
   drawing.imageSmoothingEnabled = true;
   drawing.imageSmoothingQuality = "high";
   drawing.drawImage(source, offset[0], offset[1], size[0], size[1]);
-  return drawing.getImageData(0, 0, width, height).data;
+  return drawing;
+}
+
+/** The pixels of a picture at this size, RGBA. */
+function read(source, width, height, fit) {
+  if (source instanceof ImageData && source.width === width && source.height === height) {
+    return source.data;
+  }
+  return drawn(source, width, height, fit, true).getImageData(0, 0, width, height).data;
+}
+
+/** Mean and deviation of a picture's bytes: those of the call, else of the model's metadata, else 127.5. */
+function scaling({ mean, deviation }, normalisation) {
+  const known = (index) => (normalisation?.length ? normalisation.map((pair) => pair[index]) : 127.5);
+  return [mean ?? known(0), deviation ?? known(1)];
 }
 
 /** The elements of each channel, one number or one for each. */
@@ -105,10 +116,9 @@ const each = (value, channel) => (Array.isArray(value) ? value[Math.min(channel,
  * A picture as the numbers of an input: `(v - mean) / deviation` of bytes. Both are those of the call, else those of
  * the model's metadata, else 127.5, which gives -1 to 1.
  */
-export function pixels({ source, mean, deviation, fit = "fill" }, port, normalisation) {
+export function pixels({ source, fit = "fill", ...given }, port, normalisation) {
   const { height, width, channels, planar } = pictureShape(port);
-  mean ??= normalisation?.length ? normalisation.map((pair) => pair[0]) : 127.5;
-  deviation ??= normalisation?.length ? normalisation.map((pair) => pair[1]) : 127.5;
+  const [mean, deviation] = scaling(given, normalisation);
   const bytes = read(source, width, height, fit);
   const count = width * height;
   const values = new Float32Array(count * channels);
@@ -127,4 +137,23 @@ export function pixels({ source, mean, deviation, fit = "fill" }, port, normalis
     }
   }
   return values;
+}
+
+/** Whether a picture can reach this input by a texture: what lies behind a canvas' alpha is not all there. */
+export const showable = (port) => pictureShape(port).channels !== 4;
+
+/**
+ * The same on the GPU: the picture as a texture of the input's size, and what becomes of its bytes there. Takes one of
+ * `idle`, whose textures nothing uses that is not submitted yet, or a new one.
+ */
+export function shown({ source, fit = "fill", ...given }, port, normalisation, device, idle) {
+  const { height, width, channels } = pictureShape(port);
+  const [mean, deviation] = scaling(given, normalisation).map((value) => Float32Array.from([0, 1, 2], (c) => each(value, c)));
+  const { canvas } = drawn(source, width, height, fit, false);
+  const found = idle.findIndex((texture) => texture.width === width && texture.height === height);
+  const usage = GPUTextureUsage.TEXTURE_BINDING | GPUTextureUsage.COPY_DST | GPUTextureUsage.RENDER_ATTACHMENT;
+  const texture =
+    found < 0 ? device.createTexture({ size: [width, height], format: "rgba8unorm", usage }) : idle.splice(found, 1)[0];
+  device.queue.copyExternalImageToTexture({ source: canvas }, { texture }, [width, height]);
+  return { texture, mean, deviation, gray: channels === 1 };
 }

@@ -2,7 +2,7 @@
 
 import { bytesOf } from "./bytes.js";
 import { filesFor, firstOf, moduleOf } from "./modules.js";
-import { isPicture, pixels } from "./pictures.js";
+import { isPicture, pixels, showable, shown } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
 
 /** How long a call may go on after its device was lost. */
@@ -45,6 +45,8 @@ export class LocalSession {
   #bytes;
   #options;
   #lostReason;
+  /** Textures of pictures, and buffers of outputs with those that they are read through: nothing uses them. */
+  #idle = { textures: [], outputs: [] };
   #queue = Promise.resolve();
   /** Ends the call that is under way with an error. */
   #giveUp = () => {};
@@ -87,6 +89,7 @@ export class LocalSession {
     this.#network = network;
     this.#key = stored.key;
     this.#lostReason = undefined;
+    this.#idle = { textures: [], outputs: [] };
     /** The backend, the device, and why it is this one. */
     this.info = info;
     /** The GPUDevice it runs on; undefined on the CPU. */
@@ -108,6 +111,11 @@ export class LocalSession {
   #settings() {
     const { precision, dimensions } = this.#options;
     return JSON.stringify({ precision, dimensions });
+  }
+
+  /** Whether pictures reach the network by textures: a network that needs the CPU reads numbers. */
+  get #shows() {
+    return this.device && !this.steps.some(({ kernel }) => kernel.startsWith("cpu_"));
   }
 
   #describe() {
@@ -139,8 +147,8 @@ export class LocalSession {
     return done;
   }
 
-  /** Names and values of inputs: pictures as numbers, buffers as they are. */
-  #arrange(inputs) {
+  /** Names and values of inputs: pictures as numbers, or as textures on the device; buffers as they are. */
+  #arrange(inputs, onDevice = false) {
     const names = Object.keys(inputs);
     const values = names.map((name) => {
       const value = inputs[name];
@@ -151,7 +159,11 @@ export class LocalSession {
       }
       const place = this.inputs.indexOf(port);
       if (isPicture(value) || isPicture(value?.source)) {
-        return pixels(isPicture(value) ? { source: value } : value, port, this.model.normalisation[place]);
+        const picture = isPicture(value) ? { source: value } : value;
+        const normalisation = this.model.normalisation[place];
+        return onDevice && showable(port)
+          ? shown(picture, port, normalisation, this.device, this.#idle.textures)
+          : pixels(picture, port, normalisation);
       }
       return Array.isArray(value) ? Float32Array.from(value) : value;
     });
@@ -159,8 +171,8 @@ export class LocalSession {
   }
 
   async run(inputs, { buffers } = {}) {
-    const onDevice = Object.values(inputs).some(isBuffer);
-    if (buffers || onDevice) {
+    const onDevice = (value) => isBuffer(value) || (this.#shows && (isPicture(value) || isPicture(value?.source)));
+    if (buffers || Object.values(inputs).some(onDevice)) {
       return this.#runOnDevice(inputs, buffers);
     }
     const [names, values] = this.#arrange(inputs);
@@ -173,21 +185,21 @@ export class LocalSession {
     if (!device) {
       throw new Error("found a GPUBuffer, wanted typed arrays: the network runs on the CPU");
     }
-    const [names, values] = this.#arrange(inputs);
+    const [names, values] = this.#arrange(inputs, true);
     const own = buffers === undefined || buffers === true ? {} : buffers;
-    const targets = this.outputs.map(({ name, dims }) => {
-      const size = 4 * dims.reduce((a, b) => a * b, 1);
-      const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-      return own[name] ?? device.createBuffer({ label: name, size, usage });
+    const idle = this.#idle;
+    const kept = buffers ? undefined : (idle.outputs.pop() ?? this.outputs.map((port) => readable(device, port)));
+    const targets = this.outputs.map((port, place) => kept?.[place].source ?? own[port.name] ?? target(device, port));
+    const read = await this.#next(async (network) => {
+      await network.run_on_device(names, values, targets);
+      // What is done with them from now on is done after this run.
+      idle.textures.push(...values.map(({ texture }) => texture).filter(Boolean));
+      return kept && readBack(device, kept);
     });
-    await this.#next((network) => network.run_on_device(names, values, targets));
-    const found = this.outputs.map(({ name }, place) => [name, targets[place]]);
-    if (buffers) {
-      return Object.fromEntries(found);
+    if (kept) {
+      idle.outputs.push(kept);
     }
-    const read = await Promise.all(targets.map((target) => readBack(device, target)));
-    targets.forEach((target) => target.destroy());
-    return Object.fromEntries(found.map(([name], place) => [name, read[place]]));
+    return Object.fromEntries(this.outputs.map(({ name }, place) => [name, (read ?? targets)[place]]));
   }
 
   async profile(inputs) {
@@ -269,14 +281,30 @@ function nameOf({ adapterInfo = {} }) {
   return [vendor, architecture, device, description].filter(Boolean).join(" ");
 }
 
-async function readBack(device, source) {
+const bytesOfPort = ({ dims }) => 4 * dims.reduce((a, b) => a * b, 1);
+
+/** A buffer for an output. */
+function target(device, port) {
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  return device.createBuffer({ label: port.name, size: bytesOfPort(port), usage });
+}
+
+/** The same, with one that it is read through. */
+function readable(device, port) {
   const usage = GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ;
-  const staging = device.createBuffer({ size: source.size, usage });
+  return { source: target(device, port), staging: device.createBuffer({ size: bytesOfPort(port), usage }) };
+}
+
+async function readBack(device, outputs) {
   const encoder = device.createCommandEncoder();
-  encoder.copyBufferToBuffer(source, 0, staging, 0, source.size);
+  for (const { source, staging } of outputs) {
+    encoder.copyBufferToBuffer(source, 0, staging, 0, source.size);
+  }
   device.queue.submit([encoder.finish()]);
-  await staging.mapAsync(GPUMapMode.READ);
-  const values = new Float32Array(staging.getMappedRange()).slice();
-  staging.destroy();
-  return values;
+  await Promise.all(outputs.map(({ staging }) => staging.mapAsync(GPUMapMode.READ)));
+  return outputs.map(({ staging }) => {
+    const values = new Float32Array(staging.getMappedRange()).slice();
+    staging.unmap();
+    return values;
+  });
 }

@@ -170,8 +170,9 @@ test("pictures of every kind give the same people", SOFTWARE_GPU, async (open) =
     return apart;
   });
   for (const [kind, apart] of Object.entries(found)) {
-    // A frame of a video may have been through YUV.
-    ensure(apart <= (kind === "frame" ? 0.5 : 0), `${kind} is ${apart} from the numbers`);
+    // A frame of a video may have been through YUV, and the kernel of pictures rounds otherwise than the numbers here.
+    const most = { frame: 0.5, array: 0 }[kind] ?? 1e-3;
+    ensure(apart <= most, `${kind} is ${apart} from the numbers`);
   }
   return JSON.stringify(found);
 });

@@ -1,7 +1,7 @@
-//! The page's own `GPUDevice` and `GPUBuffer` as wgpu's.
+//! The page's own `GPUDevice`, `GPUBuffer` and `GPUTexture` as wgpu's.
 //!
-//! wgpu makes its handles itself: it reads `navigator.gpu` where an instance is made and calls `createBuffer` where a
-//! buffer is. Both are single synchronous calls, and this module has something else stand in their place for the
+//! wgpu makes its handles itself: it reads `navigator.gpu` where an instance is made and calls `createBuffer` or
+//! `createTexture` where a buffer or a texture is. Each is a single synchronous call, and this module has something else stand in their place for the
 //! length of one: an object whose adapter gives the page's device, and a function that gives the page's buffer. No
 //! other JavaScript runs in between, so nobody else meets them.
 
@@ -85,46 +85,99 @@ pub(crate) async fn device(own: &JsValue) -> Result<(wgpu::Adapter, wgpu::Device
 /// How many handles of the page's buffers are kept.
 const KEPT: usize = 64;
 
-/// wgpu's handles of the page's buffers: the same one for the same buffer, because a session remembers what it recorded
-/// for a handle.
+/// wgpu's handles of the page's buffers and textures: the same one for the same object, because a session remembers
+/// what it recorded for a handle.
 #[derive(Debug, Default)]
-pub(crate) struct Adopted(VecDeque<(JsValue, wgpu::Buffer)>);
+pub(crate) struct Adopted {
+    buffers: VecDeque<(JsValue, wgpu::Buffer)>,
+    views: VecDeque<(JsValue, wgpu::TextureView)>,
+}
 
 impl Adopted {
     /// The handle of a buffer that the page made on `device`.
     pub(crate) fn buffer(&mut self, device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffer, JsValue> {
-        if let Some((_, known)) = self.0.iter().find(|(known, _)| known == own) {
-            return Ok(known.clone());
-        }
-        let buffer = buffer(device, own)?;
-        if self.0.len() == KEPT {
-            self.0.pop_front();
-        }
-        self.0.push_back((own.clone(), buffer.clone()));
-        Ok(buffer)
+        known(&mut self.buffers, own, || buffer(device, own))
+    }
+
+    /// The handle of a view of all of a texture that the page made on `device`, in `rgba8unorm`, with usage
+    /// `TEXTURE_BINDING`.
+    pub(crate) fn view(
+        &mut self,
+        device: &wgpu::Device,
+        own: &JsValue,
+    ) -> Result<wgpu::TextureView, JsValue> {
+        known(&mut self.views, own, || Ok(texture(device, own)?.create_view(&Default::default())))
     }
 }
 
-fn buffer(device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffer, JsValue> {
-    let number = |name: &str| {
-        let value = Reflect::get(own, &name.into())?.as_f64();
-        value.ok_or_else(|| crate::error(format!("found no {name}, wanted a GPUBuffer")))
-    };
-    let (size, usage) = (number("size")?, number("usage")?);
+fn known<T: Clone>(
+    kept: &mut VecDeque<(JsValue, T)>,
+    own: &JsValue,
+    make: impl FnOnce() -> Result<T, JsValue>,
+) -> Result<T, JsValue> {
+    if let Some((_, known)) = kept.iter().find(|(known, _)| known == own) {
+        return Ok(known.clone());
+    }
+    let made = make()?;
+    if kept.len() == KEPT {
+        kept.pop_front();
+    }
+    kept.push_back((own.clone(), made.clone()));
+    Ok(made)
+}
+
+/// A property that is a number.
+fn number(own: &JsValue, name: &str, what: &str) -> Result<f64, JsValue> {
+    let value = Reflect::get(own, &name.into())?.as_f64();
+    value.ok_or_else(|| crate::error(format!("found no {name}, wanted a {what}")))
+}
+
+/// What `make` makes while `create` of `device` gives the page's own object.
+fn standing_in<T>(
+    device: &wgpu::Device,
+    create: &'static str,
+    own: &JsValue,
+    make: impl FnOnce() -> T,
+) -> Result<T, JsValue> {
     let raw: JsValue = match device.as_webgpu() {
         Some(raw) => raw.clone().into(),
         None => {
             return Err(crate::error("found a GPUBuffer, wanted a typed array: the network runs on the CPU"));
         }
     };
-    let buffer = own.clone();
-    let create = Closure::<dyn FnMut() -> JsValue>::new(move || buffer.clone());
-    let _replaced = Replaced::new(&raw, "createBuffer", create.as_ref())
-        .map_err(|thrown| crate::error(message(&thrown)))?;
-    Ok(device.create_buffer(&wgpu::BufferDescriptor {
+    let own = own.clone();
+    let created = Closure::<dyn FnMut() -> JsValue>::new(move || own.clone());
+    let _replaced =
+        Replaced::new(&raw, create, created.as_ref()).map_err(|thrown| crate::error(message(&thrown)))?;
+    Ok(make())
+}
+
+fn buffer(device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Buffer, JsValue> {
+    let number = |name| number(own, name, "GPUBuffer");
+    let descriptor = wgpu::BufferDescriptor {
         label: None,
-        size: size as u64,
-        usage: wgpu::BufferUsages::from_bits_truncate(usage as u32),
+        size: number("size")? as u64,
+        usage: wgpu::BufferUsages::from_bits_truncate(number("usage")? as u32),
         mapped_at_creation: false,
-    }))
+    };
+    standing_in(device, "createBuffer", own, || device.create_buffer(&descriptor))
+}
+
+fn texture(device: &wgpu::Device, own: &JsValue) -> Result<wgpu::Texture, JsValue> {
+    let number = |name| number(own, name, "GPUTexture");
+    let descriptor = wgpu::TextureDescriptor {
+        label: None,
+        size: wgpu::Extent3d {
+            width: number("width")? as u32,
+            height: number("height")? as u32,
+            depth_or_array_layers: 1,
+        },
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format: wgpu::TextureFormat::Rgba8Unorm,
+        usage: wgpu::TextureUsages::from_bits_truncate(number("usage")? as u32),
+        view_formats: &[],
+    };
+    standing_in(device, "createTexture", own, || device.create_texture(&descriptor))
 }

@@ -4,10 +4,10 @@ use crate::adopt::Adopted;
 use crate::engine::Engine;
 use crate::{error, failed, json};
 use diptych::{
-    Database, HostTensor, LoadOptions, Model, Precision, Session, SessionOptions, SharedDatabase, Tuning,
-    wgpu,
+    Colours, Database, Framing, HostTensor, LoadOptions, Model, Pictures, Precision, Session, SessionOptions,
+    SharedDatabase, Tuning, WgpuInput, wgpu,
 };
-use js_sys::{Array, Float32Array, Function};
+use js_sys::{Array, Float32Array, Function, Reflect};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use wasm_bindgen::prelude::*;
@@ -71,8 +71,8 @@ impl Network {
         Ok(outputs.iter().map(|output| Float32Array::from(&*output.to_f32())).collect())
     }
 
-    /// Runs the network on its device: `values` are `Float32Array`s or `GPUBuffer`s, `targets` a `GPUBuffer` for each
-    /// output. Returns when the run is submitted.
+    /// Runs the network on its device: `values` are `Float32Array`s, `GPUBuffer`s or pictures of the input's size
+    /// ([`colours`]), `targets` a `GPUBuffer` for each output. Returns when the run is submitted.
     pub async fn run_on_device(
         &mut self,
         names: Vec<String>,
@@ -84,16 +84,28 @@ impl Network {
         };
         let mut sources = Vec::with_capacity(names.len());
         for (name, value) in names.iter().zip(values.iter()) {
-            sources.push(match value.dyn_ref::<Float32Array>() {
-                Some(array) => uploaded(device, queue, name, array),
-                None => self.adopted.buffer(device, &value)?,
+            let texture = Reflect::get(&value, &"texture".into())?;
+            sources.push(if let Some(array) = value.dyn_ref::<Float32Array>() {
+                Source::Buffer(uploaded(device, queue, name, array))
+            } else if texture.is_object() {
+                let view = self.adopted.view(device, &texture)?;
+                let size = view.texture().size();
+                let framing = Framing::new([size.width, size.height], [size.width, size.height]);
+                Source::Picture(view, framing.map_err(error)?, colours(&value)?)
+            } else {
+                Source::Buffer(self.adopted.buffer(device, &value)?)
             });
         }
+        let pictures: Vec<_> = sources.iter().map(Source::picture).collect();
         let mut wanted = Vec::with_capacity(targets.length() as usize);
         for target in targets.iter() {
             wanted.push(self.adopted.buffer(device, &target)?);
         }
-        let inputs: Vec<(&str, &wgpu::Buffer)> = names.iter().map(String::as_str).zip(&sources).collect();
+        let given = sources.iter().zip(&pictures).map(|(source, picture)| match source {
+            Source::Buffer(buffer) => WgpuInput::from(buffer),
+            Source::Picture(_, _, colours) => WgpuInput::from(Pictures::new(picture, *colours)),
+        });
+        let inputs: Vec<(&str, WgpuInput<'_>)> = names.iter().map(String::as_str).zip(given).collect();
         let ports: Vec<String> = self.session.outputs().iter().map(|port| port.name.clone()).collect();
         let outputs: Vec<(&str, &wgpu::Buffer)> = ports.iter().map(String::as_str).zip(&wanted).collect();
         self.session.bind(&inputs, &outputs).await.map_err(error)?;
@@ -149,6 +161,37 @@ impl Network {
         }
         Ok(inputs)
     }
+}
+
+/// What an input is on the device.
+enum Source {
+    Buffer(wgpu::Buffer),
+    Picture(wgpu::TextureView, Framing, Colours),
+}
+
+impl Source {
+    fn picture(&self) -> Vec<(&wgpu::TextureView, Framing)> {
+        match self {
+            Source::Buffer(_) => Vec::new(),
+            Source::Picture(view, framing, _) => vec![(view, *framing)],
+        }
+    }
+}
+
+/// What becomes of the bytes of a picture `{ texture, mean, deviation, gray }`: `(byte - mean) / deviation` of red, green
+/// and blue, or of their luma.
+fn colours(shown: &JsValue) -> Result<Colours, JsValue> {
+    let three = |name: &str| {
+        let numbers =
+            Reflect::get(shown, &name.into())?.dyn_into::<Float32Array>().map(|array| array.to_vec());
+        let numbers = numbers.ok().and_then(|numbers| <[f32; 3]>::try_from(numbers).ok());
+        let numbers =
+            numbers.ok_or_else(|| error(format!("{name}: wanted a Float32Array of three numbers")))?;
+        Ok::<_, JsValue>(numbers.map(|number| number / 255.0))
+    };
+    let colours = Colours::normalized(three("mean")?, three("deviation")?).map_err(error)?;
+    let gray = Reflect::get(shown, &"gray".into())?.is_truthy();
+    Ok(if gray { colours.gray() } else { colours })
 }
 
 /// A model, and the precision of `options`, which are JSON.
