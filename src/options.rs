@@ -83,8 +83,8 @@ pub struct SessionOptions {
     /// Nodes, by name, that the CPU computes in a session on a GPU, as it does what has no shader
     /// ([`crate::Custom::host`]): at each run what they read is downloaded, and what they write is uploaded.
     pub on_cpu: BTreeSet<String>,
-    /// Threads that the CPU computes with at most, the caller's among them: of a number that is no power of two, the
-    /// next lower one. All of rayon's pool unless set. A network that is small takes fewer.
+    /// Threads that a session on the CPU computes with at most, the caller's among them: of a number that is no power of
+    /// two, the next lower one. All of rayon's pool unless set. A network that is small takes fewer.
     pub cpu_threads: Option<NonZeroUsize>,
     /// Extents of the graph's named dimensions ([`crate::Graph::dimension`]) that are to differ from
     /// the graph's own.

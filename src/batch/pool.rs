@@ -21,8 +21,8 @@ use std::time::Duration;
 /// device takes a batch of them when it is free: at most its share of what waits and is under way, by the speed at which it
 /// was seen to run, so that fast and slow ones are done at about the same time. One that is less than half as fast as the
 /// fastest takes a quarter of its share, and full batches only: what it has begun is waited for when results are read in
-/// order.
-/// Until a device was seen to run it takes one.
+/// order. Until a device was seen to run it takes one.
+///
 /// The CPU as a device beside others computes on half of rayon's threads, unless [`SessionOptions::cpu_threads`] says
 /// otherwise: they copy on its cores. Where it is much slower than they are it adds little, if anything.
 ///

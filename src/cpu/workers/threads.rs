@@ -368,6 +368,16 @@ mod tests {
     }
 
     #[test]
+    fn no_more_threads_compute_than_a_run_may_have() {
+        for most in [1, 2, 3, 5, usize::MAX] {
+            let threads = run(MANY, most, workers);
+            assert!((1..=most).contains(&threads), "{threads} of {most}");
+            assert!(threads <= rayon::current_num_threads());
+        }
+        assert_eq!(run(0, usize::MAX, workers), 1);
+    }
+
+    #[test]
     fn a_panic_reaches_the_caller_and_no_other_run() {
         let parts = || {
             run(MANY, usize::MAX, || {

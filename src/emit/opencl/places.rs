@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
 
     /// A sum of an index without sign and a constant, as one of numbers with a sign, which may not overflow: a compiler
     /// adds the constant to an address that several places share, where a sum that may wrap is an address of its own
-    /// for each. The sum is the same, for no buffer has 2^31 elements, also where the index is a difference below 0.
+    /// for each. The sum is the same, for no tensor has 2^31 elements, also where the index is a difference below 0.
     fn signed_sum(&mut self, index: Handle<Expression>) -> Outcome<Option<String>> {
         if self.values.contains_key(&index) || self.scalar_kind(index) != Some(ScalarKind::Uint) {
             return Ok(None);
