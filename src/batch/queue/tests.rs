@@ -191,3 +191,22 @@ fn a_thread_that_ends_early_leaves_its_place_to_the_others() {
     assert!(failure(third).contains("has ended"));
     assert!(queue.push(Vec::new()).is_err());
 }
+
+#[test]
+fn a_slow_device_runs_nothing_but_full_batches() {
+    let queue = Arc::new(Queue::new(2, vec![1, 8, 32], 4096, Duration::ZERO));
+    let mut tickets = Vec::new();
+    for (member, seconds) in [(0, 1), (1, 50)] {
+        tickets.push(hand_in(&queue, 0.0));
+        let run = run(&queue, member);
+        assert_eq!(run.requests.len(), 1, "it was not seen to run");
+        let begun = Instant::now() - Duration::from_secs(seconds);
+        queue.succeeded(member, run, begun);
+    }
+    tickets.extend((0..640).map(|_| hand_in(&queue, 0.0)));
+    // A quarter of its share would be three, which take it as long as eight.
+    let slow = run(&queue, 1);
+    assert_eq!((slow.requests.len(), run(&queue, 0).requests.len()), (1, 32));
+    tickets.extend((0..4000).map(|_| hand_in(&queue, 0.0)));
+    assert_eq!(run(&queue, 1).requests.len(), 8);
+}
