@@ -68,6 +68,9 @@ const GRAPHS_OF_A_CONTEXT: usize = 1000;
 /// What the process may grow by after the first quarter of a chart: memory that the allocator keeps in pieces.
 const ALLOWED_GROWTH: u64 = 64 << 20;
 
+/// Threads that may come after it: Mesa's cache on the disk takes up to four, when it has much to write.
+const ALLOWED_THREADS: usize = 4;
+
 /// Runs graphs `first..first + count` until the time is over.
 fn run(first: usize, count: usize, seconds: usize) -> session::Report {
     let charted = number("DIPTYCH_GRAPHS_CHART");
@@ -92,7 +95,7 @@ fn run(first: usize, count: usize, seconds: usize) -> session::Report {
     if let Some((first, [.., last])) = settled {
         assert!(last.bytes <= first.bytes + ALLOWED_GROWTH, "the process grew: {first:?}, {last:?}");
         assert!(last.files <= first.files, "open files grew: {first:?}, {last:?}");
-        assert!(last.threads <= first.threads, "threads grew: {first:?}, {last:?}");
+        assert!(last.threads <= first.threads + ALLOWED_THREADS, "threads grew: {first:?}, {last:?}");
     }
     report
 }
