@@ -25,13 +25,21 @@ pub enum Found {
 
 /// The column of `pose` beside that of `id`, each row once.
 pub fn found(batches: &[RecordBatch]) -> BTreeMap<i64, Found> {
-    let mut all = BTreeMap::new();
+    let once = |(id, mut copies): (i64, Vec<Found>)| {
+        assert_eq!(copies.len(), 1, "row {id} came {} times", copies.len());
+        (id, copies.remove(0))
+    };
+    copies(batches).into_iter().map(once).collect()
+}
+
+/// The same, each row as often as it came.
+pub fn copies(batches: &[RecordBatch]) -> BTreeMap<i64, Vec<Found>> {
+    let mut all: BTreeMap<i64, Vec<Found>> = BTreeMap::new();
     for batch in batches {
         let ids = batch.column(0).as_primitive::<Int64Type>();
         let results = batch.column(1).as_struct();
         for row in 0..batch.num_rows() {
-            let twice = all.insert(ids.value(row), of_row(results, row));
-            assert!(twice.is_none(), "row {} came twice", ids.value(row));
+            all.entry(ids.value(row)).or_default().push(of_row(results, row));
         }
     }
     all
