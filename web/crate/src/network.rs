@@ -91,7 +91,8 @@ impl Network {
                 let view = self.adopted.view(device, &texture)?;
                 let size = view.texture().size();
                 let framing = Framing::new([size.width, size.height], [size.width, size.height]);
-                Source::Picture(view, framing.map_err(error)?, colours(&value)?)
+                let framing = framing.map_err(error)?;
+                Source::Picture(Box::new(Shown { view, framing, colours: colours(&value)? }))
             } else {
                 Source::Buffer(self.adopted.buffer(device, &value)?)
             });
@@ -103,7 +104,7 @@ impl Network {
         }
         let given = sources.iter().zip(&pictures).map(|(source, picture)| match source {
             Source::Buffer(buffer) => WgpuInput::from(buffer),
-            Source::Picture(_, _, colours) => WgpuInput::from(Pictures::new(picture, *colours)),
+            Source::Picture(shown) => WgpuInput::from(Pictures::new(picture, shown.colours)),
         });
         let inputs: Vec<(&str, WgpuInput<'_>)> = names.iter().map(String::as_str).zip(given).collect();
         let ports: Vec<String> = self.session.outputs().iter().map(|port| port.name.clone()).collect();
@@ -166,14 +167,21 @@ impl Network {
 /// What an input is on the device.
 enum Source {
     Buffer(wgpu::Buffer),
-    Picture(wgpu::TextureView, Framing, Colours),
+    Picture(Box<Shown>),
+}
+
+/// A texture of the input's size, and what becomes of its colours.
+struct Shown {
+    view: wgpu::TextureView,
+    framing: Framing,
+    colours: Colours,
 }
 
 impl Source {
     fn picture(&self) -> Vec<(&wgpu::TextureView, Framing)> {
         match self {
             Source::Buffer(_) => Vec::new(),
-            Source::Picture(view, framing, _) => vec![(view, *framing)],
+            Source::Picture(shown) => vec![(&shown.view, shown.framing)],
         }
     }
 }
