@@ -2,8 +2,8 @@
 
 use crate::machine::{everywhere, noise};
 use diptych::{
-    Activation, Backend, Conv2d, Dims, Extras, Function, Graph, HostTensor, Padding, Reduction, Session,
-    SessionOptions, Shape, Term, Value,
+    Activation, Backend, Conv2d, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Reduction, Right,
+    Session, SessionOptions, Shape, Term, Value,
 };
 
 fn node(graph: &mut Graph, name: &str, function: Function, terms: &[Term]) -> Value {
@@ -238,4 +238,24 @@ fn windows_that_touch_become_pixels_on_devices() {
             }
         }
     }
+}
+
+#[test]
+fn a_number_divided_by_a_value_is_no_factor_of_a_product() {
+    let values = |count: u8, by: f32| (1..=count).map(|value| f32::from(value) / by).collect::<Vec<_>>();
+    let tensor = |values: Vec<f32>| HostTensor::new(Dims::new(&[2, 4]).expect("dimensions"), values);
+    let (x, y) = (values(8, 4.0), values(8, 2.0));
+    let mut graph = Graph::new();
+    let [left, right] = ["x", "y"].map(|name| graph.input(name, Dims::new(&[2, 4]).expect("dimensions")));
+    let quotient = node(&mut graph, "quotient", Function::Div, &[2.0.into(), left.expect("x").into()]);
+    let product = Gemm { transpose_b: true, ..Gemm::default() };
+    let right = Right::Value(right.expect("y"));
+    let product = graph.gemm("product", quotient, right, Extras::default(), product).expect("a product");
+    graph.output(product).expect("an output");
+    let sum = |row: usize, column: usize| -> f64 {
+        (0..4).map(|term| 2.0 / f64::from(x[4 * row + term]) * f64::from(y[4 * column + term])).sum()
+    };
+    let wanted = [sum(0, 0), sum(0, 1), sum(1, 0), sum(1, 1)];
+    let (x, y) = (tensor(x.clone()).expect("x"), tensor(y.clone()).expect("y"));
+    check(&graph, &[("x", &x), ("y", &y)], &wanted, &["elementwise", "gemm"]);
 }

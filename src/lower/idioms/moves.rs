@@ -139,9 +139,11 @@ impl Finder<'_, '_> {
         let single = self.single(index, function)?;
         let (value, number) = match (&single.terms[..], function) {
             ([Term::Given(Input::Value(value), _), by], Function::Div) => (*value, 1.0 / by.number()?),
-            ([Term::Given(Input::Value(value), _), by] | [by, Term::Given(Input::Value(value), _)], _) => {
-                (*value, by.number()?)
-            }
+            (
+                [Term::Given(Input::Value(value), _), by] | [by, Term::Given(Input::Value(value), _)],
+                Function::Mul,
+            ) => (*value, by.number()?),
+            // A number divided by a value, too, is no factor of it.
             _ => return None,
         };
         let dims = |value: Value| self.network.dims(value).ok();
