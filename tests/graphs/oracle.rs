@@ -10,9 +10,10 @@
 //! a NaN is one there, and an infinity the same.
 
 use crate::carry;
+use diptych::ops::elementwise::Step;
 use diptych::ops::operator::{Argument, Arguments, Lowered};
 use diptych::ops::{Op, Operands, Reference};
-use diptych::{DType, Graph, Node, Precision, Value};
+use diptych::{DType, Function, Graph, Node, Operand, Precision, Value};
 use half::f16;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -184,10 +185,52 @@ pub(crate) fn node(
     let carried = candidates.into_iter().map(|reference| carry::on(&given, reference));
     let mut carried = carried.collect::<Result<Vec<Known>, String>>()?.into_iter();
     let mut first = carried.next().unwrap_or_default();
+    let begun = begun_with(graph, node).map_err(text)?;
+    first.error.iter_mut().for_each(|error| *error += begun);
     for other in carried {
         first.error.iter_mut().zip(other.error).for_each(|(own, other)| *own = own.max(other));
     }
     Ok(first)
+}
+
+/// What a sum may be off by that begins with a constant which the graph adds to it afterwards, as a bias on the CPU:
+/// each term rounds a number that is larger by it.
+fn begun_with(graph: &Graph, node: &Node) -> diptych::Result<f64> {
+    let adds = |step: &Step| matches!(step.function, Function::Add | Function::Sub);
+    if !node.operator().program().is_some_and(|program| program.steps().iter().any(adds)) {
+        return Ok(0.0);
+    }
+    let mut begun = 0.0;
+    for &(_, value) in node.inputs() {
+        let Some(terms) = terms(graph, value)? else { continue };
+        for &(_, constant) in node.inputs() {
+            let Some(tensor) = graph.tensor(constant)? else { continue };
+            let most = tensor.to_nhwc().iter().fold(0.0, |most: f32, value| most.max(value.abs()));
+            begun += terms as f64 * ROUNDING * f64::from(most);
+        }
+    }
+    Ok(begun)
+}
+
+/// What f32 rounds by.
+const ROUNDING: f64 = 1.0 / (1 << 24) as f64;
+
+/// The terms of the sums that a value is, perhaps moved since.
+fn terms(graph: &Graph, mut value: Value) -> diptych::Result<Option<usize>> {
+    loop {
+        let Some(writer) = graph.nodes().iter().find(|node| node.outputs().contains(&value)) else {
+            return Ok(None);
+        };
+        let weights = |operand| matches!(operand, Operand::Weights | Operand::B);
+        if let Some(&(_, weights)) = writer.inputs().iter().find(|(operand, _)| weights(*operand)) {
+            let columns = graph.dims(value)?.extents().last().copied().unwrap_or(1);
+            return Ok(Some(graph.dims(weights)?.elements().div_ceil(columns)));
+        }
+        match (writer.inputs(), writer.operator().program()) {
+            (&[(_, source)], None) if graph.tensor(source)?.is_none() => value = source,
+            _ => return Ok(None),
+        }
+    }
 }
 
 /// Every value of a graph, from its inputs.
