@@ -186,7 +186,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// `source` declares what its interface and work-group say. In each dispatch that is ever recorded
     /// of the pipeline, the kernel stays within the resources it is given and within its own arrays,
     /// reads no memory before it is written, ends, and no two invocations access one place without a
-    /// barrier if one of them writes. A kernel that does not may do anything to the process.
+    /// barrier if one of them writes. Where WGSL is printed as OpenCL C, no index is above 2^31 - 1. A kernel that does not may do anything to the process.
     ///
     /// # Errors
     /// Those of [`Device::compile`], but that it takes OpenCL C.

@@ -1,9 +1,9 @@
 //! The page's own `GPUDevice`, `GPUBuffer` and `GPUTexture` as wgpu's.
 //!
 //! wgpu makes its handles itself: it reads `navigator.gpu` where an instance is made and calls `createBuffer` or
-//! `createTexture` where a buffer or a texture is. Each is a single synchronous call, and this module has something else stand in their place for the
-//! length of one: an object whose adapter gives the page's device, and a function that gives the page's buffer. No
-//! other JavaScript runs in between, so nobody else meets them.
+//! `createTexture` where a buffer or a texture is. Each is a single synchronous call, and this module has something else
+//! stand in their place for the length of one: an object whose adapter gives the page's device, and a function that gives
+//! the page's buffer or texture. No other JavaScript runs in between, so nobody else meets them.
 
 use crate::message;
 use diptych::wgpu;
