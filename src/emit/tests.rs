@@ -6,7 +6,9 @@ use crate::dtype::Precision;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits, MatrixUnit};
 use crate::ops::{self, Choice, Op, OpEntry};
-use std::collections::{BTreeMap, BTreeSet};
+#[cfg(feature = "shaders")]
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 const WORK_GROUPS: [[u32; 3]; 3] = [[8, 4, 8], [1, 1, 1], [3, 5, 2]];
 
