@@ -2,7 +2,8 @@
 //# channels, read as NHWC rows: tile[0] pixels of a row by tile[2] slices of output channels per
 //# invocation. The window is unrolled: wholly, or where ROLLED a row at a time, so that a compiler
 //# does not load all of it ahead. The tiles of a plane are one axis of the grid. What lies outside
-//# the input is read from the nearest place inside and replaced by zero, or is as RULE says.
+//# the input is read from the nearest place inside and replaced by zero, without a branch that loads
+//# would wait behind, or is as RULE says.
 ${constants}
 
 ${interface}
@@ -43,16 +44,18 @@ fn conv2d_shallow(@builtin(global_invocation_id) gid: vec3<u32>) {
     let src_row${a}: u32 = src_first + CHANNELS * params.src_w * min(max(y${a}, params.before_h) - params.before_h, params.src_h - 1u);
     //% endif
     //% for c in range((tile[0] - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
-    //% for k in range(CHANNELS)
-    var v${a}_${c}_${k}: ${acc} = ${load("src", "src_row" ~ a ~ " + near" ~ c ~ " + " ~ k ~ "u")};
-    //% endfor
     //% if RULE is not defined
-    if (off${a} || outside${c}) {
-        //% for k in range(CHANNELS)
-        v${a}_${c}_${k} = ${zero};
-        //% endfor
-    }
+    let outside${a}_${c}: bool = off${a} || outside${c};
     //% endif
+    //% for k in range(CHANNELS)
+    //% set near = load("src", "src_row" ~ a ~ " + near" ~ c ~ " + " ~ k ~ "u")
+    //% if RULE is defined
+    let v${a}_${c}_${k}: ${acc} = ${near};
+    //% else
+    let near${a}_${c}_${k}: ${acc} = ${near};
+    let v${a}_${c}_${k}: ${acc} = select(near${a}_${c}_${k}, ${zero}, outside${a}_${c});
+    //% endif
+    //% endfor
     //% endfor
     //% for b in range(KERNEL_W)
     //% for k in range(CHANNELS)

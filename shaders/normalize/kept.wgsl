@@ -1,6 +1,7 @@
 //# y = f((x - m) / sqrt(v + epsilon) * scale + bias) + r, m and v the mean and variance over height and width: those
-//# of four channels per work-group of SIZE invocations, each of which has KEPT pixels in registers, SIZE apart. The
-//# lanes beyond the channels are zero, and so are their mean and their differences from it.
+//# of four channels per work-group of SIZE invocations, each of which has KEPT pixels in registers, SIZE apart. Those
+//# beyond the last are read from it and replaced by zero, without a branch that loads would wait behind. The lanes
+//# beyond the channels are zero, and so are their mean and their differences from it.
 ${constants}
 
 ${interface}
@@ -10,14 +11,12 @@ var<workgroup> partial: array<${acc4}, SIZE>;
 fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
     let slice: u32 = group.y;
     let image: u32 = group.x * params.slices + slice;
-    let first: u32 = image * params.plane + lid.x;
+    let first: u32 = image * params.plane;
     let share: ${acc4} = ${splat(acc ~ "(params.plane)")};
     var part: ${acc4} = ${zero4};
     //% for k in range(KEPT)
-    var x${k}: ${acc4} = ${zero4};
-    if (lid.x + ${k}u * SIZE < params.plane) {
-        x${k} = ${load4("src", "first + " ~ k ~ "u * SIZE")};
-    }
+    let near${k}: ${acc4} = ${load4("src", "first + min(lid.x + " ~ k ~ "u * SIZE, params.plane - 1u)")};
+    var x${k}: ${acc4} = select(${zero4}, near${k}, lid.x + ${k}u * SIZE < params.plane);
     //% endfor
     //% for k in range(KEPT)
     part = part + x${k};
@@ -27,16 +26,15 @@ fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     ${barrier};
     part = ${zero4};
     //% for k in range(KEPT)
-    if (lid.x + ${k}u * SIZE < params.plane) {
-        x${k} = x${k} - mean;
-        part = part + x${k} * x${k};
-    }
+    x${k} = select(${zero4}, x${k} - mean, lid.x + ${k}u * SIZE < params.plane);
+    part = part + x${k} * x${k};
     //% endfor
     //% include "shared/group_sum"
     let factor: ${acc4} = ${splat("1.0f")} / sqrt(part / share + ${splat("params.epsilon")});
+    //% include "shared/scaled"
     //% for k in range(KEPT)
     if (lid.x + ${k}u * SIZE < params.plane) {
-        let at: u32 = first + ${k}u * SIZE;
+        let at: u32 = first + lid.x + ${k}u * SIZE;
         var result: ${acc4} = x${k} * factor;
         //% include "shared/normalized"
     }

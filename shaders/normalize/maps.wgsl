@@ -40,6 +40,7 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     }
     //% include "shared/group_sum"
     let factor: ${acc4} = ${splat("1.0f")} / sqrt(part / share + ${splat("params.epsilon")});
+    //% include "shared/scaled"
     for (var i: u32 = lid.x; i < count; i += SIZE) {
         let at: u32 = first + place(i);
         var result: ${acc4} = (${load4("src", "at")} - mean) * factor;

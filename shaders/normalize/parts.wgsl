@@ -1,7 +1,8 @@
 //# y = f((x - m) / sqrt(v + epsilon) * scale + bias) + r, m and v the mean and variance over height and width: EACH
 //# pixels of four channels per invocation, SIZE apart. A work-group of SIZE invocations adds up the moments of the
 //# parts of PART pixels first: with c_i pixels of mean m_i and q_i, the sum of (x - m_i)^2, m = sum c_i m_i / c and
-//# v = sum (q_i + c_i (m_i - m)^2) / c. The lanes beyond the channels are zero, and so are their moments.
+//# v = sum (q_i + c_i (m_i - m)^2) / c. All pixels are loaded before the first is stored, those beyond the last from
+//# it. The lanes beyond the channels are zero, and so are their moments.
 ${constants}
 
 ${interface}
@@ -29,11 +30,16 @@ fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
     }
     //% include "shared/group_sum"
     let factor: ${acc4} = ${splat("1.0f")} / sqrt(part / share + ${splat("params.epsilon")});
+    //% include "shared/scaled"
+    let first: u32 = image * params.plane;
     let pixel: u32 = group.x * SIZE * EACH + lid.x;
     //% for k in range(EACH)
+    let x${k}: ${acc4} = ${load4("src", "first + min(pixel + " ~ k ~ "u * SIZE, params.plane - 1u)")};
+    //% endfor
+    //% for k in range(EACH)
     if (pixel + ${k}u * SIZE < params.plane) {
-        let at: u32 = image * params.plane + pixel + ${k}u * SIZE;
-        var result: ${acc4} = (${load4("src", "at")} - mean) * factor;
+        let at: u32 = first + pixel + ${k}u * SIZE;
+        var result: ${acc4} = (x${k} - mean) * factor;
         //% include "shared/normalized"
     }
     //% endfor

@@ -1,13 +1,9 @@
-//# What becomes of `result`, the normalised pixel `at` of `slice`, the slice of number `image` of all images.
-//% if SCALED == 1
-result = result * ${load4("weights", "slice")};
-//% elif SCALED == 2
-result = result * ${load4("arg0", "image")};
+//# What becomes of `result`, the normalised pixel `at` of `slice`, with what `scaled` loads.
+//% if SCALED > 0
+result = result * scale;
 //% endif
-//% if MOVED == 1
-result = result + ${load4("bias", "slice")};
-//% elif MOVED == 2
-result = result + ${load4("arg1", "image")};
+//% if MOVED > 0
+result = result + shift;
 //% endif
 //% for line in epilogue("result", "slice", "at")
 ${line}

@@ -515,8 +515,8 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "weights[0]",
         ),
         ("a forgotten summand", normal(&[1, 2]), "maps", [64, 1, 1], c4, "@epsilon", "0.1f"),
-        ("a pixel in two invocations", normal(&[1, 2]), "kept", [64, 2, 1], c4, "first + 1u * SIZE", "first"),
-        ("a deviation forgotten", normal(&[1, 2]), "kept", [64, 2, 1], c4, "x1 = x1 - mean", "x1 = x1"),
+        ("a pixel in two invocations", normal(&[1, 2]), "kept", [64, 2, 1], c4, "lid.x + 1u * SIZE", "lid.x"),
+        ("a deviation forgotten", normal(&[1, 2]), "kept", [64, 2, 1], c4, "x1 - mean", "x1"),
         (
             "the first image's moments",
             parted(),
