@@ -390,7 +390,9 @@ impl<'a> Network<'a> {
         let shown = self.aliases.values_mut().filter(|alias| alias.of == value);
         shown.for_each(|alias| *alias = Alias { of, offset: offset + alias.offset });
         self.aliases.insert(value, Alias { of, offset });
-        self.uses = OnceLock::new();
+        if let Some(uses) = self.uses.get_mut() {
+            uses.show(value, of);
+        }
     }
 
     /// Where the elements of `value` are.

@@ -51,6 +51,20 @@ impl Uses {
         }
     }
 
+    /// Those who read elements of `value`, which no unit writes any more, read elements of `of`.
+    pub(super) fn show(&mut self, value: Value, of: Value) {
+        self.writers.remove(&value);
+        if let Some(moved) = self.readers.remove(&value) {
+            let readers = self.readers.entry(of).or_default();
+            readers.extend(moved);
+            readers.sort_unstable();
+            readers.dedup();
+        }
+        if self.leaving.remove(&value) {
+            self.leaving.insert(of);
+        }
+    }
+
     pub(super) fn writer(&self, value: Value) -> Option<usize> {
         self.writers.get(&value).copied()
     }

@@ -11,8 +11,10 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
+use crate::host::HostTensor;
+use crate::layout::Layout;
 use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
-use crate::ops::Role;
+use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
 #[cfg(not(target_family = "wasm"))]
 use crate::parallel;
@@ -20,7 +22,7 @@ use crate::sync::{Mutex, lock};
 #[cfg(not(target_family = "wasm"))]
 use crate::task::{Running, offload};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +50,7 @@ struct Step {
     op: &'static str,
     /// Why its kernel.
     source: String,
-    kernel: Box<dyn CpuKernel>,
+    kernel: Arc<dyn CpuKernel>,
     flops: u64,
     inputs: Vec<(Operand, Place)>,
     /// Buffers, and how many elements of each.
@@ -113,7 +115,14 @@ struct Places<'n> {
     network: &'n Network<'n>,
     buffers: HashMap<Value, usize>,
     constants: Vec<Arc<[f32]>>,
+    kernels: HashMap<Making, Arc<dyn CpuKernel>>,
 }
+
+/// What a kernel is made of: its op in words, and each constant's operand, layout and place in memory.
+type Making = (String, Vec<(Operand, Layout, usize)>);
+
+/// Constants of fewer elements are not worth looking for a kernel that was made with them already.
+const MIN_SHARED: usize = 1024;
 
 impl Places<'_> {
     fn of(&mut self, value: Value) -> Result<Place> {
@@ -137,7 +146,6 @@ impl Places<'_> {
 
     fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
         let op = unit.op(self.network.graph, Precision::F32)?;
-        let mut kernel = op.cpu(&unit.constants(&*op))?;
         let mut inputs = Vec::new();
         for info in op.operands().iter().filter(|info| info.role == Role::Input) {
             let place = match unit.input(info.operand)? {
@@ -148,12 +156,9 @@ impl Places<'_> {
                     Place { holder, first: 0, elements: tensor.dims().elements() }
                 }
             };
-            if let Holder::Constant(constant) = place.holder {
-                let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));
-                kernel.hold(info.operand, values.unwrap_or_default());
-            }
             inputs.push((info.operand, place));
         }
+        let kernel = self.kernel(unit, &*op, &inputs)?;
         let mut outputs = Vec::new();
         for (info, &value) in crate::ops::outputs(&*op).zip(&unit.outputs) {
             match self.of(value)? {
@@ -168,6 +173,44 @@ impl Places<'_> {
     }
 }
 
+impl Places<'_> {
+    /// The kernel of a unit: one that was made already of the same op and constants, as the passes of a loop that was
+    /// unrolled have, which would lay out the same weights again.
+    fn kernel(
+        &mut self,
+        unit: &Unit,
+        op: &dyn Op,
+        inputs: &[(Operand, Place)],
+    ) -> Result<Arc<dyn CpuKernel>> {
+        let constants = || {
+            unit.inputs.iter().filter_map(|(operand, input)| match input {
+                Input::Constant(tensor, _) => Some((*operand, tensor)),
+                Input::Value(value) => Some((*operand, self.network.constant(*value)?)),
+            })
+        };
+        let elements: usize = constants().map(|(_, tensor)| tensor.dims().elements()).sum();
+        // The network holds the tensors as long as this lives: no place is another one's later.
+        let place = |tensor: &HostTensor| tensor.bytes().as_ptr().addr();
+        let parts = constants().map(|(operand, tensor)| (operand, tensor.layout(), place(tensor)));
+        let making = (elements >= MIN_SHARED).then(|| (format!("{op:?}"), parts.collect()));
+        if let Some(known) = making.as_ref().and_then(|making| self.kernels.get(making)) {
+            return Ok(Arc::clone(known));
+        }
+        let mut kernel = op.cpu(&unit.constants(op))?;
+        for (operand, place) in inputs {
+            if let Holder::Constant(constant) = place.holder {
+                let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));
+                kernel.hold(*operand, values.unwrap_or_default());
+            }
+        }
+        let kernel: Arc<dyn CpuKernel> = Arc::from(kernel);
+        if let Some(making) = making {
+            self.kernels.insert(making, Arc::clone(&kernel));
+        }
+        Ok(kernel)
+    }
+}
+
 impl CpuSession {
     pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
         let mut network = lower::simplified(graph, &|name| options.choices.contains_key(name))?;
@@ -177,7 +220,12 @@ impl CpuSession {
         let spans: Vec<Lifetime> = lifetimes.iter().map(|(_, lifetime)| *lifetime).collect();
         let planned = plan(&spans);
         let buffers = lifetimes.iter().zip(&planned.place).map(|((value, _), &buffer)| (*value, buffer));
-        let mut places = Places { network: &network, buffers: buffers.collect(), constants: Vec::new() };
+        let mut places = Places {
+            network: &network,
+            buffers: buffers.collect(),
+            constants: Vec::new(),
+            kernels: HashMap::new(),
+        };
         let mut steps = Vec::with_capacity(network.units().len());
         for (unit, source) in network.units().iter().zip(sources) {
             steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
@@ -189,9 +237,12 @@ impl CpuSession {
             graph.states().iter().map(|state| state.initial.shared_nhwc()).collect();
         let states = States { held: Mutex::new(initial.clone()), initial, next };
         let inputs = network.units().iter().flat_map(|unit| &unit.inputs);
+        let mut counted = HashSet::new();
         let constants = inputs.map(|(_, input)| match input {
-            Input::Constant(tensor, _) => 4 * tensor.dims().elements() as u64,
-            Input::Value(_) => 0,
+            Input::Constant(tensor, _) if counted.insert(tensor.bytes().as_ptr()) => {
+                4 * tensor.dims().elements() as u64
+            }
+            Input::Constant(..) | Input::Value(_) => 0,
         });
         let constants = constants.sum();
         Ok(CpuSession(Arc::new(CpuNetwork {
@@ -310,5 +361,36 @@ impl CpuSession {
 
     pub(super) fn memory(&self) -> MemoryUse {
         self.0.memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dims::Dims;
+    use crate::graph::{Extras, Right};
+    use crate::ops::gemm::Gemm;
+
+    #[test]
+    fn steps_of_one_op_and_the_same_weights_share_a_kernel() {
+        let mut graph = Graph::new();
+        let matrix = |extents: [usize; 2]| Dims::new(&extents).expect("two extents");
+        let weights = |value: f32| HostTensor::new(matrix([40, 40]), vec![value; 1600]).expect("a matrix");
+        let (own, other) = (weights(0.5), weights(0.5));
+        let mut x = graph.input("x", matrix([3, 40])).expect("an input");
+        let mut product = |name: &str, x: Value, weights: &HostTensor| {
+            let right = Right::Constant(weights.clone());
+            graph.gemm(name, x, right, Extras::default(), Gemm::default()).expect("a product")
+        };
+        for (name, weights) in [("a", &own), ("b", &own), ("c", &other)] {
+            x = product(name, x, weights);
+        }
+        graph.output(x).expect("an output");
+        let CpuSession(network) = CpuSession::new(&graph, &SessionOptions::default()).expect("a session");
+        let [a, b, c] = &network.steps[..] else { panic!("{:?}", network.steps) };
+        assert!(Arc::ptr_eq(&a.kernel, &b.kernel));
+        // As many numbers, which are the same, but others'.
+        assert!(!Arc::ptr_eq(&a.kernel, &c.kernel));
+        assert_eq!(network.memory.constants, 2 * 4 * 1600);
     }
 }
