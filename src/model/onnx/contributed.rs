@@ -6,6 +6,7 @@ use super::kind::Kind;
 use super::norms::{layer_of, root_of};
 use super::products::product;
 use super::quantised::range_of;
+use super::recurrent::part_of;
 use crate::model::budget::Reason;
 use crate::model::constant::elements_of;
 use crate::ops::elementwise::Function as F;
@@ -243,23 +244,36 @@ pub(super) fn is_packed(op: &Op<'_>) -> bool {
     op.node.op == "DynamicQuantizeLSTM"
 }
 
-/// The weights of a `DynamicQuantizeLSTM` as those of an `LSTM`: floats, the gates in front. Inputs and states stay the
-/// floats that they are, where ONNX Runtime rounds them to 8 bits at each step.
-pub(super) fn unpacked<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
+/// The weights of a direction of a `DynamicQuantizeLSTM` as those of an `LSTM`: floats, the gates in front. Inputs and
+/// states stay the floats that they are, where ONNX Runtime rounds them to 8 bits at each step.
+pub(super) fn unpacked<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+    direction: usize,
+) -> Result<Slot, Reason> {
     let (scale, zero) = (6 + 2 * index, 7 + 2 * index);
     let spread = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
         let own = i.extents_of(op, index)?;
-        let slot = i.slot(op, index)?;
-        let slot = converted(i, slot, Kind::F32)?;
-        match own[..] {
-            [directions] => i.slot_reshaped("scale", slot, &[directions, 1, 1]),
-            [directions, gates] => i.slot_reshaped("scale", slot, &[directions, 1, gates]),
+        let target = match own[..] {
+            [_] => [1, 1, 1],
+            [_, gates] => [1, 1, gates],
             _ => {
-                Err(format!("found scales of {own:?}, wanted one for each direction, or for each gate of it"))
+                return Err(format!(
+                    "found scales of {own:?}, wanted one for each direction, or for each gate of it"
+                ));
             }
-        }
+        };
+        let slot = i.slot(op, index)?;
+        let slot = part_of(i, slot, direction, &target)?;
+        converted(i, slot, Kind::F32)
+    };
+    let own = i.extents_of(op, index)?;
+    let &[_, features, gates] = &own[..] else {
+        return Err(format!("found weights of {own:?}, wanted directions, features and gates"));
     };
     let weights = i.slot(op, index)?;
+    let weights = part_of(i, weights, direction, &[1, features, gates])?;
     let mut weights = converted(i, weights, Kind::F32)?;
     if op.has(zero) {
         let zero = spread(i, zero)?;

@@ -148,7 +148,7 @@ fn exchanged(i: &mut Import<'_>, slot: Slot) -> Result<Slot, Reason> {
 }
 
 /// The element `at` along the outermost axis, in other dimensions.
-fn part_of(i: &mut Import<'_>, slot: Slot, at: usize, target: &[usize]) -> Result<Slot, Reason> {
+pub(super) fn part_of(i: &mut Import<'_>, slot: Slot, at: usize, target: &[usize]) -> Result<Slot, Reason> {
     let extents = match &slot {
         Slot::Value(mapped) => i.extents(mapped)?,
         Slot::Constant(constant, _) => constant.extents(),
@@ -196,8 +196,11 @@ fn weights<'a>(
     let wide = cell.gates().saturating_mul(units);
     let depth = i.extents_of(op, 1)?.get(if is_packed(op) { 1 } else { 2 }).copied().unwrap_or(0);
     let turned = |i: &mut Import<'a>, index: usize, depth: usize| -> Result<Slot, Reason> {
-        let slot = if is_packed(op) { unpacked(i, op, index)? } else { i.slot(op, index)? };
-        let slot = part_of(i, slot, direction, &[wide, depth])?;
+        let (slot, at) = match is_packed(op) {
+            true => (unpacked(i, op, index, direction)?, 0),
+            false => (i.slot(op, index)?, direction),
+        };
+        let slot = part_of(i, slot, at, &[wide, depth])?;
         swapped(i, slot)
     };
     let (input, recurrent) = (turned(i, 1, depth)?, turned(i, 2, units)?);

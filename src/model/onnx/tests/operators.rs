@@ -302,3 +302,66 @@ fn updates_are_scattered_to_computed_places_in_their_order() {
     let error = session.run(&[("x", &tensor(&[2, 1], vec![0.0, 3.0]))]).expect_err("beyond").to_string();
     assert!(error.contains("axis 3") && error.contains("within the data"), "{error}");
 }
+
+/// The last hidden values of both directions of a layer of `steps` steps, with weights of 8 bits or the floats that they
+/// stand for.
+fn recurrent(steps: usize, packed: bool) -> File<'static> {
+    let (features, gates) = (2, 8);
+    let bits = |seed: usize| -> Vec<u8> {
+        (0..2 * features * gates).map(|at| ((at * 37 + seed * 91) % 256) as u8).collect()
+    };
+    let (scales, zeros) = ([0.01, 0.02], [100, 140]);
+    // Directions, gates and features, of directions, features and gates.
+    let stand_for = |bits: &[u8]| -> Vec<f32> {
+        let at = |direction: usize, gate: usize, feature: usize| {
+            let own = f32::from(bits[gates * (features * direction + feature) + gate]);
+            (own - f32::from(zeros[direction])) * scales[direction]
+        };
+        let rows = (0..2).flat_map(|direction| (0..gates).map(move |gate| (direction, gate)));
+        rows.flat_map(|(direction, gate)| (0..features).map(move |k| at(direction, gate, k))).collect()
+    };
+    let (w, r) = (bits(1), bits(2));
+    let (name, shape) = if packed { ("DynamicQuantizeLSTM", [2, 2, 8]) } else { ("LSTM", [2, 8, 2]) };
+    let constants = match packed {
+        true => vec![
+            small("w", &shape, &w),
+            small("r", &shape, &r),
+            floats("scales", &[2], &scales),
+            small("zeros", &[2], &zeros),
+        ],
+        false => vec![floats("w", &shape, &stand_for(&w)), floats("r", &shape, &stand_for(&r))],
+    };
+    let scaled = ["x", "w", "r", "", "", "", "", "", "scales", "zeros", "scales", "zeros"];
+    File {
+        inputs: vec![("x", vec![steps, 1, features])],
+        outputs: vec!["y"],
+        constants,
+        nodes: vec![Node {
+            domain: if packed { "com.microsoft" } else { "" },
+            attributes: vec![Attribute::Text("direction", "bidirectional"), Attribute::Int("hidden_size", 2)],
+            ..Node::new(name, if packed { &scaled } else { &scaled[..3] }, &["", "y"])
+        }],
+        ..File::default()
+    }
+}
+
+#[test]
+fn a_recurrent_layer_of_8_bits_is_that_of_the_floats_they_stand_for() {
+    let x: Vec<f32> = (0..6).map(|at| at as f32 * 0.3 - 0.7).collect();
+    let [packed, wanted] = [true, false].map(|packed| elements(&recurrent(3, packed), &[3, 1, 2], &x));
+    assert_eq!(packed.len(), 4);
+    assert!(wanted.iter().any(|value| value.abs() > 0.1), "{wanted:?}");
+    assert!(packed.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-6), "{packed:?} {wanted:?}");
+}
+
+#[test]
+fn the_steps_of_a_recurrent_layer_share_its_weights() {
+    let constants = |steps: usize| {
+        let file = recurrent(steps, false);
+        let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a file that is read");
+        let context = crate::Context::new(crate::Backend::Cpu).expect("the CPU");
+        let session = crate::Session::new(&context, &model.graph, crate::SessionOptions::default());
+        session.expect("a session").memory().constants
+    };
+    assert_eq!(constants(2), constants(20));
+}
