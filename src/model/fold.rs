@@ -15,6 +15,9 @@ pub(in crate::model) fn of(
     for input in inputs {
         extents = broadcast(&extents, &input.extents())?;
     }
+    if let Some(result) = arithmetic(function, inputs, &extents, budget)? {
+        return Ok(result);
+    }
     budget.spend(elements_of(&extents)?.saturating_mul(32))?;
     if extents.contains(&0) {
         return Ok(Constant::Integers(Integers::new(extents, Vec::new())));
@@ -66,6 +69,50 @@ pub(in crate::model) fn of(
     HostTensor::new(dims_of(&extents)?, values).map(Constant::Floats).map_err(|error| error.to_string())
 }
 
+/// Where an element of a result of `whole` is in an input of `own`, as `[a, b]`: at `element / a % b`. None if that is
+/// not all there is to it.
+fn period(own: &[usize], whole: &[usize]) -> Option<[usize; 2]> {
+    let outer = whole.len().checked_sub(own.len())?;
+    let Some(first) = own.iter().position(|&extent| extent != 1) else { return Some([1, 1]) };
+    let end = own.iter().rposition(|&extent| extent != 1)? + 1;
+    let varied = &own[first..end];
+    (*varied == whole[outer + first..outer + end])
+        .then(|| [whole[outer + end..].iter().product(), varied.iter().product()])
+}
+
+/// Sums, differences, products and quotients of floats, the second one repeated: weights of integers less their zero
+/// points and times their scales, of which there may be as many as a file has bytes.
+fn arithmetic(
+    function: Function,
+    inputs: &[&Constant],
+    extents: &[usize],
+    budget: &mut Budget,
+) -> Result<Option<Constant>, Reason> {
+    let of: fn(f32, f32) -> f32 = match function {
+        Function::Add => |a, b| a + b,
+        Function::Sub => |a, b| a - b,
+        Function::Mul => |a, b| a * b,
+        Function::Div => |a, b| a / b,
+        _ => return Ok(None),
+    };
+    let &[a, b] = inputs else { return Ok(None) };
+    let integers = inputs.iter().all(|input| matches!(input, Constant::Integers(_)));
+    let Some([inner, count]) = period(&b.extents(), extents) else { return Ok(None) };
+    if integers || a.extents() != extents || extents.contains(&0) {
+        return Ok(None);
+    }
+    budget.spend(elements_of(extents)?.saturating_mul(4))?;
+    let [a, b] = [a.floats(budget)?, b.floats(budget)?];
+    let (a, b) = (a.to_nhwc(), b.to_nhwc());
+    let mut values = Vec::with_capacity(a.len());
+    for (run, &b) in a.chunks(inner).zip(b.iter().take(count).cycle()) {
+        values.extend(run.iter().map(|&a| of(a, b)));
+    }
+    HostTensor::new(dims_of(extents)?, values)
+        .map(|tensor| Some(Constant::Floats(tensor)))
+        .map_err(|error| error.to_string())
+}
+
 /// A function of integers; what is beyond 64 bits wraps, as it does in C.
 fn integer(function: Function, [a, b, c]: [i64; 3]) -> Result<i64, Reason> {
     let defined =
@@ -110,4 +157,64 @@ fn integer(function: Function, [a, b, c]: [i64; 3]) -> Result<i64, Reason> {
         }
         other => return Err(format!("found {} of integers, wanted floats", other.name())),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(extents: &[usize], first: usize) -> Constant {
+        let count = extents.iter().product();
+        let values: Vec<f32> = (0..count).map(|at| ((at * 7 + first) % 23) as f32 * 0.3 - 2.9).collect();
+        Constant::Floats(HostTensor::new(dims_of(extents).expect("extents"), values).expect("as many"))
+    }
+
+    #[test]
+    fn a_repeated_second_input_gives_what_each_element_gives() {
+        let whole = [2, 3, 4, 5];
+        let others: [&[usize]; 9] = [
+            &[],
+            &[1],
+            &[5],
+            &[4, 1],
+            &[3, 4, 1],
+            &[1, 3, 1, 1],
+            &[2, 1, 1, 1],
+            &[2, 3, 4, 5],
+            &[2, 1, 4, 1],
+        ];
+        for own in others {
+            let (a, b) = (floats(&whole, 1), floats(own, 4));
+            let [x, y] = [&a, &b].map(|constant| constant.floats(&mut Budget::new(0)).expect("floats"));
+            let (x, y) = (x.to_nhwc(), y.to_nhwc());
+            let mut every = Indices::new(&whole);
+            let at: Vec<usize> =
+                std::iter::from_fn(|| Some(broadcast_position(own, every.following()?))).collect();
+            for function in [Function::Add, Function::Sub, Function::Mul, Function::Div] {
+                let found = of(function, &[&a, &b], &mut Budget::new(1 << 16)).expect("a result");
+                let Constant::Floats(found) = found else { panic!("{own:?}: integers") };
+                let wanted = |(x, at): (&f32, &usize)| {
+                    function.reference([f64::from(*x), f64::from(y[*at]), 0.0]) as f32
+                };
+                let wanted: Vec<f32> = x.iter().zip(&at).map(wanted).collect();
+                assert_eq!(*found.to_nhwc(), wanted, "{function:?} {own:?}");
+            }
+            // All but those with a gap between the axes that vary.
+            assert_eq!(period(own, &whole).is_some(), own != [2, 1, 4, 1], "{own:?}");
+        }
+    }
+
+    #[test]
+    fn weights_of_8_bits_become_floats_within_the_work_that_their_bytes_allow() {
+        let (rows, columns) = (512, 1024);
+        let mut budget = Budget::new(rows * columns);
+        let weights = Integers::new(vec![rows, columns], vec![100; rows * columns]);
+        let zeros = Constant::Integers(Integers::new(vec![columns], vec![128; columns]));
+        budget.spend(8 * rows * columns).expect("they are read");
+        let weights = Constant::Floats(Constant::Integers(weights).floats(&mut budget).expect("floats"));
+        let zeros = Constant::Floats(zeros.floats(&mut budget).expect("floats"));
+        let centred = of(Function::Sub, &[&weights, &zeros], &mut budget).expect("centred");
+        let scaled = of(Function::Mul, &[&centred, &floats(&[columns], 0)], &mut budget).expect("scaled");
+        assert_eq!(scaled.extents(), [rows, columns]);
+    }
 }
