@@ -4,6 +4,7 @@ use super::constant::{Constant, Integers};
 use super::import::{Import, Input, Op};
 use super::names::{self, Fused, element};
 use super::rounding::in_256ths;
+use super::spectra;
 use super::tensors::Reason;
 use crate::dims::Dim;
 use crate::emit::Activation;
@@ -183,6 +184,15 @@ pub(super) fn cast<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     let (from, to) = (kind(import, op.inputs.first())?, kind(import, op.outputs.first())?);
     let floats = [element::FLOAT32, element::FLOAT16, element::FLOAT64, element::BFLOAT16];
     match import.input(op, 0)? {
+        // Of a complex value the real part is taken.
+        Input::Value(value) if import.imaginary.contains_key(&value) => match to {
+            element::COMPLEX64 => import.write(op, 0, value),
+            to if floats.contains(&to) => spectra::part(import, op, false),
+            other => Err(format!(
+                "found a complex value to be {}, wanted a float or COMPLEX64",
+                names::element_type(other)
+            )),
+        },
         Input::Constant(constant) if floats.contains(&to) => {
             let constant = Constant::Floats(constant.floats(&mut import.budget)?);
             import.write_constant(op, 0, constant)

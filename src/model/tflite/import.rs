@@ -25,7 +25,7 @@ const MAX_ENDS: usize = 4096;
 const BATCH: &str = "batch";
 
 /// Operators that take complex values.
-const COMPLEX: [&str; 6] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", "REAL", "IMAG"];
+const COMPLEX: [&str; 7] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", "REAL", "IMAG", "CAST"];
 
 /// What a tensor of the file stands for so far.
 #[derive(Debug, Clone)]

@@ -322,7 +322,7 @@ fn spectrum(extents: &[i32], lengths: &[i32], of: &[i32]) -> FileSpec {
     let whole = file.map("spectrum", of);
     file.tensors[whole as usize].element_type = element::COMPLEX64;
     file.op(code("RFFT2D"), &[0, lengths], &[whole], none());
-    for name in ["COMPLEX_ABS", "REAL", "IMAG"] {
+    for name in ["COMPLEX_ABS", "REAL", "IMAG", "CAST"] {
         let y = file.map(name, of);
         file.op(code(name), &[whole], &[y], none());
         file.outputs.push(y);
