@@ -17,12 +17,25 @@ const MAX_ENDS: usize = 4096;
 /// Whole numbers up to this one are floats too.
 const MOST_EXACT: i64 = 1 << 24;
 
-/// One number for an input that has one element, whatever its rank.
+/// One number for an input that has one element, or may have one, whatever its rank.
 fn as_declared(input: &Described<'_>, tensor: &HostTensor) -> HostTensor {
-    let ones =
-        input.extents.as_ref().filter(|extents| extents.iter().all(|extent| *extent == Extent::Fixed(1)));
+    let may_be_one = |extent: &Extent<'_>| matches!(extent, Extent::Fixed(1) | Extent::Free(_));
+    let ones = input.extents.as_ref().filter(|extents| extents.iter().all(may_be_one));
     let dims = ones.and_then(|ones| crate::model::constant::dims_of(&vec![1; ones.len()]).ok());
     dims.and_then(|dims| tensor.clone().reshaped(dims).ok()).unwrap_or_else(|| tensor.clone())
+}
+
+/// The extents of an input as the file has them, those without a name as `?`.
+fn declared(input: &Described<'_>) -> String {
+    let extents = input.extents.as_deref().unwrap_or_default().iter().map(|extent| match extent {
+        Extent::Fixed(extent) => extent.to_string(),
+        Extent::Free("") => "?".to_owned(),
+        Extent::Free(name) => (*name).to_owned(),
+    });
+    match extents.collect::<Vec<_>>().join("x") {
+        none if none.is_empty() => "one number".to_owned(),
+        extents => extents,
+    }
 }
 
 impl<'a> Import<'a> {
@@ -91,7 +104,7 @@ impl<'a> Import<'a> {
         });
         match fits {
             true => Ok(()),
-            false => Err(format!("found a value of {found}, wanted {:?}", input.extents)),
+            false => Err(format!("found a value of {found}, wanted {}", declared(input))),
         }
     }
 

@@ -64,9 +64,7 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, cell: Cell) -> Done 
     if steps > MAX_STEPS {
         return Err(format!("found {steps} steps, wanted at most {MAX_STEPS}"));
     }
-    if op.has(4) && i.integers(op, 4)?.iter().any(|&length| length != steps as i64) {
-        return Err(format!("found sequences of other lengths than {steps}"));
-    }
+    let lengths = lengths(i, op, steps, batch)?;
     let backwards: &[bool] = match op.text("direction", "forward")? {
         "forward" => &[false],
         "reverse" => &[true],
@@ -104,6 +102,7 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, cell: Cell) -> Done 
             &functions,
             initial,
             backwards,
+            lengths.as_ref(),
         )?;
         rows.push(outputs);
         last_rows.push(last[0].clone());
@@ -270,6 +269,7 @@ fn unrolled<'a>(
     functions: &Functions,
     initial: [Option<Slot>; 2],
     backwards: bool,
+    lengths: Option<&Slot>,
 ) -> Result<(Slot, [Slot; 2]), Reason> {
     i.budget.spend(batch.saturating_mul(units).saturating_mul(16))?;
     let zero = || -> Result<Slot, Reason> {
@@ -308,6 +308,7 @@ fn unrolled<'a>(
     for step in 0..steps {
         let at = if backwards { steps - 1 - step } else { step };
         let own = part_of(i, sums.clone(), at, &[batch, wide])?;
+        let before = state.clone();
         state = match cell {
             Cell::Lstm => lstm(i, op, own, state, units, weights, functions)?,
             Cell::Gru => gru(i, own, state, units, weights, functions, separate, late.as_ref())?,
@@ -318,7 +319,22 @@ fn unrolled<'a>(
                 [i.apply("y", functions[0], &[sum.into()])?, state[1].clone()]
             }
         };
-        outputs[at] = Some(state[0].clone());
+        outputs[at] = Some(match lengths {
+            None => state[0].clone(),
+            Some(lengths) => {
+                let within =
+                    i.apply("within", Function::Less, &[(at as f32).into(), lengths.clone().into()])?;
+                let [h, c] = state;
+                let y = within_or(i, &within, h.clone(), 0.0.into())?;
+                let [old_h, old_c] = before;
+                let c = match cell {
+                    Cell::Lstm => within_or(i, &within, c, old_c.into())?,
+                    Cell::Gru | Cell::Rnn => c,
+                };
+                state = [within_or(i, &within, h, old_h.into())?, c];
+                y
+            }
+        });
     }
     let mut values = Vec::with_capacity(steps);
     for slot in outputs.into_iter().flatten() {
@@ -327,6 +343,30 @@ fn unrolled<'a>(
     }
     let value = i.add("steps", |graph, name| graph.stack(name, &values, 0))?;
     Ok((Slot::Value(Mapped::plain(value, 3, Kind::F32)), state))
+}
+
+/// How many steps each sequence of a batch has, `batch 1`, where that is not all of them.
+fn lengths<'a>(i: &mut Import<'a>, op: &Op<'a>, steps: usize, batch: usize) -> Result<Option<Slot>, Reason> {
+    if !op.has(4) {
+        return Ok(None);
+    }
+    let own = i.extents_of(op, 4)?;
+    if own != [batch] {
+        return Err(format!("found lengths of {own:?}, wanted one for each of {batch} sequences"));
+    }
+    let slot = i.slot(op, 4)?;
+    if let Slot::Constant(..) = slot
+        && i.integers(op, 4)?.iter().all(|&length| length == steps as i64)
+    {
+        return Ok(None);
+    }
+    let slot = super::elementwise::converted(i, slot, Kind::F32)?;
+    i.slot_reshaped("lengths", slot, &[batch, 1]).map(Some)
+}
+
+/// `value` in the sequences that `within` says, else the other one.
+fn within_or(i: &mut Import<'_>, within: &Slot, value: Slot, other: Arg) -> Result<Slot, Reason> {
+    i.apply("ended", Function::Select, &[within.clone().into(), value.into(), other])
 }
 
 /// Bounded by the option `clip`, if there is one.

@@ -365,3 +365,67 @@ fn the_steps_of_a_recurrent_layer_share_its_weights() {
     };
     assert_eq!(constants(2), constants(20));
 }
+
+#[test]
+fn sequences_end_where_their_lengths_say() {
+    // h = max(0, x + h), of three sequences of up to three steps; forwards, and backwards from each one's end.
+    let layer = |lengths: &'static str, direction: &'static str| File {
+        inputs: vec![("x", vec![3, 3, 1])],
+        outputs: vec!["all", "last"],
+        constants: vec![
+            floats("w", &[1, 1, 1], &[1.0]),
+            integers("known", &[3], &[1, 3, 2]),
+            // The same, computed of the input.
+            floats("zero", &[1], &[0.0]),
+            integers("row", &[1], &[0]),
+        ],
+        nodes: vec![
+            Node::new("Gather", &["x", "row"], &["first"]),
+            Node::new("Mul", &["first", "zero"], &["none"]),
+            Node::new("Squeeze", &["none"], &["nothing"]),
+            Node { attributes: vec![Attribute::Int("to", 1)], ..Node::new("Cast", &["known"], &["floats"]) },
+            Node::new("Add", &["nothing", "floats"], &["sum"]),
+            Node { attributes: vec![Attribute::Int("to", 6)], ..Node::new("Cast", &["sum"], &["computed"]) },
+            Node {
+                attributes: vec![
+                    Attribute::Int("hidden_size", 1),
+                    Attribute::Text("direction", direction),
+                    Attribute::Texts("activations", &["Relu"]),
+                ],
+                ..Node::new("RNN", &["x", "w", "w", "", lengths], &["all", "last"])
+            },
+        ],
+        ..File::default()
+    };
+    let x: Vec<f32> = (1..=9).map(|at| at as f32).collect();
+    // Sequences are columns: 1; 2 5 8; 3 6.
+    for (direction, all, last) in [
+        ("forward", [1.0, 2.0, 3.0, 0.0, 7.0, 9.0, 0.0, 15.0, 0.0], [1.0, 15.0, 9.0]),
+        ("reverse", [1.0, 15.0, 9.0, 0.0, 13.0, 6.0, 0.0, 8.0, 0.0], [1.0, 15.0, 9.0]),
+    ] {
+        for lengths in ["known", "computed"] {
+            let outputs = run(&layer(lengths, direction), &tensor(&[3, 3, 1], x.clone()));
+            let found: Vec<_> = outputs.iter().map(|output| output.to_nhwc().into_owned()).collect();
+            assert_eq!(found, [all.to_vec(), last.to_vec()], "{direction} {lengths}");
+        }
+    }
+}
+
+#[test]
+fn a_number_may_stand_for_an_input_of_one_element() {
+    let file = File {
+        inputs: vec![("x", vec![2, 1]), ("count", vec![1])],
+        outputs: vec!["y"],
+        nodes: vec![Node::new("Mul", &["x", "count"], &["y"])],
+        open: vec![("count", 0, "batch")],
+        ..File::default()
+    };
+    let number = |extents: &[usize], count: usize| {
+        let values = tensor(extents, vec![3.0; count]);
+        let options = LoadOptions { values: [("count".to_owned(), values)].into(), ..LoadOptions::default() };
+        Model::from_bytes(&file.bytes(), &options).map(|model| model.inputs.len())
+    };
+    assert_eq!(number(&[], 1).expect("one number"), 1);
+    let error = number(&[2, 2], 4).expect_err("four numbers").to_string();
+    assert!(error.contains("found a value of 2x2, wanted batch"), "{error}");
+}

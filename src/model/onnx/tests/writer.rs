@@ -29,6 +29,7 @@ pub(super) enum Attribute {
     Int(&'static str, i64),
     Float(&'static str, f32),
     Text(&'static str, &'static str),
+    Texts(&'static str, &'static [&'static str]),
     /// A network, as [`network`] writes it.
     Graph(&'static str, Vec<u8>),
 }
@@ -65,6 +66,10 @@ impl Node {
                 }
                 Attribute::Text(name, value) => {
                     [bytes(1, name.as_bytes()), bytes(4, value.as_bytes()), int(20, 3)].concat()
+                }
+                Attribute::Texts(name, values) => {
+                    let values = values.iter().flat_map(|value| bytes(9, value.as_bytes())).collect();
+                    [bytes(1, name.as_bytes()), values, int(20, 8)].concat()
                 }
                 Attribute::Graph(name, value) => {
                     [bytes(1, name.as_bytes()), bytes(6, value), int(20, 5)].concat()
