@@ -193,6 +193,7 @@ fn a_thread_that_ends_early_leaves_its_place_to_the_others() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of requests take it minutes")]
 fn a_slow_device_runs_nothing_but_full_batches() {
     let queue = Arc::new(Queue::new(2, vec![1, 8, 32], 4096, Duration::ZERO));
     let mut tickets = Vec::new();
