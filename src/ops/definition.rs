@@ -245,6 +245,10 @@ impl<O: Definition> Op for O {
         computed(O::NAME, || Definition::cpu(self, constants))
     }
 
+    fn words(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn cpu_obstacle(&self) -> Option<&'static str> {
         Definition::cpu_obstacle(self)
     }

@@ -147,6 +147,12 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// nothing to do on the CPU ([`Op::cpu_obstacle`]).
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>>;
 
+    /// All that the op is, in words: of two ops with the same words one does for the other. `None` where a function
+    /// that has no words is a part of it.
+    fn words(&self) -> Option<String> {
+        None
+    }
+
     /// Why the CPU does not run this op, if so.
     fn cpu_obstacle(&self) -> Option<&'static str> {
         None

@@ -192,7 +192,8 @@ impl Places<'_> {
         // The network holds the tensors as long as this lives: no place is another one's later.
         let place = |tensor: &HostTensor| tensor.bytes().as_ptr().addr();
         let parts = constants().map(|(operand, tensor)| (operand, tensor.layout(), place(tensor)));
-        let making = (elements >= MIN_SHARED).then(|| (format!("{op:?}"), parts.collect()));
+        let words = if elements < MIN_SHARED { None } else { op.words() };
+        let making = words.map(|words| (words, parts.collect()));
         if let Some(known) = making.as_ref().and_then(|making| self.kernels.get(making)) {
             return Ok(Arc::clone(known));
         }

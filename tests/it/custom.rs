@@ -242,3 +242,34 @@ fn a_tuned_or_picked_session_runs_a_shader_as_it_is() {
         }
     }
 }
+
+#[test]
+fn kernels_of_one_name_and_the_same_constants_keep_their_functions() {
+    let text = "
+        @group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read> w: array<f32>;
+        @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) { y[id.x] = x[id.x] + w[id.x]; }";
+    let times = |factor: f32| {
+        Custom::new("times", text).expect("a shader").on_cpu(move |inputs, outputs| {
+            let values = inputs[0].iter().zip(inputs[1]).map(|(x, w)| factor * (x + w));
+            outputs[0].iter_mut().zip(values).for_each(|(y, value)| *y = value);
+        })
+    };
+    let mut graph = Graph::new();
+    let shape = Shape::nhwc(1, 8, 16, 16);
+    let x = graph.input("x", shape).expect("an input");
+    let w = graph.constant("w", numbers(shape));
+    for (name, factor) in [("a", 2.0), ("b", 3.0)] {
+        let y = graph.custom(name, &times(factor), &[x, w]).expect("a node")[0];
+        graph.output(y).expect("an output");
+    }
+    let mut session = Session::new(&cpu(), &graph, SessionOptions::default()).expect("a session");
+    let x = numbers(shape);
+    let found = session.run(&[("x", &x)]).expect("a run");
+    for (found, factor) in found.iter().zip([2.0, 3.0]) {
+        let wanted: Vec<f32> = x.to_f32().iter().map(|x| factor * 2.0 * x).collect();
+        assert_eq!(found.to_f32(), &wanted[..]);
+    }
+}
