@@ -1,6 +1,7 @@
 """Where models are, and on which devices they run."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,14 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip(f"{SHARED} is not there")
     return SHARED
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's own answer to Ctrl-C, which a process that was started in the background of a script has not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def field(number, value):

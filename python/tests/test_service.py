@@ -135,6 +135,7 @@ def test_a_closed_batch_has_answered_what_it_had():
     assert ticket.wait(timeout=LONG)["sum"][0, 0] == 2
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_withdraws_a_request():
     with batch(max_batch=8, max_delay=LONG) as served:
         press = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])

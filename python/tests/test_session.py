@@ -372,14 +372,6 @@ def test_a_device_has_a_clock_of_its_own(device):
     assert sum(node.microseconds for node in nodes) > 0
 
 
-@pytest.fixture
-def ctrl_c():
-    """Python's own answer to Ctrl-C, which a process that was started in the background of a script has not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_streams_and_searches(device):
     def interrupted(work):
