@@ -2,7 +2,7 @@
 //! form.
 
 use super::choose::{ChangeTimes, Choosing, Kernel};
-use super::constants::Constant;
+use super::constants::{Constant, Packing};
 use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::prepare::{base, prepared};
@@ -107,6 +107,8 @@ pub(super) struct Builder<'n, 'g> {
     pub(super) places: HashMap<Value, Vec<(Kind, Part)>>,
     /// Where values are to be stored, in a form: as parts of what joins them.
     pub(super) targets: HashMap<Value, (Kind, Part)>,
+    /// The constants that others may share.
+    packings: HashMap<Packing, usize>,
 }
 
 impl<'n, 'g> Builder<'n, 'g> {
@@ -123,7 +125,8 @@ impl<'n, 'g> Builder<'n, 'g> {
             forms: Default::default(),
             states: Vec::new(),
         };
-        Builder { network, precision, program, places: HashMap::new(), targets: HashMap::new() }
+        let (places, targets, packings) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Builder { network, precision, program, places, targets, packings }
     }
 
     fn finish(mut self) -> Result<Program> {
@@ -332,6 +335,17 @@ impl<'n, 'g> Builder<'n, 'g> {
         })
     }
 
+    /// The place of a constant among the program's: that of one that is alike, as the passes of a loop that was
+    /// unrolled have.
+    fn constant(&mut self, constant: Constant) -> usize {
+        let next = self.program.constants.len();
+        let place = constant.packing().map_or(next, |packing| *self.packings.entry(packing).or_insert(next));
+        if place == next {
+            self.program.constants.push(constant);
+        }
+        place
+    }
+
     /// The kernel of `unit`, which writes where `target` says.
     pub(super) fn launch(
         &mut self,
@@ -357,8 +371,7 @@ impl<'n, 'g> Builder<'n, 'g> {
                     Input::Constant(tensor, _) => {
                         let (node, op, tensor) = (unit.name.clone(), Arc::clone(&op), tensor.clone());
                         let dtype = binding.element.dtype();
-                        self.program.constants.push(Constant { node, op, choice, operand, tensor, dtype });
-                        Source::Constant(self.program.constants.len() - 1)
+                        Source::Constant(self.constant(Constant { node, op, choice, operand, tensor, dtype }))
                     }
                     Input::Value(_) => {
                         let name = operand.name();

@@ -75,6 +75,37 @@ fn a_network_of_every_op_is_what_the_oracles_make_of_it_on_every_backend() {
     }
 }
 
+#[test]
+fn products_by_one_matrix_keep_it_once() {
+    let weights = noise(Shape::matrix(1, 64, 64), 30);
+    let chain = |steps: usize| {
+        let mut graph = Graph::new();
+        let mut x = graph.input("x", Shape::matrix(1, 3, 64)).expect("an input");
+        for step in 0..steps {
+            let right = Right::Constant(weights.clone());
+            let name = format!("step {step}");
+            x = graph.gemm(&name, x, right, Extras::default(), Gemm::default()).expect("a product");
+        }
+        graph.output(x).expect("an output");
+        graph
+    };
+    let x = noise(Shape::matrix(1, 3, 64), 31);
+    for context in &everywhere() {
+        let constants = [1, 5].map(|steps| {
+            let graph = chain(steps);
+            let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+            let found = session.run(&[("x", &x)]).expect("a run");
+            let wanted = oracle::outputs(&graph, &[("x", &x)]);
+            for (found, wanted) in found[0].to_f32().iter().zip(&wanted[0]) {
+                let error = (found - wanted).abs();
+                assert!(error <= 1e-3 * wanted.abs().max(1.0), "{}: {found} {wanted}", context.info());
+            }
+            session.memory().constants
+        });
+        assert_eq!(constants[0], constants[1], "{}", context.info());
+    }
+}
+
 fn other_image() -> HostTensor {
     noise(Shape::nhwc(2, 9, 7, 6), 99)
 }
