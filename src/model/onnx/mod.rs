@@ -25,6 +25,7 @@
 
 mod attention;
 mod bits;
+mod cells;
 mod columns;
 mod contributed;
 mod control;
