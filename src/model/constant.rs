@@ -1,7 +1,7 @@
 //! Values that are known while a file is read: floats, and the integers that shapes are made of.
 
 use super::budget::{Budget, Reason};
-use crate::dims::Dims;
+use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::DType;
 use crate::host::HostTensor;
 use crate::layout::Layout;
@@ -95,10 +95,10 @@ impl Constant {
         source: impl Fn(&[usize]) -> usize,
     ) -> Result<Self, Reason> {
         let elements = elements_of(&dims)?;
-        // Their list is copied once.
-        budget.spend(
-            elements.saturating_mul(2 * if self.is_integers() { size_of::<i64>() } else { size_of::<f32>() }),
-        )?;
+        // Their list is copied once. An index of many axes takes longer to count.
+        let each = 2 * if self.is_integers() { size_of::<i64>() } else { size_of::<f32>() };
+        let axes = 16 * dims.len().saturating_sub(MAX_RANK);
+        budget.spend(elements.saturating_mul(each + axes))?;
         let mut every = Indices::new(&dims);
         let positions = std::iter::from_fn(|| every.following().map(&source));
         let floats = |tensor: Result<HostTensor, crate::Error>| {

@@ -17,6 +17,9 @@ type Done = Result<(), Reason>;
 /// The most turns of a loop that is unrolled.
 const MAX_TURNS: usize = 4096;
 
+/// The work of a network within an operator, beside that of its nodes. Loops may lie in each other.
+const TURN_BYTES: usize = 8 << 10;
+
 /// The truth that a slot is, if it is known.
 fn truth(slot: &Slot) -> Option<bool> {
     match slot {
@@ -85,6 +88,7 @@ pub(super) fn inner<'a>(
     outputs: &[&'a str],
     around: Option<HashMap<&'a str, Slot>>,
 ) -> Result<Vec<Slot>, Reason> {
+    i.budget.spend(TURN_BYTES)?;
     let mut scope = i.branch(op, around)?;
     for tensor in &network.initializers {
         let (constant, kind) = i.files.constant(tensor, &mut i.budget)?;

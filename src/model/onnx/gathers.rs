@@ -28,10 +28,13 @@ pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 Slot::Constant(constant, kind) => {
                     let target = [&own[..place], &indices.dims, &own[place + 1..]].concat();
                     let (rank, dims) = (indices.dims.len(), indices.dims.clone());
+                    let inner: usize = own[place + 1..].iter().product();
                     let source = |index: &[usize]| {
                         let at =
                             wanted.get(position(&dims, &index[place..place + rank])).copied().unwrap_or(0);
-                        position(&own, &[&index[..place], &[at], &index[place + rank..]].concat())
+                        let outer = position(&own[..place], &index[..place]);
+                        (outer * own[place] + at) * inner
+                            + position(&own[place + 1..], &index[place + rank..])
                     };
                     let constant = constant.moved(target, &mut i.budget, source)?;
                     i.write_constant(op, 0, constant, kind)
