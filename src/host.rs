@@ -147,6 +147,11 @@ impl HostTensor {
         }
     }
 
+    /// Where its elements lie in memory, and how: the same as another tensor's that lives only if it shares them.
+    pub(crate) fn place(&self) -> (usize, Layout) {
+        (self.bytes().as_ptr().addr(), self.layout)
+    }
+
     /// The raw bytes in their own layout, for an upload.
     pub fn bytes(&self) -> &[u8] {
         match &self.data {

@@ -30,8 +30,7 @@ pub(super) struct Packing {
     words: String,
     operand: Operand,
     dtype: DType,
-    layout: Layout,
-    tensor: usize,
+    tensor: (usize, Layout),
 }
 
 /// Constants of fewer elements are not worth looking for others that are alike.
@@ -46,8 +45,7 @@ impl Constant {
         }
         let words = format!("{} {choice:?}", op.words()?);
         // The program holds the tensor: no other one is at its place.
-        let place = tensor.bytes().as_ptr().addr();
-        Some(Packing { words, operand: *operand, dtype: *dtype, layout: tensor.layout(), tensor: place })
+        Some(Packing { words, operand: *operand, dtype: *dtype, tensor: tensor.place() })
     }
 
     /// Its elements in the order in which the kernel reads them.

@@ -11,7 +11,6 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
-use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
 use crate::ops::{Op, Role};
@@ -118,8 +117,8 @@ struct Places<'n> {
     kernels: HashMap<Making, Arc<dyn CpuKernel>>,
 }
 
-/// What a kernel is made of: its op in words, and each constant's operand, layout and place in memory.
-type Making = (String, Vec<(Operand, Layout, usize)>);
+/// What a kernel is made of: its op in words, and each constant's operand and place in memory.
+type Making = (String, Vec<(Operand, (usize, Layout))>);
 
 /// Constants of fewer elements are not worth looking for a kernel that was made with them already.
 const MIN_SHARED: usize = 1024;
@@ -190,8 +189,7 @@ impl Places<'_> {
         };
         let elements: usize = constants().map(|(_, tensor)| tensor.dims().elements()).sum();
         // The network holds the tensors as long as this lives: no place is another one's later.
-        let place = |tensor: &HostTensor| tensor.bytes().as_ptr().addr();
-        let parts = constants().map(|(operand, tensor)| (operand, tensor.layout(), place(tensor)));
+        let parts = constants().map(|(operand, tensor)| (operand, tensor.place()));
         let words = if elements < MIN_SHARED { None } else { op.words() };
         let making = words.map(|words| (words, parts.collect()));
         if let Some(known) = making.as_ref().and_then(|making| self.kernels.get(making)) {
@@ -240,7 +238,7 @@ impl CpuSession {
         let inputs = network.units().iter().flat_map(|unit| &unit.inputs);
         let mut counted = HashSet::new();
         let constants = inputs.map(|(_, input)| match input {
-            Input::Constant(tensor, _) if counted.insert(tensor.bytes().as_ptr()) => {
+            Input::Constant(tensor, _) if counted.insert(tensor.place()) => {
                 4 * tensor.dims().elements() as u64
             }
             Input::Constant(..) | Input::Value(_) => 0,
@@ -370,6 +368,7 @@ mod tests {
     use super::*;
     use crate::dims::Dims;
     use crate::graph::{Extras, Right};
+    use crate::host::HostTensor;
     use crate::ops::gemm::Gemm;
 
     #[test]
