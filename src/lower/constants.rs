@@ -4,7 +4,6 @@ use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::host::HostTensor;
-use crate::layout::Layout;
 use crate::ops::{Choice, Op};
 use crate::parallel;
 use crate::task::Turns;
@@ -23,31 +22,7 @@ pub(crate) struct Constant {
     pub(super) dtype: DType,
 }
 
-/// Of constants that are alike in this, the kernels read the same elements: what the op and its choice are, in words,
-/// and which tensor it is.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Packing {
-    words: String,
-    operand: Operand,
-    dtype: DType,
-    tensor: (usize, Layout),
-}
-
-/// Constants of fewer elements are not worth looking for others that are alike.
-const MIN_SHARED: usize = 1024;
-
 impl Constant {
-    /// What it is packed by; none where nothing is worth sharing, or the op has no words.
-    pub(super) fn packing(&self) -> Option<Packing> {
-        let Constant { op, choice, operand, tensor, dtype, .. } = self;
-        if tensor.dims().elements() < MIN_SHARED {
-            return None;
-        }
-        let words = format!("{} {choice:?}", op.words()?);
-        // The program holds the tensor: no other one is at its place.
-        Some(Packing { words, operand: *operand, dtype: *dtype, tensor: tensor.place() })
-    }
-
     /// Its elements in the order in which the kernel reads them.
     fn packed(&self) -> Result<Vec<f32>> {
         let packed = self.op.pack(&self.choice, self.operand, &self.tensor.to_nhwc());

@@ -16,9 +16,11 @@
 //! | `program` | forms of values and the conversions between them: the steps of a run |
 //! | `join` | concatenations whose inputs are written where they belong, without a kernel |
 //! | `constants` | constants as their kernels read them |
+//! | `alike` | constants that are alike are stored once |
 //! | `memory` | which values share a buffer |
 //! | `wiring`, `arrangement` | the steps of a run whose inputs and outputs lie in an application's buffers |
 
+mod alike;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod arrangement;
 mod border;

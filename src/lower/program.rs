@@ -1,8 +1,9 @@
 //! The steps of a run before anything is allocated or compiled: which kernels, on which values, in which
 //! form.
 
+use super::alike::Alike;
 use super::choose::{ChangeTimes, Choosing, Kernel};
-use super::constants::{Constant, Packing};
+use super::constants::Constant;
 use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::memory::Lifetime;
 use super::prepare::{base, prepared};
@@ -108,7 +109,7 @@ pub(super) struct Builder<'n, 'g> {
     /// Where values are to be stored, in a form: as parts of what joins them.
     pub(super) targets: HashMap<Value, (Kind, Part)>,
     /// The constants that others may share.
-    packings: HashMap<Packing, usize>,
+    pub(super) alike: Alike,
 }
 
 impl<'n, 'g> Builder<'n, 'g> {
@@ -125,8 +126,8 @@ impl<'n, 'g> Builder<'n, 'g> {
             forms: Default::default(),
             states: Vec::new(),
         };
-        let (places, targets, packings) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Builder { network, precision, program, places, targets, packings }
+        let (places, targets) = (HashMap::new(), HashMap::new());
+        Builder { network, precision, program, places, targets, alike: Alike::default() }
     }
 
     fn finish(mut self) -> Result<Program> {
@@ -335,17 +336,6 @@ impl<'n, 'g> Builder<'n, 'g> {
         })
     }
 
-    /// The place of a constant among the program's: that of one that is alike, as the passes of a loop that was
-    /// unrolled have.
-    fn constant(&mut self, constant: Constant) -> usize {
-        let next = self.program.constants.len();
-        let place = constant.packing().map_or(next, |packing| *self.packings.entry(packing).or_insert(next));
-        if place == next {
-            self.program.constants.push(constant);
-        }
-        place
-    }
-
     /// The kernel of `unit`, which writes where `target` says.
     pub(super) fn launch(
         &mut self,
@@ -395,7 +385,11 @@ impl<'n, 'g> Builder<'n, 'g> {
     /// Where a unit finds an input that is not packed.
     fn input(&mut self, unit: &Unit, operand: Operand, kind: Kind) -> Result<Part> {
         match unit.input(operand)? {
-            Input::Value(value) | Input::Constant(_, Some(value)) => self.read(*value, kind),
+            Input::Value(value) => self.read(*value, kind),
+            Input::Constant(_, Some(value)) => {
+                let value = self.stored_alike(*value)?;
+                self.read(value, kind)
+            }
             Input::Constant(_, None) => {
                 Err(Error::Internal(format!("{:?} reads a stacked {}", unit.name, operand.name())))
             }

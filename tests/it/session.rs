@@ -104,6 +104,42 @@ fn products_by_one_matrix_keep_it_once() {
     }
 }
 
+#[test]
+fn a_matrix_that_kernels_read_as_it_is_is_stored_once() {
+    let matrix = noise(Shape::matrix(1, 64, 64), 30);
+    // At each step the same matrix is a constant of its own.
+    let products = |steps: usize| {
+        let mut graph = Graph::new();
+        let x = graph.input("x", Shape::matrix(1, 64, 64)).expect("an input");
+        for step in 0..steps {
+            let right = Right::Value(graph.constant("matrix", matrix.clone()));
+            let name = format!("step {step}");
+            let product = graph.gemm(&name, x, right, Extras::default(), Gemm::default()).expect("a product");
+            graph.output(product).expect("an output");
+        }
+        graph
+    };
+    let x = noise(Shape::matrix(1, 64, 64), 31);
+    for context in &everywhere() {
+        let [one, five] = [1, 5].map(|steps| {
+            let graph = products(steps);
+            let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
+            let found = session.run(&[("x", &x)]).expect("a run");
+            let wanted = oracle::outputs(&graph, &[("x", &x)]);
+            for (found, wanted) in found.iter().zip(&wanted) {
+                for (found, wanted) in found.to_f32().iter().zip(wanted) {
+                    let error = (found - wanted).abs();
+                    assert!(error <= 1e-3 * wanted.abs().max(1.0), "{}: {found} {wanted}", context.info());
+                }
+            }
+            session.memory()
+        });
+        let outputs = 4 * 4 * x.dims().elements() as u64;
+        assert!(five.planned <= one.planned + outputs, "{}: {one:?} {five:?}", context.info());
+        assert_eq!(one.constants, five.constants, "{}", context.info());
+    }
+}
+
 fn other_image() -> HostTensor {
     noise(Shape::nhwc(2, 9, 7, 6), 99)
 }
