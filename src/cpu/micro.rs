@@ -11,6 +11,9 @@ pub(super) const VECTORS: usize = 2;
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
 
+/// Values of a cache line.
+pub(super) const LINE: usize = 16;
+
 /// `blocks` blocks of rows, one after the other within a line, and one panel.
 pub(super) struct Block<'a, 'd> {
     pub(super) rows: Rows<'a>,
@@ -19,6 +22,10 @@ pub(super) struct Block<'a, 'd> {
     pub(super) row: usize,
     pub(super) blocks: usize,
     pub(super) panel: &'a [f32],
+    /// The panel that comes next.
+    pub(super) next: &'a [f32],
+    /// Values of it that each row brings near, in whole cache lines.
+    pub(super) ahead: usize,
     pub(super) bias: &'a [f32],
     pub(super) slopes: &'a [f32],
     pub(super) dst: &'a mut Tile<'d>,
@@ -55,30 +62,60 @@ macro_rules! kernels {
                 let Rows { src, row_stride, taps, values: run, .. } = block.rows;
                 let panel = S::as_simd_f32s(block.panel).0.as_chunks::<V>().0;
                 let Some(bias) = S::as_simd_f32s(block.bias).0.first_chunk::<V>() else { return };
+                if panel.len() < taps.len().saturating_mul(run) {
+                    return;
+                }
                 let whole = block.whole(S::F32_LANES);
                 let [place, next] = block.vectors.map(|vector| vector.first);
                 let end = place.max(next).saturating_add(S::F32_LANES);
                 let slopes = block.slopes::<S, V>(simd);
-                for index in 0..block.blocks {
-                    let row = block.row + index * $height;
+                let mut next_row = block.row;
+                let end_row = next_row + block.blocks * $height;
+                while next_row < end_row {
+                    let row = next_row;
+                    next_row += $height;
                     let first = block.rows.first + block.line * block.rows.line_stride + row * row_stride;
+                    // What is written, and a share of the next panel, comes to the cache while the sums are computed.
+                    if let Tile::Rows { data, columns } = &*block.dst {
+                        let row = (block.line * block.rows.per_line + row) * *columns;
+                        let target = data.as_ptr().wrapping_add(row);
+                        $(
+                            fetch(target.wrapping_add($row * *columns + place));
+                            if V == 2 {
+                                fetch(target.wrapping_add($row * *columns + next));
+                            }
+                        )*
+                    }
+                    let [mut ahead, ahead_end] = block.ahead(row, $height);
                     $(let (mut $sum, mut $other) = (bias[0], bias[V - 1]);)*
-                    for (tap, panel) in taps.iter().zip(panel.chunks_exact(run)) {
+                    // Plain loops: a compiler may leave the functions of iterators outside of one as long as this.
+                    let (mut tap, mut columns) = (0, panel.as_ptr());
+                    while let Some(offset) = taps.get(tap) {
                         // One check for all rows.
                         let reach = row_stride.saturating_mul($height - 1).saturating_add(run);
-                        let start = first + tap;
+                        let start = first + offset;
                         let Some(src) = src.get(start..start.saturating_add(reach)) else { return };
                         $(let $values = src.as_ptr().wrapping_add($row * row_stride);)*
-                        for (k, columns) in panel.iter().enumerate() {
+                        let mut k = 0;
+                        while k < run {
+                            if ahead < ahead_end {
+                                fetch_far(ahead);
+                                ahead = ahead.wrapping_add(LINE);
+                            }
+                            // SAFETY: the panel has as many vectors as there are values, which was checked above.
+                            let own = unsafe { *columns };
+                            columns = columns.wrapping_add(1);
                             $(
                                 // SAFETY: `k` is less than `run`, so the place lies within `reach` values.
                                 let value = simd.splat_f32s(unsafe { *$values.add(k) });
-                                $sum = simd.mul_add_e_f32s(value, columns[0], $sum);
+                                $sum = simd.mul_add_e_f32s(value, own[0], $sum);
                                 if V == 2 {
-                                    $other = simd.mul_add_e_f32s(value, columns[V - 1], $other);
+                                    $other = simd.mul_add_e_f32s(value, own[V - 1], $other);
                                 }
                             )*
+                            k += 1;
                         }
+                        tap += 1;
                     }
                     let row = block.line * block.rows.per_line + row;
                     let Finish { after, residual, first, stride: apart } = block.finish;
@@ -181,6 +218,13 @@ fn with_residual<S: Simd>(
 }
 
 impl Block<'_, '_> {
+    /// The share of the next panel that the `height` rows from `row` on bring near: where it begins and ends.
+    #[inline(always)]
+    fn ahead(&self, row: usize, height: usize) -> [*const f32; 2] {
+        let done = self.line * self.rows.per_line + row;
+        [done, done + height].map(|rows| self.next.as_ptr().wrapping_add(rows * self.ahead))
+    }
+
     /// Whether vectors are stored whole. One that has fewer columns than lanes is, if it is all that the tile's rows
     /// have: what it stores beyond a row is stored again with the next one.
     fn whole(&self, lanes: usize) -> bool {
@@ -236,4 +280,31 @@ impl Block<'_, '_> {
             }
         }
     }
+}
+
+/// Asks for the cache line at `place` to be brought near, soon to be read or written. Nothing is touched: any address
+/// will do.
+#[inline(always)]
+fn fetch(place: *const f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: an address that is not mapped is left alone.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = place;
+}
+
+/// The same for what is wanted later, and may lie a little farther off.
+#[inline(always)]
+fn fetch_far(place: *const f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: an address that is not mapped is left alone.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(place.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = place;
 }

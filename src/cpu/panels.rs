@@ -13,7 +13,7 @@
 
 use super::aligned::Aligned;
 use super::arch::Arch;
-use super::micro::{Block, Kernel, Place, VECTORS};
+use super::micro::{Block, Kernel, LINE, Place, VECTORS};
 use super::tail::After;
 use super::tile::Tile;
 use pulp::{Simd, WithSimd};
@@ -24,6 +24,9 @@ const HEIGHTS: [usize; 2] = [MAX_HEIGHT, 6];
 
 /// The highest micro-kernel.
 const MAX_HEIGHT: usize = if cfg!(target_family = "wasm") { 6 } else { 12 };
+
+/// Values that a core's own caches may still hold when they are wanted again.
+const NEARBY: usize = 64 * 1024;
 
 /// Rows of a panel that are packed together.
 const PACKED_ROWS: usize = 32;
@@ -141,6 +144,7 @@ impl Panels {
         finish: Finish<'_>,
     ) {
         let lanes = self.width / VECTORS;
+        let count = (rows.lines * rows.per_line).max(1);
         // Each panel is read for all rows before the next: the rows stay in the second-level cache.
         for column in columns.clone().step_by(self.width) {
             let padded = (columns.end - column).next_multiple_of(lanes).min(self.width);
@@ -152,6 +156,7 @@ impl Panels {
                 let taken = lanes.min(columns.end - first).saturating_sub(skipped);
                 Place { first: at + first + skipped - columns.start, skipped, taken }
             });
+            let next = self.next(column + padded, columns.end);
             let block = Block {
                 rows,
                 line: 0,
@@ -161,6 +166,8 @@ impl Panels {
                     .values
                     .get(column * self.depth..(column + padded) * self.depth)
                     .unwrap_or_default(),
+                next,
+                ahead: next.len() / LINE / count * LINE,
                 bias: self.bias.get(column..column + padded).unwrap_or_default(),
                 slopes: self.slopes.get(column..column + padded).unwrap_or_default(),
                 dst,
@@ -169,6 +176,15 @@ impl Panels {
             };
             self.panel(block, padded / lanes);
         }
+    }
+
+    /// The panel of `column`, before column `end`, if all panels are more than a core's own caches may hold.
+    fn next(&self, column: usize, end: usize) -> &[f32] {
+        if self.values.len() < NEARBY || column >= end {
+            return &[];
+        }
+        let last = (column + self.width).min(self.bias.len());
+        self.values.get(column * self.depth..last * self.depth).unwrap_or_default()
     }
 
     /// Cuts each line into blocks of nearly the same height.
