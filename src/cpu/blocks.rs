@@ -18,6 +18,14 @@ const MIN_ROWS: usize = 128;
 /// Multiply-adds below which handing a tile to another worker does not pay.
 const MIN_PRODUCTS: usize = 1 << 18;
 
+/// What it costs to move a value from one place in memory to another, in multiply-adds: a core does some 25 of these in
+/// a nanosecond, and moves three values.
+pub(crate) const MOVED: usize = 8;
+
+/// Multiply-adds below which handing a block of rows to another worker does not pay: a
+/// microsecond's.
+const MIN_WORK: usize = 32 * 1024;
+
 /// Columns of a row's part are a multiple of this: a few of the widest vectors.
 const PART_COLUMNS: usize = 64;
 
@@ -47,7 +55,9 @@ fn parts(worth: usize) -> usize {
 pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize) -> tile::Cut {
     /// Fewest rows that reading all the panels pays for.
     const MIN_ROWS: usize = 16;
-    let (workers, tiles) = (workers(), parts(rows * depth * columns / MIN_PRODUCTS));
+    /// Rows that take as long as fewer, which wait for the panels.
+    const LEAST_ROWS: usize = 4;
+    let (workers, tiles) = (workers(), parts(rows.max(LEAST_ROWS) * depth * columns / MIN_PRODUCTS));
     // Whole rows are stored fastest, and are what the next step reads. Where there are too few, each block of rows
     // reads all panels, each part of the columns all rows: the traffic is least with tiles that are square.
     let (most, few) = (rows / MIN_ROWS, tiles.min(workers));
@@ -65,11 +75,18 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
     }
 }
 
-/// Rows of a block of which each costs `row_work` operations and is independent of the others.
+/// Rows of a block of which each costs as much as `row_work` multiply-adds and is independent of the others.
 pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
-    /// Operations below which handing a block to another worker does not pay.
-    const MIN_WORK: usize = 64 * 1024;
-    rows.div_ceil(parts(rows * row_work / MIN_WORK)).max(1)
+    balanced(rows, parts(rows * row_work / MIN_WORK), workers())
+}
+
+/// Rows of a block, of which there are `most` at most, so that no worker is given more rows than it must be: each begins
+/// with as many blocks as the others.
+fn balanced(rows: usize, most: usize, workers: usize) -> usize {
+    let workers = workers.clamp(1, most.max(1));
+    let blocks = (1..=most / workers).rev().map(|blocks| rows.div_ceil(blocks * workers).max(1));
+    let share = |block: usize| block * rows.div_ceil(block).div_ceil(workers);
+    blocks.min_by_key(|block| share(*block)).unwrap_or(rows).max(1)
 }
 
 thread_local! {
@@ -100,6 +117,25 @@ mod tests {
             for row_values in [1, 64, 2048, 1 << 20] {
                 for block in [cut_product(rows, row_values, 64).rows, independent_rows(rows, row_values)] {
                     assert!((1..=rows).contains(&block), "{block} of {rows} rows of {row_values}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_worker_is_given_more_rows_than_it_must_be() {
+        // In four blocks of four rows at most one worker would have eight of the fourteen.
+        assert_eq!(balanced(14, 4, 2), 7);
+        // What divides is cut as finely as is worth it.
+        assert_eq!(balanced(112, 8, 2), 14);
+        for rows in 1..80 {
+            for workers in 1..10 {
+                for most in 1..40 {
+                    let block = balanced(rows, most, workers);
+                    let shares = most.min(workers).min(rows);
+                    let given = block * rows.div_ceil(block).div_ceil(shares);
+                    assert!(rows.div_ceil(block) <= most, "{rows} rows, {most}, {workers}: {block}");
+                    assert!(given < rows.div_ceil(shares) + block, "{rows} rows, {most}, {workers}: {block}");
                 }
             }
         }

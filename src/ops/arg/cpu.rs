@@ -1,7 +1,7 @@
 //! Indices of the largest and smallest on the CPU, column by column where lines lie side by side.
 
 use super::{ArgOp, OP};
-use crate::cpu::blocks::{independent_rows, with_scratch};
+use crate::cpu::blocks::{MOVED, independent_rows, with_scratch};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
@@ -51,7 +51,7 @@ impl CpuKernel for ArgKernel {
         let [outer, count, inner] = self.0.extents();
         check_len(OP, "src", src.len(), self.0.input.elements())?;
         check_len(OP, "dst", dst.len(), outer * inner)?;
-        let block = independent_rows(outer, count * inner);
+        let block = independent_rows(outer, MOVED * count * inner);
         let blocks = dst.chunks_mut(block * inner).zip(src.chunks(block * count * inner));
         each(blocks, |(dst, src)| {
             for (dst, src) in dst.chunks_exact_mut(inner).zip(src.chunks_exact(count * inner)) {

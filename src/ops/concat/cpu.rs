@@ -2,7 +2,7 @@
 
 use super::plan::operand;
 use super::{ConcatOp, OP};
-use crate::cpu::blocks::independent_rows;
+use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
@@ -34,7 +34,7 @@ impl CpuKernel for ConcatKernel {
         }
         let dst = output(OP, outputs, Operand::Dst)?;
         check_len(OP, "dst", dst.len(), self.rows * whole)?;
-        let block = independent_rows(self.rows, whole);
+        let block = independent_rows(self.rows, MOVED * whole);
         each(dst.chunks_mut(block * whole).enumerate(), |(index, dst)| {
             for (row, dst) in dst.chunks_exact_mut(whole).enumerate() {
                 let (row, mut rest) = (index * block + row, dst);

@@ -1,7 +1,7 @@
 //! What `cumsum` is, and its kernel.
 
 use super::{CumSumOp, OP, oracle, rows};
-use crate::cpu::blocks::independent_rows;
+use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
@@ -80,7 +80,7 @@ impl CpuKernel for CumSumOp {
         check_len(OP, "dst", dst.len(), self.dims.elements())?;
         let (extent, inner) = (self.extent(), self.inner());
         let whole = extent * inner;
-        let block = independent_rows(dst.len() / whole, whole) * whole;
+        let block = independent_rows(dst.len() / whole, MOVED * whole) * whole;
         each(dst.chunks_mut(block).zip(src.chunks(block)), |(dst, src)| {
             for (dst, src) in dst.chunks_exact_mut(whole).zip(src.chunks_exact(whole)) {
                 let mut sums = vec![0.0; inner];

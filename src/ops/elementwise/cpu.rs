@@ -84,7 +84,7 @@ impl Blocks {
         /// Parts per worker, so that one that is held up leaves work for the others.
         const PARTS: usize = 4;
         /// Elements times steps below which handing a part to another worker does not pay.
-        const MIN_WORK: usize = 32 * 1024;
+        const MIN_WORK: usize = 8 * 1024;
         let elements = self.op.output.elements();
         let share = elements.div_ceil(workers() * PARTS);
         share.max(MIN_WORK / self.op.program.steps().len()).next_multiple_of(self.block)

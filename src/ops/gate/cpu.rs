@@ -1,7 +1,7 @@
 //! A weighted map on the CPU: the factors of all images, then the map row by row.
 
 use super::{FIRST, GateOp, OP, SECOND};
-use crate::cpu::blocks::independent_rows;
+use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
@@ -41,7 +41,7 @@ impl CpuKernel for GateKernel {
         self.first.product(pixel, None, &mut hidden)?;
         self.second.product(&hidden, None, &mut factors)?;
         let plane = map.h * map.w;
-        let rows = independent_rows(plane * map.n, map.c);
+        let rows = independent_rows(plane * map.n, MOVED * map.c);
         each(dst.chunks_mut(rows * map.c).enumerate(), |(block, dst)| {
             for (row, dst) in dst.chunks_exact_mut(map.c).enumerate() {
                 let pixel = block * rows + row;

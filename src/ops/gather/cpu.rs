@@ -1,7 +1,7 @@
 //! What each index selects, copied in one piece.
 
 use super::{GatherOp, OP, Sizes};
-use crate::cpu::blocks::independent_rows;
+use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
@@ -29,7 +29,7 @@ impl CpuKernel for GatherKernel {
         check_len(OP, "dst", dst.len(), self.op.target.elements())?;
         let Sizes { outer, count, inner, .. } = self.sizes;
         let (axes, indexed) = (self.op.axes, self.sizes.indexed());
-        let block = independent_rows(dst.len() / inner, inner);
+        let block = independent_rows(dst.len() / inner, MOVED * inner);
         each(dst.chunks_mut(block * inner).enumerate(), |(index, dst)| {
             for (row, dst) in dst.chunks_exact_mut(inner).enumerate() {
                 let row = index * block + row;

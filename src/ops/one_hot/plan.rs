@@ -1,7 +1,7 @@
 //! What `one_hot` is, and its kernel.
 
 use super::{OP, OneHotOp, oracle, rows};
-use crate::cpu::blocks::independent_rows;
+use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
@@ -75,7 +75,7 @@ impl CpuKernel for OneHotOp {
         check_len(OP, "src", src.len(), self.indices.elements())?;
         check_len(OP, "dst", dst.len(), self.target.elements())?;
         let (depth, inner) = (self.depth(), self.inner());
-        let block = independent_rows(dst.len() / inner, inner);
+        let block = independent_rows(dst.len() / inner, MOVED * inner);
         each(dst.chunks_mut(block * inner).enumerate(), |(index, dst)| {
             for (row, dst) in dst.chunks_exact_mut(inner).enumerate() {
                 let row = index * block + row;

@@ -11,6 +11,9 @@ use crate::emit::Operand;
 use crate::error::Result;
 use pulp::{Simd, WithSimd};
 
+/// What an element of a window costs, in multiply-adds.
+const ELEMENT: usize = 4;
+
 /// A pooling, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
 pub(super) struct PoolKernel {
@@ -27,7 +30,8 @@ impl CpuKernel for PoolKernel {
         check_len(OP, "src", src.len(), problem.input.elements())?;
         check_len(OP, "dst", dst.len(), shape.elements())?;
         let row_values = shape.w * shape.c;
-        let block = independent_rows(shape.n * shape.h, row_values * problem.kernel[0] * problem.kernel[1]);
+        let window = ELEMENT * problem.kernel[0] * problem.kernel[1];
+        let block = independent_rows(shape.n * shape.h, window * row_values);
         each(dst.chunks_mut(block * row_values).enumerate(), |(index, dst)| {
             self.arch.dispatch(Rows { of: self, first: index * block, src, dst });
             self.tail.apply(dst, shape.c, None);

@@ -2,7 +2,7 @@
 
 use super::{Axis, Merged, OP, ReduceOp, Reduction, place};
 use crate::cpu::arch::Arch;
-use crate::cpu::blocks::independent_rows;
+use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
@@ -21,7 +21,7 @@ const RUN: usize = 1024;
 const WIDE: usize = 64;
 
 /// The fewest elements that are worth another worker.
-const MIN_WORK: usize = 32 * 1024;
+const MIN_WORK: usize = 8 * 1024;
 
 /// A reduction, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -184,7 +184,7 @@ impl ReduceKernel {
             self.columns::<J>(src, dst, kept[2].extent);
             return;
         }
-        let block = independent_rows(dst.len(), self.merged.count());
+        let block = independent_rows(dst.len(), MOVED * self.merged.count());
         each(dst.chunks_mut(block).enumerate(), |(index, dst)| {
             self.arch.dispatch(Along::<J> { of: self, first: index * block, src, dst, join: PhantomData });
         });
@@ -195,7 +195,7 @@ impl ReduceKernel {
         let (rows, count) = (dst.len() / columns, self.merged.count());
         let workers = workers();
         if rows >= workers || count * columns < 2 * MIN_WORK || workers == 1 {
-            let block = independent_rows(rows, count * columns);
+            let block = independent_rows(rows, MOVED * count * columns);
             each(dst.chunks_mut(block * columns).enumerate(), |(index, dst)| {
                 for (row, dst) in dst.chunks_exact_mut(columns).enumerate() {
                     dst.fill(J::BEGIN);

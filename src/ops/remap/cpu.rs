@@ -2,7 +2,7 @@
 
 use super::axes::{Part, ruled};
 use super::{OP, RemapOp, Rule};
-use crate::cpu::blocks::independent_rows;
+use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::try_each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
@@ -41,7 +41,7 @@ impl CpuKernel for RemapKernel {
         let (src, dst) = (input(OP, inputs, Operand::Src)?, output(OP, outputs, Operand::Dst)?);
         check_len(OP, "src", src.len(), self.source)?;
         check_len(OP, "dst", dst.len(), self.target)?;
-        let block = independent_rows(self.target / self.run, self.run);
+        let block = independent_rows(self.target / self.run, MOVED * self.run);
         try_each(dst.chunks_mut(block * self.run).enumerate(), |(index, dst)| {
             let moved = self.block(index * block, src, dst);
             moved.ok_or_else(|| Error::Internal(format!("{self:?} reads beyond its source")))
@@ -109,9 +109,7 @@ impl RemapKernel {
             (Inner::Strided(_), Some(part), Some(at)) if part.is_linear() && part.stride == 1 => {
                 NEIGHBOURS.min(part.extent - at)
             }
-            (&Inner::Run { taken, .. }, Some(part), Some(at)) if part.is_linear() && taken == self.run => {
-                part.extent - at
-            }
+            (Inner::Run { .. }, Some(part), Some(at)) if part.is_linear() => part.extent - at,
             _ => 1,
         }
     }
@@ -157,12 +155,16 @@ impl RemapKernel {
                 }
             }
             &Inner::Run { before, skipped, taken } => {
-                let begin = usize::try_from(begin).ok()? + skipped;
-                let (head, rest) = dst.split_at_mut_checked(before)?;
-                let (body, tail) = rest.split_at_mut_checked(taken)?;
-                head.fill(self.fill);
-                body.copy_from_slice(src.get(begin..begin + taken)?);
-                tail.fill(self.fill);
+                let begin = begin + isize::try_from(skipped).ok()?;
+                let stride = self.outer.last().map_or(0, |part| part.stride);
+                for (index, dst) in dst.chunks_exact_mut(self.run).enumerate() {
+                    let first = usize::try_from(begin + stride * index as isize).ok()?;
+                    let (head, rest) = dst.split_at_mut_checked(before)?;
+                    let (body, tail) = rest.split_at_mut_checked(taken)?;
+                    head.fill(self.fill);
+                    body.copy_from_slice(src.get(first..first + taken)?);
+                    tail.fill(self.fill);
+                }
             }
             &Inner::Strided(stride) => self.columns(begin, stride, src, dst)?,
             Inner::Each(places) => {

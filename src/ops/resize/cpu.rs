@@ -2,7 +2,7 @@
 
 use super::{OP, ResizeMode, ResizeOp, Source};
 use crate::cpu::arch::Arch;
-use crate::cpu::blocks::{independent_rows, with_scratch};
+use crate::cpu::blocks::{MOVED, independent_rows, with_scratch};
 use crate::cpu::panels::lanes_for;
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
@@ -130,7 +130,7 @@ impl CpuKernel for ResizeKernel {
         check_len(OP, "src", src.len(), self.op.input.elements())?;
         check_len(OP, "dst", dst.len(), y.elements())?;
         let row_values = y.w * y.c;
-        let block = independent_rows(y.n * y.h, 4 * row_values);
+        let block = independent_rows(y.n * y.h, 2 * MOVED * row_values);
         each(dst.chunks_mut(block * row_values).enumerate(), |(index, dst)| {
             with_scratch(self.op.input.w * self.op.input.c, |mixed| {
                 self.arch.dispatch(Rows { of: self, first: index * block, src, dst, mixed });
