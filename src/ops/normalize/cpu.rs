@@ -101,11 +101,11 @@ impl NormalizeKernel {
         let mean = sum(src, |x| x) / count;
         let variance = sum(src, |x| (x - mean) * (x - mean)) / count;
         let factor = 1.0 / (variance + self.epsilon).sqrt();
-        let channels = self.scale.len();
-        for (dst, src) in dst.chunks_exact_mut(channels).zip(src.chunks_exact(channels)) {
-            let Some(bias) = self.bias.get(..channels) else { return };
-            for channel in 0..channels {
-                dst[channel] = (src[channel] - mean) * factor * self.scale[channel] + bias[channel];
+        let (scale, bias) = (self.scale.as_slice(), self.bias.as_slice());
+        for (dst, src) in dst.chunks_exact_mut(scale.len()).zip(src.chunks_exact(scale.len())) {
+            let constants = scale.iter().zip(bias);
+            for ((dst, src), (scale, bias)) in dst.iter_mut().zip(src).zip(constants) {
+                *dst = (src - mean) * factor * scale + bias;
             }
         }
     }
