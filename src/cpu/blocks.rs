@@ -18,6 +18,12 @@ const MIN_ROWS: usize = 128;
 /// Multiply-adds below which handing a tile to another worker does not pay.
 const MIN_PRODUCTS: usize = 1 << 18;
 
+/// What it takes to ask a worker, some 300 ns, in thousandths of what [`MIN_PRODUCTS`] take.
+const PRODUCTS_ASKED: usize = 60;
+
+/// The same in thousandths of what [`MIN_WORK`] takes.
+pub(crate) const WORK_ASKED: usize = 230;
+
 /// What it costs to move a value from one place in memory to another, in multiply-adds: a core does some 25 of these in
 /// a nanosecond, and moves three values.
 pub(crate) const MOVED: usize = 8;
@@ -32,7 +38,7 @@ const PART_COLUMNS: usize = 64;
 /// Cuts a product of `rows x depth` with `depth x columns` into blocks of so many rows; a single row into parts of so
 /// many columns.
 pub(crate) fn cut_product(rows: usize, depth: usize, columns: usize) -> tile::Cut {
-    let parts = parts(rows * depth * columns / MIN_PRODUCTS);
+    let parts = parts(rows * depth * columns / MIN_PRODUCTS, PRODUCTS_ASKED);
     if rows == 1 {
         return tile::Cut { rows, columns: columns.div_ceil(parts).next_multiple_of(PART_COLUMNS) };
     }
@@ -41,11 +47,14 @@ pub(crate) fn cut_product(rows: usize, depth: usize, columns: usize) -> tile::Cu
     tile::Cut { rows: rows.div_ceil(parts).min(cached).max(MIN_ROWS).min(share).max(1), columns }
 }
 
-/// Parts of work that is worth being cut into so many: as many for each worker, if there is one for each.
-fn parts(worth: usize) -> usize {
+/// Parts of work that is worth being cut into so many: as many for each worker, if there is one for each. Workers are
+/// asked one after the other, which takes `asked` thousandths of a part's time each. With `p` workers work that takes
+/// `t` takes `t / p + p * asked`, which is least where `p` is the square root of `t / asked`.
+pub(crate) fn parts(worth: usize, asked: usize) -> usize {
+    let pays = worth.min((worth.saturating_mul(1000) / asked).isqrt()).max(1);
     match workers() {
         1 => 1,
-        workers if worth < workers => worth.max(1),
+        workers if pays < workers => pays,
         workers => worth.next_multiple_of(workers).min(workers * BLOCKS_PER_WORKER),
     }
 }
@@ -57,7 +66,8 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
     const MIN_ROWS: usize = 16;
     /// Rows that take as long as fewer, which wait for the panels.
     const LEAST_ROWS: usize = 4;
-    let (workers, tiles) = (workers(), parts(rows.max(LEAST_ROWS) * depth * columns / MIN_PRODUCTS));
+    let (workers, tiles) =
+        (workers(), parts(rows.max(LEAST_ROWS) * depth * columns / MIN_PRODUCTS, PRODUCTS_ASKED));
     // Whole rows are stored fastest, and are what the next step reads. Where there are too few, each block of rows
     // reads all panels, each part of the columns all rows: the traffic is least with tiles that are square.
     let (most, few) = (rows / MIN_ROWS, tiles.min(workers));
@@ -77,7 +87,7 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
 
 /// Rows of a block of which each costs as much as `row_work` multiply-adds and is independent of the others.
 pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
-    balanced(rows, parts(rows * row_work / MIN_WORK), workers())
+    balanced(rows, parts(rows * row_work / MIN_WORK, WORK_ASKED), workers())
 }
 
 /// Rows of a block, of which there are `most` at most, so that no worker is given more rows than it must be: each begins
@@ -109,6 +119,7 @@ pub(crate) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::workers::run;
     use super::*;
 
     #[test]
@@ -138,6 +149,23 @@ mod tests {
                     assert!(given < rows.div_ceil(shares) + block, "{rows} rows, {most}, {workers}: {block}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn few_workers_are_asked_for_little_work() {
+        let parts_of = |worth| run(u64::MAX, usize::MAX, || parts(worth, WORK_ASKED));
+        let found: Vec<usize> = (0..300).map(parts_of).collect();
+        assert_eq!(found[..2], [1, 1]);
+        let workers = run(u64::MAX, usize::MAX, workers);
+        for (worth, found) in found.into_iter().enumerate().skip(2) {
+            let most = (worth * 1000 / WORK_ASKED).isqrt();
+            let few = found <= most.min(worth);
+            let all = found.is_multiple_of(workers) && most.min(worth) >= workers;
+            assert!(
+                workers == 1 || few && found < workers || all,
+                "{found} parts of {worth}, {workers} workers"
+            );
         }
     }
 

@@ -4,8 +4,8 @@
 use super::program::{Program, Source};
 use super::{ElementwiseOp, MAX_INPUTS, OP};
 use crate::cpu::arch::Arch;
-use crate::cpu::blocks::with_scratch;
-use crate::cpu::workers::{each, workers};
+use crate::cpu::blocks::{WORK_ASKED, parts, with_scratch};
+use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -81,13 +81,11 @@ impl Blocks {
 
     /// Elements of a worker's part, a multiple of the block's.
     fn share(&self) -> usize {
-        /// Parts per worker, so that one that is held up leaves work for the others.
-        const PARTS: usize = 4;
         /// Elements times steps below which handing a part to another worker does not pay.
         const MIN_WORK: usize = 8 * 1024;
         let elements = self.op.output.elements();
-        let share = elements.div_ceil(workers() * PARTS);
-        share.max(MIN_WORK / self.op.program.steps().len()).next_multiple_of(self.block)
+        let parts = parts(elements * self.op.program.steps().len() / MIN_WORK, WORK_ASKED);
+        elements.div_ceil(parts).next_multiple_of(self.block)
     }
 
     /// The part of the output that begins with element `first`.
