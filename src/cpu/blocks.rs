@@ -28,8 +28,7 @@ pub(crate) const WORK_ASKED: usize = 230;
 /// a nanosecond, and moves three values.
 pub(crate) const MOVED: usize = 8;
 
-/// Multiply-adds below which handing a block of rows to another worker does not pay: a
-/// microsecond's.
+/// Multiply-adds below which handing a block of rows to another worker does not pay: those of a microsecond.
 const MIN_WORK: usize = 32 * 1024;
 
 /// Columns of a row's part are a multiple of this: a few of the widest vectors.
