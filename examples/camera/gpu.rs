@@ -6,6 +6,7 @@ use image::RgbaImage;
 use wgpu::BufferUsages as Usage;
 use wgpu::util::DeviceExt as _;
 
+/// Of all textures but those of a window.
 const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
 
 /// A frame's numbers, as the shader reads them.
@@ -32,7 +33,8 @@ pub struct Application {
     /// What the camera sees.
     pub camera: wgpu::TextureView,
     pub keypoints: wgpu::Buffer,
-    screen: wgpu::TextureView,
+    /// What is shown where there is no window.
+    pub screen: wgpu::TextureView,
     scene: wgpu::Buffer,
     pipelines: [wgpu::RenderPipeline; 3],
     /// Of the room, and of the camera's picture.
@@ -41,10 +43,21 @@ pub struct Application {
 }
 
 impl Application {
-    /// A camera of `size` pixels in front of `room`.
-    pub fn new(size: [u32; 2], room: &RgbaImage, limbs: &[[u32; 2]], parts: usize) -> Result<Self> {
-        let instance = wgpu::Instance::default();
-        let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()))?;
+    /// A camera of `size` pixels in front of `room`, on a device that can show what it sees in `window`, if there is one.
+    pub fn new(
+        instance: &wgpu::Instance,
+        window: Option<&wgpu::Surface<'_>>,
+        size: [u32; 2],
+        room: &RgbaImage,
+        limbs: &[[u32; 2]],
+        parts: usize,
+    ) -> Result<Self> {
+        let options = wgpu::RequestAdapterOptions { compatible_surface: window, ..Default::default() };
+        let adapter = pollster::block_on(instance.request_adapter(&options))?;
+        let formats = window.map(|window| window.get_capabilities(&adapter).formats).unwrap_or_default();
+        // One whose numbers are those that are drawn, or what there is.
+        let plain = formats.iter().find(|format| !format.is_srgb());
+        let shown = *plain.or(formats.first()).unwrap_or(&FORMAT);
         let (required_features, required_limits) = Context::wgpu_requirements(&adapter);
         let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("the application's device"),
@@ -52,14 +65,14 @@ impl Application {
             required_limits,
             ..Default::default()
         }))?;
-        let texture = |size: [u32; 2], usage| {
+        let texture = |size: [u32; 2], format, usage| {
             device.create_texture(&wgpu::TextureDescriptor {
                 label: None,
                 size: wgpu::Extent3d { width: size[0], height: size[1], depth_or_array_layers: 1 },
                 mip_level_count: 1,
                 sample_count: 1,
                 dimension: wgpu::TextureDimension::D2,
-                format: FORMAT,
+                format,
                 usage,
                 view_formats: &[],
             })
@@ -67,15 +80,15 @@ impl Application {
         let view = |texture: &wgpu::Texture| texture.create_view(&wgpu::TextureViewDescriptor::default());
         let drawn = wgpu::TextureUsages::RENDER_ATTACHMENT;
         let bound = wgpu::TextureUsages::TEXTURE_BINDING;
-        let room_texture = texture(room.dimensions().into(), bound | wgpu::TextureUsages::COPY_DST);
+        let room_texture = texture(room.dimensions().into(), FORMAT, bound | wgpu::TextureUsages::COPY_DST);
         let rows = wgpu::TexelCopyBufferLayout {
             offset: 0,
             bytes_per_row: Some(4 * room.width()),
             rows_per_image: None,
         };
         queue.write_texture(room_texture.as_image_copy(), room, rows, room_texture.size());
-        let camera = view(&texture(size, drawn | bound));
-        let screen = view(&texture(size, drawn | wgpu::TextureUsages::COPY_SRC));
+        let camera = view(&texture(size, FORMAT, drawn | bound));
+        let screen = view(&texture(size, shown, drawn | wgpu::TextureUsages::COPY_SRC));
         let buffer = |label, contents: &[u8], usage| {
             device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
                 label: Some(label),
@@ -95,7 +108,7 @@ impl Application {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let pipeline = |vertex, fragment, topology| {
+        let pipeline = |vertex, fragment, topology, format: wgpu::TextureFormat| {
             device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
                 label: Some(fragment),
                 layout: Some(&pipeline_layout),
@@ -112,16 +125,16 @@ impl Application {
                     module: &module,
                     entry_point: Some(fragment),
                     compilation_options: wgpu::PipelineCompilationOptions::default(),
-                    targets: &[Some(FORMAT.into())],
+                    targets: &[Some(format.into())],
                 }),
                 multiview_mask: None,
                 cache: None,
             })
         };
         let pipelines = [
-            pipeline("everywhere", "seen", wgpu::PrimitiveTopology::TriangleList),
-            pipeline("everywhere", "shown", wgpu::PrimitiveTopology::TriangleList),
-            pipeline("stroke", "inked", wgpu::PrimitiveTopology::TriangleStrip),
+            pipeline("everywhere", "seen", wgpu::PrimitiveTopology::TriangleList, FORMAT),
+            pipeline("everywhere", "shown", wgpu::PrimitiveTopology::TriangleList, shown),
+            pipeline("stroke", "inked", wgpu::PrimitiveTopology::TriangleStrip, shown),
         ];
         let linear = device.create_sampler(&wgpu::SamplerDescriptor {
             mag_filter: wgpu::FilterMode::Linear,
@@ -171,9 +184,11 @@ impl Application {
         pass.draw(0..3, 0..1);
     }
 
-    /// Draws the camera's picture, and the skeleton that the keypoints are.
-    pub fn draw_screen(&self, encoder: &mut wgpu::CommandEncoder) {
-        let mut pass = pass(encoder, &self.screen);
+    /// Draws the camera's picture, and the skeleton that the keypoints are, into the upper left of `screen`.
+    pub fn draw_screen(&self, encoder: &mut wgpu::CommandEncoder, screen: &wgpu::TextureView) {
+        let mut pass = pass(encoder, screen);
+        let camera = self.camera.texture();
+        pass.set_viewport(0.0, 0.0, camera.width() as f32, camera.height() as f32, 0.0, 1.0);
         pass.set_bind_group(0, &self.groups[1], &[]);
         pass.set_pipeline(&self.pipelines[1]);
         pass.draw(0..3, 0..1);
@@ -207,9 +222,8 @@ impl Application {
         Ok(bytemuck::pod_collect_to_vec(&bytes))
     }
 
-    /// The screen's pixels.
-    pub fn screen(&self) -> Result<Vec<u8>> {
-        let texture = self.screen.texture();
+    /// The pixels of a texture of four bytes each.
+    pub fn pixels(&self, texture: &wgpu::Texture) -> Result<Vec<u8>> {
         let (size, row) = (texture.size(), 4 * texture.width() as usize);
         let stride = row.next_multiple_of(wgpu::COPY_BYTES_PER_ROW_ALIGNMENT as usize);
         let layout = wgpu::TexelCopyBufferLayout {

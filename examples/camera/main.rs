@@ -5,6 +5,7 @@
 //!     cargo run --release --example camera [-- FRAMES [PICTURE]]
 //!
 //! The screen is a texture, so that it runs where there is no window; the last frame is written as a PNG.
+//! `examples/camera_window` shows the same in a window.
 
 mod gpu;
 mod pose;
@@ -28,7 +29,8 @@ fn main() -> Result<()> {
     let room = root.join("examples/posenet/data/people.png");
     let room = image::open(&room).with_context(|| room.display().to_string())?.to_rgba8();
 
-    let application = Application::new(CAMERA, &room, &pose::LIMBS, pose::PARTS)?;
+    let application =
+        Application::new(&wgpu::Instance::default(), None, CAMERA, &room, &pose::LIMBS, pose::PARTS)?;
     let context =
         Context::from_wgpu(&application.adapter, application.device.clone(), application.queue.clone())?;
     println!("{}", context.info());
@@ -44,7 +46,7 @@ fn main() -> Result<()> {
         let pictures = [(&application.camera, framing)];
         let pictures = Pictures::new(&pictures, Colours::range(-1.0, 1.0));
         session.encode(&mut encoder, &[(&input, pictures)], &[(&output, &application.keypoints)])?;
-        application.draw_screen(&mut encoder);
+        application.draw_screen(&mut encoder, &application.screen);
         application.queue.submit([encoder.finish()]);
         if frame == 0 {
             application.device.poll(wgpu::PollType::wait_indefinitely())?;
@@ -60,7 +62,7 @@ fn main() -> Result<()> {
     }
 
     // The film is over: now the host looks.
-    let pixels = application.screen()?;
+    let pixels = application.pixels(application.screen.texture())?;
     let [width, height] = CAMERA;
     let picture = RgbaImage::from_raw(width, height, pixels).context("as many pixels as the screen")?;
     picture.save(&target).with_context(|| target.display().to_string())?;
