@@ -422,8 +422,8 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("a small factor forgotten", conv2d(same), "winograd4", [2, 2, 1], "8.0f * m3_3", "7.9f * m3_3"),
         ("a pixel beyond the row", conv2d(same), "winograd4", [4, 1, 1], "&& column + 3u < @dst_w", ""),
-        ("no check of the left border", stem(), "shallow", [1, 1, 1], "off1 || outside0", "off1"),
-        ("no check of the last row", stem(), "shallow", [2, 1, 2], "off2 || outside1", "outside1"),
+        ("no check of the left border", stem(), "shallow", [1, 1, 1], "off0 || outside0", "off0"),
+        ("no check of the first row", stem(), "shallow", [2, 1, 2], "off0 || outside1", "outside1"),
         ("no check of the lower border", depthwise(1, 1), "micro", [1, 2, 1], "on3 && inside1", "inside1"),
         ("the last channels not multiplied", pointwise(plain), "tiled", [1, 4, 1], "done4 <= ", "done4 < "),
         (
