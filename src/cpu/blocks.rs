@@ -37,7 +37,7 @@ const PART_COLUMNS: usize = 64;
 /// Cuts a product of `rows x depth` with `depth x columns` into blocks of so many rows; a single row into parts of so
 /// many columns.
 pub(crate) fn cut_product(rows: usize, depth: usize, columns: usize) -> tile::Cut {
-    let parts = parts(rows * depth * columns / MIN_PRODUCTS, PRODUCTS_ASKED);
+    let parts = parts(products([rows, depth, columns]) / MIN_PRODUCTS, PRODUCTS_ASKED);
     if rows == 1 {
         return tile::Cut { rows, columns: columns.div_ceil(parts).next_multiple_of(PART_COLUMNS) };
     }
@@ -46,12 +46,21 @@ pub(crate) fn cut_product(rows: usize, depth: usize, columns: usize) -> tile::Cu
     tile::Cut { rows: rows.div_ceil(parts).min(cached).max(MIN_ROWS).min(share).max(1), columns }
 }
 
+/// As many as there are to count, where an address has only 32 bits.
+pub(crate) fn products<const N: usize>(extents: [usize; N]) -> usize {
+    extents.into_iter().fold(1, usize::saturating_mul)
+}
+
 /// Parts of work that is worth being cut into so many: as many for each worker, if there is one for each. Workers are
 /// asked one after the other, which takes `asked` thousandths of a part's time each. With `p` workers work that takes
 /// `t` takes `t / p + p * asked`, which is least where `p` is the square root of `t / asked`.
 pub(crate) fn parts(worth: usize, asked: usize) -> usize {
+    parts_for(worth, asked, workers())
+}
+
+fn parts_for(worth: usize, asked: usize, workers: usize) -> usize {
     let pays = worth.min((worth.saturating_mul(1000) / asked).isqrt()).max(1);
-    match workers() {
+    match workers {
         1 => 1,
         workers if pays < workers => pays,
         workers => worth.next_multiple_of(workers).min(workers * BLOCKS_PER_WORKER),
@@ -65,8 +74,8 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
     const MIN_ROWS: usize = 16;
     /// Rows that take as long as fewer, which wait for the panels.
     const LEAST_ROWS: usize = 4;
-    let (workers, tiles) =
-        (workers(), parts(rows.max(LEAST_ROWS) * depth * columns / MIN_PRODUCTS, PRODUCTS_ASKED));
+    let worth = products([rows.max(LEAST_ROWS), depth, columns]) / MIN_PRODUCTS;
+    let (workers, tiles) = (workers(), parts(worth, PRODUCTS_ASKED));
     // Whole rows are stored fastest, and are what the next step reads. Where there are too few, each block of rows
     // reads all panels, each part of the columns all rows: the traffic is least with tiles that are square.
     let (most, few) = (rows / MIN_ROWS, tiles.min(workers));
@@ -86,7 +95,7 @@ pub(crate) fn cut_panels(rows: usize, depth: usize, columns: usize, width: usize
 
 /// Rows of a block of which each costs as much as `row_work` multiply-adds and is independent of the others.
 pub(crate) fn independent_rows(rows: usize, row_work: usize) -> usize {
-    balanced(rows, parts(rows * row_work / MIN_WORK, WORK_ASKED), workers())
+    balanced(rows, parts(products([rows, row_work]) / MIN_WORK, WORK_ASKED), workers())
 }
 
 /// Rows of a block, of which there are `most` at most, so that no worker is given more rows than it must be: each begins
@@ -118,7 +127,6 @@ pub(crate) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::workers::run;
     use super::*;
 
     #[test]
@@ -153,19 +161,17 @@ mod tests {
 
     #[test]
     fn few_workers_are_asked_for_little_work() {
-        let parts_of = |worth| run(u64::MAX, usize::MAX, || parts(worth, WORK_ASKED));
-        let found: Vec<usize> = (0..300).map(parts_of).collect();
-        assert_eq!(found[..2], [1, 1]);
-        let workers = run(u64::MAX, usize::MAX, workers);
-        for (worth, found) in found.into_iter().enumerate().skip(2) {
-            let most = (worth * 1000 / WORK_ASKED).isqrt();
-            let few = found <= most.min(worth);
-            let all = found.is_multiple_of(workers) && most.min(worth) >= workers;
-            assert!(
-                workers == 1 || few && found < workers || all,
-                "{found} parts of {worth}, {workers} workers"
-            );
+        for workers in 1..20 {
+            for worth in 0..300 {
+                let found = parts_for(worth, WORK_ASKED, workers);
+                // What pays for all workers has as many parts for each, else no worker has two.
+                let most = worth.min((worth * 1000 / WORK_ASKED).isqrt()).max(1);
+                let wanted = if most >= workers { found.is_multiple_of(workers) } else { found == most };
+                assert!(wanted, "{found} parts of {worth}, {workers} workers");
+            }
         }
+        // 20 us, of which one of sixteen workers would have little more than it takes to ask all.
+        assert_eq!(parts_for(16, WORK_ASKED, 16), 8);
     }
 
     #[test]

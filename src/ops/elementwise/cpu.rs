@@ -4,7 +4,7 @@
 use super::program::{Program, Source};
 use super::{ElementwiseOp, MAX_INPUTS, OP};
 use crate::cpu::arch::Arch;
-use crate::cpu::blocks::{WORK_ASKED, parts, with_scratch};
+use crate::cpu::blocks::{WORK_ASKED, parts, products, with_scratch};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
@@ -84,7 +84,7 @@ impl Blocks {
         /// Elements times steps below which handing a part to another worker does not pay.
         const MIN_WORK: usize = 8 * 1024;
         let elements = self.op.output.elements();
-        let parts = parts(elements * self.op.program.steps().len() / MIN_WORK, WORK_ASKED);
+        let parts = parts(products([elements, self.op.program.steps().len()]) / MIN_WORK, WORK_ASKED);
         elements.div_ceil(parts).next_multiple_of(self.block)
     }
 
