@@ -80,9 +80,9 @@ macro_rules! kernels {
                         let row = (block.line * block.rows.per_line + row) * *columns;
                         let target = data.as_ptr().wrapping_add(row);
                         $(
-                            fetch(target.wrapping_add($row * *columns + place));
+                            fetch(target.wrapping_add($row * *columns + place), false);
                             if V == 2 {
-                                fetch(target.wrapping_add($row * *columns + next));
+                                fetch(target.wrapping_add($row * *columns + next), false);
                             }
                         )*
                     }
@@ -99,7 +99,7 @@ macro_rules! kernels {
                         let mut k = 0;
                         while k < run {
                             if ahead < ahead_end {
-                                fetch_far(ahead);
+                                fetch(ahead, true);
                                 ahead = ahead.wrapping_add(LINE);
                             }
                             // SAFETY: the panel has as many vectors as there are values, which was checked above.
@@ -282,29 +282,19 @@ impl Block<'_, '_> {
     }
 }
 
-/// Asks for the cache line at `place` to be brought near, soon to be read or written. Nothing is touched: any address
-/// will do.
+/// Asks for the cache line at `place` to be brought to the nearest cache, soon to be read or written; or, if it is for
+/// `later`, to the next one. Nothing is touched: any address will do.
 #[inline(always)]
-fn fetch(place: *const f32) {
+fn fetch(place: *const f32, later: bool) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: an address that is not mapped is left alone.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        match later {
+            false => _mm_prefetch::<_MM_HINT_T0>(place.cast()),
+            true => _mm_prefetch::<_MM_HINT_T1>(place.cast()),
+        }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = place;
-}
-
-/// The same for what is wanted later, and may lie a little farther off.
-#[inline(always)]
-fn fetch_far(place: *const f32) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: an address that is not mapped is left alone.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(place.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = place;
+    let _ = (place, later);
 }
