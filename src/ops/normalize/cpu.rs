@@ -101,11 +101,15 @@ impl NormalizeKernel {
         let mean = sum(src, |x| x) / count;
         let variance = sum(src, |x| (x - mean) * (x - mean)) / count;
         let factor = 1.0 / (variance + self.epsilon).sqrt();
-        let (scale, bias) = (self.scale.as_slice(), self.bias.as_slice());
-        for (dst, src) in dst.chunks_exact_mut(scale.len()).zip(src.chunks_exact(scale.len())) {
-            let constants = scale.iter().zip(bias);
-            for ((dst, src), (scale, bias)) in dst.iter_mut().zip(src).zip(constants) {
-                *dst = (src - mean) * factor * scale + bias;
+        let channels = self.scale.len();
+        // All as long as the others, and none of them reached through `self`, which `dst` might be a part of.
+        let (Some(scale), Some(bias)) = (self.scale.get(..channels), self.bias.get(..channels)) else {
+            return;
+        };
+        for (dst, src) in dst.chunks_exact_mut(channels).zip(src.chunks_exact(channels)) {
+            let (Some(dst), Some(src)) = (dst.get_mut(..channels), src.get(..channels)) else { return };
+            for channel in 0..channels {
+                dst[channel] = (src[channel] - mean) * factor * scale[channel] + bias[channel];
             }
         }
     }
