@@ -91,6 +91,9 @@ impl Entry {
     /// The median score. Of samples that were taken alone the lower one of an even count: of two the
     /// faster counts, because outliers are slow.
     pub(super) fn score(&self) -> Option<f64> {
+        if let [_] | [] = self.scores[..] {
+            return self.scores.first().copied();
+        }
         if self.paired {
             return median(&self.scores);
         }
