@@ -1,11 +1,8 @@
 //! Values that are known while a file is read: floats, and the integers that shapes are made of.
 
 use super::budget::{Budget, Reason};
-use crate::dims::{Dims, MAX_RANK};
-use crate::dtype::DType;
+use crate::dims::Dims;
 use crate::host::HostTensor;
-use crate::layout::Layout;
-use half::f16;
 use std::sync::Arc;
 
 /// Integers of any dimensions; an extent may be 0.
@@ -86,57 +83,9 @@ impl Constant {
         })
     }
 
-    /// Elements of this tensor in dimensions `dims`: the one at each index of `dims`, in order, is the one at
-    /// the position that `source` gives.
-    pub(in crate::model) fn moved(
-        &self,
-        dims: Vec<usize>,
-        budget: &mut Budget,
-        source: impl Fn(&[usize]) -> usize,
-    ) -> Result<Self, Reason> {
-        let elements = elements_of(&dims)?;
-        // Their list is copied once. An index of many axes takes longer to count.
-        let each = 2 * if self.is_integers() { size_of::<i64>() } else { size_of::<f32>() };
-        let axes = 16 * dims.len().saturating_sub(MAX_RANK);
-        budget.spend(elements.saturating_mul(each + axes))?;
-        let mut every = Indices::new(&dims);
-        let positions = std::iter::from_fn(|| every.following().map(&source));
-        let floats = |tensor: Result<HostTensor, crate::Error>| {
-            tensor.map(Constant::Floats).map_err(|error| error.to_string())
-        };
-        match self {
-            Constant::Floats(tensor) if tensor.dtype() == DType::F16 => {
-                let from: &[f16] = bytemuck::cast_slice(tensor.bytes());
-                let values = elements_at(from, elements, positions)?;
-                floats(HostTensor::from_f16(dims_of(&dims)?, Layout::Nhwc, values))
-            }
-            Constant::Floats(tensor) => {
-                let values = elements_at(&tensor.to_f32(), elements, positions)?;
-                floats(HostTensor::new(dims_of(&dims)?, values))
-            }
-            Constant::Integers(integers) => {
-                let values = elements_at(&integers.values, elements, positions)?;
-                Ok(Constant::Integers(Integers::new(dims, values)))
-            }
-        }
-    }
-
-    fn is_integers(&self) -> bool {
+    pub(super) fn is_integers(&self) -> bool {
         matches!(self, Constant::Integers(_))
     }
-}
-
-/// What lies at so many positions.
-fn elements_at<T: Copy>(
-    from: &[T],
-    count: usize,
-    positions: impl Iterator<Item = usize>,
-) -> Result<Vec<T>, Reason> {
-    let mut elements = Vec::with_capacity(count);
-    for position in positions {
-        elements.push(*from.get(position).ok_or("found an index beyond a constant")?);
-    }
-    Ok(elements)
 }
 
 /// The number of elements of these extents. Also where one is 0, the product of the others has a bound.
@@ -200,6 +149,20 @@ pub(in crate::model) fn strides(extents: &[usize]) -> Vec<usize> {
         strides[axis - 1] = extents[axis].saturating_mul(strides[axis]);
     }
     strides
+}
+
+/// The first position of a part of a tensor of these extents, of which `ranges` have the first index and the step along
+/// each axis, and the part's steps.
+pub(in crate::model) fn ranged(
+    extents: &[usize],
+    ranges: impl Iterator<Item = (usize, isize)>,
+) -> (isize, Vec<isize>) {
+    let along = strides(extents).into_iter().zip(ranges);
+    let along = along.map(|(stride, (first, step))| (stride as isize, first as isize, step));
+    let along: Vec<(isize, isize, isize)> = along.collect();
+    let first =
+        along.iter().map(|(stride, first, _)| stride.wrapping_mul(*first)).fold(0, isize::wrapping_add);
+    (first, along.into_iter().map(|(stride, _, step)| stride.wrapping_mul(step)).collect())
 }
 
 /// The position of an index among the elements of a tensor of these extents.

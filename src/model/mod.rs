@@ -8,6 +8,7 @@ mod fold;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 mod series;
+mod taken;
 #[cfg(feature = "tflite")]
 pub mod tflite;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]

@@ -7,7 +7,7 @@ use super::operands::axis;
 use super::order::{Mapped, without};
 use crate::graph::Value;
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, Integers, position};
+use crate::model::constant::{Constant, Integers};
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -26,17 +26,7 @@ pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 indices.values.iter().map(|&index| axis(index, own[place])).collect::<Result<Vec<_>, _>>()?;
             match slot {
                 Slot::Constant(constant, kind) => {
-                    let target = [&own[..place], &indices.dims, &own[place + 1..]].concat();
-                    let (rank, dims) = (indices.dims.len(), indices.dims.clone());
-                    let inner: usize = own[place + 1..].iter().product();
-                    let source = |index: &[usize]| {
-                        let at =
-                            wanted.get(position(&dims, &index[place..place + rank])).copied().unwrap_or(0);
-                        let outer = position(&own[..place], &index[..place]);
-                        (outer * own[place] + at) * inner
-                            + position(&own[place + 1..], &index[place + rank..])
-                    };
-                    let constant = constant.moved(target, &mut i.budget, source)?;
+                    let constant = constant.gathered(place, &wanted, &indices.dims, &mut i.budget)?;
                     i.write_constant(op, 0, constant, kind)
                 }
                 Slot::Value(mapped) if indices.dims.is_empty() => one_of(i, op, mapped, place, wanted[0]),

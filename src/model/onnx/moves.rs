@@ -6,7 +6,7 @@ use super::order::{Mapped, stored};
 use crate::emit::Bits;
 use crate::graph::Value;
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, Integers, position};
+use crate::model::constant::{Constant, Integers, position, ranged};
 use crate::ops::remap::{AxisRange, PadMode};
 
 type Done = Result<(), Reason>;
@@ -152,13 +152,8 @@ pub(super) fn cut(
         Slot::Constant(constant, kind) => {
             let own = constant.extents();
             let target: Vec<usize> = ranges.iter().map(|range| range.1).collect();
-            let source = |index: &[usize]| {
-                let along = own.iter().zip(index).zip(ranges);
-                along.fold(0, |position, ((&extent, &at), &(first, _, step))| {
-                    position * extent + (first as i64 + at as i64 * step) as usize
-                })
-            };
-            Ok(Slot::Constant(constant.moved(target, &mut i.budget, source)?, kind))
+            let (first, steps) = ranged(&own, ranges.iter().map(|&(first, _, step)| (first, step as isize)));
+            Ok(Slot::Constant(constant.strided(target, &mut i.budget, first, &steps)?, kind))
         }
         Slot::Value(mapped) => {
             let extents = i.extents(&mapped)?;

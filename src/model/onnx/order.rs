@@ -132,10 +132,9 @@ impl<'a> Import<'a> {
             return super::tensors::floats(&target, values);
         }
         let own = strides(&extents);
-        let steps: Vec<usize> = order.iter().map(|&axis| own.get(axis).copied().unwrap_or(0)).collect();
-        constant.moved(target, &mut self.budget, |index| {
-            index.iter().zip(&steps).map(|(&at, &step)| at * step).sum()
-        })
+        let steps: Vec<isize> =
+            order.iter().map(|&axis| own.get(axis).map_or(0, |&step| step as isize)).collect();
+        constant.strided(target, &mut self.budget, 0, &steps)
     }
 
     /// Input `index` as a value with channels last, and its kind.

@@ -6,7 +6,7 @@ use super::order::Mapped;
 use crate::dims::Dim;
 use crate::graph::{Extras, Right, Value};
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, broadcast, broadcast_position, dims_of, elements_of};
+use crate::model::constant::{Constant, broadcast, dims_of, elements_of};
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
 
@@ -141,8 +141,7 @@ fn spread(i: &mut Import<'_>, factor: Factor, batch: &[usize]) -> Result<Factor,
     }
     let slot = match factor.slot {
         Slot::Constant(constant, kind) => {
-            let source = |index: &[usize]| broadcast_position(&factor.extents, index);
-            Slot::Constant(constant.moved(target.clone(), &mut i.budget, source)?, kind)
+            Slot::Constant(constant.broadcast_to(target.clone(), &mut i.budget)?, kind)
         }
         Slot::Value(mapped) => {
             let mut own = target.clone();

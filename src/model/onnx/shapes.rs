@@ -8,7 +8,7 @@ use super::tensors::{floats, integers};
 use crate::dims::Dim;
 use crate::graph::Value;
 use crate::model::budget::Reason;
-use crate::model::constant::{Constant, Integers, broadcast, broadcast_position, elements_of};
+use crate::model::constant::{Constant, Integers, broadcast, elements_of};
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -61,7 +61,7 @@ pub(super) fn constant_of_shape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         Some(tensor) => i.files.constant(tensor, &mut i.budget)?,
         None => (floats(&[1], vec![0.0])?, Kind::F32),
     };
-    let filled = constant.moved(extents, &mut i.budget, |_| 0)?;
+    let filled = constant.strided(extents, &mut i.budget, 0, &[])?;
     i.write_constant(op, 0, filled, kind)
 }
 
@@ -254,8 +254,7 @@ pub(super) fn spread<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], target:
     }
     match i.slot(op, 0)? {
         Slot::Constant(constant, kind) => {
-            let source = |index: &[usize]| broadcast_position(own, index);
-            let constant = constant.moved(target.to_vec(), &mut i.budget, source)?;
+            let constant = constant.broadcast_to(target.to_vec(), &mut i.budget)?;
             i.write_constant(op, 0, constant, kind)
         }
         Slot::Value(mapped) => {

@@ -170,7 +170,7 @@ pub(super) fn zeros_like<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     } else {
         Constant::Integers(Integers::vector(vec![0]))
     };
-    let zeros = zero.moved(extents, &mut import.budget, |_| 0)?;
+    let zeros = zero.strided(extents, &mut import.budget, 0, &[])?;
     import.write_constant(op, 0, zeros)
 }
 

@@ -276,11 +276,10 @@ impl Joined {
                         let own = constant.extents();
                         let mut target = own.clone();
                         target[self.axis] = high - low;
-                        let cut = constant.moved(target, budget, |index| {
-                            let mut index = index.to_vec();
-                            index[self.axis] += low - first;
-                            super::constant::position(&own, &index)
-                        })?;
+                        let begin = |axis| if axis == self.axis { low - first } else { 0 };
+                        let ranges = (0..own.len()).map(|axis| (begin(axis), 1));
+                        let (first, steps) = super::constant::ranged(&own, ranges);
+                        let cut = constant.strided(target, budget, first, &steps)?;
                         parts.push((Input::Constant(cut), high - low));
                     }
                     Input::Value(_) => return Ok(None),

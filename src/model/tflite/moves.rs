@@ -29,10 +29,8 @@ pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
         Input::Constant(constant) => {
             let target = permutation.iter().map(|&from| extents[from]).collect();
             let own = strides(&extents);
-            let steps: Vec<usize> = permutation.iter().map(|&from| own[from]).collect();
-            let moved = constant.moved(target, &mut import.budget, |index| {
-                index.iter().zip(&steps).map(|(&at, &step)| at * step).sum()
-            })?;
+            let steps: Vec<isize> = permutation.iter().map(|&from| own[from] as isize).collect();
+            let moved = constant.strided(target, &mut import.budget, 0, &steps)?;
             import.write_constant(op, 0, moved)
         }
     }
@@ -129,9 +127,7 @@ pub(super) fn broadcast_to<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
             node(import, op, |import, name| import.graph.broadcast_to(name, x, &target))
         }
         Input::Constant(constant) => {
-            let moved = constant.moved(wanted, &mut import.budget, |index| {
-                super::constant::broadcast_position(&extents, index)
-            })?;
+            let moved = constant.broadcast_to(wanted, &mut import.budget)?;
             import.write_constant(op, 0, moved)
         }
     }
@@ -202,15 +198,8 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         if let Some(index) = indices.values.iter().find(|&&index| !(-count..count).contains(&index)) {
             return Err(format!("found index {index} along axis {axis} of {extents:?}"));
         }
-        let (outer, inner) = (&extents[..axis], &extents[axis + 1..]);
-        let target = [outer, &indices.dims, inner].concat();
-        let moved = constant.moved(target, &mut import.budget, |index| {
-            let (outer, rest) = index.split_at(axis);
-            let (listed, inner) = rest.split_at(indices.dims.len());
-            let at = indices.values.get(position(&indices.dims, listed)).copied().unwrap_or(0);
-            let at = if at < 0 { at + count } else { at };
-            position(&extents, &[outer, &[at as usize], inner].concat())
-        })?;
+        let list: Vec<usize> = indices.values.iter().map(|index| index.rem_euclid(count) as usize).collect();
+        let moved = constant.gathered(axis, &list, &indices.dims, &mut import.budget)?;
         return import.write_constant(op, 0, moved);
     }
     if let (Input::Constant(Constant::Integers(indices)), 0) = (import.input(op, 1)?, batch_dims)

@@ -1,6 +1,6 @@
 //! `FULLY_CONNECTED` and `BATCH_MATMUL` to matrix products.
 
-use super::constant::{Constant, broadcast, broadcast_position};
+use super::constant::{Constant, broadcast};
 use super::convolution::{bias, missing};
 use super::elementwise::activated;
 use super::import::{Import, Input, Op};
@@ -167,8 +167,7 @@ fn spread(
             Input::Value(value.map_err(|error| error.to_string())?)
         }
         Input::Constant(constant) => {
-            let source = |index: &[usize]| broadcast_position(extents, index);
-            Input::Constant(constant.moved(target.to_vec(), &mut import.budget, source)?)
+            Input::Constant(constant.broadcast_to(target.to_vec(), &mut import.budget)?)
         }
     })
 }

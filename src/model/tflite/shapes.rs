@@ -87,7 +87,7 @@ pub(super) fn fill<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     if value.elements() != 1 {
         return Err(format!("found a value of extents {:?}, wanted one element", value.extents()));
     }
-    let filled = value.moved(extents, &mut import.budget, |_| 0)?;
+    let filled = value.strided(extents, &mut import.budget, 0, &[])?;
     import.write_constant(op, 0, filled)
 }
 

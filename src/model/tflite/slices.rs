@@ -1,6 +1,6 @@
 //! Operators that take parts of values and of constants.
 
-use super::constant::position;
+use super::constant::ranged;
 use super::convolution::missing;
 use super::frame::{Joined, nothing};
 use super::import::{Import, Input, Op};
@@ -241,15 +241,9 @@ fn part<'a>(
     }
     match import.input(op, from)? {
         Input::Constant(constant) => {
-            let moved = constant.moved(counts, &mut import.budget, |index| {
-                let source: Vec<usize> = index
-                    .iter()
-                    .zip(&picked)
-                    .zip(ranges)
-                    .map(|((&at, &(first, _)), range)| (first as isize + at as isize * range.step) as usize)
-                    .collect();
-                position(extents, &source)
-            })?;
+            let ranges = picked.iter().zip(ranges).map(|(&(first, _), range)| (first, range.step));
+            let (first, steps) = ranged(extents, ranges);
+            let moved = constant.strided(counts, &mut import.budget, first, &steps)?;
             let moved = match target {
                 Some(target) => moved.reshaped(&target)?,
                 None => moved,
