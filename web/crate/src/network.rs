@@ -22,6 +22,11 @@ pub struct Network {
     info: Value,
 }
 
+/// A record of this text. Most pages have none, and then its reader is not called: it lies in the module's second file.
+fn database(record: &str) -> Database {
+    if record.is_empty() { Database::in_memory() } else { Database::from_text(record) }
+}
+
 #[wasm_bindgen]
 impl Network {
     /// Reads a model and makes it ready. `options` is JSON: `precision` and `dimensions`. `record` is the text that
@@ -34,7 +39,7 @@ impl Network {
         on_progress: Function,
     ) -> Result<Network, JsValue> {
         let (Model { graph, info, .. }, precision) = read(model, &options)?;
-        let record = Arc::new(Mutex::new(Database::from_text(&record)));
+        let record = Arc::new(Mutex::new(database(&record)));
         let tuning = Tuning::Database(Arc::clone(&record));
         let options = SessionOptions { precision, tuning, ..Default::default() };
         let context = engine.context.clone();
@@ -132,7 +137,7 @@ impl Network {
 
     /// Takes the verdicts of a record: the names of the steps that have another kernel now.
     pub async fn refresh(&mut self, record: String) -> Result<Vec<String>, JsValue> {
-        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Database::from_text(&record);
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = database(&record);
         self.session.refresh_async().await.map_err(error)
     }
 
