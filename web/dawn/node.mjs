@@ -16,10 +16,10 @@ export function closeDevices() {
 }
 
 /** Gives this process a `navigator.gpu`: Dawn's, on Vulkan, with the toggles of DIPTYCH_DAWN_FEATURES, comma-separated. */
-export function provideWebGpu() {
+export function provideWebGpu(backend = "vulkan") {
   Object.assign(globalThis, globals);
   const toggles = process.env.DIPTYCH_DAWN_FEATURES;
-  const gpu = create(["backend=vulkan", ...(toggles ? [`enable-dawn-features=${toggles}`] : [])]);
+  const gpu = create([`backend=${backend}`, ...(toggles ? [`enable-dawn-features=${toggles}`] : [])]);
   const { requestDevice } = globals.GPUAdapter.prototype;
   globals.GPUAdapter.prototype.requestDevice = async function (...given) {
     const device = await requestDevice.apply(this, given);

@@ -1,5 +1,7 @@
 // The WebAssembly files. A page loads the one that its model and backend need.
 
+import { canRead } from "./rest.js";
+
 const FILES = {
   /** TensorFlow Lite on WebGPU. */
   tflite: () => import("./wasm/tflite.js"),
@@ -22,8 +24,14 @@ export function moduleOf(file, wasm) {
 
 async function start(file, wasm) {
   const module = await FILES[file]();
-  const path = wasm === undefined ? undefined : { module_or_path: new URL(`${file}_bg.wasm`, folder(wasm)) };
-  await module.default(path);
+  const at = (name) => new URL(name, folder(wasm));
+  if (module.rest && wasm !== undefined) {
+    module.rest.at(at(`${file}_rest.wasm`));
+  }
+  if (module.rest && !canRead()) {
+    await module.rest.ahead();
+  }
+  await module.default(wasm === undefined ? undefined : { module_or_path: at(`${file}_bg.wasm`) });
   return module;
 }
 

@@ -29,8 +29,8 @@ function model(...parts) {
   return new Uint8Array(bytes(field(1, 8), field(7, graph), field(8, field(2, 13))));
 }
 
-/** `y = relu(x)`. */
-export const tiny = () => model(node(["x"], "y", "Relu"));
+/** `y = relu(x)`, or what another operator makes of x. */
+export const tiny = (operator = "Relu") => model(node(["x"], "y", operator));
 
 /** `y = x + softmax(0)`, where the second term is the same at each run. */
 export function folded() {

@@ -1,0 +1,195 @@
+// Divides a module in two: what most models need, and the rest, which is loaded when one of its functions is first called
+// (package/rest.js).
+//
+//   node split.mjs divide FOLDER NAME
+//       NAME_bg.wasm, as wasm-bindgen and wasm-opt made it with the names of its functions, becomes that and NAME_rest.wasm
+//   node split.mjs count FOLDER NAME
+//       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions
+//
+// Functions are rare that `rare.txt` lists, by digests of their names; `scripts/web rare` writes it. What it does not list
+// is not rare.
+
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const FEATURES = [
+  "--enable-simd",
+  "--enable-bulk-memory",
+  "--enable-mutable-globals",
+  "--enable-multivalue",
+  "--enable-nontrapping-float-to-int",
+  "--enable-reference-types",
+  "--enable-sign-ext",
+];
+
+function binaryen(tool, ...words) {
+  const given = [join(here, "node_modules/binaryen/bin", tool), ...FEATURES, ...words];
+  execFileSync(process.execPath, given, { stdio: ["ignore", "inherit", "inherit"] });
+}
+
+const NAME = String.raw`\$(?:"(?:[^"\\]|\\.)*"|[^\s()]+)`;
+
+/** The parts of a module's text, each from its line to the next one's. */
+function parts(text) {
+  const lines = text.split("\n");
+  const found = [];
+  for (const line of lines.slice(1, lines.lastIndexOf(")"))) {
+    if (line.startsWith(" (")) {
+      found.push(line);
+    } else {
+      found[found.length - 1] += `\n${line}`;
+    }
+  }
+  return found.map((text) => ({ text, kind: /^ \((\w+)/.exec(text)[1], name: new RegExp(`^ \\(\\w+ (${NAME})`).exec(text)?.[1] }));
+}
+
+/** A name without what tells one build from another. */
+function plain(name) {
+  const bare = name.slice(1).replace(/^"|"$/g, "");
+  const text = bare.replace(/\\([0-9a-f]{2})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
+  return text.replace(/\[[0-9a-f]{8,16}\]/g, "").replace(/::h[0-9a-f]{16}$/, "");
+}
+
+/** A plain name as `rare.txt` has it: names are long. */
+export const digest = (name) => createHash("sha256").update(name).digest("hex").slice(0, 10);
+
+/** What a function's text calls or refers to. */
+function references(text) {
+  const found = text.matchAll(new RegExp(`\\((?:return_call|call|ref\\.func) (${NAME})`, "g"));
+  return new Set([...found].map((match) => match[1]));
+}
+
+/** A function's parameters and results. */
+function signature({ text }) {
+  const [line] = text.split("\n", 1);
+  const types = line.match(/\((?:param|result) [^()]*\)/g) ?? [];
+  return types.map((type) => type.replace(/\$\S+ /, "")).join(" ");
+}
+
+function read(folder, name) {
+  const wasm = join(folder, `${name}_bg.wasm`);
+  const text = join(folder, `${name}.wat`);
+  binaryen("wasm-dis", wasm, "-o", text);
+  const found = parts(readFileSync(text, "utf8"));
+  rmSync(text);
+  return found;
+}
+
+function write(folder, file, forms, ...passes) {
+  const text = join(folder, `${file}.wat`);
+  const wasm = join(folder, `${file}.wasm`);
+  writeFileSync(text, `(module\n${forms.join("\n")}\n)\n`);
+  binaryen("wasm-as", "-g", text, "-o", wasm);
+  rmSync(text);
+  if (passes.length) {
+    binaryen("wasm-opt", ...passes, wasm, "-o", wasm);
+  }
+}
+
+/** Changes what wasm-bindgen wrote, which each of these texts must be in, and puts `head` before it. */
+function change(folder, name, head, changes) {
+  const file = join(folder, `${name}.js`);
+  let text = head + readFileSync(file, "utf8");
+  for (const [from, to] of changes) {
+    if (!text.includes(from)) {
+      throw new Error(`${file}: found no "${from}"; wasm-bindgen writes otherwise now`);
+    }
+    text = text.replaceAll(from, to);
+  }
+  writeFileSync(file, text);
+}
+
+function divide(folder, name) {
+  const forms = read(folder, name);
+  const of = (kind) => forms.filter((form) => form.kind === kind);
+  const listed = new Set(readFileSync(join(here, "rare.txt"), "utf8").split("\n"));
+  const exported = new Set(of("export").map(({ text }) => new RegExp(`\\(func (${NAME})\\)`).exec(text)?.[1]));
+  // Vectors do not go through JavaScript, by way of which the rest is called.
+  const isRare = (form) => listed.has(digest(plain(form.name))) && !exported.has(form.name) && !signature(form).includes("v128");
+  const functions = of("func");
+  const rare = functions.filter(isRare);
+  const kept = functions.filter((form) => !rare.includes(form));
+  const rareNames = new Map(rare.map((form) => [form.name, form]));
+  const keptNames = new Map(kept.map((form) => [form.name, form]));
+
+  const wantedOf = (from) => new Set(from.flatMap((form) => [...references(form.text)]));
+  const table = of("elem").flatMap(({ text }) => text.match(new RegExp(NAME, "g")));
+  const fromKept = [...new Set([...wantedOf(kept), ...table])].filter((name) => rareNames.has(name));
+  const fromRare = [...wantedOf(rare)].filter((name) => keptNames.has(name));
+  const short = (number) => number.toString(36);
+  const globals = of("global");
+  const type = ({ text }) => /\(mut \w+\)|(?<= )\w+(?= \()/.exec(text)[0];
+  const limits = ({ text }) => text.trim().replace(/^\(\w+ \S+ |\)$/g, "");
+
+  write(
+    folder,
+    `${name}_bg`,
+    [
+      ...of("type").concat(of("rec"), of("import")).map(({ text }) => text),
+      ...fromKept.map((name, at) => ` (import "rest" "${short(at)}" (func ${name} ${signature(rareNames.get(name))}))`),
+      ...globals.map(({ text }) => text),
+      ...["memory", "data", "table", "elem", "export"].flatMap(of).map(({ text }) => text),
+      ...globals.map(({ name }, at) => ` (export "g${at}" (global ${name}))`),
+      ...of("table").map(({ name }, at) => ` (export "t${at}" (table ${name}))`),
+      ...fromRare.map((name, at) => ` (export "${short(at)}_" (func ${name}))`),
+      ...kept.map(({ text }) => text),
+    ],
+    "-Oz",
+    "--low-memory-unused",
+    "--strip-debug",
+    "--strip-producers",
+  );
+  write(
+    folder,
+    `${name}_rest`,
+    [
+      ...of("type").concat(of("rec"), of("import")).map(({ text }) => text),
+      ...of("memory").map((form) => ` (import "main" "memory" (memory ${form.name} ${limits(form)}))`),
+      ...of("table").map((form, at) => ` (import "main" "t${at}" (table ${form.name} ${limits(form)}))`),
+      ...globals.map((form, at) => ` (import "main" "g${at}" (global ${form.name} ${type(form)}))`),
+      ...fromRare.map((name, at) => ` (import "main" "${short(at)}_" (func ${name} ${signature(keptNames.get(name))}))`),
+      ...fromKept.map((name, at) => ` (export "${short(at)}" (func ${name}))`),
+      ...rare.map(({ text }) => text),
+    ],
+    "-Oz",
+    "--low-memory-unused",
+    "--strip-debug",
+    "--strip-producers",
+  );
+  const head = `import { Rest } from "../rest.js";\nexport const rest = new Rest(new URL("${name}_rest.wasm", import.meta.url));\n`;
+  change(folder, name, head, [
+    ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],
+    ["return __wbg_finalize_init(instance, module);", "return __wbg_finalize_init(rest.of(instance), module);"],
+  ]);
+  console.log(`${name}: ${rare.length} of ${functions.length} functions are in the rest`);
+}
+
+function count(folder, name) {
+  const forms = read(folder, name);
+  const names = [];
+  const counted = forms.map(({ kind, name, text }) => {
+    if (kind !== "func") {
+      return text;
+    }
+    const lines = text.split("\n");
+    const body = lines.findIndex((line, at) => at > 0 && !line.startsWith("  (local "));
+    lines.splice(body, 0, `  (call $called (i32.const ${names.push(name) - 1}))`);
+    return lines.join("\n");
+  });
+  const first = forms.findIndex(({ kind }) => kind === "import");
+  counted.splice(first, 0, ' (import "count" "called" (func $called (param i32)))');
+  write(folder, `${name}_bg`, counted);
+  const sizes = forms.filter(({ kind }) => kind === "func").map(({ text }) => text.split("\n").length);
+  writeFileSync(join(folder, `${name}_functions.json`), JSON.stringify(names.map((name, at) => [plain(name), sizes[at]])));
+  const called = "{ called: (number) => (globalThis.calledFunctions ??= new Set()).add(number) }";
+  change(folder, name, "", [
+    ["const imports = __wbg_get_imports();", `const imports = { ...__wbg_get_imports(), count: ${called} };`],
+  ]);
+}
+
+const [what, folder, name] = process.argv.slice(2);
+({ divide, count })[what]?.(folder, name);
