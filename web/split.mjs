@@ -1,10 +1,12 @@
 // Divides a module in two: what most models need, and the rest, which is loaded when one of its functions is first called
 // (package/rest.js).
 //
-//   node split.mjs divide FOLDER NAME
+//   node split.mjs divide FOLDER NAME FEATURES...
 //       NAME_bg.wasm, as wasm-bindgen and wasm-opt made it with the names of its functions, becomes that and NAME_rest.wasm
-//   node split.mjs count FOLDER NAME
+//   node split.mjs count FOLDER NAME FEATURES...
 //       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions
+//
+// FEATURES are what browsers have, as Binaryen's tools are told.
 //
 // Functions are rare that `rare.txt` lists, by digests of their names; `scripts/web rare` writes it. What it does not list
 // is not rare.
@@ -16,18 +18,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const FEATURES = [
-  "--enable-simd",
-  "--enable-bulk-memory",
-  "--enable-mutable-globals",
-  "--enable-multivalue",
-  "--enable-nontrapping-float-to-int",
-  "--enable-reference-types",
-  "--enable-sign-ext",
-];
+const [what, folder, name, ...features] = process.argv.slice(2);
 
 function binaryen(tool, ...words) {
-  const given = [join(here, "node_modules/binaryen/bin", tool), ...FEATURES, ...words];
+  const given = [join(here, "node_modules/binaryen/bin", tool), ...features, ...words];
   execFileSync(process.execPath, given, { stdio: ["ignore", "inherit", "inherit"] });
 }
 
@@ -79,13 +73,16 @@ function read(folder, name) {
   return found;
 }
 
-function write(folder, file, forms, ...passes) {
+/** What makes a module small; names go. */
+const SMALL = ["-Oz", "--low-memory-unused", "--strip-debug", "--strip-producers"];
+
+function write(folder, file, forms, passes) {
   const text = join(folder, `${file}.wat`);
   const wasm = join(folder, `${file}.wasm`);
   writeFileSync(text, `(module\n${forms.join("\n")}\n)\n`);
   binaryen("wasm-as", "-g", text, "-o", wasm);
   rmSync(text);
-  if (passes.length) {
+  if (passes) {
     binaryen("wasm-opt", ...passes, wasm, "-o", wasm);
   }
 }
@@ -138,10 +135,7 @@ function divide(folder, name) {
       ...fromRare.map((name, at) => ` (export "${short(at)}_" (func ${name}))`),
       ...kept.map(({ text }) => text),
     ],
-    "-Oz",
-    "--low-memory-unused",
-    "--strip-debug",
-    "--strip-producers",
+    SMALL,
   );
   write(
     folder,
@@ -155,10 +149,7 @@ function divide(folder, name) {
       ...fromKept.map((name, at) => ` (export "${short(at)}" (func ${name}))`),
       ...rare.map(({ text }) => text),
     ],
-    "-Oz",
-    "--low-memory-unused",
-    "--strip-debug",
-    "--strip-producers",
+    SMALL,
   );
   const head = `import { Rest } from "../rest.js";\nexport const rest = new Rest(new URL("${name}_rest.wasm", import.meta.url));\n`;
   change(folder, name, head, [
@@ -191,5 +182,4 @@ function count(folder, name) {
   ]);
 }
 
-const [what, folder, name] = process.argv.slice(2);
 ({ divide, count })[what]?.(folder, name);

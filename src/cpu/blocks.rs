@@ -46,7 +46,7 @@ pub(crate) fn cut_product(rows: usize, depth: usize, columns: usize) -> tile::Cu
     tile::Cut { rows: rows.div_ceil(parts).min(cached).max(MIN_ROWS).min(share).max(1), columns }
 }
 
-/// As many as there are to count, where an address has only 32 bits.
+/// The product of these, or the greatest `usize` if that is less, as it may be where it has 32 bits.
 pub(crate) fn products<const N: usize>(extents: [usize; N]) -> usize {
     extents.into_iter().fold(1, usize::saturating_mul)
 }
