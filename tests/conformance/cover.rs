@@ -119,7 +119,7 @@ pub(crate) fn pairs(runs: &[Run<'_>]) -> BTreeMap<&'static str, BTreeSet<String>
 pub(crate) struct Turn(BTreeSet<String>);
 
 impl Turn {
-    /// Of the facts of templates that devices of both limits show, those that are not for the first. One in three is shown
+    /// Of the facts of templates that devices of both limits show, those that are not for the first. One in six is shown
     /// in WGSL, the others in OpenCL C: PoCL compiles many texts as one program, in about half the time that Mesa's Vulkan
     /// driver takes for them one by one. A function of the element-wise operators is written otherwise in each language, so
     /// both show all.
@@ -133,7 +133,7 @@ impl Turn {
         let shared = facts(own).intersection(&facts(other)).cloned().collect::<Vec<_>>();
         let is_wgsl = own.dialect == Dialect::Wgsl;
         let places = shared.into_iter().enumerate();
-        Turn(places.filter(|(place, _)| place.is_multiple_of(3) != is_wgsl).map(|(_, fact)| fact).collect())
+        Turn(places.filter(|(place, _)| place.is_multiple_of(6) != is_wgsl).map(|(_, fact)| fact).collect())
     }
 
     /// Whether the other API shows it.
