@@ -86,7 +86,8 @@ fn a_small_op_is_tuned_from_end_to_end_within_its_budget() {
 
 #[test]
 fn what_takes_longer_than_the_limit_and_the_default_is_timed_out() {
-    for device in devices() {
+    // The tuner is the same for both APIs, and OpenCL's driver for the CPU compiles faster.
+    if let Some(device) = devices().pop() {
         let (input, weights) = (Shape::nhwc(1, 32, 32, 64), Shape::nhwc(1, 3, 3, 64));
         let op = DepthwiseOp::new(input, weights, &Depthwise::default(), true, false, Precision::F32);
         let problem: Arc<dyn Op> = Arc::new(op.expect("a depthwise"));

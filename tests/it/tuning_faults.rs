@@ -322,8 +322,9 @@ fn a_step_returns_while_a_kernel_is_compiled() {
 
 #[test]
 fn a_wrong_kernel_is_never_chosen_however_fast() {
-    for api in APIS {
-        let Some(device) = open(api) else { continue };
+    // The check does not depend on the API, and PoCL compiles faster than lavapipe.
+    let api = "opencl";
+    if let Some(device) = open(api) {
         let bad = planted(&*device);
         let directory = tempfile::tempdir().expect("a directory");
         let mut tuner = tuner(Arc::clone(&device), Fault::WrongButFast, directory.path());
