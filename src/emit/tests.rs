@@ -116,8 +116,8 @@ fn every_kernel_renders_in_every_precision_and_naga_accepts_it() {
             walk(dialect, precision, |entry, op, choice| {
                 let launch = op.plan(&choice, &limits(dialect)).expect("a plan");
                 kernels += 1;
-                // A text depends little on the work-group, and how it depends on the tile little on the precision. OpenCL C
-                // is written from the same text.
+                // A text depends little on the work-group, and how it depends on the tile little on the precision.
+                // OpenCL C is written from the same text.
                 let key = (
                     entry.name,
                     choice.variant,

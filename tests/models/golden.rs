@@ -53,8 +53,8 @@ pub fn within(errors: &[f64]) -> Result<String, String> {
 }
 
 /// Checks every model of those that there are and that `DIPTYCH_MODELS` asks for by a part of their names; reports
-/// all that fail. The backends take turns, as every kernel has its own tests on each; `DIPTYCH_CONFORMANCE=full` runs each
-/// model on all.
+/// all that fail. The backends take turns, as every kernel has its own tests on each; `DIPTYCH_CONFORMANCE=full` runs
+/// each model on all.
 pub fn every_model<T>(
     backend: Backend,
     folder: &Path,
