@@ -394,7 +394,7 @@ proptest! {
 }
 
 #[test]
-fn a_record_of_thousands_of_rows_is_asked_quickly() {
+fn of_thousands_of_rows_only_the_problem_s_winner_is_asked_for_its_text() {
     let rows = (1..=100).flat_map(|width| {
         (1..=50).map(move |x| {
             let verdict = if x == 7 { Verdict::Winner } else { Verdict::Loser };
@@ -403,26 +403,16 @@ fn a_record_of_thousands_of_rows_is_asked_quickly() {
     });
     let folder = tempfile::tempdir().expect("a folder");
     of(rows).save(folder.path().join(FILE)).expect("saved");
-    let fastest = |mut work: Box<dyn FnMut() -> usize>| {
-        let times = (0..7).map(|_| {
-            let start = std::time::Instant::now();
-            assert_eq!(work(), 5000);
-            start.elapsed()
-        });
-        times.min().expect("seven times")
-    };
-    let path = folder.path().to_owned();
-    let open = fastest(Box::new(move || Database::open(&path).expect("opened").len()));
     let database = Database::open(folder.path()).expect("opened");
-    let lookups = fastest(Box::new(move || {
-        for width in 1..=100 {
-            let today = |_: &crate::Choice| Some(SourceHash::of("today"));
-            let found = database.lookup(&h200(), &problem(width), &today).expect("a winner");
-            assert_eq!(found.choice.work_group[0], 7);
-        }
-        database.len()
-    }));
-    println!("5000 rows: {open:.1?} to open; 100 lookups: {lookups:.1?}");
-    // Ten times what it takes on an idle machine of 2020, so that a busy one passes.
-    assert!(open.as_millis() < 200 && lookups.as_millis() < 50, "{open:?}, {lookups:?}");
+    assert_eq!(database.len(), 5000);
+    let texts = std::cell::Cell::new(0);
+    for width in 1..=100 {
+        let today = |_: &crate::Choice| {
+            texts.set(texts.get() + 1);
+            Some(SourceHash::of("today"))
+        };
+        let found = database.lookup(&h200(), &problem(width), &today).expect("a winner");
+        assert_eq!((found.choice.work_group[0], found.from), (7, Source::Exact));
+    }
+    assert_eq!(texts.get(), 100, "a text is rendered for it, which costs more than the lookup");
 }
