@@ -1,7 +1,7 @@
 //! Work that takes fewer dispatches on a device than the graph has nodes: maps that are weighted by what two
 //! convolutions make of a pixel, convolutions of one pixel or of mirror images, and what follows a normalisation.
 
-use crate::machine::{everywhere, noise};
+use crate::machine::{in_turns, noise};
 use diptych::{
     Activation, Backend, Bits, Conv2d, Extras, Function, Graph, HostTensor, Normalize, PadMode, Pointwise,
     Reduction, Session, SessionOptions, Shape, Value,
@@ -22,12 +22,12 @@ fn of(graph: &mut Graph, name: &str, function: Function, inputs: &[Value]) -> Va
     graph.elementwise(name, function, &inputs).expect("a function")
 }
 
-/// The ops of the steps on each GPU API, after the outputs were compared with the CPU's.
+/// The ops of the steps on a GPU API, after the outputs were compared with the CPU's.
 fn steps(graph: &Graph, input: Shape) -> Vec<(Backend, Vec<&'static str>)> {
     let tensor = noise(input, 3);
     let mut wanted: Option<Vec<HostTensor>> = None;
     let mut all = Vec::new();
-    for context in everywhere() {
+    for context in in_turns() {
         let backend = context.info().backend;
         let mut session = Session::new(&context, graph, SessionOptions::default()).expect("a session");
         // Twice: what the first run leaves behind must not matter.

@@ -1,7 +1,7 @@
 //! The form in which values lie on a device, where an op computes in several, and concatenations without a
 //! kernel.
 
-use crate::machine::{everywhere, gpus, noise};
+use crate::machine::{gpus, in_turns, noise};
 use diptych::{
     Backend, Conv2d, Dims, Extras, Function, Graph, HostTensor, PadMode, Padding, Pointwise, Session,
     SessionOptions, Shape, Value,
@@ -26,11 +26,11 @@ fn sine(graph: &mut Graph, name: &str, x: Value) -> Value {
     graph.elementwise(name, Function::Sin, &[x.into()]).expect("a function")
 }
 
-/// The ops of the steps on each GPU API, after the outputs were compared with the CPU's.
+/// The ops of the steps on a GPU API, after the outputs were compared with the CPU's.
 fn steps(graph: &Graph, inputs: &[(&str, &HostTensor)]) -> Vec<(Backend, Vec<&'static str>)> {
     let mut wanted: Option<Vec<HostTensor>> = None;
     let mut all = Vec::new();
-    for context in everywhere() {
+    for context in in_turns() {
         let backend = context.info().backend;
         let mut session = Session::new(&context, graph, SessionOptions::default()).expect("a session");
         // Twice: what the first run leaves behind must not matter.
@@ -206,5 +206,5 @@ fn constants_in_another_form_survive_a_run() {
     let y = conv(&mut graph, "last", y, 8, 11);
     graph.output(y).expect("an output");
     let found = steps(&graph, &[("x", &noise(shape, 3))]);
-    assert_eq!(found.len(), gpus().len());
+    assert_eq!(found.is_empty(), gpus().is_empty());
 }

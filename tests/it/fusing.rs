@@ -1,6 +1,6 @@
 //! Separable blocks as one kernel: which pairs, when, and with what result, on every backend.
 
-use crate::machine::{everywhere, noise};
+use crate::machine::{everywhere, in_turns, noise};
 use diptych::tune::Search;
 use diptych::tune::db::{Database, Row, Timing};
 use diptych::{
@@ -62,7 +62,7 @@ fn close(found: &[HostTensor], wanted: &[HostTensor], tolerance: f32, what: &str
 #[test]
 fn blocks_run_as_one_where_asked_with_the_same_result() {
     let (graph, image) = (network(), noise(IMAGE, 20));
-    for context in &everywhere() {
+    for context in &in_turns() {
         let mut wanted = None;
         for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::F16Storage, 4e-3)] {
             for fuse in [Fusing::Never, Fusing::Always] {

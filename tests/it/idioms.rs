@@ -1,6 +1,6 @@
 //! Normalisations, softmax and activations that are written out as many nodes run as the op that they are.
 
-use crate::machine::{everywhere, noise};
+use crate::machine::{in_turns, noise};
 use diptych::{
     Activation, Backend, Conv2d, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Reduction, Right,
     Session, SessionOptions, Shape, Term, Value,
@@ -19,10 +19,10 @@ fn moments(graph: &mut Graph, x: Value, axes: &[isize]) -> [Value; 2] {
     [mean, node(graph, "root", Function::Rsqrt, &[sum.into()])]
 }
 
-/// Runs `graph` everywhere, compares its only output with `wanted`, and the ops of its steps with `ops`, but
+/// Runs `graph` on the CPU and a GPU API, compares its only output with `wanted`, and the ops of its steps with `ops`, but
 /// for changes of form.
 fn check(graph: &Graph, inputs: &[(&str, &HostTensor)], wanted: &[f64], ops: &[&str]) {
-    for context in everywhere() {
+    for context in in_turns() {
         let backend = context.info().backend;
         let mut session = Session::new(&context, graph, SessionOptions::default()).expect("a session");
         let steps = session.steps();
@@ -219,7 +219,7 @@ fn windows_that_touch_become_pixels_on_devices() {
             (terms.sum::<f64>() + f64::from(added[o])).max(0.0)
         };
         let wanted: Vec<f64> = (0..2 * height * width * 5).map(sum).collect();
-        for context in everywhere() {
+        for context in in_turns() {
             let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
             let steps = session.steps();
             let found: Vec<&str> = steps.iter().map(|step| step.op).filter(|op| *op != "convert").collect();

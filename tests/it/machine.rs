@@ -1,6 +1,7 @@
 //! The backends of this machine, and values to run on them.
 
 use diptych::{Backend, Context, ContextBuilder, HostTensor, Shape};
+use std::cell::Cell;
 #[cfg(feature = "cli")]
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,20 @@ pub(crate) fn opened(builder: ContextBuilder) -> Option<Context> {
 /// The CPU, and the GPU APIs' devices.
 pub(crate) fn everywhere() -> Vec<Context> {
     contexts(&[Backend::Cpu, Backend::OpenCl, Backend::Wgpu])
+}
+
+/// The CPU and one of the GPU APIs, for what lowering makes of a network on each of them: the test's name says which
+/// comes first, and from call to call they take turns. With `scripts/test --full`, all.
+pub(crate) fn in_turns() -> Vec<Context> {
+    thread_local! {
+        static CALLS: Cell<usize> = const { Cell::new(0) };
+    }
+    if std::env::var("DIPTYCH_CONFORMANCE").is_ok_and(|asked| asked == "full") {
+        return everywhere();
+    }
+    let call = CALLS.replace(CALLS.get() + 1);
+    let name: usize = std::thread::current().name().unwrap_or_default().bytes().map(usize::from).sum();
+    contexts(&[Backend::Cpu, [Backend::OpenCl, Backend::Wgpu][(name + call) % 2]])
 }
 
 /// The GPU APIs' devices.
