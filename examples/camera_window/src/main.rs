@@ -1,7 +1,7 @@
 //! The example `camera` in a window: each frame is one submission, the application's, from the camera's picture to the
 //! skeleton on the screen, and the host sees none of it.
 //!
-//!     cargo run --release --manifest-path examples/camera_window/Cargo.toml [-- FRAMES [PICTURE]]
+//!     cargo run --release --package diptych-camera-window [-- FRAMES [PICTURE]]
 //!
 //! With FRAMES the window closes after so many. With PICTURE what it showed last is written there as a PNG, and compared
 //! with the same frame drawn into a texture.
