@@ -1,7 +1,6 @@
 //! The work that a file may cause.
 
-/// What was found and what was wanted, before it is known where.
-pub(in crate::model) type Reason = String;
+use super::reason::Reason;
 
 /// How many times the length of a file may be read and computed from it.
 const MOST_WORK: u64 = 32;

@@ -1,6 +1,7 @@
 //! Values that are known while a file is read: floats, and the integers that shapes are made of.
 
-use super::budget::{Budget, Reason};
+use super::budget::Budget;
+use super::reason::Reason;
 use crate::dims::Dims;
 use crate::host::HostTensor;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl Constant {
             Constant::Integers(Integers { dims, values }) => {
                 budget.spend(4 * values.len())?;
                 let values: Arc<[f32]> = values.iter().map(|&value| value as f32).collect();
-                HostTensor::new(dims_of(dims)?, values).map_err(|error| error.to_string())
+                HostTensor::new(dims_of(dims)?, values).map_err(Reason::from)
             }
         }
     }
@@ -73,12 +74,10 @@ impl Constant {
     /// The same elements in other dimensions.
     pub(in crate::model) fn reshaped(self, dims: &[usize]) -> Result<Self, Reason> {
         if elements_of(dims)? != self.elements() {
-            return Err(format!("found {:?} to {dims:?}, wanted as many elements", self.extents()));
+            return refused!("found {:?} to {dims:?}, wanted as many elements", self.extents());
         }
         Ok(match self {
-            Constant::Floats(tensor) => {
-                Constant::Floats(tensor.reshaped(dims_of(dims)?).map_err(|error| error.to_string())?)
-            }
+            Constant::Floats(tensor) => Constant::Floats(tensor.reshaped(dims_of(dims)?)?),
             Constant::Integers(integers) => Constant::Integers(Integers { dims: dims.to_vec(), ..integers }),
         })
     }
@@ -95,13 +94,13 @@ pub(in crate::model) fn elements_of(extents: &[usize]) -> Result<usize, Reason> 
     match product.filter(|&product| product <= i32::MAX as usize) {
         Some(_) if extents.contains(&0) => Ok(0),
         Some(product) => Ok(product),
-        None => Err(format!("found extents {extents:?}, wanted fewer elements (32-bit indices)")),
+        None => refused!("found extents {extents:?}, wanted fewer elements (32-bit indices)"),
     }
 }
 
 /// Dimensions of a graph's value.
 pub(in crate::model) fn dims_of(extents: &[usize]) -> Result<Dims, Reason> {
-    Dims::new(extents).map_err(|error| error.to_string())
+    Dims::new(extents).map_err(Reason::from)
 }
 
 /// Every index of a tensor, the last axis varying fastest.
@@ -190,7 +189,7 @@ pub(in crate::model) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>
             (x, y) if x == y => Ok(x),
             (1, y) => Ok(y),
             (x, 1) => Ok(x),
-            _ => Err(format!("found {a:?} and {b:?}, wanted extents that are equal or 1")),
+            _ => refused!("found {a:?} and {b:?}, wanted extents that are equal or 1"),
         })
         .collect()
 }

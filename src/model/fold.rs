@@ -1,7 +1,8 @@
 //! Functions of each element of constants.
 
-use super::budget::{Budget, Reason};
+use super::budget::Budget;
 use super::constant::{Constant, Indices, Integers, broadcast, broadcast_position, dims_of, elements_of};
+use super::reason::Reason;
 use crate::host::HostTensor;
 use crate::ops::elementwise::Function;
 
@@ -66,7 +67,7 @@ pub(in crate::model) fn of(
         function.reference(arguments) as f32
     };
     let values: Vec<f32> = (0..count).map(value).collect();
-    HostTensor::new(dims_of(&extents)?, values).map(Constant::Floats).map_err(|error| error.to_string())
+    HostTensor::new(dims_of(&extents)?, values).map(Constant::Floats).map_err(Reason::from)
 }
 
 /// Where an element of a result of `whole` is in an input of `own`, as `[a, b]`: at `element / a % b`. None if that is
@@ -110,7 +111,7 @@ fn arithmetic(
     }
     HostTensor::new(dims_of(extents)?, values)
         .map(|tensor| Some(Constant::Floats(tensor)))
-        .map_err(|error| error.to_string())
+        .map_err(Reason::from)
 }
 
 /// A function of integers; what is beyond 64 bits wraps, as it does in C.
@@ -155,7 +156,7 @@ fn integer(function: Function, [a, b, c]: [i64; 3]) -> Result<i64, Reason> {
                 c
             }
         }
-        other => return Err(format!("found {} of integers, wanted floats", other.name())),
+        other => return refused!("found {} of integers, wanted floats", other.name()),
     })
 }
 

@@ -1,5 +1,7 @@
 //! Model files to graphs.
 
+#[macro_use]
+mod reason;
 mod budget;
 mod constant;
 #[cfg(test)]

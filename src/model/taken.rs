@@ -1,7 +1,8 @@
 //! Constants of some elements of others: transposed, repeated, cut, gathered.
 
-use super::budget::{Budget, Reason};
+use super::budget::Budget;
 use super::constant::{Constant, Indices, Integers, dims_of, elements_of, strides};
+use super::reason::Reason;
 use crate::dims::MAX_RANK;
 use crate::dtype::DType;
 use crate::host::HostTensor;
@@ -69,9 +70,8 @@ impl Constant {
         let each = 2 * if self.is_integers() { size_of::<i64>() } else { size_of::<f32>() };
         let axes = 16 * dims.len().saturating_sub(MAX_RANK);
         budget.spend(elements.saturating_mul(each + axes))?;
-        let floats = |tensor: Result<HostTensor, crate::Error>| {
-            tensor.map(Constant::Floats).map_err(|error| error.to_string())
-        };
+        let floats =
+            |tensor: Result<HostTensor, crate::Error>| tensor.map(Constant::Floats).map_err(Reason::from);
         match self {
             Constant::Floats(tensor) if tensor.dtype() == DType::F16 => {
                 let from: &[f16] = bytemuck::cast_slice(tensor.bytes());
@@ -182,7 +182,7 @@ fn elements_at<T: Copy>(
     let mut elements = Vec::with_capacity(count);
     match take.take(from, dims, &mut elements) {
         Some(()) => Ok(elements),
-        None => Err("found an index beyond a constant".to_owned()),
+        None => refused!("found an index beyond a constant"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Models whose weights are put in the place of others, so that a file can be shown without what was learned.
 
 use super::MAX_FILE_BYTES;
+use super::reason::Reason;
 use crate::error::{Error, Result};
 use crate::tune::random::Random;
 use half::{bf16, f16};
@@ -100,21 +101,21 @@ fn replace_stored(bytes: &mut [u8], stored: Stored, random: &mut Random) {
 /// [`Error::Model`] if the file is none of these, or has weights in other files or stored in a way that they are not
 /// found in.
 pub fn with_random_weights(file: &[u8], seed: u64) -> Result<Vec<u8>> {
-    let failed = |message: String| Error::Model { file: "model".to_owned(), op: None, message };
+    let failed = |reason: Reason| Error::Model { file: "model".to_owned(), op: None, message: reason.into() };
     if file.len() as u64 > MAX_FILE_BYTES {
-        return Err(failed(format!("found {} bytes, wanted at most {MAX_FILE_BYTES}", file.len())));
+        return refused!("found {} bytes, wanted at most {MAX_FILE_BYTES}", file.len()).map_err(failed);
     }
     let spans = if super::is_onnx(file) {
         #[cfg(feature = "onnx")]
         let spans = super::onnx::weights(file);
         #[cfg(not(feature = "onnx"))]
-        let spans = Err("found an ONNX file, which this build of the crate does not read".to_owned());
+        let spans = refused!("found an ONNX file, which this build of the crate does not read");
         spans
     } else {
         #[cfg(feature = "tflite")]
         let spans = super::tflite::weights(file);
         #[cfg(not(feature = "tflite"))]
-        let spans = Err("found no ONNX file, which alone this build of the crate reads".to_owned());
+        let spans = refused!("found no ONNX file, which alone this build of the crate reads");
         spans
     };
     let mut spans = spans.map_err(failed)?;

@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::moves::cut;
 use super::products::{product, swapped};
 use super::reductions::reduced;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 
@@ -45,14 +45,14 @@ fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot, Reason> {
             let slot = i.slot_reshaped("heads", slot, &[batch, places, heads, wide / heads])?;
             i.slot_transposed(slot, &[0, 2, 1, 3])
         }
-        _ => Err(format!("found {own:?} for {heads} heads")),
+        _ => refused!("found {own:?} for {heads} heads"),
     }
 }
 
 /// The inverse of [`split`].
 fn merged(i: &mut Import<'_>, part: &str, slot: Slot) -> Result<Slot, Reason> {
     let own = i.slot_extents(&slot)?;
-    let &[batch, heads, places, wide] = &own[..] else { return Err(format!("found {own:?}, wanted heads")) };
+    let &[batch, heads, places, wide] = &own[..] else { return refused!("found {own:?}, wanted heads") };
     let slot = i.slot_transposed(slot, &[0, 2, 1, 3])?;
     i.slot_reshaped(part, slot, &[batch, places, heads * wide])
 }
@@ -60,10 +60,10 @@ fn merged(i: &mut Import<'_>, part: &str, slot: Slot) -> Result<Slot, Reason> {
 fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<Attended, Reason> {
     let (q, k) = (i.slot_extents(&heads.q)?, i.slot_extents(&heads.k)?);
     let (&[batch, many, rows, depth], &[_, few, columns, _]) = (&q[..], &k[..]) else {
-        return Err(format!("found {q:?} and {k:?}, wanted heads"));
+        return refused!("found {q:?} and {k:?}, wanted heads");
     };
     if few == 0 || !many.is_multiple_of(few) {
-        return Err(format!("found {many} heads of queries for {few} of keys"));
+        return refused!("found {many} heads of queries for {few} of keys");
     }
     // Heads of queries that share one of keys are rows of one product.
     let shared = many != few;
@@ -236,7 +236,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             1 => soft,
             2 => biased,
             3 => shares,
-            other => return Err(format!("found qk_matmul_output_mode {other}")),
+            other => return refused!("found qk_matmul_output_mode {other}"),
         };
         i.set(op, 3, wanted)?;
     }
@@ -246,7 +246,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `Attention` of com.microsoft: one product gives queries, keys and values.
 pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.has(4) || op.writes(1) {
-        return Err("found a state of earlier runs".to_owned());
+        return refused!("found a state of earlier runs");
     }
     let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
     let (x, weights) = (i.slot(op, 0)?, i.slot(op, 1)?);
@@ -256,7 +256,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         all = i.apply("biased", Function::Add, &[all.into(), bias.into()])?;
     }
     let own = i.slot_extents(&all)?;
-    let &[batch, rows, wide] = &own[..] else { return Err(format!("found {own:?}, wanted rank 3")) };
+    let &[batch, rows, wide] = &own[..] else { return refused!("found {own:?}, wanted rank 3") };
     let sizes = match op.ints("qkv_hidden_sizes").filter(|list| list.len() == 3) {
         Some(list) => super::operands::sizes(list)?,
         None => vec![wide / 3; 3],
@@ -268,14 +268,14 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         parts.push(split(i, part, heads)?);
         begin += size;
     }
-    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return Err("found no three parts".to_owned()) };
+    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
     finish(i, op, Heads { q, k, v }, 3, 5, rows)
 }
 
 /// `MultiHeadAttention` of com.microsoft: queries, keys and values are inputs.
 pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.has(6) || op.has(7) || !op.has(1) || !op.has(2) {
-        return Err("found a state of earlier runs or packed inputs".to_owned());
+        return refused!("found a state of earlier runs or packed inputs");
     }
     let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
     let mut parts = Vec::new();
@@ -291,7 +291,7 @@ pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
         parts.push(split(i, slot, heads)?);
     }
-    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return Err("found no three parts".to_owned()) };
+    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
     let rows = i.slot_extents(&q)?[2];
     finish(i, op, Heads { q, k, v }, 4, 5, rows)
 }
@@ -309,7 +309,7 @@ fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: 
             [batch, count] if count == keys => i.slot_reshaped("known", truth, &[batch, 1, 1, count])?,
             [batch, rows, count] => i.slot_reshaped("known", truth, &[batch, 1, rows, count])?,
             [_, _, _, _] => truth,
-            _ => return Err(format!("found a mask of {own:?}, wanted one for each key")),
+            _ => return refused!("found a mask of {own:?}, wanted one for each key"),
         };
         bias = Some(bias_of(i, truth)?);
     }
@@ -346,7 +346,7 @@ pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             (i.slot_reshaped("heads", x, &[batch, rows, heads, wide / heads])?, true)
         }
         [_, _, _, _] => (i.slot_transposed(x, &[0, 2, 1, 3])?, false),
-        _ => return Err(format!("found an input of {shape:?}, wanted rank 3 or 4")),
+        _ => return refused!("found an input of {shape:?}, wanted rank 3 or 4"),
     };
     let own = i.slot_extents(&x)?;
     let (batch, rows, heads, wide) = (own[0], own[1], own[2], own[3]);

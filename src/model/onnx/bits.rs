@@ -2,8 +2,8 @@
 
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, broadcast, broadcast_position, elements_of, indices};
+use crate::model::reason::Reason;
 use half::{bf16, f16};
 
 type Done = Result<(), Reason>;
@@ -11,7 +11,7 @@ type Done = Result<(), Reason>;
 fn integers<'a>(i: &Import<'a>, op: &Op<'a>, index: usize) -> Result<Integers, Reason> {
     match i.constant(op, index)? {
         Constant::Integers(integers) => Ok(integers),
-        Constant::Floats(tensor) => Err(format!("found floats of {}, wanted integers", tensor.dims())),
+        Constant::Floats(tensor) => refused!("found floats of {}, wanted integers", tensor.dims()),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn shift<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         ("LEFT", _) => pairs(i, op, left),
         ("RIGHT", Kind::U64) => pairs(i, op, right_of_unsigned),
         ("RIGHT", _) => pairs(i, op, right),
-        (other, _) => Err(format!("found direction {other:?}, wanted LEFT or RIGHT")),
+        (other, _) => refused!("found direction {other:?}, wanted LEFT or RIGHT"),
     }
 }
 
@@ -69,9 +69,7 @@ pub(super) fn cast<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         kind => Some(super::tensors::width(kind)),
     };
     if width(from).is_none() || width(from) != width(to) {
-        return Err(format!(
-            "found {from:?} as {to:?}, wanted types of one width of at most 4 bytes for floats"
-        ));
+        return refused!("found {from:?} as {to:?}, wanted types of one width of at most 4 bytes for floats");
     }
     let constant = i.constant(op, 0)?;
     let extents = constant.extents();

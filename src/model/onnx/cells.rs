@@ -4,7 +4,7 @@ use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::products::product;
 use super::recurrent::{Functions, Weights, columns};
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 /// Bounded by the option `clip`, if there is one.

@@ -6,8 +6,8 @@ use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::operands::sizes;
 use crate::emit::Bits;
-use crate::model::budget::Reason;
 use crate::model::constant::{elements_of, indices, position};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::reduce::Reduction;
 use crate::ops::remap::PadMode;
@@ -52,9 +52,7 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
     let (many, whole) = (elements_of(outputs)?, elements_of(spatial)?);
     let taps = elements_of(&kernel)?;
     if rows.saturating_mul(whole) > MAX_PLACES || rows.saturating_mul(many).saturating_mul(taps) > 1 << 28 {
-        return Err(format!(
-            "found the indices of the largest of {own:?}, wanted at most {MAX_PLACES} elements"
-        ));
+        return refused!("found the indices of the largest of {own:?}, wanted at most {MAX_PLACES} elements");
     }
     let by_columns = op.flag("storage_order", false);
     i.budget.spend(many.saturating_mul(taps).saturating_mul(128))?;
@@ -106,7 +104,7 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let rank = own.len().saturating_sub(2);
     let kernel = sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
     if rank == 0 || own.contains(&0) || i.extents_of(op, 1)? != own {
-        return Err(format!("found an input of {own:?} and indices of {:?}", i.extents_of(op, 1)?));
+        return refused!("found an input of {own:?} and indices of {:?}", i.extents_of(op, 1)?);
     }
     let windows = Windows::read(op, &own[2..], &kernel)?;
     let mut spatial = Vec::with_capacity(rank);
@@ -118,7 +116,7 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let (rows, many, whole) = (own[0] * own[1], elements_of(&own[2..])?, elements_of(&spatial)?);
     if rows.saturating_mul(whole) > MAX_PLACES {
-        return Err(format!("found {own:?} to {spatial:?}, wanted at most {MAX_PLACES} elements"));
+        return refused!("found {own:?} to {spatial:?}, wanted at most {MAX_PLACES} elements");
     }
     // The windows that reach a place.
     i.budget.spend(many.saturating_mul(elements_of(&kernel)?).saturating_mul(128))?;
@@ -165,7 +163,7 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.has(2) {
         let wanted = sizes(&i.integers(op, 2)?)?;
         if wanted.len() != extents.len() {
-            return Err(format!("found output_shape {wanted:?} for {extents:?}"));
+            return refused!("found output_shape {wanted:?} for {extents:?}");
         }
         let around: Vec<(i64, i64)> =
             extents.iter().zip(&wanted).map(|(&a, &b)| (0, b as i64 - a as i64)).collect();
@@ -183,7 +181,7 @@ pub(super) fn image<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let windows = Windows::read(op, &spatial, &kernel)?;
     let (taps, whole) = (elements_of(&kernel)?, elements_of(&spatial)?);
     let &[n, wide, columns] = &own[..] else {
-        return Err(format!("found an input of {own:?}, wanted rank 3"));
+        return refused!("found an input of {own:?}, wanted rank 3");
     };
     let mut blocks = Vec::with_capacity(spatial.len());
     for (axis, &extent) in spatial.iter().enumerate() {
@@ -192,11 +190,11 @@ pub(super) fn image<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         blocks.push(count.ok_or_else(|| format!("found blocks of {kernel:?} for an image of {spatial:?}"))?);
     }
     if !wide.is_multiple_of(taps.max(1)) || elements_of(&blocks)? != columns || whole == 0 {
-        return Err(format!("found columns of {own:?} for blocks of {kernel:?} in an image of {spatial:?}"));
+        return refused!("found columns of {own:?} for blocks of {kernel:?} in an image of {spatial:?}");
     }
     let rows = n * (wide / taps);
     if taps.saturating_mul(columns) > MAX_PLACES {
-        return Err(format!("found {taps} taps of {columns} blocks, wanted at most {MAX_PLACES}"));
+        return refused!("found {taps} taps of {columns} blocks, wanted at most {MAX_PLACES}");
     }
     i.budget.spend(taps.saturating_mul(columns).saturating_mul(128))?;
     i.budget.spend(whole.saturating_mul(size_of::<Vec<i64>>()))?;

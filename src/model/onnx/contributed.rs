@@ -7,8 +7,8 @@ use super::norms::{layer_of, root_of};
 use super::products::product;
 use super::quantised::range_of;
 use super::recurrent::part_of;
-use crate::model::budget::Reason;
 use crate::model::constant::elements_of;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
 type Done = Result<(), Reason>;
@@ -39,7 +39,7 @@ fn rows(i: &mut Import<'_>, table: Slot, indices: Slot) -> Result<Slot, Reason> 
 pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
     let &[batch, length] = &own[..] else {
-        return Err(format!("found words of {own:?}, wanted batch and length"));
+        return refused!("found words of {own:?}, wanted batch and length");
     };
     if op.writes(1) && op.has(7) {
         // How many keys each query sees: those before the first that the mask leaves out.
@@ -126,9 +126,7 @@ pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (rows, columns, bits, block) = (size("K", 0), size("N", 0), size("bits", 4), size("block_size", 0));
     let count = elements_of(&[rows, columns])?;
     if ![4, 8].contains(&bits) || count == 0 || !(1..=1 << 16).contains(&block) || op.has(4) {
-        return Err(format!(
-            "found {rows}x{columns} of {bits} bits in blocks of {block}, wanted 4 or 8 bits"
-        ));
+        return refused!("found {rows}x{columns} of {bits} bits in blocks of {block}, wanted 4 or 8 bits");
     }
     let blocks = rows.div_ceil(block);
     let bytes = |i: &mut Import<'a>, index: usize| -> Result<Vec<i64>, Reason> { i.integers(op, index) };
@@ -143,7 +141,7 @@ pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.budget.spend(count.saturating_mul(8))?;
     let blob = (block * bits).div_ceil(8);
     if packed.len() != columns * blocks * blob || scales.len() != columns * blocks {
-        return Err(format!("found {} bytes and {} scales for {rows}x{columns}", packed.len(), scales.len()));
+        return refused!("found {} bytes and {} scales for {rows}x{columns}", packed.len(), scales.len());
     }
     let number = |list: &[i64], begin: usize, at: usize| -> f32 {
         let byte = list.get(begin + at * bits / 8).copied().unwrap_or(0) as u8;
@@ -190,7 +188,7 @@ pub(super) fn fused_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         "Sigmoid" => i.apply("", F::Sigmoid, &[sum.into()])?,
         "Tanh" => i.apply("", F::Tanh, &[sum.into()])?,
         "LeakyRelu" => i.apply("", F::LeakyRelu, &[sum.into(), number("activation_alpha", 0.01).into()])?,
-        other => return Err(format!("found the activation {other:?}")),
+        other => return refused!("found the activation {other:?}"),
     };
     i.set(op, 0, y)
 }
@@ -225,7 +223,7 @@ pub(super) fn quantised_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `QLinearAveragePool`: of the floats of a quantised tensor, rounded.
 pub(super) fn quantised_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.flag("channels_last", false) {
-        return Err("found channels last".to_owned());
+        return refused!("found channels last");
     }
     let x = i.slot(op, 0)?;
     let (kind, own) = (x.kind(), i.extents_of(op, 0)?);
@@ -259,9 +257,9 @@ pub(super) fn unpacked<'a>(
             [_] => [1, 1, 1],
             [_, gates] => [1, 1, gates],
             _ => {
-                return Err(format!(
+                return refused!(
                     "found scales of {own:?}, wanted one for each direction, or for each gate of it"
-                ));
+                );
             }
         };
         let slot = i.slot(op, index)?;
@@ -270,7 +268,7 @@ pub(super) fn unpacked<'a>(
     };
     let own = i.extents_of(op, index)?;
     let &[_, features, gates] = &own[..] else {
-        return Err(format!("found weights of {own:?}, wanted directions, features and gates"));
+        return refused!("found weights of {own:?}, wanted directions, features and gates");
     };
     let weights = i.slot(op, index)?;
     let weights = part_of(i, weights, direction, &[1, features, gates])?;

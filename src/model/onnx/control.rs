@@ -7,8 +7,8 @@ use super::operands::axis;
 use super::order::Mapped;
 use super::schema::Graph as Network;
 use super::turns::{self, Start};
-use crate::model::budget::Reason;
 use crate::model::constant::Constant;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use std::collections::HashMap;
 
@@ -37,11 +37,7 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let run = |i: &mut Import<'a>, network: &'a Network<'a>| -> Result<Vec<Slot>, Reason> {
         let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
         if outputs.len() != op.node.outputs.len() {
-            return Err(format!(
-                "found {} outputs of a branch, wanted {}",
-                outputs.len(),
-                op.node.outputs.len()
-            ));
+            return refused!("found {} outputs of a branch, wanted {}", outputs.len(), op.node.outputs.len());
         }
         inner(i, op, network, &[], &outputs, None)
     };
@@ -58,9 +54,9 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 };
                 let (own, others) = (extents(i, &a)?, extents(i, &b)?);
                 if own != others {
-                    return Err(format!(
+                    return refused!(
                         "found branches that write {own:?} and {others:?} by a condition computed at each run"
-                    ));
+                    );
                 }
                 i.current.clone_from(&current);
                 selected.push(i.apply(
@@ -118,11 +114,11 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut go_on = if op.has(1) { i.slot(op, 1)? } else { truth_of(true) };
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < 1 + count || outputs.len() - 1 != op.node.outputs.len() {
-        return Err(format!(
+        return refused!(
             "found {} outputs of the body for {} of the loop",
             outputs.len(),
             op.node.outputs.len()
-        ));
+        );
     }
     let mut scanned: Vec<Vec<Slot>> = vec![Vec::new(); outputs.len() - 1 - count];
     let mut turn = 0;
@@ -138,7 +134,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             }
         }
         if turn >= MAX_TURNS {
-            return Err(format!("found more than {MAX_TURNS} turns"));
+            return refused!("found more than {MAX_TURNS} turns");
         }
         let number = Slot::Constant(super::tensors::integers(&[], vec![turn as i64])?, Kind::I64);
         let inputs: Vec<Slot> = [number, go_on.clone()].into_iter().chain(carried).collect();
@@ -203,7 +199,7 @@ fn stacked(i: &mut Import<'_>, list: Vec<Slot>, place: usize) -> Result<Slot, Re
 /// `Scan` of version 9 on: a turn for each element along an axis of its inputs.
 pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.version < 9 {
-        return Err(format!("found version {}, wanted one from 9 on", op.version));
+        return refused!("found version {}, wanted one from 9 on", op.version);
     }
     let body = op.network("body")?;
     let scans = usize::try_from(op.int("num_scan_inputs", 0)).unwrap_or(0);
@@ -218,17 +214,17 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let (slot, own) = (i.slot(op, states + index)?, i.extents_of(op, states + index)?);
         let place = axis(listed("scan_input_axes", index), own.len())?;
         if *turns.get_or_insert(own[place]) != own[place] {
-            return Err(format!("found inputs of {turns:?} and {} elements to scan", own[place]));
+            return refused!("found inputs of {turns:?} and {} elements to scan", own[place]);
         }
         read.push((slot, own, place, listed("scan_input_directions", index) != 0));
     }
     let turns = turns.unwrap_or(0);
     if turns > MAX_TURNS {
-        return Err(format!("found {turns} turns, wanted at most {MAX_TURNS}"));
+        return refused!("found {turns} turns, wanted at most {MAX_TURNS}");
     }
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < states || outputs.len() != op.node.outputs.len() {
-        return Err(format!("found {} outputs of the body for {}", outputs.len(), op.node.outputs.len()));
+        return refused!("found {} outputs of the body for {}", outputs.len(), op.node.outputs.len());
     }
     let mut scanned: Vec<Vec<Slot>> = vec![Vec::new(); outputs.len() - states];
     for turn in 0..turns {

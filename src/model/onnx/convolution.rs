@@ -8,8 +8,8 @@ use super::order::{Mapped, channels_last};
 use crate::emit::Bits;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::Constant;
+use crate::model::reason::Reason;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::elementwise::Function;
@@ -43,21 +43,21 @@ impl Windows {
                         .collect();
                     let list = list.filter(|list| list.len() == rank);
                     list.ok_or_else(|| {
-                        format!("found {name} {:?}, wanted {rank} numbers from 1 on", op.ints(name))
+                        format!("found {name} {:?}, wanted {rank} numbers from 1 on", op.ints(name)).into()
                     })
                 }
             }
         };
         let (stride, dilation) = (list("strides")?, list("dilations")?);
         if kernel.len() != rank || kernel.iter().any(|&taps| taps == 0 || taps >= 1 << 15) {
-            return Err(format!("found windows of {kernel:?} over {input:?}"));
+            return refused!("found windows of {kernel:?} over {input:?}");
         }
         let mut windows = Windows { kernel: kernel.to_vec(), stride, dilation, pads: vec![(0, 0); rank] };
         match op.text("auto_pad", "NOTSET")? {
             "NOTSET" | "" => {
                 if let Some(pads) = op.ints("pads") {
                     if pads.len() != 2 * rank || pads.iter().any(|pad| pad.unsigned_abs() >= 1 << 15) {
-                        return Err(format!("found pads {pads:?} for {rank} axes"));
+                        return refused!("found pads {pads:?} for {rank} axes");
                     }
                     windows.pads = (0..rank).map(|axis| (pads[axis], pads[rank + axis])).collect();
                 }
@@ -72,7 +72,7 @@ impl Windows {
                     windows.pads[axis] = if mode == "SAME_UPPER" { (less, more) } else { (more, less) };
                 }
             }
-            other => return Err(format!("found auto_pad {other:?}")),
+            other => return refused!("found auto_pad {other:?}"),
         }
         Ok(windows)
     }
@@ -126,11 +126,11 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 fn checked(op: &Op<'_>, own: &[usize], filter: &Filter) -> Result<(Windows, usize), Reason> {
     let rank = own.len();
     if filter.extents.len() != rank || !(3..=5).contains(&rank) {
-        return Err(format!("found weights {:?} for an input of {own:?}", filter.extents));
+        return refused!("found weights {:?} for an input of {own:?}", filter.extents);
     }
     let groups = groups(op)?;
     if !filter.extents[0].is_multiple_of(groups) {
-        return Err(format!("found {} output channels in {groups} groups", filter.extents[0]));
+        return refused!("found {} output channels in {groups} groups", filter.extents[0]);
     }
     Ok((Windows::read(op, own.get(2..).unwrap_or(&[]), filter.extents.get(2..).unwrap_or(&[]))?, groups))
 }
@@ -182,7 +182,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             let moved = i.apply("moved", Function::Add, &[scaled.into(), number(1, 0.5).into()])?;
             i.apply("", Function::Clamp, &[moved.into(), 0.0.into(), 1.0.into()])?
         }
-        other => return Err(format!("found the activation {other:?}")),
+        other => return refused!("found the activation {other:?}"),
     };
     i.set(op, 0, slot)
 }
@@ -215,7 +215,7 @@ pub(super) fn convolved(
             filter.extents.insert(2, 1);
             let value = flat(i, "map", lines, filter, &windows.flat(), groups)?;
             let dims = i.dims(value)?;
-            let &[n, _, l, c] = dims.extents() else { return Err(format!("found {dims}, wanted rank 4")) };
+            let &[n, _, l, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
             i.reshaped("", value, &[n, l, c])
         }
         4 => flat(i, "", x, filter, &windows, groups),
@@ -233,22 +233,21 @@ fn flat(
     groups: usize,
 ) -> Result<Value, Reason> {
     let &[oc, ic, kh, kw] = &filter.extents[..] else {
-        return Err(format!("found weights of {:?}", filter.extents));
+        return refused!("found weights of {:?}", filter.extents);
     };
     i.budget.spend(8 * filter.weights.len())?;
     let channels = i.dims(x)?.shape().c;
-    let bias = filter.bias.map(HostTensor::vector).transpose().map_err(|error| error.to_string())?;
+    let bias = filter.bias.map(HostTensor::vector).transpose()?;
     let extras = Extras { bias, ..Extras::default() };
     let (stride, dilation) =
         ([windows.stride[0], windows.stride[1]], [windows.dilation[0], windows.dilation[1]]);
     let padding = windows.padding();
-    let explain = |error: crate::Error| error.to_string();
     let depthwise = groups == channels && ic == 1 && groups > 1;
     let weights = filter.weights;
     if depthwise {
         let own: Vec<f32> =
             (0..kh * kw).flat_map(|tap| weights.iter().skip(tap).step_by(kh * kw).copied()).collect();
-        let weights = HostTensor::new(Shape::nhwc(1, kh, kw, oc), own).map_err(explain)?;
+        let weights = HostTensor::new(Shape::nhwc(1, kh, kw, oc), own)?;
         let options = Depthwise { stride, dilation, padding, ..Depthwise::default() };
         return i.add(part, |graph, name| graph.depthwise(name, x, weights, extras, options));
     }
@@ -259,7 +258,7 @@ fn flat(
             own.extend(row.iter().skip(tap).step_by(taps));
         }
     }
-    let weights = HostTensor::new(Shape::nhwc(oc, kh, kw, ic), own).map_err(explain)?;
+    let weights = HostTensor::new(Shape::nhwc(oc, kh, kw, ic), own)?;
     let bare = windows.pads.iter().all(|&pads| pads == (0, 0));
     if taps == 1 && stride == [1, 1] && groups == 1 && bare {
         return i.add(part, |graph, name| graph.pointwise(name, x, weights, extras, Pointwise::default()));
@@ -282,7 +281,7 @@ fn deep(
     let around = [(0, 0), (0, 0), (before, after), (0, 0), (0, 0)];
     let slot = Slot::Value(Mapped { value: x, order, kind: Kind::F32 });
     let slot = padded(i, "deep", slot, own, &around, PadMode::Constant(Bits(0.0)))?;
-    let Slot::Value(mapped) = &slot else { return Err("found a constant".to_owned()) };
+    let Slot::Value(mapped) = &slot else { return refused!("found a constant") };
     let depth = i.extents(mapped)?[2];
     let span = windows.span(0);
     let outputs = depth.checked_sub(span).map(|rest| rest / windows.stride[0] + 1);
@@ -293,7 +292,7 @@ fn deep(
         dilation: windows.dilation[1..].to_vec(),
         pads: windows.pads[1..].to_vec(),
     };
-    let &[oc, ic, kd, kh, kw] = &filter.extents[..] else { return Err("found no weights".to_owned()) };
+    let &[oc, ic, kd, kh, kw] = &filter.extents[..] else { return refused!("found no weights") };
     let mut sum: Option<Value> = None;
     for tap in 0..kd {
         let ranges = [
@@ -319,7 +318,7 @@ fn deep(
     }
     let sum = sum.ok_or("found no taps")?;
     let dims = i.dims(sum)?;
-    let &[_, h, w, c] = dims.extents() else { return Err(format!("found {dims}, wanted rank 4")) };
+    let &[_, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
     i.reshaped("", sum, &[own[0], outputs, h, w, c])
 }
 

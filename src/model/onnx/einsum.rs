@@ -3,7 +3,7 @@
 use super::import::{Import, Op, Slot};
 use super::products::product;
 use super::reductions::reduced;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::reduce::Reduction;
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ fn letters(term: &str, rank: usize) -> Result<Vec<u32>, Reason> {
     }
     match list.len() == rank {
         true => Ok(list),
-        false => Err(format!("found the term {term:?} for rank {rank}")),
+        false => refused!("found the term {term:?} for rank {rank}"),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let terms: Vec<&str> = inputs.split(',').collect();
     if terms.len() != op.inputs() {
-        return Err(format!("found the equation {equation:?} for {} inputs", op.inputs()));
+        return refused!("found the equation {equation:?} for {} inputs", op.inputs());
     }
     let mut factors = Vec::with_capacity(terms.len());
     for (index, term) in terms.iter().enumerate() {
@@ -101,10 +101,7 @@ fn without_diagonal(i: &mut Import<'_>, factor: Factor) -> Result<Factor, Reason
     while let Some((first, second)) = twice(&letters) {
         let own = i.slot_extents(&slot)?;
         if own[first] != own[second] {
-            return Err(format!(
-                "found axes of {} and {} elements under one letter",
-                own[first], own[second]
-            ));
+            return refused!("found axes of {} and {} elements under one letter", own[first], own[second]);
         }
         let mut order: Vec<usize> = (0..own.len()).filter(|&axis| axis != first && axis != second).collect();
         let outer: Vec<usize> = order.iter().map(|&axis| own[axis]).collect();

@@ -5,9 +5,9 @@ use super::kind::Kind;
 use super::order::{Mapped, is_plain};
 use crate::dims::Dim;
 use crate::graph::Term;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
 use crate::model::fold;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 /// An argument of a function.
@@ -65,7 +65,7 @@ impl<'a> Import<'a> {
         };
         let own = *own.ok_or("found numbers alone, wanted a value")?;
         if kinds.iter().any(|kind| kind.is_handle()) {
-            return Err("found a sequence or nothing, wanted tensors".to_owned());
+            return refused!("found a sequence or nothing, wanted tensors");
         }
         let kind = if is_truth(function) { Kind::Bool } else { own };
         if let Some(constants) = all_constant(args) {
@@ -172,7 +172,7 @@ impl<'a> Import<'a> {
     /// The inputs of an operator as arguments.
     pub(super) fn args(&mut self, op: &Op<'a>, count: usize) -> Result<Vec<Arg>, Reason> {
         if op.inputs() < count {
-            return Err(format!("found {} inputs, wanted {count}", op.inputs()));
+            return refused!("found {} inputs, wanted {count}", op.inputs());
         }
         (0..count).map(|index| self.slot(op, index).map(Arg::Slot)).collect()
     }
@@ -238,7 +238,7 @@ fn folded_up<'a>(
 ) -> Result<Slot, Reason> {
     let mut args = import.args(op, op.inputs())?.into_iter();
     let Some(Arg::Slot(mut result)) = args.next() else {
-        return Err("found no inputs, wanted at least one".to_owned());
+        return refused!("found no inputs, wanted at least one");
     };
     let mut rest = args.peekable();
     while let Some(arg) = rest.next() {
@@ -356,5 +356,5 @@ fn rounded(tensor: &crate::host::HostTensor, to: Kind) -> Result<crate::host::Ho
         _ => return Ok(tensor.clone()),
     };
     let values: Vec<f32> = tensor.to_nhwc().iter().map(|&value| round(value)).collect();
-    crate::host::HostTensor::new(tensor.dims(), values).map_err(|error| error.to_string())
+    crate::host::HostTensor::new(tensor.dims(), values).map_err(Reason::from)
 }

@@ -7,8 +7,8 @@ use super::schema::{Described, Extent, Graph as Network};
 use crate::dims::Dim;
 use crate::host::HostTensor;
 use crate::model::LoadOptions;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
+use crate::model::reason::Reason;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The most inputs or outputs of a network; adding one to a graph looks at those before it.
@@ -42,7 +42,7 @@ impl<'a> Import<'a> {
     pub(super) fn inputs(&mut self, network: &'a Network<'a>, options: &LoadOptions) -> Result<(), Reason> {
         for (what, count) in [("inputs", network.inputs.len()), ("outputs", network.outputs.len())] {
             if count > MAX_ENDS + network.initializers.len() {
-                return Err(format!("found {count} {what}, wanted at most {MAX_ENDS}"));
+                return refused!("found {count} {what}, wanted at most {MAX_ENDS}");
             }
         }
         self.initializers(network)?;
@@ -64,11 +64,11 @@ impl<'a> Import<'a> {
         }
         if let Some(name) = given.first() {
             let names: Vec<&str> = network.inputs.iter().map(|input| input.name).collect();
-            return Err(format!("found a value for input {name:?}, wanted one of {names:?}"));
+            return refused!("found a value for input {name:?}, wanted one of {names:?}");
         }
         if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
             let wanted: Vec<&String> = wanted.iter().filter(|name| !name.contains('.')).collect();
-            return Err(format!("found an extent for dimension {name:?}, wanted one of {wanted:?}"));
+            return refused!("found an extent for dimension {name:?}, wanted one of {wanted:?}");
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl<'a> Import<'a> {
         let scope = self.scopes.last_mut().ok_or("found no scope")?;
         match scope.slots.insert(name, slot) {
             None => Ok(()),
-            Some(_) => Err(format!("found {name:?} twice, wanted a name for each tensor")),
+            Some(_) => refused!("found {name:?} twice, wanted a name for each tensor"),
         }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Import<'a> {
         });
         match fits {
             true => Ok(()),
-            false => Err(format!("found a value of {found}, wanted {}", declared(input))),
+            false => refused!("found a value of {found}, wanted {}", declared(input)),
         }
     }
 
@@ -130,7 +130,7 @@ impl<'a> Import<'a> {
         named: &mut HashMap<&'a str, usize>,
     ) -> Result<(), Reason> {
         let kind = match input.kind {
-            0 => return Err("found a sequence or a map, wanted a tensor".to_owned()),
+            0 => return refused!("found a sequence or a map, wanted a tensor"),
             code => Kind::of(code)?,
         };
         let extents = input.extents.as_ref().ok_or("found no shape")?;
@@ -162,7 +162,7 @@ impl<'a> Import<'a> {
                     continue;
                 }
                 Extent::Fixed(fixed) => {
-                    return Err(format!("found {given:?} for axis {axis}, wanted the {fixed} of the file"));
+                    return refused!("found {given:?} for axis {axis}, wanted the {fixed} of the file");
                 }
                 Extent::Free(name) => *name,
             };
@@ -183,7 +183,7 @@ impl<'a> Import<'a> {
             wanted.insert(own);
             dims.push(Dim::Fixed(extent));
         }
-        let value = self.graph.input_of(input.name, &dims).map_err(|error| error.to_string())?;
+        let value = self.graph.input_of(input.name, &dims)?;
         self.names.insert(input.name.to_owned());
         self.insert(input.name, Slot::Value(Mapped::plain(value, dims.len(), kind)))
     }
@@ -191,7 +191,7 @@ impl<'a> Import<'a> {
     /// Marks the outputs, each in the order of its axes and under its name.
     pub(super) fn outputs(&mut self, network: &'a Network<'a>) -> Result<(), Reason> {
         if network.outputs.is_empty() {
-            return Err("found no outputs, wanted at least one".to_owned());
+            return refused!("found no outputs, wanted at least one");
         }
         for output in &network.outputs {
             let name = output.name;
@@ -209,20 +209,13 @@ impl<'a> Import<'a> {
         let mapped = self.mapped_slot(slot, Some(name))?;
         let own = mapped.value;
         let mut value = self.logical(&mapped)?;
-        let explain = |error: crate::Error| error.to_string();
-        let is_constant = self.graph.tensor(value).map_err(explain)?.is_some();
+        let is_constant = self.graph.tensor(value)?.is_some();
         let other =
             self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value) || is_constant;
         if other {
             // What another output is already, or what no node writes.
-            let target: Vec<Dim> = self
-                .graph
-                .dims(value)
-                .map_err(explain)?
-                .extents()
-                .iter()
-                .map(|&extent| extent.into())
-                .collect();
+            let target: Vec<Dim> =
+                self.graph.dims(value)?.extents().iter().map(|&extent| extent.into()).collect();
             let free = if self.names.contains(name) {
                 self.unique(&format!("{name}/output"))?
             } else {
@@ -234,19 +227,18 @@ impl<'a> Import<'a> {
                     self.graph.elementwise(&free, crate::ops::elementwise::Function::Mul, &terms)
                 }
                 false => self.graph.reshape(&free, value, &target),
-            }
-            .map_err(explain)?;
+            }?;
         }
-        if self.graph.name(value).map_err(explain)? != name {
+        if self.graph.name(value)? != name {
             if own != value
                 && self.graph.name(own).is_ok_and(|own| own == name)
                 && !self.graph.inputs().contains(&own)
             {
-                self.graph.rename(own, &format!("{name}/stored")).map_err(explain)?;
+                self.graph.rename(own, &format!("{name}/stored"))?;
             }
-            self.graph.rename(value, name).map_err(explain)?;
+            self.graph.rename(value, name)?;
         }
-        self.graph.output(value).map_err(explain)
+        self.graph.output(value).map_err(Reason::from)
     }
 
     /// Refuses integers that no float is.
@@ -257,7 +249,7 @@ impl<'a> Import<'a> {
                 && (**value as f32) as i128 != i128::from(**value)
         });
         match beyond {
-            Some(value) => Err(format!("found {value} of {kind:?}, wanted an integer that f32 holds")),
+            Some(value) => refused!("found {value} of {kind:?}, wanted an integer that f32 holds"),
             None => Ok(()),
         }
     }

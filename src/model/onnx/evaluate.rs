@@ -6,8 +6,8 @@ use super::operators::Handler;
 use super::order::Mapped;
 use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
+use crate::model::reason::Reason;
 use crate::session::Session;
 
 /// The most elements of a result that becomes a constant.
@@ -64,12 +64,11 @@ impl<'a> Import<'a> {
     }
 
     fn is_too_much(&mut self, graph: &Graph, values: &[(&str, Mapped)]) -> Result<bool, Reason> {
-        let explain = |error: crate::Error| error.to_string();
         let mut most = 0;
         for (_, mapped) in values {
-            most = most.max(graph.dims(mapped.value).map_err(explain)?.elements());
+            most = most.max(graph.dims(mapped.value)?.elements());
         }
-        let flops = graph.flops().map_err(explain)?;
+        let flops = graph.flops()?;
         let elements: usize = graph.all_values().map(|(_, info)| info.dims.elements()).sum();
         let work = elements.saturating_mul(4).saturating_add((flops / 4) as usize);
         Ok(most > MAX_ELEMENTS || flops > MAX_FLOPS || self.budget.spend(work).is_err())
@@ -77,19 +76,18 @@ impl<'a> Import<'a> {
 
     /// The elements of values of a graph without inputs, in the order of the file.
     fn computed(&mut self, mut graph: Graph, values: &[(&str, Mapped)]) -> Result<Vec<Constant>, Reason> {
-        let explain = |error: crate::Error| error.to_string();
         let mut places = Vec::with_capacity(values.len());
         for (_, mapped) in values {
             let known = graph.outputs().iter().position(|&output| output == mapped.value);
             places.push(known.unwrap_or(graph.outputs().len()));
-            if known.is_none() && graph.tensor(mapped.value).map_err(explain)?.is_none() {
-                graph.output(mapped.value).map_err(explain)?;
+            if known.is_none() && graph.tensor(mapped.value)?.is_none() {
+                graph.output(mapped.value)?;
             }
         }
         let outputs = if graph.outputs().is_empty() { Vec::new() } else { self.run(&graph)? };
         let mut constants = Vec::with_capacity(values.len());
         for ((_, mapped), place) in values.iter().zip(places) {
-            let tensor = match graph.tensor(mapped.value).map_err(explain)? {
+            let tensor = match graph.tensor(mapped.value)? {
                 Some(tensor) => tensor.clone(),
                 None => outputs.get(place).cloned().ok_or("found no result of a constant")?,
             };
@@ -106,14 +104,13 @@ impl<'a> Import<'a> {
             Slot::Constant(constant, _) => Ok(constant),
             Slot::Value(mapped) => {
                 let constants = self.computed(self.graph.clone(), &[("", mapped)])?;
-                constants.into_iter().next().ok_or_else(|| "found no result of a constant".to_owned())
+                constants.into_iter().next().ok_or_else(|| "found no result of a constant".into())
             }
         }
     }
 
     fn run(&mut self, graph: &Graph) -> Result<Vec<HostTensor>, Reason> {
-        let explain = |error: crate::Error| error.to_string();
-        Session::on_cpu(graph).and_then(|session| session.compute(&[])).map_err(explain)
+        Session::on_cpu(graph).and_then(|session| session.compute(&[])).map_err(Reason::from)
     }
 }
 
@@ -125,7 +122,7 @@ fn constant_of(tensor: &HostTensor, kind: Kind) -> Result<Constant, Reason> {
     let whole = |&value: &f32| match value.abs() <= (1 << 24) as f32 {
         true => Ok(value as i64),
         false => {
-            Err(format!("found {value} of {kind:?} computed of constants, wanted an integer that f32 holds"))
+            refused!("found {value} of {kind:?} computed of constants, wanted an integer that f32 holds")
         }
     };
     let values = tensor.to_nhwc().iter().map(whole).collect::<Result<Vec<i64>, Reason>>()?;

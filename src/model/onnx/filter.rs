@@ -2,7 +2,7 @@
 
 use super::import::{Import, Op, Slot};
 use super::schema::Node;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 
 /// Weights `oc ic/groups taps..` of f32, and one summand per output channel.
 pub(super) struct Filter {
@@ -39,14 +39,14 @@ pub(super) fn groups(op: &Op<'_>) -> Result<usize, Reason> {
     usize::try_from(op.int("group", 1))
         .ok()
         .filter(|groups| *groups > 0)
-        .ok_or_else(|| format!("found {} groups", op.int("group", 1)))
+        .ok_or_else(|| format!("found {} groups", op.int("group", 1)).into())
 }
 
 pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Result<Filter, Reason> {
     let tensor = i.tensor(op, 1)?;
     let extents = tensor.dims().extents().to_vec();
     if extents.len() < 3 {
-        return Err(format!("found weights of {extents:?}, wanted rank 3 to 5"));
+        return refused!("found weights of {extents:?}, wanted rank 3 to 5");
     }
     i.budget.spend(8 * tensor.dims().elements())?;
     let bias = if op.has(2) { Some(i.list(op, 2)?) } else { None };
@@ -54,7 +54,7 @@ pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Res
     if let Some(bias) = &filter.bias
         && bias.len() != filter.channels(groups(op)?)
     {
-        return Err(format!("found a bias of {} for {} channels", bias.len(), filter.channels(groups(op)?)));
+        return refused!("found a bias of {} for {} channels", bias.len(), filter.channels(groups(op)?));
     }
     Ok(filter)
 }

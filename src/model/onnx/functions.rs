@@ -3,7 +3,7 @@
 use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function as F;
 
@@ -154,7 +154,7 @@ pub(super) fn gelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let function = match op.text("approximate", "none")? {
         "none" => F::Gelu,
         "tanh" => F::GeluTanh,
-        other => return Err(format!("found the approximation {other:?}, wanted none or tanh")),
+        other => return refused!("found the approximation {other:?}, wanted none or tanh"),
     };
     i.result(op, function, &[x])
 }
@@ -280,7 +280,7 @@ pub(super) fn modulo<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if !op.flag("fmod", false) {
         return i.result(op, F::FloorMod, &args);
     }
-    let [x, y] = &args[..] else { return Err("found no two inputs".to_owned()) };
+    let [x, y] = &args[..] else { return refused!("found no two inputs") };
     let (sign, size) = (i.f(F::Sign, std::slice::from_ref(x))?, i.f(F::Abs, std::slice::from_ref(x))?);
     let divisor = i.f(F::Abs, std::slice::from_ref(y))?;
     let rest = i.f(F::FloorMod, &[size, divisor])?;
@@ -321,7 +321,7 @@ pub(super) fn dropout<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.has(2) && i.integers(op, 2)?.iter().any(|&training| training != 0) {
         let ratio = if op.has(1) { i.list(op, 1)? } else { vec![0.5] };
         if ratio.iter().any(|&ratio| ratio != 0.0) {
-            return Err("found a dropout in training, wanted inference".to_owned());
+            return refused!("found a dropout in training, wanted inference");
         }
     }
     let slot = i.slot(op, 0)?;

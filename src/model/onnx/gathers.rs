@@ -6,8 +6,8 @@ use super::moves::cut;
 use super::operands::axis;
 use super::order::{Mapped, without};
 use crate::graph::Value;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -20,7 +20,7 @@ pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     match i.slot(op, 1)? {
         Slot::Constant(indices, _) => {
             let Constant::Integers(indices) = indices else {
-                return Err("found indices that are floats".to_owned());
+                return refused!("found indices that are floats");
             };
             let wanted =
                 indices.values.iter().map(|&index| axis(index, own[place])).collect::<Result<Vec<_>, _>>()?;
@@ -67,7 +67,7 @@ fn one_of<'a>(i: &mut Import<'a>, op: &Op<'a>, mapped: Mapped, place: usize, ind
         i.extents(&mapped)?.into_iter().map(|extent| (0, extent, 1)).collect();
     ranges[place] = (index, 1, 1);
     let Slot::Value(mapped) = cut(i, "one", Slot::Value(mapped), &ranges)? else {
-        return Err("found a constant".to_owned());
+        return refused!("found a constant");
     };
     let removed = mapped.place(place);
     let mut extents = i.dims(mapped.value)?.extents().to_vec();

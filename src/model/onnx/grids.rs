@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::moves::cut;
 use super::pixels::linear;
 use super::products::{product, swapped};
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
 type Done = Result<(), Reason>;
@@ -23,7 +23,7 @@ pub(super) fn sample<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let rank = own.len().saturating_sub(2);
     let fits = (1..=3).contains(&rank) && places.len() == own.len() && places[0] == own[0];
     if !fits || places[rank + 1] != rank || own.contains(&0) {
-        return Err(format!("found a grid of {places:?} for {own:?}"));
+        return refused!("found a grid of {places:?} for {own:?}");
     }
     let (n, target) = (own[0], &places[..=rank]);
     let rule = Rule { padding: op.text("padding_mode", "zeros")?, aligned: op.flag("align_corners", false) };
@@ -71,7 +71,7 @@ fn taps<'a>(
             linear(i, place)
         }
         "cubic" | "bicubic" => cubic(i, place, extent, rule),
-        other => Err(format!("found mode {other:?}, wanted nearest, linear or cubic")),
+        other => refused!("found mode {other:?}, wanted nearest, linear or cubic"),
     }
 }
 
@@ -82,7 +82,7 @@ fn settled(i: &mut Import<'_>, place: Arg, extent: usize, rule: &Rule<'_>) -> Re
         "zeros" => Ok(place),
         "border" => i.e(F::Clamp, &[place, 0.0.into(), last.into()]),
         "reflection" => reflected(i, place, extent, rule.aligned),
-        other => Err(format!("found padding_mode {other:?}")),
+        other => refused!("found padding_mode {other:?}"),
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) fn affine<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let aligned = op.flag("align_corners", false);
     let spatial = size.get(2..).unwrap_or(&[]).to_vec();
     if !(2..=3).contains(&spatial.len()) || spatial.contains(&0) {
-        return Err(format!("found the size {size:?}, wanted that of maps of 2 or 3 axes"));
+        return refused!("found the size {size:?}, wanted that of maps of 2 or 3 axes");
     }
     let count = crate::model::constant::elements_of(&spatial)?;
     let wide = spatial.len() + 1;

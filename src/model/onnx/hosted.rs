@@ -6,8 +6,8 @@ use super::order::Mapped;
 use super::tensors::{floats, integers};
 use crate::dims::Dims;
 use crate::error::{Error, Result as GraphResult};
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, dims_of};
+use crate::model::reason::Reason;
 use crate::ops::custom::Custom;
 use std::cmp::Ordering;
 
@@ -56,10 +56,10 @@ impl<'a> Import<'a> {
             return Ok(());
         }
         let input = op.input_name(0)?;
-        Err(format!(
+        refused!(
             "found {name:?} read by other operators, and its extents depend on values of input 0 ({input:?}), wanted a \
              constant"
-        ))
+        )
     }
 }
 
@@ -215,7 +215,7 @@ pub(super) fn non_zero<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
     let (rank, room): (usize, usize) = (own.len(), own.iter().product());
     if rank == 0 {
-        return Err("found a scalar, wanted an axis".to_owned());
+        return refused!("found a scalar, wanted an axis");
     }
     let x = i.slot(op, 0)?;
     let written = i.hosted("", "non_zero", vec![x], &[vec![rank, room]], move |inputs, outputs| {

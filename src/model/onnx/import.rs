@@ -8,8 +8,9 @@ use super::survey;
 use super::tensors::Files;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
-use crate::model::budget::{Budget, Reason};
+use crate::model::budget::Budget;
 use crate::model::constant::Constant;
+use crate::model::reason::Reason;
 use crate::model::{LoadOptions, Loaded, ModelInfo};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -95,23 +96,23 @@ pub(super) fn import(
     folder: Option<&Path>,
     options: &LoadOptions,
 ) -> Result<Loaded> {
-    let fail = |message: Reason| Error::Model { file: file.to_owned(), op: None, message };
+    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
     let mut budget = Budget::new(bytes.len());
     budget.extend(LEAST_WORK);
     let model = Model::read(bytes, &mut budget).map_err(fail)?;
     let network = model
         .graph
         .as_ref()
-        .ok_or_else(|| fail("found no graph: this is no ONNX model, or one that is cut short".to_owned()))?;
+        .ok_or_else(|| fail("found no graph: this is no ONNX model, or one that is cut short".into()))?;
     let mut import = Import::new(&model, network, Files::new(folder), budget).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&import, network) {
-        return Err(fail(unsupported));
+        return Err(fail(unsupported.into()));
     }
     import.inputs(network, options).map_err(fail)?;
     let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
     import.nodes(&network.nodes, &outputs).map_err(|(place, message)| {
         let op = place.map(|index| (index, network.nodes.get(index).map_or("", |node| node.op).to_owned()));
-        Error::Model { file: file.to_owned(), op, message }
+        Error::Model { file: file.to_owned(), op, message: message.into() }
     })?;
     import.outputs(network).map_err(fail)?;
     let info = ModelInfo {
@@ -142,10 +143,10 @@ impl<'a> Import<'a> {
             standard.unwrap_or(if network.nodes.iter().any(|node| node.domain.is_empty()) { 1 } else { 7 });
         if !OPSETS.contains(&standard) {
             let (first, last) = (OPSETS.start(), OPSETS.end());
-            return Err(format!("found version {standard} of the operators, wanted {first} to {last}"));
+            return refused!("found version {standard} of the operators, wanted {first} to {last}");
         }
         if network.sparse > 0 {
-            return Err(format!("found {} sparse constants, wanted dense ones", network.sparse));
+            return refused!("found {} sparse constants, wanted dense ones", network.sparse);
         }
         let functions = model.functions.iter();
         let functions = functions
@@ -183,7 +184,7 @@ impl<'a> Import<'a> {
                     ("", None) => String::new(),
                     (name, _) => format!("{name:?}"),
                 };
-                (Some(index), format!("{} {name}: {message}", node.op))
+                (Some(index), format!("{} {name}: {message}", node.op).into())
             })?;
         }
         Ok(())
@@ -236,7 +237,7 @@ impl<'a> Import<'a> {
                 self.written.clear();
                 handler(self, &op)
             }
-            None => Err("this operator is not supported".to_owned()),
+            None => refused!("this operator is not supported"),
         }
     }
 
@@ -287,7 +288,7 @@ impl<'a> Import<'a> {
         outputs: &[&'a str],
     ) -> Result<Vec<Slot>, Reason> {
         if self.scopes.len() >= MAX_SCOPES {
-            return Err(format!("found functions and branches more than {MAX_SCOPES} deep in each other"));
+            return refused!("found functions and branches more than {MAX_SCOPES} deep in each other");
         }
         self.budget.spend(nodes.len() * 64)?;
         self.scopes.push(scope);
@@ -311,7 +312,7 @@ impl<'a> Import<'a> {
         let outer = self.scopes.last().map_or("", |scope| &scope.prefix);
         let name = op.node.outputs.iter().find(|name| !name.is_empty()).unwrap_or(&"");
         if outer.len() > 1024 {
-            return Err("found names of more than 1024 bytes".to_owned());
+            return refused!("found names of more than 1024 bytes");
         }
         Ok(format!("{outer}{name}/"))
     }
@@ -326,7 +327,7 @@ impl<'a> Import<'a> {
                 break;
             }
         }
-        Err(format!("found {name:?} read, wanted a tensor that an operator before it writes"))
+        refused!("found {name:?} read, wanted a tensor that an operator before it writes")
     }
 }
 

@@ -7,8 +7,8 @@ use super::moves::cut;
 use super::operands::axis;
 use super::order::Mapped;
 use super::scatters::{self, Places};
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, elements_of, indices, position, strides};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -37,10 +37,10 @@ impl Import<'_> {
         let extents = self.slot_extents(&x)?;
         let count = elements_of(&extents)?;
         if count == 0 {
-            return Err(format!("found {extents:?} to choose from, wanted elements"));
+            return refused!("found {extents:?} to choose from, wanted elements");
         }
         if count / inner.max(1) > MAX_PLACES {
-            return Err(format!("found {count} elements to choose from, wanted at most {MAX_PLACES}"));
+            return refused!("found {count} elements to choose from, wanted at most {MAX_PLACES}");
         }
         let kind = x.kind();
         let flat = if inner == 1 { vec![count] } else { vec![count / inner, inner] };
@@ -73,7 +73,7 @@ fn elements_at(
 ) -> Result<Slot, Reason> {
     let rank = own.len();
     if wanted.len() != rank {
-        return Err(format!("found indices of {wanted:?} for {own:?}"));
+        return refused!("found indices of {wanted:?} for {own:?}");
     }
     let steps = strides(own);
     let index = i.counted_from_start(index, own[place])?;
@@ -99,10 +99,10 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, wanted) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let shared = usize::try_from(op.int("batch_dims", 0)).unwrap_or(usize::MAX);
     let Some((&count, outer)) = wanted.split_last() else {
-        return Err("found no rows of indices".to_owned());
+        return refused!("found no rows of indices");
     };
     if shared > outer.len() || shared.saturating_add(count) > own.len() || own[..shared] != outer[..shared] {
-        return Err(format!("found rows of {wanted:?} for {own:?} with {shared} shared axes"));
+        return refused!("found rows of {wanted:?} for {own:?} with {shared} shared axes");
     }
     let steps = strides(own.get(..shared + count).unwrap_or(&[]));
     let inner: usize = own[shared + count..].iter().product();
@@ -143,12 +143,12 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, extents) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let place = axis(op.int("axis", 0), own.len())?;
     if extents.len() != own.len() {
-        return Err(format!("found indices of {extents:?} for {own:?}"));
+        return refused!("found indices of {extents:?} for {own:?}");
     }
     if matches!(i.slot(op, 1)?, Slot::Value(_)) {
         i.budget.spend(elements_of(&extents)?.saturating_mul(16 * own.len()))?;
         if extents.iter().zip(&own).enumerate().any(|(at, (count, extent))| at != place && count > extent) {
-            return Err(format!("found indices of {extents:?} for {own:?}"));
+            return refused!("found indices of {extents:?} for {own:?}");
         }
         let first = indices(&extents).map(|mut at| {
             at[place] = 0;
@@ -163,7 +163,7 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     for (mut at, &index) in indices(&extents).zip(&list) {
         at[place] = axis(index, own[place])?;
         if at.iter().zip(&own).any(|(at, extent)| at >= extent) {
-            return Err(format!("found indices of {extents:?} for {own:?}"));
+            return refused!("found indices of {extents:?} for {own:?}");
         }
         places.push(position(&own, &at));
     }
@@ -206,7 +206,7 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
         "mul" => Some(Function::Mul),
         "max" => Some(Function::Maximum),
         "min" => Some(Function::Minimum),
-        other => return Err(format!("found reduction {other:?}")),
+        other => return refused!("found reduction {other:?}"),
     };
     if own.contains(&0) {
         let data = i.slot(op, 0)?;
@@ -231,7 +231,7 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
                 layer[place] = Some(update);
                 layers.push(layer);
             }
-            (Some(_), None) => return Err(format!("found more than {MAX_LAYERS} updates of one element")),
+            (Some(_), None) => return refused!("found more than {MAX_LAYERS} updates of one element"),
         }
     }
     let flat = |count: usize| if inner == 1 { vec![count] } else { vec![count, inner] };
@@ -284,7 +284,7 @@ pub(super) fn reverse_sequence<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (batch, time) = (axis(op.int("batch_axis", 1), own.len())?, axis(op.int("time_axis", 0), own.len())?);
     let lengths = i.integers(op, 1)?;
     if lengths.len() != own[batch] || batch == time {
-        return Err(format!("found {} lengths for {own:?}", lengths.len()));
+        return refused!("found {} lengths for {own:?}", lengths.len());
     }
     i.budget.spend(elements_of(&own)?.saturating_mul(16))?;
     let list: Vec<i64> = indices(&own)
@@ -315,7 +315,7 @@ pub(super) fn non_zero<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done {
     let own = i.extents_of(op, 0)?;
     if own.len() < 2 {
-        return Err(format!("found an input of {own:?}, wanted at least rank 2"));
+        return refused!("found an input of {own:?}, wanted at least rank 2");
     }
     let mut x = i.slot(op, 0)?;
     if of_scores {
@@ -384,7 +384,7 @@ pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done
                 }
             }
         }
-        other => return Err(format!("found reduction {other:?}")),
+        other => return refused!("found reduction {other:?}"),
     };
     i.set(op, 0, slot)
 }

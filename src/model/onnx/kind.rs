@@ -1,6 +1,6 @@
 //! Element types.
 
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 
 /// The type of a tensor's elements in the file. On a device all are f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ impl Kind {
             other => {
                 let name = usize::try_from(other).ok().and_then(|code| NAMES.get(code).copied());
                 let name = name.map_or_else(|| format!("type {other}"), str::to_owned);
-                return Err(format!("found elements of {name}, wanted floats, integers or booleans"));
+                return refused!("found elements of {name}, wanted floats, integers or booleans");
             }
         })
     }

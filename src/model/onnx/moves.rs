@@ -5,8 +5,8 @@ use super::operands::{axes, axis, sizes};
 use super::order::{Mapped, stored};
 use crate::emit::Bits;
 use crate::graph::Value;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, position, ranged};
+use crate::model::reason::Reason;
 use crate::ops::remap::{AxisRange, PadMode};
 
 type Done = Result<(), Reason>;
@@ -22,7 +22,7 @@ pub(super) fn transpose<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut sorted = permutation.clone();
     sorted.sort_unstable();
     if sorted.iter().enumerate().any(|(place, &axis)| place != axis) || sorted.len() != rank {
-        return Err(format!("found the permutation {permutation:?} for rank {rank}"));
+        return refused!("found the permutation {permutation:?} for rank {rank}");
     }
     match i.slot(op, 0)? {
         Slot::Constant(constant, kind) => {
@@ -78,7 +78,7 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     for (name, slot, _) in slots {
         let mapped = i.mapped_slot(slot, Some(name))?;
         if mapped.rank() != rank {
-            return Err(format!("found inputs of rank {rank} and {}, wanted one rank", mapped.rank()));
+            return refused!("found inputs of rank {rank} and {}, wanted one rank", mapped.rank());
         }
         values.push(i.in_order(&mapped, &order)?);
     }
@@ -91,7 +91,7 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -> Result<Constant, Reason> {
     let mut extents = constants.first().map(Constant::extents).unwrap_or_default();
     if place >= extents.len() {
-        return Err(format!("found {extents:?} to be joined along axis {place}"));
+        return refused!("found {extents:?} to be joined along axis {place}");
     }
     let mut ends = Vec::new();
     let mut whole = 0usize;
@@ -100,7 +100,7 @@ pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -
         let fits = own.len() == extents.len()
             && own.iter().zip(&extents).enumerate().all(|(axis, (a, b))| axis == place || a == b);
         if !fits {
-            return Err(format!("found {own:?} beside {extents:?}, wanted the same but along axis {place}"));
+            return refused!("found {own:?} beside {extents:?}, wanted the same but along axis {place}");
         }
         whole = whole.checked_add(own[place]).ok_or("found too many elements")?;
         ends.push(whole);
@@ -198,7 +198,7 @@ pub(super) fn slice<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if [ends.len(), along.len(), steps.len()].iter().any(|&count| count != starts.len())
         || starts.len() > own.len()
     {
-        return Err(format!("found starts {starts:?}, ends {ends:?}, axes {along:?}, steps {steps:?}"));
+        return refused!("found starts {starts:?}, ends {ends:?}, axes {along:?}, steps {steps:?}");
     }
     let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
     for (((&start, &end), &step), &place) in starts.iter().zip(&ends).zip(&steps).zip(&along) {
@@ -213,7 +213,7 @@ pub(super) fn slice<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// The first element, the number of elements and the step of a range as numpy has it.
 fn range_of(extent: i64, start: i64, end: i64, step: i64) -> Result<(usize, usize, i64), Reason> {
     if step == 0 || step == i64::MIN {
-        return Err(format!("found a step of {step}"));
+        return refused!("found a step of {step}");
     }
     let from_end = |place: i64| if place < 0 { place.saturating_add(extent) } else { place };
     let (low, high) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
@@ -238,7 +238,7 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if sizes.len() != parts
         || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)) != Some(own[place])
     {
-        return Err(format!("found sizes {sizes:?} of axis {place} of {own:?} for {parts} outputs"));
+        return refused!("found sizes {sizes:?} of axis {place} of {own:?} for {parts} outputs");
     }
     let slot = i.slot(op, 0)?;
     let mut begin = 0;
@@ -267,7 +267,7 @@ pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         false => (0..own.len()).collect(),
     };
     if pads.len() != 2 * along.len() {
-        return Err(format!("found {} pads for {} axes, wanted two each", pads.len(), along.len()));
+        return refused!("found {} pads for {} axes, wanted two each", pads.len(), along.len());
     }
     let fill = if op.has(2) { i.constant(op, 2)?.number().unwrap_or(0.0) } else { op.float("value", 0.0) };
     let mode = match op.text("mode", "constant")? {
@@ -275,7 +275,7 @@ pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         "reflect" => PadMode::Reflect,
         "edge" => PadMode::Edge,
         "wrap" => return wrapped(i, op, &own, &pads, &along),
-        other => return Err(format!("found mode {other:?}, wanted constant, reflect, edge or wrap")),
+        other => return refused!("found mode {other:?}, wanted constant, reflect, edge or wrap"),
     };
     let mut around = vec![(0i64, 0i64); own.len()];
     for (index, &place) in along.iter().enumerate() {
@@ -300,7 +300,7 @@ fn wrapped<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], pads: &[i64], alo
         };
         let fits = |pad: i64| usize::try_from(pad).ok().filter(|&pad| pad <= extent);
         let (Some(before), Some(after)) = (fits(pads[index]), fits(pads[along.len() + index])) else {
-            return Err(format!("found pads {pads:?} of {own:?}, wanted none longer than an axis"));
+            return refused!("found pads {pads:?} of {own:?}, wanted none longer than an axis");
         };
         if before > 0 {
             parts.push(range(i, extent - before, before)?);
@@ -351,7 +351,7 @@ pub(super) fn tile<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let repeats = sizes(&i.integers(op, 1)?)?;
     let own = i.extents_of(op, 0)?;
     if repeats.len() != own.len() {
-        return Err(format!("found repeats {repeats:?} for {own:?}"));
+        return refused!("found repeats {repeats:?} for {own:?}");
     }
     match i.slot(op, 0)? {
         Slot::Constant(constant, kind) => {

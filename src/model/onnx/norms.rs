@@ -8,8 +8,8 @@ use super::reductions::reduced;
 use crate::emit::Bits;
 use crate::graph::Extras;
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, dims_of};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::normalize::Normalize;
 use crate::ops::pointwise::Pointwise;
@@ -21,12 +21,12 @@ type Done = Result<(), Reason>;
 /// The factor and the summand of each channel of a `BatchNormalization` by constants.
 pub(super) fn batch_constants<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(Vec<f32>, Vec<f32>), Reason> {
     let lists = (1..5).map(|index| i.list(op, index)).collect::<Result<Vec<_>, _>>()?;
-    let [scale, bias, mean, variance] = &lists[..] else { return Err("found no statistics".to_owned()) };
+    let [scale, bias, mean, variance] = &lists[..] else { return refused!("found no statistics") };
     if lists.iter().any(|list| list.len() != scale.len()) {
-        return Err(format!(
+        return refused!(
             "found lists of {:?} elements, wanted one length",
             lists.iter().map(Vec::len).collect::<Vec<_>>()
-        ));
+        );
     }
     let epsilon = f64::from(op.float("epsilon", 1e-5));
     let factor: Vec<f32> = scale
@@ -46,14 +46,14 @@ fn per_channel(list: Vec<f32>, rank: usize) -> Result<Slot, Reason> {
         Some(extent) => *extent = list.len(),
         None => extents = vec![list.len()],
     }
-    let tensor = HostTensor::new(dims_of(&extents)?, list).map_err(|error| error.to_string())?;
+    let tensor = HostTensor::new(dims_of(&extents)?, list)?;
     Ok(Slot::Constant(Constant::Floats(tensor), super::kind::Kind::F32))
 }
 
 /// `BatchNormalization` in inference that no convolution takes.
 pub(super) fn batch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.flag("training_mode", false) {
-        return Err("found training, wanted inference".to_owned());
+        return refused!("found training, wanted inference");
     }
     let rank = i.extents_of(op, 0)?.len();
     let x = i.slot(op, 0)?;
@@ -80,7 +80,7 @@ fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, rank: usize) ->
         lists.push(Slot::Value(Mapped::plain(value, rank, kind)));
     }
     let Ok([scale, bias, mean, variance]) = <[Slot; 4]>::try_from(lists) else {
-        return Err("found no statistics".to_owned());
+        return refused!("found no statistics");
     };
     let centred = i.apply("centred", Function::Sub, &[x.into(), mean.into()])?;
     let more = i.apply("more", Function::Add, &[variance.into(), op.float("epsilon", 1e-5).into()])?;
@@ -95,7 +95,7 @@ fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, rank: usize) ->
 pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let rank = i.extents_of(op, 0)?.len();
     if rank < 3 {
-        return Err(format!("found an input of rank {rank}, wanted at least 3"));
+        return refused!("found an input of rank {rank}, wanted at least 3");
     }
     let epsilon = op.float("epsilon", 1e-5);
     let (x, kind) = i.map_input(op, 0)?;
@@ -104,9 +104,8 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let options = Normalize { axes, epsilon: Bits(epsilon) };
     let order = channels_last(rank);
     if constant {
-        let explain = |error: crate::Error| error.to_string();
-        let scale = HostTensor::vector(i.list(op, 1)?).map_err(explain)?;
-        let bias = HostTensor::vector(i.list(op, 2)?).map_err(explain)?;
+        let scale = HostTensor::vector(i.list(op, 1)?)?;
+        let bias = HostTensor::vector(i.list(op, 2)?)?;
         let value = i.add("", |graph, name| graph.normalize(name, x, options, Some(scale), Some(bias)))?;
         return i.write(op, 0, Mapped { value, order, kind });
     }
@@ -219,7 +218,7 @@ pub(super) fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [us
             if !op.has(index) {
                 return Ok(None);
             }
-            HostTensor::vector(i.list(op, index)?).map(Some).map_err(|error| error.to_string())
+            HostTensor::vector(i.list(op, index)?).map(Some).map_err(Reason::from)
         };
         let (scale, bias) = (list(i, inputs[0])?, list(i, inputs[1])?);
         let value = i.add("", |graph, name| graph.normalize(name, x, options, scale, bias))?;
@@ -315,7 +314,7 @@ pub(super) fn local_response<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, kind) = i.map_input(op, 0)?;
     let rank = i.dims(x)?.rank();
     if rank != 4 {
-        return Err(format!("found an input of rank {rank}, wanted 4"));
+        return refused!("found an input of rank {rank}, wanted 4");
     }
     let channels = i.dims(x)?.shape().c;
     i.budget.spend(channels.saturating_mul(channels).saturating_mul(8))?;
@@ -325,9 +324,8 @@ pub(super) fn local_response<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let matrix: Vec<f32> = (0..channels * channels)
         .map(|at| if near(at / channels, at % channels) { share } else { 0.0 })
         .collect();
-    let explain = |error: crate::Error| error.to_string();
-    let weights = HostTensor::new(Shape::nhwc(channels, 1, 1, channels), matrix).map_err(explain)?;
-    let extras = Extras::bias(HostTensor::vector(vec![bias; channels]).map_err(explain)?);
+    let weights = HostTensor::new(Shape::nhwc(channels, 1, 1, channels), matrix)?;
+    let extras = Extras::bias(HostTensor::vector(vec![bias; channels])?);
     let order = channels_last(4);
     let squares = i.add("squares", |graph, name| graph.elementwise(name, Function::Square, &[x.into()]))?;
     let sum =

@@ -7,8 +7,8 @@ use super::schema::{Graph as Network, Tensor};
 use crate::error::Result as GraphResult;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
+use crate::model::reason::Reason;
 
 /// What a node may take of memory, with its names and values.
 const NODE_BYTES: usize = 4096;
@@ -30,7 +30,7 @@ impl<'a> Op<'a> {
 
     pub(super) fn input_name(&self, index: usize) -> Result<&'a str, Reason> {
         let found = self.node.inputs.get(index).copied().filter(|name| !name.is_empty());
-        found.ok_or_else(|| format!("found no input {index}, wanted one"))
+        found.ok_or_else(|| format!("found no input {index}, wanted one").into())
     }
 
     pub(super) fn int(&self, name: &str, default: i64) -> i64 {
@@ -61,9 +61,8 @@ impl<'a> Op<'a> {
     pub(super) fn text(&self, name: &str, default: &'static str) -> Result<&'a str, Reason> {
         match self.attributes.get(name) {
             None => Ok(default),
-            Some(attribute) => {
-                std::str::from_utf8(attribute.string).map_err(|_| format!("found {name} that is no UTF-8"))
-            }
+            Some(attribute) => std::str::from_utf8(attribute.string)
+                .map_err(|_| format!("found {name} that is no UTF-8").into()),
         }
     }
 
@@ -73,7 +72,7 @@ impl<'a> Op<'a> {
 
     pub(super) fn network(&self, name: &str) -> Result<&'a Network<'a>, Reason> {
         let network = self.attributes.get(name).and_then(|attribute| attribute.graph.as_deref());
-        network.ok_or_else(|| format!("found no graph {name:?}"))
+        network.ok_or_else(|| format!("found no graph {name:?}").into())
     }
 }
 
@@ -81,10 +80,10 @@ impl<'a> Import<'a> {
     /// A tensor that an operator reads.
     pub(super) fn slot(&self, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
         match self.any(op, index)? {
-            Slot::Constant(_, kind) if kind.is_handle() => Err(format!(
+            Slot::Constant(_, kind) if kind.is_handle() => refused!(
                 "input {index} ({:?}): found a sequence or nothing, wanted a tensor",
                 op.input_name(index)?
-            )),
+            ),
             slot => Ok(slot),
         }
     }
@@ -98,7 +97,8 @@ impl<'a> Import<'a> {
     pub(super) fn mapped(&mut self, op: &Op<'a>, index: usize) -> Result<Mapped, Reason> {
         let name = op.input_name(index)?;
         let slot = self.slot(op, index)?;
-        self.mapped_slot(slot, Some(name)).map_err(|message| format!("input {index} ({name:?}): {message}"))
+        self.mapped_slot(slot, Some(name))
+            .map_err(|message| format!("input {index} ({name:?}): {message}").into())
     }
 
     /// An input as a value, in the order of the file.
@@ -128,9 +128,7 @@ impl<'a> Import<'a> {
             Slot::Constant(constant, _) => Ok(constant),
             Slot::Value(_) => {
                 let name = op.input_name(index)?;
-                Err(format!(
-                    "input {index} ({name:?}): found a value computed at each run, wanted a constant"
-                ))
+                refused!("input {index} ({name:?}): found a value computed at each run, wanted a constant")
             }
         }
     }
@@ -154,7 +152,7 @@ impl<'a> Import<'a> {
             Constant::Integers(Integers { values, .. }) => Ok(values.to_vec()),
             Constant::Floats(tensor) => {
                 let name = op.input_name(index)?;
-                Err(format!("input {index} ({name:?}): found floats of {}, wanted integers", tensor.dims()))
+                refused!("input {index} ({name:?}): found floats of {}, wanted integers", tensor.dims())
             }
         }
     }
@@ -173,9 +171,7 @@ impl<'a> Import<'a> {
         let found = self.constant(op, index)?.elements();
         if found > MOST_LISTED {
             let name = op.input_name(index)?;
-            return Err(format!(
-                "input {index} ({name:?}): found {found} numbers, wanted at most {MOST_LISTED}"
-            ));
+            return refused!("input {index} ({name:?}): found {found} numbers, wanted at most {MOST_LISTED}");
         }
         self.integers(op, index).map(Some)
     }
@@ -215,7 +211,7 @@ impl<'a> Import<'a> {
         let name = self.part(part)?;
         self.budget.spend(NODE_BYTES)?;
         let before = self.graph.nodes().len();
-        let added = add(&mut self.graph, &name).map_err(|error| error.to_string())?;
+        let added = add(&mut self.graph, &name)?;
         // Some methods add several, as many as they were given values.
         let more = (self.graph.nodes().len() - before).saturating_sub(1);
         self.budget.spend(more.saturating_mul(NODE_BYTES))?;
@@ -236,7 +232,7 @@ impl<'a> Import<'a> {
         let scope = self.scopes.last_mut().ok_or("found no scope")?;
         match scope.slots.insert(name, slot) {
             None => Ok(()),
-            Some(_) => Err(format!("found {name:?} written twice, wanted a tensor that is written once")),
+            Some(_) => refused!("found {name:?} written twice, wanted a tensor that is written once"),
         }
     }
 
@@ -274,18 +270,18 @@ const MOST_LISTED: usize = 1 << 16;
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
     let place = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     let place = place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < rank);
-    place.ok_or_else(|| format!("found axis {axis}, wanted one of {rank}"))
+    place.ok_or_else(|| format!("found axis {axis}, wanted one of {rank}").into())
 }
 
 /// Several axes, each once, in order.
 pub(super) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
     if list.len() > rank {
-        return Err(format!("found axes {list:?}, wanted at most {rank}"));
+        return refused!("found axes {list:?}, wanted at most {rank}");
     }
     let mut axes = list.iter().map(|&own| axis(own, rank)).collect::<Result<Vec<_>, _>>()?;
     axes.sort_unstable();
     match axes.windows(2).any(|pair| pair[0] == pair[1]) {
-        true => Err(format!("found axes {list:?}, wanted each once")),
+        true => refused!("found axes {list:?}, wanted each once"),
         false => Ok(axes),
     }
 }
@@ -293,8 +289,8 @@ pub(super) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
 /// Numbers that must not be negative.
 pub(super) fn sizes(list: &[i64]) -> Result<Vec<usize>, Reason> {
     if list.len() > MOST_LISTED {
-        return Err(format!("found {} numbers, wanted at most {MOST_LISTED}", list.len()));
+        return refused!("found {} numbers, wanted at most {MOST_LISTED}", list.len());
     }
     let sizes: Option<Vec<usize>> = list.iter().map(|&size| usize::try_from(size).ok()).collect();
-    sizes.ok_or_else(|| format!("found {list:?}, wanted numbers from 0 on"))
+    sizes.ok_or_else(|| format!("found {list:?}, wanted numbers from 0 on").into())
 }

@@ -8,7 +8,7 @@ use super::{
     grids, hosted, indexing, moves, norms, pooling, products, quantised, recurrent, reductions, regions,
     resize, sequences, shapes, spectra, states, suppression, transposed,
 };
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 

@@ -8,8 +8,8 @@ use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use crate::dims::Dims;
 use crate::graph::Value;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, strides};
+use crate::model::reason::Reason;
 
 /// A value of the graph with its axes: axis `i` of the value is axis `order[i]` of the tensor.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +65,7 @@ pub(super) fn stored<T: Copy>(logical: &[T], order: &[usize]) -> Vec<T> {
 impl<'a> Import<'a> {
     /// The extents of a value as it is stored.
     pub(super) fn dims(&self, value: Value) -> Result<Dims, Reason> {
-        self.graph.dims(value).map_err(|error| error.to_string())
+        self.graph.dims(value).map_err(Reason::from)
     }
 
     /// The extents of a tensor.
@@ -97,7 +97,7 @@ impl<'a> Import<'a> {
             self.transposes += 1;
         }
         let name = self.part("order")?;
-        let value = self.graph.transpose(&name, mapped.value, &key.1).map_err(|error| error.to_string())?;
+        let value = self.graph.transpose(&name, mapped.value, &key.1)?;
         self.moved.insert(key, value);
         Ok(value)
     }
@@ -149,7 +149,7 @@ impl<'a> Import<'a> {
         match slot {
             Slot::Value(mapped) => Ok(mapped),
             Slot::Constant(_, kind) if kind.is_handle() => {
-                Err("found a sequence or nothing, wanted a tensor".to_owned())
+                refused!("found a sequence or nothing, wanted a tensor")
             }
             Slot::Constant(constant, kind) => {
                 let rank = constant.extents().len();
@@ -159,7 +159,7 @@ impl<'a> Import<'a> {
                     return Ok(Mapped::plain(known, rank, kind));
                 }
                 if constant.elements() == 0 {
-                    return Err(format!("found a constant of {:?}, wanted elements", constant.extents()));
+                    return refused!("found a constant of {:?}, wanted elements", constant.extents());
                 }
                 self.check_exact(&constant, kind)?;
                 let tensor = constant.floats(&mut self.budget)?;

@@ -3,8 +3,8 @@
 use super::elementwise::Arg;
 use super::import::{Import, Slot};
 use super::order::{Mapped, channels_last};
-use crate::model::budget::Reason;
 use crate::model::constant::elements_of;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
 /// Pixels that f32 counts.
@@ -31,14 +31,14 @@ impl Import<'_> {
     pub(super) fn pixels(&mut self, maps: Slot, groups: usize) -> Result<Pixels, Reason> {
         let own = self.slot_extents(&maps)?;
         let [n, c, spatial @ ..] = &own[..] else {
-            return Err(format!("found {own:?}, wanted maps"));
+            return refused!("found {own:?}, wanted maps");
         };
         if groups == 0 || !c.is_multiple_of(groups) || spatial.is_empty() {
-            return Err(format!("found {own:?}, wanted maps of {groups} groups of channels"));
+            return refused!("found {own:?}, wanted maps of {groups} groups of channels");
         }
         let count = elements_of(&[&[*n, groups], spatial].concat())?;
         if count > MAX_PIXELS {
-            return Err(format!("found {count} pixels, wanted at most {MAX_PIXELS}"));
+            return refused!("found {count} pixels, wanted at most {MAX_PIXELS}");
         }
         let mapped = self.mapped_slot(maps, None)?;
         let value = self.in_order(&mapped, &channels_last(own.len()))?;
@@ -84,7 +84,7 @@ impl Pixels {
         }
         // Elements of no pixel are zero.
         let Arg::Slot(index) = i.e(F::Select, &[inside, index, (-1.0).into()])? else {
-            return Err("found no places".to_owned());
+            return refused!("found no places");
         };
         let index = i.slot_reshaped("index", index, target)?;
         let (index, rows) = (i.mapped_slot(index, None)?, i.mapped_slot(self.rows.clone(), None)?);
@@ -120,7 +120,7 @@ impl Pixels {
                 Some(sum) => i.apply("sum", F::Add, &[sum.into(), term.into()])?,
             });
         }
-        sum.ok_or_else(|| "found no taps".to_owned())
+        sum.ok_or_else(|| "found no taps".into())
     }
 
     /// The pixels at every choice of one tap of each axis, and the product of its weights.

@@ -6,7 +6,7 @@ use super::moves::{cut, padded};
 use super::order::{Mapped, channels_last};
 use crate::emit::Bits;
 use crate::graph::Value;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::pool::{Pool, Pooling};
 use crate::ops::reduce::Reduction;
@@ -76,7 +76,7 @@ fn pooled(
 ) -> Result<Value, Reason> {
     let rank = own.len();
     if !(3..=5).contains(&rank) {
-        return Err(format!("found an input of {own:?}, wanted rank 3 to 5"));
+        return refused!("found an input of {own:?}, wanted rank 3 to 5");
     }
     let kernel = super::operands::sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
     let mut windows = Windows::read(op, &own[2..], &kernel)?;
@@ -89,7 +89,7 @@ fn pooled(
         (0..rank - 2).map(|axis| if ceil { overhang(&windows, axis, own[2 + axis]) } else { 0 }).collect();
     if explicit {
         if spread && pooling == Pooling::Average && !counts_pads {
-            return Err("found dilations and pads that do not count".to_owned());
+            return refused!("found dilations and pads that do not count");
         }
         let fill = if pooling == Pooling::Max { f32::MIN } else { 0.0 };
         let mut around = vec![(0, 0); 2];
@@ -200,17 +200,17 @@ fn apart(
 ) -> Result<Value, Reason> {
     let taps: usize = windows.kernel.iter().product();
     if taps > MAX_TAPS {
-        return Err(format!(
+        return refused!(
             "found windows of {:?} with dilations, wanted at most {MAX_TAPS} taps",
             windows.kernel
-        ));
+        );
     }
     let order = channels_last(own.len());
     let mut slot = Slot::Value(Mapped { value: x, order: order.clone(), kind: super::kind::Kind::F32 });
     let mut own = own.to_vec();
     if more.iter().any(|&more| more > 0) {
         if pooling == Pooling::Average {
-            return Err("found dilations where the number of windows is rounded up".to_owned());
+            return refused!("found dilations where the number of windows is rounded up");
         }
         let mut around = vec![(0, 0); 2];
         around.extend(more.iter().map(|&more| (0, more as i64)));
@@ -249,7 +249,7 @@ fn apart(
 pub(super) fn global<'a>(i: &mut Import<'a>, op: &Op<'a>, reduction: Reduction) -> Done {
     let mapped = i.mapped(op, 0)?;
     if mapped.rank() < 3 {
-        return Err(format!("found an input of rank {}, wanted at least 3", mapped.rank()));
+        return refused!("found an input of rank {}, wanted at least 3", mapped.rank());
     }
     let axes: Vec<isize> = (2..mapped.rank()).map(|axis| mapped.place(axis) as isize).collect();
     let value = i.add("", |graph, name| graph.reduce(name, mapped.value, reduction, &axes, true))?;

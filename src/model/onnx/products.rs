@@ -5,8 +5,8 @@ use super::kind::Kind;
 use super::order::Mapped;
 use crate::dims::Dim;
 use crate::graph::{Extras, Right, Value};
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, broadcast, dims_of, elements_of};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
 
@@ -34,7 +34,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         if op.flag(name, false) { swapped(i, slot) } else { Ok(slot) }
     };
     if op.flag("transBatchA", false) || op.flag("transBatchB", false) {
-        return Err("found batches that are transposed".to_owned());
+        return refused!("found batches that are transposed");
     }
     let (a, b) = (turned(i, 0, "transA")?, turned(i, 1, "transB")?);
     let alpha = op.float("alpha", 1.0);
@@ -118,7 +118,7 @@ fn axis_added(i: &mut Import<'_>, slot: Slot, extents: &[usize]) -> Result<Slot,
 fn factor(i: &mut Import<'_>, slot: Slot, extents: Vec<usize>) -> Result<Factor, Reason> {
     let rank = extents.len();
     if rank < 2 {
-        return Err(format!("found a factor of {extents:?}, wanted matrices"));
+        return refused!("found a factor of {extents:?}, wanted matrices");
     }
     let Slot::Value(mapped) = &slot else {
         return Ok(Factor { slot, extents, transposed: false });
@@ -165,7 +165,7 @@ fn matrices(i: &mut Import<'_>, a: Factor, b: Factor) -> Result<(Value, Vec<usiz
     };
     let ((a_batch, [m, k]), (b_batch, [b_rows, n])) = (split(&a), split(&b));
     if k != b_rows {
-        return Err(format!("found products of {:?} and {:?}", a.extents, b.extents));
+        return refused!("found products of {:?} and {:?}", a.extents, b.extents);
     }
     let batch = broadcast(&a_batch, &b_batch)?;
     let shared = b_batch.iter().all(|&extent| extent == 1);
@@ -191,7 +191,7 @@ fn matrices(i: &mut Import<'_>, a: Factor, b: Factor) -> Result<(Value, Vec<usiz
     let right = match b.slot {
         Slot::Constant(constant, _) => {
             let tensor = constant.floats(&mut i.budget)?;
-            Right::Constant(tensor.reshaped(dims_of(&right)?).map_err(|error| error.to_string())?)
+            Right::Constant(tensor.reshaped(dims_of(&right)?)?)
         }
         Slot::Value(mapped) => Right::Value(i.reshaped("right", mapped.value, &right)?),
     };
@@ -217,16 +217,16 @@ pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result
         };
         match extents.len() {
             2 => factor(i, slot, extents),
-            _ => Err(format!("found a factor of {extents:?}, wanted a matrix")),
+            _ => refused!("found a factor of {extents:?}, wanted a matrix"),
         }
     };
     let (a, b) = (turned(i, 0, "transA")?, turned(i, 1, "transB")?);
     let (alpha, beta) = (op.float("alpha", 1.0), op.float("beta", 1.0));
     let (&[m, k], &[b_rows, n]) = (&a.extents[..], &b.extents[..]) else {
-        return Err("found no matrices".to_owned());
+        return refused!("found no matrices");
     };
     if k != b_rows {
-        return Err(format!("found products of {:?} and {:?}", a.extents, b.extents));
+        return refused!("found products of {:?} and {:?}", a.extents, b.extents);
     }
     let with_summand = op.has(2) && beta != 0.0;
     // A constant row is a bias.
@@ -240,7 +240,7 @@ pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result
         _ => None,
     };
     let bare = !with_summand || bias.is_some();
-    let bias = bias.map(crate::host::HostTensor::vector).transpose().map_err(|error| error.to_string())?;
+    let bias = bias.map(crate::host::HostTensor::vector).transpose()?;
     let left = i.mapped_slot(a.slot, None)?.value;
     let right = match b.slot {
         Slot::Constant(constant, _) => Right::Constant(constant.floats(&mut i.budget)?),
@@ -266,7 +266,7 @@ pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result
     if let Slot::Value(mapped) = &slot
         && i.extents(mapped)? != [m, n]
     {
-        return Err(format!("found a summand that does not broadcast to {m}x{n}"));
+        return refused!("found a summand that does not broadcast to {m}x{n}");
     }
     Ok(slot)
 }
@@ -282,9 +282,7 @@ pub(super) fn determinant<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             (*rows, outer.to_vec())
         }
         _ => {
-            return Err(format!(
-                "found a tensor of {own:?}, wanted square matrices of at most {MAX_ROWS} rows"
-            ));
+            return refused!("found a tensor of {own:?}, wanted square matrices of at most {MAX_ROWS} rows");
         }
     };
     let x = i.slot(op, 0)?;

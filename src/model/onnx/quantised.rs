@@ -5,8 +5,8 @@ use super::kind::Kind;
 use super::operands::axis;
 use super::order::Mapped;
 use super::products::product;
-use crate::model::budget::Reason;
 use crate::model::constant::position;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -36,7 +36,7 @@ fn spread<'a>(
     let mut extents = vec![1; rank];
     match extents.get_mut(place) {
         Some(extent) => *extent = own[0],
-        None => return Err(format!("found axis {place} of rank {rank}")),
+        None => return refused!("found axis {place} of rank {rank}"),
     }
     Ok(match slot {
         Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind),
@@ -63,9 +63,7 @@ fn of_blocks(
             false => extents[axis] == own[axis],
         });
     if !fits {
-        return Err(format!(
-            "found scales of {extents:?} for blocks of {size} along axis {place} of {own:?}"
-        ));
+        return refused!("found scales of {extents:?} for blocks of {size} along axis {place} of {own:?}");
     }
     match slot {
         Slot::Constant(constant, kind) => {
@@ -226,7 +224,7 @@ fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Re
 fn weights(i: &mut Import<'_>, slot: Slot) -> Result<crate::host::HostTensor, Reason> {
     match slot {
         Slot::Constant(constant, _) => constant.floats(&mut i.budget),
-        Slot::Value(_) => Err("found weights computed at each run, wanted a constant".to_owned()),
+        Slot::Value(_) => refused!("found weights computed at each run, wanted a constant"),
     }
 }
 

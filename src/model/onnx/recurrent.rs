@@ -15,8 +15,8 @@ use super::moves::cut;
 use super::order::Mapped;
 use super::products::{product, swapped};
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, dims_of};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -59,18 +59,18 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, cell: Cell) -> Done 
     let batch_first = op.int("layout", 0) == 1;
     let own = i.extents_of(op, 0)?;
     let &[first, second, _] = &own[..] else {
-        return Err(format!("found an input of {own:?}, wanted time, batch and features"));
+        return refused!("found an input of {own:?}, wanted time, batch and features");
     };
     let (steps, batch) = if batch_first { (second, first) } else { (first, second) };
     if steps > MAX_STEPS {
-        return Err(format!("found {steps} steps, wanted at most {MAX_STEPS}"));
+        return refused!("found {steps} steps, wanted at most {MAX_STEPS}");
     }
     let lengths = lengths(i, op, steps, batch)?;
     let backwards: &[bool] = match op.text("direction", "forward")? {
         "forward" => &[false],
         "reverse" => &[true],
         "bidirectional" => &[false, true],
-        other => return Err(format!("found direction {other:?}")),
+        other => return refused!("found direction {other:?}"),
     };
     let units = i.extents_of(op, 2)?.get(if is_packed(op) { 1 } else { 2 }).copied().unwrap_or(0);
     i.budget.spend(steps.saturating_mul(1024).saturating_mul(backwards.len()))?;
@@ -121,13 +121,13 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, cell: Cell) -> Done 
     };
     if op.writes(0) {
         let all = stack(i, rows, 1)?;
-        let Slot::Value(mapped) = all else { return Err("found a constant".to_owned()) };
+        let Slot::Value(mapped) = all else { return refused!("found a constant") };
         let order = if batch_first { [1, 2, 0, 3].to_vec() } else { mapped.order.clone() };
         i.write(op, 0, Mapped { order, ..mapped })?;
     }
     for (index, list) in [(1, last_rows), (2, cells)] {
         if op.writes(index) {
-            let Slot::Value(mapped) = stack(i, list, 0)? else { return Err("found a constant".to_owned()) };
+            let Slot::Value(mapped) = stack(i, list, 0)? else { return refused!("found a constant") };
             let order = if batch_first { vec![1, 0, 2] } else { mapped.order.clone() };
             i.write(op, index, Mapped { order, ..mapped })?;
         }
@@ -154,7 +154,7 @@ pub(super) fn part_of(i: &mut Import<'_>, slot: Slot, at: usize, target: &[usize
         Slot::Constant(constant, _) => constant.extents(),
     };
     if at >= extents.first().copied().unwrap_or(0) {
-        return Err(format!("found {extents:?} for direction {at}"));
+        return refused!("found {extents:?} for direction {at}");
     }
     let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
     if let Some(range) = ranges.first_mut() {
@@ -178,7 +178,7 @@ pub(super) fn columns(i: &mut Import<'_>, slot: &Slot, first: usize, count: usiz
     };
     let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
     if extents.last().is_none_or(|&extent| extent < first + count) {
-        return Err(format!("found {extents:?}, wanted {} columns", first + count));
+        return refused!("found {extents:?}, wanted {} columns", first + count);
     }
     if let Some(range) = ranges.last_mut() {
         *range = (first, count, 1);
@@ -244,10 +244,10 @@ fn functions(op: &Op<'_>, direction: usize, cell: Cell) -> Result<Functions, Rea
             b"sigmoid" => Ok(Function::Sigmoid),
             b"tanh" => Ok(Function::Tanh),
             b"relu" => Ok(Function::Relu),
-            other => Err(format!(
+            other => refused!(
                 "found the activation {:?}, wanted Sigmoid, Tanh or Relu",
                 other.escape_ascii().to_string()
-            )),
+            ),
         };
         return own.iter().map(named).collect();
     }
@@ -275,7 +275,7 @@ fn unrolled<'a>(
     i.budget.spend(batch.saturating_mul(units).saturating_mul(16))?;
     let zero = || -> Result<Slot, Reason> {
         let tensor = HostTensor::new(dims_of(&[batch, units])?, vec![0.0; batch * units]);
-        Ok(Slot::Constant(Constant::Floats(tensor.map_err(|error| error.to_string())?), Kind::F32))
+        Ok(Slot::Constant(Constant::Floats(tensor?), Kind::F32))
     };
     let wide = cell.gates() * units;
     // The products with the input, of all steps at once.
@@ -297,7 +297,7 @@ fn unrolled<'a>(
                     Slot::Constant(gates, kind) => {
                         Slot::Constant(super::moves::joined(i, &[gates, none], 0)?, kind)
                     }
-                    Slot::Value(_) => return Err("found a bias computed at each run".to_owned()),
+                    Slot::Value(_) => return refused!("found a bias computed at each run"),
                 }
             }
         };
@@ -353,7 +353,7 @@ fn lengths<'a>(i: &mut Import<'a>, op: &Op<'a>, steps: usize, batch: usize) -> R
     }
     let own = i.extents_of(op, 4)?;
     if own != [batch] {
-        return Err(format!("found lengths of {own:?}, wanted one for each of {batch} sequences"));
+        return refused!("found lengths of {own:?}, wanted one for each of {batch} sequences");
     }
     let slot = i.slot(op, 4)?;
     if let Slot::Constant(..) = slot

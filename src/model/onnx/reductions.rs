@@ -5,8 +5,8 @@ use super::kind::Kind;
 use super::operands::{axes, axis};
 use super::order::{Mapped, without};
 use crate::emit::Bits;
-use crate::model::budget::Reason;
 use crate::model::constant::Constant;
+use crate::model::reason::Reason;
 use crate::ops::cumsum::CumSum;
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
@@ -133,7 +133,7 @@ fn of_nothing(
         let number = match reduction {
             Reduction::Max => low,
             Reduction::Min => high,
-            Reduction::Mean => return Err("found the mean of no integers".to_owned()),
+            Reduction::Mean => return refused!("found the mean of no integers"),
             _ => number as i64,
         };
         return super::tensors::integers(&extents, vec![number; count]);
@@ -265,10 +265,10 @@ pub(super) fn one_hot<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (depth, values) = (i.constant(op, 1)?.number(), i.list(op, 2)?);
     let kind = i.kind_of(op, 2)?;
     let (Some(depth), &[off, on]) = (depth, &values[..]) else {
-        return Err(format!("found depth {depth:?} and values {values:?}, wanted one and two numbers"));
+        return refused!("found depth {depth:?} and values {values:?}, wanted one and two numbers");
     };
     if !(1.0..=16_777_216.0).contains(&depth) {
-        return Err(format!("found depth {depth}, wanted one from 1 on"));
+        return refused!("found depth {depth}, wanted one from 1 on");
     }
     let rank = i.extents_of(op, 0)?.len();
     let place = axis(op.int("axis", -1), rank + 1)? as isize;
@@ -301,7 +301,7 @@ pub(super) fn top_k<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     order.push(place);
     let x = i.in_order(&mapped, &order)?;
     let name = i.part("values")?;
-    let [values, indices] = i.graph.top_k(&name, x, count).map_err(|error| error.to_string())?;
+    let [values, indices] = i.graph.top_k(&name, x, count)?;
     let mut values = Slot::Value(Mapped { value: values, order: order.clone(), kind });
     if !largest {
         values = i.apply("", Function::Neg, &[values.into()])?;

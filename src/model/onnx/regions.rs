@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::moves::cut;
 use super::order::{Mapped, channels_last};
 use super::pixels::linear;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::reduce::Reduction;
 
@@ -19,13 +19,13 @@ type Done = Result<(), Reason>;
 pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, regions) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let (&[_, c, h, w], &[count, 4]) = (&own[..], &regions[..]) else {
-        return Err(format!("found regions of {regions:?} for {own:?}, wanted four numbers each for maps"));
+        return refused!("found regions of {regions:?} for {own:?}, wanted four numbers each for maps");
     };
     let size = |name: &str, least: i64| {
         usize::try_from(op.int(name, 1)).ok().filter(|&size| size >= least as usize && size <= 1 << 12)
     };
     let (Some(oh), Some(ow)) = (size("output_height", 1), size("output_width", 1)) else {
-        return Err("found a size that is none".to_owned());
+        return refused!("found a size that is none");
     };
     let taps = usize::try_from(op.int("sampling_ratio", 0)).ok().filter(|taps| *taps <= 64);
     let taps = taps.ok_or_else(|| {
@@ -35,7 +35,7 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let half = match op.text("coordinate_transformation_mode", default)? {
         "half_pixel" => true,
         "output_half_pixel" => false,
-        other => return Err(format!("found coordinate_transformation_mode {other:?}")),
+        other => return refused!("found coordinate_transformation_mode {other:?}"),
     };
     let scale = op.float("spatial_scale", 1.0);
     if taps == 0 {
@@ -99,7 +99,7 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             }
             (most.ok_or("found no taps")?, Reduction::Max)
         }
-        other => return Err(format!("found mode {other:?}, wanted avg or max")),
+        other => return refused!("found mode {other:?}, wanted avg or max"),
     };
     let samples = i.apply("near", F::Select, &[near, samples.into(), 0.0.into()])?;
     let split = i.slot_reshaped("bins", samples, &[count * oh, taps, ow, taps, c])?;
@@ -116,7 +116,7 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let filter = weights.dims();
     let (&[n, c, h, w], &[_, _, oh, ow], &[oc, inner, kh, kw]) = (&own[..], &offsets[..], filter.extents())
     else {
-        return Err(format!("found weights of {filter} for {own:?}, wanted maps of rank 4"));
+        return refused!("found weights of {filter} for {own:?}, wanted maps of rank 4");
     };
     let windows = Windows::read(op, &[h, w], &[kh, kw])?;
     let groups = super::filter::groups(op)?;
@@ -125,7 +125,7 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let shifts = shifts.ok_or_else(|| format!("found offset_group {}", op.int("offset_group", 1)))?;
     let taps = kh * kw;
     if c != groups * inner || !oc.is_multiple_of(groups) || offsets[1] != 2 * taps * shifts {
-        return Err(format!("found weights of {filter} and offsets of {offsets:?} for {own:?}"));
+        return refused!("found weights of {filter} and offsets of {offsets:?} for {own:?}");
     }
     let places = oh * ow;
     let per_tap = |i: &mut Import<'a>, slot: Slot| -> Result<Slot, Reason> {

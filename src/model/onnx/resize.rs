@@ -9,8 +9,8 @@ use super::operands::{axis, sizes};
 use super::order::{Mapped, channels_last};
 use crate::graph::{Extras, Right};
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, dims_of};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
 use crate::ops::resize::{Resize, ResizeMode};
@@ -111,9 +111,9 @@ fn axes_of(
             Some(name) => match i.find(name)? {
                 Slot::Constant(constant, _) if constant.elements() == 0 => Ok(Vec::new()),
                 Slot::Constant(constant, _) => super::convolution::floats_of(i, &constant),
-                Slot::Value(_) => Err(format!(
+                Slot::Value(_) => refused!(
                     "input {index} ({name:?}): found a value computed at each run, wanted a constant"
-                )),
+                ),
             },
         }
     };
@@ -124,10 +124,10 @@ fn axes_of(
     let wanted: Vec<i64> = constant(i, sizes_at)?.iter().map(|&size| size as i64).collect();
     let wanted = sizes(&wanted)?;
     if !scales.is_empty() && scales.len() != axes.len() || !wanted.is_empty() && wanted.len() != axes.len() {
-        return Err(format!("found scales {scales:?} and sizes {wanted:?} for axes {axes:?}"));
+        return refused!("found scales {scales:?} and sizes {wanted:?} for axes {axes:?}");
     }
     if scales.is_empty() && wanted.is_empty() {
-        return Err("found neither scales nor sizes".to_owned());
+        return refused!("found neither scales nor sizes");
     }
     let ratio = |place: usize| wanted.get(place).map_or(1.0, |&size| size as f64 / own[axes[place]] as f64);
     let common = match op.text("keep_aspect_ratio_policy", "stretch")? {
@@ -145,17 +145,17 @@ fn axes_of(
                 Some(scale) => (scale, (scale * input as f64 + 0.5).floor()),
                 None => (ratio(place), wanted[place] as f64),
             },
-            _ => return Err("found no size".to_owned()),
+            _ => return refused!("found no size"),
         };
         if !(input > 0 && scale > 0.0 && (1.0..=1_048_576.0).contains(&output)) {
-            return Err(format!("found a scale of {scale} for {input} elements along axis {axis}"));
+            return refused!("found a scale of {scale} for {input} elements along axis {axis}");
         }
         along[axis] = Along { input, output: output as usize, scale, region: [0.0, 1.0] };
     }
     if op.text("coordinate_transformation_mode", "")? == "tf_crop_and_resize" {
         let region = constant(i, 1)?;
         if region.len() != 2 * axes.len() {
-            return Err(format!("found a region {region:?} for axes {axes:?}"));
+            return refused!("found a region {region:?} for axes {axes:?}");
         }
         for (place, &axis) in axes.iter().enumerate() {
             along[axis].region = [f64::from(region[place]), f64::from(region[axes.len() + place])];
@@ -197,7 +197,7 @@ impl Along {
                     false => 0.5 * (start + end) * (input - 1.0),
                 }
             }
-            other => return Err(format!("found coordinates {other:?}")),
+            other => return refused!("found coordinates {other:?}"),
         })
     }
 
@@ -212,7 +212,7 @@ impl Along {
             "round_prefer_ceil" => |place| (place + 0.5).floor(),
             "floor" => f64::floor,
             "ceil" => f64::ceil,
-            other => return Err(format!("found nearest_mode {other:?}")),
+            other => return refused!("found nearest_mode {other:?}"),
         };
         let last = self.input as f64 - 1.0;
         Ok(self
@@ -234,7 +234,7 @@ impl Along {
         let (reach, is_cubic) = match options.mode {
             "linear" | "bilinear" => (1.0, false),
             "cubic" => (2.0, true),
-            other => return Err(format!("found mode {other:?}, wanted nearest, linear or cubic")),
+            other => return refused!("found mode {other:?}, wanted nearest, linear or cubic"),
         };
         let shrink = if options.antialias { self.scale.min(1.0) } else { 1.0 };
         let last = self.input as i64 - 1;
@@ -325,7 +325,7 @@ fn one_axis(
     let rank = mapped.rank();
     if options.mode == "nearest" {
         if options.coordinates == "tf_crop_and_resize" {
-            return Err("found the nearest elements of a region".to_owned());
+            return refused!("found the nearest elements of a region");
         }
         let list: Vec<i64> = along.nearest(options)?.into_iter().map(|at| at as i64).collect();
         let indices = Constant::Integers(Integers::vector(list));
@@ -342,8 +342,7 @@ fn one_axis(
             matrix[from * along.output + at] += weight as f32;
         }
     }
-    let explain = |error: crate::Error| error.to_string();
-    let matrix = HostTensor::new(dims_of(&[along.input, along.output])?, matrix).map_err(explain)?;
+    let matrix = HostTensor::new(dims_of(&[along.input, along.output])?, matrix)?;
     let mut order: Vec<usize> = mapped.order.iter().copied().filter(|&own| own != axis).collect();
     order.push(axis);
     let x = i.in_order(&mapped, &order)?;

@@ -3,7 +3,7 @@
 use super::import::{Import, Op};
 use super::operands::axis;
 use crate::error::Error;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 
 type Done = Result<(), Reason>;
 
@@ -58,12 +58,12 @@ pub(super) fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], plac
         "mul" => Combine::Mul,
         "max" => Combine::Max,
         "min" => Combine::Min,
-        other => return Err(format!("found reduction {other:?}")),
+        other => return refused!("found reduction {other:?}"),
     };
     let updates: usize = i.extents_of(op, 2)?.iter().product();
     if Some(updates) != places.first.len().checked_mul(places.inner) {
         let wanted = places.first.len().saturating_mul(places.inner);
-        return Err(format!("found {updates} elements of updates, wanted {wanted}"));
+        return refused!("found {updates} elements of updates, wanted {wanted}");
     }
     let kind = i.kind_of(op, 0)?;
     let inputs = (0..3).map(|index| i.slot(op, index)).collect::<Result<Vec<_>, _>>()?;
@@ -72,10 +72,10 @@ pub(super) fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], plac
         dst.copy_from_slice(data);
         let rows = indices.chunks_exact(places.columns.len().max(1));
         for (index, (row, update)) in rows.zip(updates.chunks_exact(places.inner.max(1))).enumerate() {
-            let refused = |found: Reason| Error::input("scattered indices", found, "places within the data");
-            let begin = places.begin(index, row).map_err(refused)?;
+            let beyond = |found: String| Error::input("scattered indices", found, "places within the data");
+            let begin = places.begin(index, row).map_err(|reason| beyond(reason.into()))?;
             let target = dst.get_mut(begin..begin + places.inner);
-            let target = target.ok_or_else(|| refused(format!("an update at element {begin}")))?;
+            let target = target.ok_or_else(|| beyond(format!("an update at element {begin}")))?;
             target.iter_mut().zip(update).for_each(|(old, &new)| *old = combine.of(*old, new));
         }
         Ok(())

@@ -3,7 +3,8 @@
 //! Source: `onnx.proto`, IR version 13.
 
 use super::wire::{Fields, Wire};
-use crate::model::budget::{Budget, Reason};
+use crate::model::budget::Budget;
+use crate::model::reason::Reason;
 
 /// The deepest graph within a graph.
 const MAX_DEPTH: usize = 16;
@@ -155,7 +156,7 @@ fn opset<'a>(bytes: &'a [u8], budget: &mut Budget) -> Result<(&'a str, i64), Rea
 impl<'a> Graph<'a> {
     fn read(bytes: &'a [u8], depth: usize, budget: &mut Budget) -> Result<Self, Reason> {
         if depth > MAX_DEPTH {
-            return Err(format!("found graphs {depth} deep in each other, wanted at most {MAX_DEPTH}"));
+            return refused!("found graphs {depth} deep in each other, wanted at most {MAX_DEPTH}");
         }
         let mut graph = Graph::default();
         read(bytes, budget, |number, value, budget| {

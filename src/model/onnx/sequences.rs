@@ -4,8 +4,8 @@ use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::moves::cut;
 use super::operands::axis;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers};
+use crate::model::reason::Reason;
 
 type Done = Result<(), Reason>;
 
@@ -17,18 +17,16 @@ impl<'a> Import<'a> {
     fn sequence(&self, op: &Op<'a>, index: usize) -> Result<&Vec<Slot>, Reason> {
         let own = match self.any(op, index)? {
             Slot::Constant(Constant::Integers(own), Kind::Sequence) => own,
-            _ => return Err(format!("input {index}: found a tensor, wanted a sequence")),
+            _ => return refused!("input {index}: found a tensor, wanted a sequence"),
         };
         let number = own.values.first().and_then(|&number| usize::try_from(number).ok());
-        number
-            .and_then(|number| self.sequences.get(number))
-            .ok_or_else(|| "found no such sequence".to_owned())
+        number.and_then(|number| self.sequences.get(number)).ok_or_else(|| "found no such sequence".into())
     }
 
     /// Writes a sequence.
     fn set_sequence(&mut self, op: &Op<'a>, tensors: Vec<Slot>) -> Done {
         if tensors.len() > MAX_LENGTH {
-            return Err(format!("found a sequence of {}, wanted at most {MAX_LENGTH}", tensors.len()));
+            return refused!("found a sequence of {}, wanted at most {MAX_LENGTH}", tensors.len());
         }
         self.budget.spend(256 * (tensors.len() + 1))?;
         let number = Integers::new(Vec::new(), vec![self.sequences.len() as i64]);
@@ -39,10 +37,10 @@ impl<'a> Import<'a> {
     /// A position below `end` in a list of `count`, of which negative ones count from its end.
     fn position(&mut self, op: &Op<'a>, index: usize, count: usize, end: usize) -> Result<usize, Reason> {
         let list = self.integers(op, index)?;
-        let &[position] = &list[..] else { return Err(format!("found positions {list:?}, wanted one")) };
+        let &[position] = &list[..] else { return refused!("found positions {list:?}, wanted one") };
         let place = if position < 0 { position.saturating_add(count as i64) } else { position };
         let place = usize::try_from(place).ok().filter(|&place| place < end);
-        place.ok_or_else(|| format!("found position {position} in a sequence of {count}"))
+        place.ok_or_else(|| format!("found position {position} in a sequence of {count}").into())
     }
 }
 
@@ -98,9 +96,7 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let equal = |size: usize| -> Result<Vec<usize>, Reason> {
         let parts = whole.div_ceil(size.max(1));
         if parts > MAX_LENGTH {
-            return Err(format!(
-                "found {parts} parts of axis {place} of {own:?}, wanted at most {MAX_LENGTH}"
-            ));
+            return refused!("found {parts} parts of axis {place} of {own:?}, wanted at most {MAX_LENGTH}");
         }
         Ok((0..whole).step_by(size.max(1)).map(|begin| size.max(1).min(whole - begin)).collect())
     };
@@ -114,7 +110,7 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)) != Some(whole)
         || sizes.len() > MAX_LENGTH
     {
-        return Err(format!("found sizes {sizes:?} of axis {place} of {own:?}"));
+        return refused!("found sizes {sizes:?} of axis {place} of {own:?}");
     }
     let falls_away = !op.has(1) && !op.flag("keepdims", true);
     let (slot, mut begin) = (i.slot(op, 0)?, 0);
@@ -147,7 +143,7 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         for tensor in &mut tensors {
             let mut extents = i.slot_extents(tensor)?;
             if extents.len() != rank {
-                return Err(format!("found tensors of rank {rank} and {}, wanted one rank", extents.len()));
+                return refused!("found tensors of rank {rank} and {}, wanted one rank", extents.len());
             }
             extents.insert(place, 1);
             *tensor = i.slot_reshaped("row", tensor.clone(), &extents)?;
@@ -178,7 +174,7 @@ pub(super) fn has_element<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `OptionalGetElement`.
 pub(super) fn element<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     match i.any(op, 0)? {
-        Slot::Constant(_, Kind::Nothing) => Err("found nothing, wanted an element".to_owned()),
+        Slot::Constant(_, Kind::Nothing) => refused!("found nothing, wanted an element"),
         slot => i.set(op, 0, slot),
     }
 }

@@ -7,8 +7,8 @@ use super::order::{Mapped, channels_last, without};
 use super::tensors::{floats, integers};
 use crate::dims::Dim;
 use crate::graph::Value;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, broadcast, elements_of};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
@@ -32,7 +32,7 @@ pub(super) fn constant<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     } else if let Some(values) = op.ints("value_ints").filter(|_| op.has_attribute("value_ints")) {
         (integers(&[values.len()], values.to_vec())?, Kind::I64)
     } else {
-        return Err("found a constant of text or of a sparse tensor, wanted numbers".to_owned());
+        return refused!("found a constant of text or of a sparse tensor, wanted numbers");
     };
     i.write_constant(op, 0, constant, kind)
 }
@@ -72,14 +72,14 @@ pub(super) fn range<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = |count: f64| match count {
         count if count >= 0.0 && count < f64::from(1 << 28) => Ok(count as usize),
         count if count < 0.0 => Ok(0),
-        _ => Err(format!("found a range of {count} numbers")),
+        _ => refused!("found a range of {count} numbers"),
     };
     let constant =
         if let [Constant::Integers(start), Constant::Integers(limit), Constant::Integers(delta)] = &ends {
             let (Some(&start), Some(&limit), Some(&delta)) =
                 (start.values.first(), limit.values.first(), delta.values.first())
             else {
-                return Err("found no numbers".to_owned());
+                return refused!("found no numbers");
             };
             let count = count(((limit as f64 - start as f64) / delta as f64).ceil())?;
             i.budget.spend(8 * count)?;
@@ -90,7 +90,7 @@ pub(super) fn range<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         } else {
             let numbers: Option<Vec<f64>> = ends.iter().map(|end| end.number().map(f64::from)).collect();
             let &[start, limit, delta] = &numbers.ok_or("found no numbers")?[..] else {
-                return Err("found no three numbers".to_owned());
+                return refused!("found no three numbers");
             };
             let count = count(((limit - start) / delta).ceil())?;
             i.budget.spend(4 * count)?;
@@ -103,7 +103,7 @@ pub(super) fn range<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn eye_like<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let extents = i.extents_of(op, 0)?;
     let &[rows, columns] = &extents[..] else {
-        return Err(format!("found a tensor of {extents:?}, wanted a matrix"));
+        return refused!("found a tensor of {extents:?}, wanted a matrix");
     };
     let kind = match op.has_attribute("dtype") {
         true => Kind::of(op.int("dtype", 1))?,
@@ -194,7 +194,7 @@ pub(super) fn squeeze<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         None => (0..own.len()).filter(|&axis| own[axis] == 1).collect(),
     };
     if let Some(axis) = removed.iter().find(|&&axis| own[axis] != 1) {
-        return Err(format!("found axis {axis} of {own:?}, wanted one of one element"));
+        return refused!("found axis {axis} of {own:?}, wanted one of one element");
     }
     let kept = |extents: &[usize]| -> Vec<usize> {
         (0..own.len()).filter(|axis| !removed.contains(axis)).map(|axis| extents[axis]).collect()
@@ -275,10 +275,10 @@ pub(super) fn depth_to_space<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         "CRD" => {
             let dims = i.dims(x)?;
             let &[n, h, w, c] = dims.extents() else {
-                return Err(format!("found a tensor of {dims}, wanted rank 4"));
+                return refused!("found a tensor of {dims}, wanted rank 4");
             };
             if !c.is_multiple_of(block * block) {
-                return Err(format!("found {c} channels for blocks of {block}x{block}"));
+                return refused!("found {c} channels for blocks of {block}x{block}");
             }
             // Height and batch are one axis, so that no more than six are needed.
             let depth = c / (block * block);
@@ -286,7 +286,7 @@ pub(super) fn depth_to_space<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             let moved = i.add("blocks", |graph, name| graph.transpose(name, split, &[0, 3, 1, 4, 2]))?;
             i.reshaped("", moved, &[n, h * block, w * block, depth])?
         }
-        other => return Err(format!("found mode {other:?}, wanted DCR or CRD")),
+        other => return refused!("found mode {other:?}, wanted DCR or CRD"),
     };
     i.write(op, 0, Mapped { value, order: channels_last(4), kind })
 }
@@ -299,16 +299,16 @@ pub(super) fn space_to_depth<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         "CRD" => {
             let dims = i.dims(x)?;
             let &[n, h, w, c] = dims.extents() else {
-                return Err(format!("found a tensor of {dims}, wanted rank 4"));
+                return refused!("found a tensor of {dims}, wanted rank 4");
             };
             if !h.is_multiple_of(block) || !w.is_multiple_of(block) {
-                return Err(format!("found a map of {h}x{w} for blocks of {block}x{block}"));
+                return refused!("found a map of {h}x{w} for blocks of {block}x{block}");
             }
             let split = i.reshaped("split", x, &[n * (h / block), block, w / block, block, c])?;
             let moved = i.add("blocks", |graph, name| graph.transpose(name, split, &[0, 2, 4, 1, 3]))?;
             i.reshaped("", moved, &[n, h / block, w / block, c * block * block])?
         }
-        other => return Err(format!("found mode {other:?}, wanted DCR or CRD")),
+        other => return refused!("found mode {other:?}, wanted DCR or CRD"),
     };
     i.write(op, 0, Mapped { value, order: channels_last(4), kind })
 }
@@ -317,14 +317,14 @@ fn block_size(op: &Op<'_>) -> Result<usize, Reason> {
     usize::try_from(op.int("blocksize", 0))
         .ok()
         .filter(|block| (1..=4096).contains(block))
-        .ok_or_else(|| format!("found blocks of {}, wanted at least 1", op.int("blocksize", 0)))
+        .ok_or_else(|| format!("found blocks of {}, wanted at least 1", op.int("blocksize", 0)).into())
 }
 
 /// `Trilu`: the upper or the lower triangle of matrices, zeros elsewhere.
 pub(super) fn trilu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let extents = i.extents_of(op, 0)?;
     let &[.., rows, columns] = &extents[..] else {
-        return Err(format!("found a tensor of {extents:?}, wanted matrices"));
+        return refused!("found a tensor of {extents:?}, wanted matrices");
     };
     let diagonal = if op.has(1) { i.integers(op, 1)?.first().copied().unwrap_or(0) } else { 0 };
     let upper = op.flag("upper", true);

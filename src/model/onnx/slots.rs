@@ -4,8 +4,8 @@ use super::import::{Import, Slot};
 use super::kind::Kind;
 use super::order::Mapped;
 use crate::emit::Bits;
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, Integers, elements_of};
+use crate::model::reason::Reason;
 use crate::ops::softmax::Softmax;
 
 impl Slot {

@@ -2,8 +2,8 @@
 
 use super::kind::Kind;
 use super::tensors::{floats, integers};
-use crate::model::budget::Reason;
 use crate::model::constant::{Constant, elements_of};
+use crate::model::reason::Reason;
 
 /// How an element is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,11 +79,11 @@ impl Small {
         let elements = elements_of(extents)?;
         let wanted = self.bytes(elements);
         if bytes.len() != wanted {
-            return Err(format!(
+            return refused!(
                 "found {} bytes, wanted {wanted} for shape {extents:?} of {} bits each",
                 bytes.len(),
                 self.bits()
-            ));
+            );
         }
         let codes: Vec<u8> = match self.bits() {
             8 => bytes.to_vec(),
@@ -144,6 +144,6 @@ mod tests {
         let (constant, _) = unsigned.constant(&[2], &[0x8F]).expect("two");
         assert_eq!(constant, integers(&[2], vec![15, 8]).expect("two"));
         let error = signed.constant(&[5], &[0, 0]).expect_err("too few");
-        assert!(error.contains("found 2 bytes, wanted 3"), "{error}");
+        assert!(error.to_string().contains("found 2 bytes, wanted 3"), "{error}");
     }
 }

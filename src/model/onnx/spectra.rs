@@ -6,7 +6,7 @@ use super::moves::{cut, padded};
 use super::operands::axis;
 use super::products::product;
 use crate::emit::Bits;
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::remap::PadMode;
 use std::f64::consts::TAU;
@@ -24,7 +24,7 @@ fn matrix(
     of: impl Fn(usize, usize, f64) -> f64,
 ) -> Result<Slot, Reason> {
     if length > MAX_LENGTH || rows > MAX_LENGTH || columns > MAX_LENGTH {
-        return Err(format!("found a transform of {length} elements, wanted at most {MAX_LENGTH}"));
+        return refused!("found a transform of {length} elements, wanted at most {MAX_LENGTH}");
     }
     i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
     let mut values = Vec::with_capacity(rows * columns);
@@ -48,11 +48,11 @@ pub(super) fn transform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let complex = match own.last() {
         Some(1) => false,
         Some(2) => true,
-        _ => return Err(format!("found a signal of {own:?}, wanted a last axis of 1 or 2")),
+        _ => return refused!("found a signal of {own:?}, wanted a last axis of 1 or 2"),
     };
     let (inverse, onesided) = (op.flag("inverse", false), op.flag("onesided", false));
     if place + 1 == rank {
-        return Err(format!("found axis {place} of {own:?}, wanted one before the last"));
+        return refused!("found axis {place} of {own:?}, wanted one before the last");
     }
     let length = match op.has(1) {
         true => usize::try_from(i.integers(op, 1)?.first().copied().unwrap_or(0)).unwrap_or(0),
@@ -60,7 +60,7 @@ pub(super) fn transform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         false => own[place],
     };
     if length == 0 {
-        return Err("found a transform of no elements".to_owned());
+        return refused!("found a transform of no elements");
     }
     // The axis last but for the parts, which come first.
     let mut order: Vec<usize> = vec![rank - 1];
@@ -119,19 +119,19 @@ pub(super) fn short_time<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
     let (batch, whole) = match own[..] {
         [batch, whole] | [batch, whole, 1] => (batch, whole),
-        _ => return Err(format!("found a signal of {own:?}, wanted a real one")),
+        _ => return refused!("found a signal of {own:?}, wanted a real one"),
     };
     let one = |i: &Import<'a>, index: usize| -> Result<usize, Reason> {
         let list = i.integers(op, index)?;
         let number =
             list.first().and_then(|&number| usize::try_from(number).ok()).filter(|&number| number > 0);
-        number.ok_or_else(|| format!("found {list:?}, wanted a number from 1 on"))
+        number.ok_or_else(|| format!("found {list:?}, wanted a number from 1 on").into())
     };
     let step = one(i, 1)?;
     let length = match (op.has(3), op.has(2)) {
         (true, _) => one(i, 3)?,
         (false, true) => i.extents_of(op, 2)?.iter().product(),
-        (false, false) => return Err("found neither a window nor the length of a frame".to_owned()),
+        (false, false) => return refused!("found neither a window nor the length of a frame"),
     };
     let frames = whole.checked_sub(length).map(|rest| rest / step + 1);
     let frames = frames.ok_or_else(|| format!("found frames of {length} of {whole} elements"))?;
@@ -182,13 +182,13 @@ pub(super) fn mel<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         i.constant(op, index)?
             .number()
             .map(f64::from)
-            .ok_or_else(|| format!("input {index}: found no number"))
+            .ok_or_else(|| format!("input {index}: found no number").into())
     };
     let [bands, length, rate] = [number(i, 0)?, number(i, 1)?, number(i, 2)?];
     let edges = [number(i, 3)?, number(i, 4)?];
     let fits = (1.0..=65_536.0).contains(&bands) && (1.0..=16_777_216.0).contains(&length) && rate > 0.0;
     if !fits || edges.iter().any(|edge| !(0.0..=1e9).contains(edge)) {
-        return Err(format!("found {bands} bands of {length} elements at {rate} from {edges:?}"));
+        return refused!("found {bands} bands of {length} elements at {rate} from {edges:?}");
     }
     let (bands, bins) = (bands as usize, length as usize / 2 + 1);
     i.budget.spend(bands.saturating_mul(bins).saturating_mul(8))?;

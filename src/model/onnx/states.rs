@@ -6,7 +6,7 @@ use super::moves::cut;
 use super::operands::axis;
 use super::order::Mapped;
 use super::products::{product, swapped};
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
 type Done = Result<(), Reason>;
@@ -21,12 +21,10 @@ const MAX_TAPS: usize = 256;
 pub(super) fn causal<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, weights) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let (&[n, c, length], &[of, 1, taps]) = (&own[..], &weights[..]) else {
-        return Err(format!("found weights of {weights:?} for {own:?}, wanted one filter for each channel"));
+        return refused!("found weights of {weights:?} for {own:?}, wanted one filter for each channel");
     };
     if of != c || taps == 0 || taps > MAX_TAPS {
-        return Err(format!(
-            "found weights of {weights:?} for {own:?}, wanted 1 to {MAX_TAPS} taps a channel"
-        ));
+        return refused!("found weights of {weights:?} for {own:?}, wanted 1 to {MAX_TAPS} taps a channel");
     }
     let x = i.slot(op, 0)?;
     let kind = x.kind();
@@ -63,7 +61,7 @@ pub(super) fn causal<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             let share = i.apply("share", F::Sigmoid, std::slice::from_ref(&sum))?;
             i.apply("", F::Mul, &[sum, share.into()])?
         }
-        other => return Err(format!("found activation {other:?}, wanted none, silu or swish")),
+        other => return refused!("found activation {other:?}, wanted none, silu or swish"),
     };
     i.set(op, 0, y.of_kind(kind))?;
     if op.writes(1) {
@@ -84,13 +82,13 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             .enumerate()
             .all(|(axis, (a, b))| if axis == place { b <= a } else { a == b });
     if place == 0 || !fits {
-        return Err(format!("found an update of {update:?} for a cache of {own:?} along axis {place}"));
+        return refused!("found an update of {update:?} for a cache of {own:?} along axis {place}");
     }
     let (batch, whole, count) = (own[0], own[place], update[place]);
     let circular = match op.text("mode", "linear")? {
         "linear" => false,
         "circular" => true,
-        other => return Err(format!("found mode {other:?}, wanted linear or circular")),
+        other => return refused!("found mode {other:?}, wanted linear or circular"),
     };
     let first: Arg = match op.has(2) {
         true => {
@@ -130,25 +128,25 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn linear<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = |name: &str| usize::try_from(op.int(name, 0)).ok().filter(|&count| count > 0);
     let (Some(many), Some(few)) = (count("q_num_heads"), count("kv_num_heads")) else {
-        return Err("found no numbers of heads".to_owned());
+        return refused!("found no numbers of heads");
     };
     let (q, k, v) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?, i.extents_of(op, 2)?);
     let (&[batch, tokens, q_wide], &[_, _, k_wide], &[_, _, v_wide]) = (&q[..], &k[..], &v[..]) else {
-        return Err(format!("found {q:?}, {k:?} and {v:?}, wanted rank 3"));
+        return refused!("found {q:?}, {k:?} and {v:?}, wanted rank 3");
     };
     let (depth, wide, group) = (k_wide / few, v_wide / few, many / few);
     if k_wide != few * depth || v_wide != few * wide || many != few * group || q_wide != many * depth {
-        return Err(format!("found {q:?}, {k:?} and {v:?} for {many} and {few} heads"));
+        return refused!("found {q:?}, {k:?} and {v:?} for {many} and {few} heads");
     }
     if tokens > MAX_TOKENS {
-        return Err(format!("found {tokens} tokens, wanted at most {MAX_TOKENS}"));
+        return refused!("found {tokens} tokens, wanted at most {MAX_TOKENS}");
     }
     let (decays, corrects) = match op.text("update_rule", "gated_delta")? {
         "linear" => (false, false),
         "gated" => (true, false),
         "delta" => (false, true),
         "gated_delta" => (true, true),
-        other => return Err(format!("found update_rule {other:?}")),
+        other => return refused!("found update_rule {other:?}"),
     };
     let scale = match op.float("scale", 0.0) {
         0.0 => 1.0 / (depth as f32).sqrt(),

@@ -6,8 +6,8 @@ use super::kind::Kind;
 use super::moves::cut;
 use crate::emit::Bits;
 use crate::graph::Value;
-use crate::model::budget::Reason;
 use crate::model::constant::Constant;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::suppress::Suppress;
 
@@ -20,16 +20,16 @@ const MAX_PAIRS: u64 = 1 << 34;
 pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (boxes, scores) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let (&[batch, count, 4], &[images, classes, of]) = (&boxes[..], &scores[..]) else {
-        return Err(format!("found boxes of {boxes:?} and scores of {scores:?}, wanted b n 4 and b c n"));
+        return refused!("found boxes of {boxes:?} and scores of {scores:?}, wanted b n 4 and b c n");
     };
     if batch != images || count != of {
-        return Err(format!("found boxes of {boxes:?} and scores of {scores:?}, wanted b n 4 and b c n"));
+        return refused!("found boxes of {boxes:?} and scores of {scores:?}, wanted b n 4 and b c n");
     }
     let number = |i: &mut Import<'a>, index: usize, default: f32| -> Result<f32, Reason> {
         if !op.has(index) {
             return Ok(default);
         }
-        i.list(op, index)?.first().copied().ok_or_else(|| format!("input {index}: found no number"))
+        i.list(op, index)?.first().copied().ok_or_else(|| format!("input {index}: found no number").into())
     };
     let most = if op.has(2) { i.integers(op, 2)?.first().copied().unwrap_or(0).max(0) } else { 0 };
     let each = usize::try_from(most).unwrap_or(usize::MAX).min(count);
@@ -38,9 +38,9 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let rows = batch * classes;
     if (rows.saturating_mul(each) as u64).saturating_mul(count as u64) > MAX_PAIRS {
-        return Err(format!(
+        return refused!(
             "found up to {each} boxes of {count} for {rows} rows of scores, wanted fewer: max_output_boxes_per_class"
-        ));
+        );
     }
     let is_known = (0..2).all(|index| matches!(i.slot(op, index), Ok(Slot::Constant(..))));
     let options = Suppress {
@@ -85,7 +85,7 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return i.set(op, 0, slot.of_kind(Kind::I64));
     }
     let table = i.known(table)?;
-    let Constant::Integers(integers) = table else { return Err("found floats".to_owned()) };
+    let Constant::Integers(integers) = table else { return refused!("found floats") };
     let kept: Vec<i64> = integers
         .values
         .chunks(3)

@@ -5,8 +5,9 @@ use super::schema::Tensor;
 use super::small::Small;
 use crate::host::HostTensor;
 use crate::layout::Layout;
-use crate::model::budget::{Budget, Reason};
+use crate::model::budget::Budget;
 use crate::model::constant::{Constant, Integers, dims_of, elements_of};
+use crate::model::reason::Reason;
 use half::{bf16, f16};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -40,13 +41,13 @@ impl Files {
         let relative = Path::new(location);
         let within = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if location.is_empty() || !relative.components().all(within) {
-            return Err(format!("found data in {location:?}, wanted a path within the model's folder"));
+            return refused!("found data in {location:?}, wanted a path within the model's folder");
         }
         let explain = |error: std::io::Error| format!("data in {location:?}: {error}");
         let root = folder.canonicalize().map_err(explain)?;
         let path = root.join(relative).canonicalize().map_err(explain)?;
         if !path.starts_with(&root) {
-            return Err(format!("found data in {location:?}, a link out of the model's folder"));
+            return refused!("found data in {location:?}, a link out of the model's folder");
         }
         if let Some(known) = self.read.get(&path) {
             return Ok(Arc::clone(known));
@@ -69,7 +70,7 @@ impl Files {
         let number = |name: &str| match key(name).map(str::parse::<usize>) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
-            Some(Err(_)) => Err(format!("found {name} {:?} of data in a file, wanted a number", key(name))),
+            Some(Err(_)) => refused!("found {name} {:?} of data in a file, wanted a number", key(name)),
         };
         let location = key("location").ok_or("found data in a file without its location")?;
         let offset = number("offset")?.unwrap_or(0);
@@ -78,7 +79,7 @@ impl Files {
         match offset.checked_add(length).filter(|end| *end <= bytes.len()) {
             Some(end) => Ok((bytes, offset..end)),
             None => {
-                Err(format!("found {} bytes in {location:?}, wanted {length} from {offset} on", bytes.len()))
+                refused!("found {} bytes in {location:?}, wanted {length} from {offset} on", bytes.len())
             }
         }
     }
@@ -90,7 +91,7 @@ impl Files {
         budget: &mut Budget,
     ) -> Result<(Constant, Kind), Reason> {
         if tensor.is_segment {
-            return Err("found a segment of a tensor, wanted a whole one".to_owned());
+            return refused!("found a segment of a tensor, wanted a whole one");
         }
         let extents = extents(&tensor.dims)?;
         let elements = elements_of(&extents)?;
@@ -129,10 +130,10 @@ impl Files {
 /// Extents that a file has as signed numbers.
 fn extents(dims: &[i64]) -> Result<Vec<usize>, Reason> {
     if dims.len() > MAX_RANK {
-        return Err(format!("found rank {}, wanted at most {MAX_RANK}", dims.len()));
+        return refused!("found rank {}, wanted at most {MAX_RANK}", dims.len());
     }
     let extents: Option<Vec<usize>> = dims.iter().map(|&extent| usize::try_from(extent).ok()).collect();
-    extents.ok_or_else(|| format!("found extents {dims:?}, wanted none below 0"))
+    extents.ok_or_else(|| format!("found extents {dims:?}, wanted none below 0").into())
 }
 
 /// The bytes of an element.
@@ -152,10 +153,7 @@ fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) ->
     let elements = elements_of(extents)?;
     if elements.checked_mul(width(kind)) != Some(bytes.len()) {
         let wanted = elements.saturating_mul(width(kind));
-        return Err(format!(
-            "found {} bytes, wanted {wanted} for shape {extents:?} in {kind:?}",
-            bytes.len()
-        ));
+        return refused!("found {} bytes, wanted {wanted} for shape {extents:?} in {kind:?}", bytes.len());
     }
     budget.spend(bytes.len().saturating_mul(8 / width(kind).min(8)))?;
     match kind {
@@ -163,7 +161,7 @@ fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) ->
         Kind::F16 if elements > 0 => {
             let values: Vec<f16> = all(bytes, f16::from_le_bytes);
             let tensor = HostTensor::from_f16(dims_of(extents)?, Layout::Nhwc, values);
-            tensor.map(Constant::Floats).map_err(|error| error.to_string())
+            tensor.map(Constant::Floats).map_err(Reason::from)
         }
         Kind::F16 => floats(extents, Vec::new()),
         Kind::Bf16 => floats(extents, all(bytes, |chunk| bf16::from_le_bytes(chunk).to_f32())),
@@ -208,13 +206,13 @@ pub(super) fn floats(extents: &[usize], values: Vec<f32>) -> Result<Constant, Re
         return Ok(Constant::Integers(Integers::new(extents.to_vec(), Vec::new())));
     }
     let tensor = HostTensor::new(dims_of(extents)?, values);
-    tensor.map(Constant::Floats).map_err(|error| error.to_string())
+    tensor.map(Constant::Floats).map_err(Reason::from)
 }
 
 pub(super) fn integers(extents: &[usize], values: Vec<i64>) -> Result<Constant, Reason> {
     let wanted = elements_of(extents)?;
     if values.len() != wanted {
-        return Err(format!("found {} values, wanted {wanted} for shape {extents:?}", values.len()));
+        return refused!("found {} values, wanted {wanted} for shape {extents:?}", values.len());
     }
     Ok(Constant::Integers(Integers::new(extents.to_vec(), values)))
 }

@@ -9,8 +9,8 @@ use super::order::{Mapped, channels_last};
 use crate::emit::Bits;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::dims_of;
+use crate::model::reason::Reason;
 use crate::ops::remap::PadMode;
 use crate::ops::transposed_conv2d::TransposedConv2d;
 
@@ -22,14 +22,14 @@ pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut filter = filter(i, op, 1)?;
     let rank = own.len();
     if filter.extents.len() != rank || !(3..=5).contains(&rank) || filter.extents[0] != own[1] {
-        return Err(format!(
+        return refused!(
             "found weights {:?} for an input of {own:?}, wanted one to three dimensions",
             filter.extents
-        ));
+        );
     }
     let groups = groups(op)?;
     if !own[1].is_multiple_of(groups) {
-        return Err(format!("found {} channels in {groups} groups", own[1]));
+        return refused!("found {} channels in {groups} groups", own[1]);
     }
     let (windows, output) = transposed_windows(op, &own[2..], &filter.extents[2..])?;
     let target = follow(i, op, &mut filter, groups)?;
@@ -118,7 +118,7 @@ fn transposed_windows(
     let given = op.ints("output_shape");
     let given = given.map(|list| list.get(list.len().saturating_sub(rank)..).unwrap_or(&[]));
     if more.len() != rank || given.is_some_and(|given| given.len() != rank) {
-        return Err(format!("found output_padding {more:?}, output_shape {given:?} for {rank} axes"));
+        return refused!("found output_padding {more:?}, output_shape {given:?} for {rank} axes");
     }
     let mut output = Vec::new();
     for axis in 0..rank {
@@ -142,7 +142,7 @@ fn transposed_windows(
             extent.ok_or_else(|| format!("found pads {:?} of an output of {whole}", windows.pads[axis]))?,
         );
         if before < 0 {
-            return Err(format!("found pads {:?}, wanted none below 0", windows.pads));
+            return refused!("found pads {:?}, wanted none below 0", windows.pads);
         }
     }
     Ok((windows, output))
@@ -157,7 +157,7 @@ fn transposed_groups(
     output: &[usize],
     groups: usize,
 ) -> Result<Value, Reason> {
-    let &[ic, oc, kh, kw] = &filter.extents[..] else { return Err("found no weights".to_owned()) };
+    let &[ic, oc, kh, kw] = &filter.extents[..] else { return refused!("found no weights") };
     let inner = ic / groups;
     let span = [windows.span(0), windows.span(1)];
     i.budget.spend(ic.saturating_mul(oc).saturating_mul(span[0] * span[1]).saturating_mul(8))?;
@@ -167,7 +167,6 @@ fn transposed_groups(
         output: Some([output[0], output[1]]),
         ..TransposedConv2d::default()
     };
-    let explain = |error: crate::Error| error.to_string();
     let mut parts = Vec::with_capacity(groups);
     for group in 0..groups {
         // Taps that are apart have zeros between them.
@@ -179,9 +178,9 @@ fn transposed_groups(
                 own[((o * span[0] + row) * span[1] + column) * inner + c] = filter.weights[from];
             }
         }
-        let weights = HostTensor::new(dims_of(&[oc, span[0], span[1], inner])?, own).map_err(explain)?;
+        let weights = HostTensor::new(dims_of(&[oc, span[0], span[1], inner])?, own)?;
         let bias = filter.bias.as_ref().map(|bias| bias[group * oc..(group + 1) * oc].to_vec());
-        let bias = bias.map(HostTensor::vector).transpose().map_err(explain)?;
+        let bias = bias.map(HostTensor::vector).transpose()?;
         let extras = Extras { bias, ..Extras::default() };
         if groups == 1 {
             return i.add(part, |graph, name| graph.transposed_conv2d(name, x, weights, extras, options));

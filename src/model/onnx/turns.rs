@@ -9,8 +9,8 @@ use super::schema::Graph as Network;
 use crate::error::Error;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
-use crate::model::budget::Reason;
 use crate::model::constant::dims_of;
+use crate::model::reason::Reason;
 use crate::session::Session;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -40,19 +40,17 @@ pub(super) struct Start {
 pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried: Vec<Slot>) -> Done {
     let body = op.network("body")?;
     if (carried.len()..op.node.outputs.len()).any(|index| op.writes(index)) {
-        return Err(
-            "found results that are collected over turns whose number is computed at each run".to_owned()
-        );
+        return refused!("found results that are collected over turns whose number is computed at each run");
     }
     let mut extents = Vec::with_capacity(carried.len());
     for slot in &carried {
         if slot.kind().is_handle() {
-            return Err("found a sequence carried over turns whose number is computed at each run".to_owned());
+            return refused!("found a sequence carried over turns whose number is computed at each run");
         }
         extents.push(i.slot_extents(slot)?);
     }
     let Body { graph, outer, places } = network(i, op, body, &carried, &extents)?;
-    let session = Session::on_cpu(&graph).map_err(|error| error.to_string())?;
+    let session = Session::on_cpu(&graph)?;
     let names: Vec<String> = session.inputs().iter().map(|port| port.name.clone()).collect();
     let dims: Vec<_> = session.inputs().iter().map(|port| port.dims).collect();
     let kinds: Vec<Kind> = carried.iter().map(Slot::kind).collect();
@@ -141,7 +139,7 @@ fn make<'a>(
 ) -> Result<(Vec<Slot>, Vec<usize>), Reason> {
     let input = |i: &mut Import<'a>, name: String, extents: &[usize], kind: Kind| -> Result<Slot, Reason> {
         let dims = dims_of(extents)?;
-        let value = i.graph.input(&name, dims).map_err(|error| error.to_string())?;
+        let value = i.graph.input(&name, dims)?;
         Ok(Slot::Value(Mapped::plain(value, extents.len(), kind)))
     };
     let mut inputs =
@@ -162,7 +160,7 @@ fn make<'a>(
     }
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).take(1 + carried.len()).collect();
     if outputs.len() != 1 + carried.len() {
-        return Err(format!("found {} outputs of the body, wanted {}", outputs.len(), 1 + carried.len()));
+        return refused!("found {} outputs of the body, wanted {}", outputs.len(), 1 + carried.len());
     }
     let written = inner(i, op, body, &inputs, &outputs, Some(known))?;
     let mut values: Vec<Value> = Vec::new();
@@ -172,16 +170,16 @@ fn make<'a>(
         let wanted = index.checked_sub(1).and_then(|index| extents.get(index)).cloned();
         let wanted = wanted.unwrap_or_else(|| found.iter().map(|_| 1).collect());
         if found != wanted {
-            return Err(format!(
+            return refused!(
                 "found a value of {wanted:?} that a turn makes {found:?}, in a loop whose turns are counted at each run, \
                  wanted extents that stay"
-            ));
+            );
         }
         let mapped = i.mapped_slot(slot, None)?;
         let value = i.logical(&mapped)?;
         let place = values.iter().position(|&own| own == value).unwrap_or(values.len());
         if place == values.len() {
-            i.graph.output(value).map_err(|error| error.to_string())?;
+            i.graph.output(value)?;
             values.push(value);
         }
         places.push(place);

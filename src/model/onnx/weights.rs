@@ -4,7 +4,7 @@
 
 use super::kind::Kind;
 use super::wire::{Fields, Wire};
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::model::weights::{FEWEST, Span, Stored};
 
 /// What a message is, as far as it leads to constants.
@@ -41,7 +41,7 @@ pub(in crate::model) fn weights(file: &[u8]) -> Result<Vec<Span>, Reason> {
     let mut open = vec![(Message::Model, file, 0)];
     while let Some((message, bytes, depth)) = open.pop() {
         if depth > MAX_DEPTH {
-            return Err(format!("found messages more than {MAX_DEPTH} deep, wanted fewer"));
+            return refused!("found messages more than {MAX_DEPTH} deep, wanted fewer");
         }
         if let Message::Tensor = message {
             tensor(file, bytes, &mut spans)?;
@@ -52,7 +52,7 @@ pub(in crate::model) fn weights(file: &[u8]) -> Result<Vec<Span>, Reason> {
             match (message.field(number), message, number) {
                 (Some(field), ..) => open.push((field, value.bytes()?, depth + 1)),
                 (None, Message::Graph, 15) => {
-                    return Err("found a sparse constant, whose weights cannot be replaced".to_owned());
+                    return refused!("found a sparse constant, whose weights cannot be replaced");
                 }
                 (None, Message::Attribute, 7) => {
                     let floats = value.bytes().map_or(1, |bytes| bytes.len() / 4);
@@ -68,7 +68,7 @@ pub(in crate::model) fn weights(file: &[u8]) -> Result<Vec<Span>, Reason> {
 fn refuse_many(elements: usize, what: &str) -> Result<(), Reason> {
     match elements {
         0..FEWEST => Ok(()),
-        _ => Err(format!("found {elements} {what}, which cannot be replaced")),
+        _ => refused!("found {elements} {what}, which cannot be replaced"),
     }
 }
 
@@ -96,7 +96,7 @@ fn tensor(file: &[u8], bytes: &[u8], spans: &mut Vec<Span>) -> Result<(), Reason
         _ => return Ok(()),
     };
     if elsewhere {
-        return Err("found weights in another file, wanted them in the model's own".to_owned());
+        return refused!("found weights in another file, wanted them in the model's own");
     }
     refuse_many(single, "numbers that are stored one by one")?;
     for (part, own) in parts {

@@ -5,7 +5,7 @@
 //!
 //! Source: Google, *Protocol Buffers: Encoding*.
 
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,7 +43,7 @@ impl<'a> Fields<'a> {
                 Wire::Bytes(self.take(length)?)
             }
             5 => Wire::Four(self.fixed()?),
-            other => return Err(format!("found wire type {other} in field {field}, wanted 0, 1, 2 or 5")),
+            other => return refused!("found wire type {other} in field {field}, wanted 0, 1, 2 or 5"),
         };
         Ok(Some((field, value)))
     }
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
                 return Ok(value);
             }
         }
-        Err("found a number of more than 10 bytes".to_owned())
+        refused!("found a number of more than 10 bytes")
     }
 
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Reason> {
@@ -77,32 +77,32 @@ impl<'a> Fields<'a> {
 }
 
 fn cut_short(wanted: u64, found: usize) -> Reason {
-    format!("the file is damaged or cut short: found {found} bytes, wanted {wanted}")
+    format!("the file is damaged or cut short: found {found} bytes, wanted {wanted}").into()
 }
 
 impl<'a> Wire<'a> {
     pub(super) fn bytes(self) -> Result<&'a [u8], Reason> {
         match self {
             Wire::Bytes(bytes) => Ok(bytes),
-            other => Err(format!("found {other:?}, wanted bytes")),
+            other => refused!("found {other:?}, wanted bytes"),
         }
     }
 
     pub(super) fn text(self) -> Result<&'a str, Reason> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| "found a text that is no UTF-8".to_owned())
+        std::str::from_utf8(self.bytes()?).map_err(|_| "found a text that is no UTF-8".into())
     }
 
     pub(super) fn integer(self) -> Result<i64, Reason> {
         match self {
             Wire::Number(number) => Ok(number as i64),
-            other => Err(format!("found {other:?}, wanted an integer")),
+            other => refused!("found {other:?}, wanted an integer"),
         }
     }
 
     pub(super) fn float(self) -> Result<f32, Reason> {
         match self {
             Wire::Four(bytes) => Ok(f32::from_le_bytes(bytes)),
-            other => Err(format!("found {other:?}, wanted a float")),
+            other => refused!("found {other:?}, wanted a float"),
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Wire<'a> {
                     into.push(numbers.number()? as i64);
                 }
             }
-            other => return Err(format!("found {other:?}, wanted integers")),
+            other => return refused!("found {other:?}, wanted integers"),
         }
         Ok(())
     }
@@ -131,11 +131,11 @@ impl<'a> Wire<'a> {
             Wire::Bytes(bytes) => bytes,
             Wire::Four(bytes) => &bytes[..],
             Wire::Eight(bytes) => &bytes[..],
-            Wire::Number(_) => return Err(format!("found {self:?}, wanted numbers of {N} bytes")),
+            Wire::Number(_) => return refused!("found {self:?}, wanted numbers of {N} bytes"),
         };
         let (numbers, rest) = bytes.as_chunks::<N>();
         if !rest.is_empty() {
-            return Err(format!("found {} bytes, wanted numbers of {N}", bytes.len()));
+            return refused!("found {} bytes, wanted numbers of {N}", bytes.len());
         }
         into.extend(numbers.iter().map(|&number| read(number)));
         Ok(())

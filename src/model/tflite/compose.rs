@@ -2,11 +2,10 @@
 
 use super::constant::{dims_of, elements_of};
 use super::import::{Import, Op};
-use super::tensors::Reason;
 use crate::dims::Dim;
-use crate::error::Error;
 use crate::graph::{Extras, Right, Term, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
 use crate::ops::reduce::Reduction;
@@ -16,10 +15,6 @@ use crate::ops::remap::AxisRange;
 pub(super) struct Compose<'i, 'a> {
     pub(super) import: &'i mut Import<'a>,
     name: String,
-}
-
-fn explain(error: Error) -> Reason {
-    error.to_string()
 }
 
 impl<'a> Import<'a> {
@@ -46,7 +41,7 @@ impl<'a> Compose<'_, 'a> {
 
     pub(super) fn each(&mut self, part: &str, function: Function, terms: &[Term]) -> Result<Value, Reason> {
         let name = self.name(part)?;
-        self.import.graph.elementwise(&name, function, terms).map_err(explain)
+        self.import.graph.elementwise(&name, function, terms).map_err(Reason::from)
     }
 
     pub(super) fn constant(
@@ -59,14 +54,14 @@ impl<'a> Compose<'_, 'a> {
         self.import.budget.spend(elements_of(extents)?)?;
         let name = self.name(part)?;
         let values: Vec<f32> = values.into_iter().collect();
-        let tensor = HostTensor::new(dims_of(extents)?, values).map_err(explain)?;
+        let tensor = HostTensor::new(dims_of(extents)?, values)?;
         Ok(self.import.graph.constant(&name, tensor))
     }
 
     pub(super) fn reshape(&mut self, part: &str, x: Value, extents: &[usize]) -> Result<Value, Reason> {
         let name = self.name(part)?;
         let target: Vec<Dim> = extents.iter().map(|&extent| Dim::Fixed(extent)).collect();
-        self.import.graph.reshape(&name, x, &target).map_err(explain)
+        self.import.graph.reshape(&name, x, &target).map_err(Reason::from)
     }
 
     /// The elements `begin..end` of an axis.
@@ -82,12 +77,12 @@ impl<'a> Compose<'_, 'a> {
             *range = AxisRange::new(begin as isize, end as isize);
         }
         let name = self.name(part)?;
-        self.import.graph.strided_slice(&name, x, &ranges).map_err(explain)
+        self.import.graph.strided_slice(&name, x, &ranges).map_err(Reason::from)
     }
 
     pub(super) fn transpose(&mut self, part: &str, x: Value, order: &[usize]) -> Result<Value, Reason> {
         let name = self.name(part)?;
-        self.import.graph.transpose(&name, x, order).map_err(explain)
+        self.import.graph.transpose(&name, x, order).map_err(Reason::from)
     }
 
     /// `x` with `count` elements of one value more behind those of an axis.
@@ -106,12 +101,12 @@ impl<'a> Compose<'_, 'a> {
         }
         let mode = crate::ops::remap::PadMode::Constant(crate::emit::Bits(value));
         let name = self.name(part)?;
-        self.import.graph.pad(&name, x, &vec![0; rank], &after, mode).map_err(explain)
+        self.import.graph.pad(&name, x, &vec![0; rank], &after, mode).map_err(Reason::from)
     }
 
     pub(super) fn concat(&mut self, part: &str, values: &[Value], axis: isize) -> Result<Value, Reason> {
         let name = self.name(part)?;
-        self.import.graph.concat(&name, values, axis).map_err(explain)
+        self.import.graph.concat(&name, values, axis).map_err(Reason::from)
     }
 
     pub(super) fn gather(
@@ -122,7 +117,7 @@ impl<'a> Compose<'_, 'a> {
         axis: isize,
     ) -> Result<Value, Reason> {
         let name = self.name(part)?;
-        self.import.graph.gather(&name, x, indices, axis, 0).map_err(explain)
+        self.import.graph.gather(&name, x, indices, axis, 0).map_err(Reason::from)
     }
 
     pub(super) fn reduce(
@@ -134,7 +129,7 @@ impl<'a> Compose<'_, 'a> {
         keeps: bool,
     ) -> Result<Value, Reason> {
         let name = self.name(part)?;
-        self.import.graph.reduce(&name, x, reduction, &[axis], keeps).map_err(explain)
+        self.import.graph.reduce(&name, x, reduction, &[axis], keeps).map_err(Reason::from)
     }
 
     /// The product of two matrices, the right one as it is or transposed, with more on top.
@@ -148,6 +143,6 @@ impl<'a> Compose<'_, 'a> {
     ) -> Result<Value, Reason> {
         let name = self.name(part)?;
         let options = Gemm { transpose_b, ..Gemm::default() };
-        self.import.graph.gemm(&name, a, b, extras, options).map_err(explain)
+        self.import.graph.gemm(&name, a, b, extras, options).map_err(Reason::from)
     }
 }

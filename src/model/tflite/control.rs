@@ -4,9 +4,9 @@ use super::constant::{Constant, dims_of};
 use super::convolution::missing;
 use super::import::{Import, Input, Op, Slot};
 use super::schema::at;
-use super::tensors::Reason;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use std::collections::HashSet;
 
@@ -31,10 +31,9 @@ pub(super) fn repeat<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         let scope = format!("{name}/{pass}/");
         let going = import.call(table.condition(), slots.clone(), scope.clone())?;
         let [Slot::Constant(going)] = &going[..] else {
-            return Err(
+            return refused!(
                 "found a loop whose end depends on values of a run, wanted one of a known number of \
                         passes"
-                    .to_owned(),
             );
         };
         if going.number().is_none_or(|number| number == 0.0) {
@@ -50,7 +49,7 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let table = op.table.branch().ok_or_else(|| missing(op, "IfOptions"))?;
     let mut slots = import.input_slots(op)?;
     if slots.is_empty() {
-        return Err("found no condition, wanted one".to_owned());
+        return refused!("found no condition, wanted one");
     }
     let name = import.scope_name(op)?;
     let condition = match slots.remove(0) {
@@ -61,7 +60,7 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
             return import.write_slots(op, slots);
         }
         Slot::Value(condition) => condition,
-        _ => return Err("found a variable as a condition".to_owned()),
+        _ => return refused!("found a variable as a condition"),
     };
     let before = import.variables.len();
     let kept = import.variables.clone();
@@ -72,30 +71,30 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         (a, b) => a.is_none() && b.is_none(),
     };
     if import.variables.len() != before || !kept.iter().zip(&import.variables).all(same) {
-        return Err("found a branch that uses variables, and a condition that is not known before a run, \
+        return refused!(
+            "found a branch that uses variables, and a condition that is not known before a run, \
                     wanted one of both"
-            .to_owned());
+        );
     }
     if then.len() != op.outputs.len() || otherwise.len() != op.outputs.len() {
-        return Err(format!("found branches of {} and {} outputs", then.len(), otherwise.len()));
+        return refused!("found branches of {} and {} outputs", then.len(), otherwise.len());
     }
     for (index, (then, otherwise)) in then.into_iter().zip(otherwise).enumerate() {
         let [a, b] = [import.slot_value(then, &name)?, import.slot_value(otherwise, &name)?];
         let (own, other) = (import.dims(a)?, import.dims(b)?);
         if own != other {
-            return Err(format!("found branches that give {own} and {other}, wanted one shape"));
+            return refused!("found branches that give {own} and {other}, wanted one shape");
         }
         let name = import.name(op, index)?;
         let one = vec![crate::dims::Dim::Fixed(1); own.rank().max(1)];
         let part = import.part_name(&name, "condition")?;
         let graph = &mut import.graph;
-        let condition = graph.reshape(&part, condition, &one).map_err(|error| error.to_string())?;
+        let condition = graph.reshape(&part, condition, &one)?;
         let terms = [condition.into(), a.into(), b.into()];
-        let mut value =
-            graph.elementwise(&name, Function::Select, &terms).map_err(|error| error.to_string())?;
+        let mut value = graph.elementwise(&name, Function::Select, &terms)?;
         if own.rank() == 0 {
             let part = import.part_name(&name, "scalar")?;
-            value = import.graph.reshape(&part, value, &[]).map_err(|error| error.to_string())?;
+            value = import.graph.reshape(&part, value, &[])?;
         }
         import.write(op, index, value)?;
     }
@@ -140,7 +139,7 @@ pub(super) fn var_handle<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
 fn variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<usize, Reason> {
     match import.slot_of(op.input(0)?)? {
         Slot::Variable(index) if index < import.variables.len() => Ok(index),
-        _ => Err(format!("{}: found no variable, wanted one of VAR_HANDLE", import.describe(op, 0))),
+        _ => refused!("{}: found no variable, wanted one of VAR_HANDLE", import.describe(op, 0)),
     }
 }
 
@@ -180,7 +179,7 @@ pub(super) fn assign_variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     match (import.starting, input) {
         (true, Input::Constant(constant)) => import.variables[index].initial = Some(constant),
         (true, Input::Value(_)) => {
-            return Err("found a variable that begins with a value of a run, wanted a constant".to_owned());
+            return refused!("found a variable that begins with a value of a run, wanted a constant");
         }
         (false, input) => import.variables[index].current = Some(input),
     }
@@ -191,9 +190,9 @@ pub(super) fn assign_variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
 pub(super) fn zeros(import: &Import<'_>, extents: &[usize]) -> Result<HostTensor, Reason> {
     let dims = dims_of(extents)?;
     if dims.elements() as u64 > import.budget.whole() {
-        return Err(format!("found a variable of {dims}, wanted one that the file's length accounts for"));
+        return refused!("found a variable of {dims}, wanted one that the file's length accounts for");
     }
-    HostTensor::new(dims, vec![0.0; dims.elements()]).map_err(|error| error.to_string())
+    HostTensor::new(dims, vec![0.0; dims.elements()]).map_err(Reason::from)
 }
 
 impl<'a> Import<'a> {
@@ -220,7 +219,7 @@ impl<'a> Import<'a> {
                 let name = self.part_name(name, "joined")?;
                 self.join(&name, &joined)
             }
-            _ => Err("found a variable, wanted a value".to_owned()),
+            _ => refused!("found a variable, wanted a value"),
         }
     }
 
@@ -277,7 +276,7 @@ impl<'a> Import<'a> {
                     self.graph.constant(&name, tensor)
                 }
             };
-            self.graph.update(state, next).map_err(|error| error.to_string())?;
+            self.graph.update(state, next)?;
         }
         Ok(())
     }

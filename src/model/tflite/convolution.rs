@@ -4,10 +4,10 @@ use super::constant::Constant;
 use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
-use super::tensors::Reason;
 use crate::emit::Activation;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::pointwise::Pointwise;
@@ -39,10 +39,10 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         // Weights are `oc kh kw c/groups`, and never empty; the file does not store the groups.
         let groups = input.c / shape.c.max(1);
         if groups == 0 || groups * shape.c != input.c {
-            return Err(format!(
+            return refused!(
                 "found weights {shape} (oc kh kw c/groups) for input {input}, \
                  wanted channels that divide the input's"
-            ));
+            );
         }
         let value = if [shape.h, shape.w] == [1, 1]
             && stride == [1, 1]
@@ -54,7 +54,7 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
             let options = Conv2d { stride, dilation, padding, groups, activation, ..Conv2d::default() };
             import.graph.conv2d(name, x, weights, extras, options)
         };
-        value.map_err(|error| error.to_string())
+        value.map_err(Reason::from)
     })
 }
 
@@ -76,14 +76,14 @@ pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
         let (input, shape) = (import.dims(x)?.shape(), weights.shape());
         let channels = usize::try_from(multiplier).ok().and_then(|m| m.checked_mul(input.c));
         if multiplier != 0 && channels != Some(shape.c) {
-            return Err(format!(
+            return refused!(
                 "found depth_multiplier {multiplier} for {} input channels and weights {shape}, \
                  wanted weights of input channels x multiplier",
                 input.c
-            ));
+            );
         }
         let options = Depthwise { stride, dilation, padding, activation };
-        import.graph.depthwise(name, x, weights, extras, options).map_err(|error| error.to_string())
+        import.graph.depthwise(name, x, weights, extras, options).map_err(Reason::from)
     })
 }
 
@@ -99,7 +99,7 @@ fn convolution<'a>(
     let weights = import.floats(op, 1)?;
     if weights.dims().rank() != 4 {
         let found = weights.dims();
-        return Err(format!("{}: found shape {found}, wanted rank 4", import.describe(op, 1)));
+        return refused!("{}: found shape {found}, wanted rank 4", import.describe(op, 1));
     }
     let bias = bias(import, op, 2)?;
     let extras = Extras { bias, ..Default::default() };
@@ -191,24 +191,24 @@ pub(super) fn bias<'a>(
         _ => import.floats(op, index)?.to_f32().into_owned(),
     };
     import.budget.spend(4 * values.len())?;
-    HostTensor::vector(values).map(Some).map_err(|error| error.to_string())
+    HostTensor::vector(values).map(Some).map_err(Reason::from)
 }
 
 pub(super) fn padding(code: i8) -> Result<Padding, Reason> {
     match code {
         0 => Ok(Padding::Same),
         1 => Ok(Padding::Valid),
-        other => Err(format!("found padding {other}, wanted 0 (SAME) or 1 (VALID)")),
+        other => refused!("found padding {other}, wanted 0 (SAME) or 1 (VALID)"),
     }
 }
 
 pub(super) fn missing(op: &Op<'_>, wanted: &str) -> Reason {
-    format!("found options of type {}, wanted {wanted}", op.table.options_type())
+    format!("found options of type {}, wanted {wanted}", op.table.options_type()).into()
 }
 
 pub(super) fn positive(what: &str, [h, w]: [i32; 2]) -> Result<[usize; 2], Reason> {
     match (usize::try_from(h), usize::try_from(w)) {
         (Ok(h), Ok(w)) if h > 0 && w > 0 => Ok([h, w]),
-        _ => Err(format!("found {what} {h} along height and {w} along width, wanted at least 1")),
+        _ => refused!("found {what} {h} along height and {w} along width, wanted at least 1"),
     }
 }

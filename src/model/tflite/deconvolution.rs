@@ -5,9 +5,9 @@ use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
 use super::shapes::sizes;
-use super::tensors::Reason;
 use crate::emit::Activation;
 use crate::graph::Extras;
+use crate::model::reason::Reason;
 use crate::ops::transposed_conv2d::TransposedConv2d;
 use crate::shape::Padding;
 
@@ -17,11 +17,11 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     let table = op.table.transposed_conv().ok_or_else(|| missing(op, "TransposeConvOptions"))?;
     let shape = sizes(&import.integers(op, 0)?.values)?;
     let [_, h, w, channels] = shape[..] else {
-        return Err(format!("found output shape {shape:?}, wanted rank 4"));
+        return refused!("found output shape {shape:?}, wanted rank 4");
     };
     let outputs = import.floats(op, 1)?.shape().n;
     if channels != outputs {
-        return Err(format!("found output shape {shape:?} for weights of {outputs} output channels"));
+        return refused!("found output shape {shape:?} for weights of {outputs} output channels");
     }
     let options = TransposedConv2d {
         stride: positive("stride", [table.stride_h(), table.stride_w()])?,
@@ -39,7 +39,7 @@ pub(super) fn biased<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let bytes = op.table.custom_options().map_or(&[][..], |options| options.bytes());
     let numbers: Vec<i32> = bytes.as_chunks::<4>().0.iter().take(3).map(|&n| i32::from_le_bytes(n)).collect();
     let [padding, stride_w, stride_h] = numbers[..] else {
-        return Err(format!("found options of {} bytes, wanted a padding and two strides", bytes.len()));
+        return refused!("found options of {} bytes, wanted a padding and two strides", bytes.len());
     };
     let stride = positive("stride", [stride_h, stride_w])?;
     let x = import.value(op, 0)?;
@@ -53,7 +53,7 @@ pub(super) fn biased<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         span.map(|span| span - left_out).ok_or("found strides beyond any output".to_owned())
     };
     if !matches!(padding, 1 | 2) {
-        return Err(format!("found padding {padding}, wanted 1 (SAME) or 2 (VALID)"));
+        return refused!("found padding {padding}, wanted 1 (SAME) or 2 (VALID)");
     }
     let output = [extent(input.h, weights.h, stride[0])?, extent(input.w, weights.w, stride[1])?];
     let padding = if padding == 1 { Padding::Same } else { Padding::Valid };
@@ -75,6 +75,6 @@ fn add<'a>(
     let (activation, rest) = activation.split();
     let options = TransposedConv2d { activation, ..options };
     activated(import, op, rest, |import, name| {
-        import.graph.transposed_conv2d(name, x, weights, extras, options).map_err(|error| error.to_string())
+        import.graph.transposed_conv2d(name, x, weights, extras, options).map_err(Reason::from)
     })
 }

@@ -3,10 +3,10 @@
 use super::compose::Compose;
 use super::flexbuffer::Map;
 use super::import::{Import, Op};
-use super::tensors::Reason;
 use crate::emit::Bits;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 use crate::ops::suppress::Suppress;
@@ -47,7 +47,7 @@ impl Detection {
         };
         let scales = [number("y_scale")?, number("x_scale")?, number("h_scale")?, number("w_scale")?];
         if scales.contains(&0.0) {
-            return Err(format!("found scales {scales:?}, wanted others than 0"));
+            return refused!("found scales {scales:?}, wanted others than 0");
         }
         Ok(Detection {
             most: count("max_detections")?,
@@ -86,14 +86,14 @@ pub(super) fn post_process<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
     let (encoded, scores, anchors) = (import.value(op, 0)?, import.value(op, 1)?, import.floats(op, 2)?);
     let (encoded_dims, score_dims) = (import.dims(encoded)?, import.dims(scores)?);
     let (&[1, n, width], &[1, same, classes]) = (encoded_dims.extents(), score_dims.extents()) else {
-        return Err(format!("found boxes {encoded_dims} and scores {score_dims}, wanted 1 n 4 and 1 n c"));
+        return refused!("found boxes {encoded_dims} and scores {score_dims}, wanted 1 n 4 and 1 n c");
     };
     if width < 4 || n != same || anchors.dims().extents() != [n, 4] || classes < options.classes {
-        return Err(format!(
+        return refused!(
             "found boxes {encoded_dims}, scores {score_dims} and anchors {} for {} classes",
             anchors.dims(),
             options.classes
-        ));
+        );
     }
     let names = (0..4).map(|index| import.name(op, index)).collect::<Result<Vec<_>, Reason>>()?;
     let mut parts = Compose::named(import, &names[0]);
@@ -160,7 +160,7 @@ fn suppressed(
     let scores = parts.reshape("candidate_scores", scores, &[rows, n])?;
     let name = parts.name("chosen")?;
     let chosen = parts.import.graph.suppress(&name, boxes, scores, options);
-    let chosen = chosen.map_err(|error| error.to_string())?;
+    let chosen = chosen?;
     let count = options.count;
     let pairs = parts.slice("pairs", chosen, 1, [0, 2 * count])?;
     let pairs = parts.reshape("each", pairs, &[rows, count, 2])?;
@@ -189,7 +189,7 @@ fn of_the_best_class(
     let (most, each) = (options.most, options.classes_of_each);
     let classes = each.min(options.classes);
     let name = parts.name("best")?;
-    let best = parts.import.graph.top_k(&name, scores, classes).map_err(|error| error.to_string())?;
+    let best = parts.import.graph.top_k(&name, scores, classes)?;
     let [best, indices] = best;
     let first = parts.slice("first", best, 1, [0, 1])?;
     let [places, _] = suppressed(parts, boxes, first, [1, n], options.options(most))?;
@@ -206,7 +206,7 @@ fn of_the_best_class(
     if each > 1 {
         let name = parts.name("copies")?;
         let one = parts.reshape("box", boxes, &[most, 1, 4])?;
-        let tiled = parts.import.graph.tile(&name, one, &[1, each, 1]).map_err(|error| error.to_string())?;
+        let tiled = parts.import.graph.tile(&name, one, &[1, each, 1])?;
         boxes = parts.reshape("corners", tiled, &[most * each, 4])?;
     }
     Ok(Found { boxes, classes, scores, count: counted(parts, places, most)? })
@@ -230,7 +230,7 @@ fn of_each_class(
     let there = parts.each("is_there", Function::GreaterEqual, &[places.into(), 0.0.into()])?;
     let scores = parts.each("ranked", Function::Select, &[there.into(), found.into(), f32::MIN.into()])?;
     let name = parts.name("best")?;
-    let best = parts.import.graph.top_k(&name, scores, most.min(all)).map_err(|error| error.to_string())?;
+    let best = parts.import.graph.top_k(&name, scores, most.min(all))?;
     let [scores, order] = best;
     let own = parts.gather("own", places, order, 0)?;
     let is_there = parts.each("of_these", Function::GreaterEqual, &[own.into(), 0.0.into()])?;
@@ -263,7 +263,7 @@ pub(super) fn suppress<'a>(import: &mut Import<'a>, op: &Op<'a>, soft: bool) -> 
     }
     let (boxes, scores) = (import.value(op, 0)?, import.value(op, 1)?);
     let count = import.integers(op, 2)?.values;
-    let &[count] = &count[..] else { return Err(format!("found {count:?} boxes, wanted a number")) };
+    let &[count] = &count[..] else { return refused!("found {count:?} boxes, wanted a number") };
     let count = usize::try_from(count).ok().filter(|&count| count > 0);
     let count = count.ok_or("found no boxes wanted, wanted at least 1")?;
     let mut number = |index: usize| {
@@ -273,7 +273,7 @@ pub(super) fn suppress<'a>(import: &mut Import<'a>, op: &Op<'a>, soft: bool) -> 
     let (overlap, score) = (number(3)?, number(4)?);
     let sigma = if soft { number(5)? } else { 0.0 };
     let dims = import.dims(scores)?;
-    let &[n] = dims.extents() else { return Err(format!("found scores {dims}, wanted a vector")) };
+    let &[n] = dims.extents() else { return refused!("found scores {dims}, wanted a vector") };
     let options =
         Suppress { count, overlap: Bits(overlap), score: Bits(score), sigma: Bits(sigma), strict: true };
     let names =

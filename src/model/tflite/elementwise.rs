@@ -5,12 +5,12 @@ use super::import::{Import, Input, Op};
 use super::names::{self, Fused, element};
 use super::rounding::in_256ths;
 use super::spectra;
-use super::tensors::Reason;
 use crate::dims::Dim;
 use crate::emit::Activation;
 use crate::graph::{Term, Value};
 use crate::host::HostTensor;
 use crate::model::fold;
+use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
 
@@ -36,7 +36,7 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
         return integer_quotient(import, op, &terms);
     }
     activated(import, op, activation(op)?, |import, name| {
-        import.graph.elementwise(name, function, &terms).map_err(|error| error.to_string())
+        import.graph.elementwise(name, function, &terms).map_err(Reason::from)
     })
 }
 
@@ -44,10 +44,9 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
 fn integer_quotient<'a>(import: &mut Import<'a>, op: &Op<'a>, terms: &[Term]) -> Result<(), Reason> {
     let name = import.name(op, 0)?;
     let part = import.part_name(&name, "quotient")?;
-    let quotient =
-        import.graph.elementwise(&part, Function::Div, terms).map_err(|error| error.to_string())?;
+    let quotient = import.graph.elementwise(&part, Function::Div, terms)?;
     let value = import.graph.elementwise(&name, Function::Truncate, &[quotient.into()]);
-    import.write(op, 0, value.map_err(|error| error.to_string())?)
+    import.write(op, 0, value?)
 }
 
 /// `LEAKY_RELU`: the slope is an option.
@@ -55,7 +54,7 @@ pub(super) fn leaky_relu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     op.check(&[1], 1)?;
     let alpha = op.table.leaky_relu().map_or(0.0, |table| table.alpha());
     if !alpha.is_finite() {
-        return Err(format!("found alpha {alpha}, wanted a finite number"));
+        return refused!("found alpha {alpha}, wanted a finite number");
     }
     let slopes = import.steps_of_bytes(op)?.and_then(|[from, to]| {
         let factor = from.scale / to.scale;
@@ -96,9 +95,9 @@ pub(super) fn select<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let mut target = vec![Dim::Fixed(1); rank];
     target[0] = Dim::Rest;
     let graph = &mut import.graph;
-    let condition = graph.reshape(&part, condition, &target).map_err(|error| error.to_string())?;
+    let condition = graph.reshape(&part, condition, &target)?;
     let value = graph.elementwise(&name, Function::Select, &[condition.into(), x.into(), other.into()]);
-    let value = value.map_err(|error| error.to_string())?;
+    let value = value?;
     import.write(op, 0, value)
 }
 
@@ -143,11 +142,11 @@ pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
 /// `ADD_N`: the sum of any number of values.
 pub(super) fn add_n<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     if op.outputs.len() != 1 || op.inputs.is_empty() {
-        return Err(format!(
+        return refused!(
             "found {} inputs and {} outputs, wanted some and 1",
             op.inputs.len(),
             op.outputs.len()
-        ));
+        );
     }
     let name = import.name(op, 0)?;
     let mut sum = import.value(op, 0)?;
@@ -156,7 +155,7 @@ pub(super) fn add_n<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reas
         let part =
             if index + 1 == op.inputs.len() { name.clone() } else { import.part_name(&name, "sum")? };
         let terms = [sum.into(), term.into()];
-        sum = import.graph.elementwise(&part, Function::Add, &terms).map_err(|error| error.to_string())?;
+        sum = import.graph.elementwise(&part, Function::Add, &terms)?;
     }
     import.write(op, 0, sum)
 }
@@ -166,7 +165,7 @@ pub(super) fn zeros_like<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     op.check(&[1], 1)?;
     let extents = super::shapes::extents(import, op)?;
     let zero = if super::shapes::is_float(import, op) {
-        Constant::Floats(HostTensor::vector(vec![0.0]).map_err(|error| error.to_string())?)
+        Constant::Floats(HostTensor::vector(vec![0.0])?)
     } else {
         Constant::Integers(Integers::vector(vec![0]))
     };
@@ -188,10 +187,10 @@ pub(super) fn cast<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
         Input::Value(value) if import.imaginary.contains_key(&value) => match to {
             element::COMPLEX64 => import.write(op, 0, value),
             to if floats.contains(&to) => spectra::part(import, op, false),
-            other => Err(format!(
+            other => refused!(
                 "found a complex value to be {}, wanted a float or COMPLEX64",
                 names::element_type(other)
-            )),
+            ),
         },
         Input::Constant(constant) if floats.contains(&to) => {
             let constant = Constant::Floats(constant.floats(&mut import.budget)?);
@@ -223,7 +222,7 @@ fn number<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function, number: 
     let x = import.value(op, 0)?;
     let name = import.name(op, 0)?;
     let value = import.graph.elementwise(&name, function, &[x.into(), number.into()]);
-    import.write(op, 0, value.map_err(|error| error.to_string())?)
+    import.write(op, 0, value?)
 }
 
 /// The inputs as terms: constants of one element are numbers where that does not change the result's rank.
@@ -277,10 +276,10 @@ pub(super) fn activated<'a>(
         Fused::Own(Activation::Relu6) => Function::Relu6,
         Fused::Own(Activation::Tanh) => Function::Tanh,
         Fused::ReluN1To1 => Function::ReluN1To1,
-        Fused::Own(other) => return Err(format!("found the fused activation {other:?}")),
+        Fused::Own(other) => return refused!("found the fused activation {other:?}"),
     };
     let part = import.part_name(&name, "sum")?;
     let value = add(import, &part)?;
     let value = import.graph.elementwise(&name, function, &[value.into()]);
-    import.write(op, 0, value.map_err(|error| error.to_string())?)
+    import.write(op, 0, value?)
 }

@@ -2,7 +2,7 @@
 //!
 //! Every place is checked against the bytes. Source: the description of FlexBuffers' binary format.
 
-use super::tensors::Reason;
+use crate::model::reason::Reason;
 
 /// The most entries that are read.
 const MAX_ENTRIES: usize = 256;
@@ -111,7 +111,12 @@ impl Reader<'_> {
 
 impl Map {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Reason> {
-        let wrong = || format!("found options of {} bytes, wanted a map of names (FlexBuffer)", bytes.len());
+        let wrong = || {
+            Reason::from(format!(
+                "found options of {} bytes, wanted a map of names (FlexBuffer)",
+                bytes.len()
+            ))
+        };
         Reader(bytes).map().ok_or_else(wrong)
     }
 

@@ -4,9 +4,10 @@ use super::constant::Constant;
 use super::convolution::Phases;
 use super::import::{Import, Input, Op, Readers, Slot};
 use super::schema::{Model, Operator, SubGraph, Tables, at};
-use super::tensors::{Budget, Reason, Tensors, indices};
+use super::tensors::{Budget, Tensors, indices};
 use crate::dims::Dim;
 use crate::graph::Value;
+use crate::model::reason::Reason;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -100,9 +101,7 @@ impl<'a> Import<'a> {
     pub(super) fn allow_steps(&mut self, count: usize) -> Result<(), Reason> {
         self.calls = self.calls.saturating_add(count);
         if self.calls > MAX_CALLS {
-            return Err(format!(
-                "found more than {MAX_CALLS} passes of loops and steps of layers, wanted fewer"
-            ));
+            return refused!("found more than {MAX_CALLS} passes of loops and steps of layers, wanted fewer");
         }
         self.budget.grow(count.saturating_mul(WORK_OF_STEP));
         Ok(())
@@ -115,7 +114,7 @@ impl<'a> Import<'a> {
         work: impl FnOnce(&mut Self) -> Result<T, Reason>,
     ) -> Result<T, Reason> {
         if self.depth == MAX_DEPTH {
-            return Err(format!("found calls {MAX_DEPTH} deep, wanted fewer"));
+            return refused!("found calls {MAX_DEPTH} deep, wanted fewer");
         }
         let kept = self.frames.remove(&index);
         let mut frame = match kept {
@@ -146,7 +145,7 @@ impl<'a> Import<'a> {
         let index = usize::try_from(index).map_err(|_| format!("found a call of network {index}"))?;
         self.calls += 1;
         if self.calls > MAX_CALLS {
-            return Err(format!("found more than {MAX_CALLS} passes of loops, wanted fewer"));
+            return refused!("found more than {MAX_CALLS} passes of loops, wanted fewer");
         }
         self.budget.grow(WORK_OF_CALL);
         self.within(index, |import| {
@@ -159,14 +158,14 @@ impl<'a> Import<'a> {
             frame.scope = scope;
             if inputs.len() != frame.inputs.len() {
                 let (found, wanted) = (inputs.len(), frame.inputs.len());
-                return Err(format!("found {found} inputs of network {index}, wanted {wanted}"));
+                return refused!("found {found} inputs of network {index}, wanted {wanted}");
             }
             for (tensor, slot) in frame.inputs.clone().into_iter().zip(inputs) {
                 let position = import.tensors.position(tensor)?;
                 import.set(position, slot);
             }
             import.run().map_err(|(at, message)| match at {
-                Some((op, name)) => format!("in network {index}, op {op} ({name}): {message}"),
+                Some((op, name)) => format!("in network {index}, op {op} ({name}): {message}").into(),
                 None => message,
             })?;
             let outputs = import.frame.outputs.clone();
@@ -221,7 +220,7 @@ impl<'a> Import<'a> {
                 };
                 let target: Vec<Dim> = target.iter().map(|&extent| Dim::Fixed(extent)).collect();
                 let value = self.graph.reshape(&name, value, &target);
-                return self.write(op, index, value.map_err(|error| error.to_string())?);
+                return self.write(op, index, value?);
             }
         };
         self.set(position, slot);
@@ -236,7 +235,7 @@ impl<'a> Import<'a> {
     /// Notes what a call made of each output.
     pub(super) fn write_slots(&mut self, op: &Op<'a>, slots: Vec<Slot>) -> Result<(), Reason> {
         if slots.len() != op.outputs.len() {
-            return Err(format!("found {} outputs, wanted {}", op.outputs.len(), slots.len()));
+            return refused!("found {} outputs, wanted {}", op.outputs.len(), slots.len());
         }
         for (index, slot) in slots.into_iter().enumerate() {
             let position = self.tensors.position(op.output(index)?)?;

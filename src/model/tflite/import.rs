@@ -8,11 +8,12 @@ use super::operators;
 use super::rounding::Rounding;
 use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
 use super::survey;
-use super::tensors::{Budget, Extent, Reason, indices};
+use super::tensors::{Budget, Extent, indices};
 use super::{LoadOptions, Loaded, ModelInfo};
 use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
+use crate::model::reason::Reason;
 use crate::sorted;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
@@ -106,18 +107,22 @@ pub(super) struct Op<'a> {
 
 /// Reads the first network of a file.
 pub(super) fn import(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
-    let fail = |message: Reason| Error::Model { file: file.to_owned(), op: None, message };
+    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
     let mut budget = Budget::new(bytes.len());
     let info = ModelInfo::read(model, bytes, &mut budget).map_err(fail)?;
     let (mut import, inputs, outputs) = start(model, budget).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
-        return Err(fail(unsupported));
+        return Err(fail(unsupported.into()));
     }
     import.inputs(&inputs, options).map_err(fail)?;
-    import.run().map_err(|(op, message)| Error::Model { file: file.to_owned(), op, message })?;
+    import.run().map_err(|(op, reason)| Error::Model {
+        file: file.to_owned(),
+        op,
+        message: reason.into(),
+    })?;
     import.update_variables().map_err(fail)?;
     for &output in &outputs {
-        import.output(output).map_err(|message| fail(format!("output {message}")))?;
+        import.output(output).map_err(|message| fail(format!("output {message}").into()))?;
     }
     Ok(Loaded { graph: import.graph, info })
 }
@@ -164,8 +169,8 @@ fn ends(
     budget: &mut Budget,
 ) -> Result<Vec<i32>, Reason> {
     match vector.map_or(0, |vector| vector.len()) {
-        0 => Err(format!("found no {what}, wanted at least one")),
-        count if count > MAX_ENDS => Err(format!("found {count} {what}, wanted at most {MAX_ENDS}")),
+        0 => refused!("found no {what}, wanted at least one"),
+        count if count > MAX_ENDS => refused!("found {count} {what}, wanted at most {MAX_ENDS}"),
         _ => indices(vector, budget),
     }
 }
@@ -220,7 +225,7 @@ impl<'a> Import<'a> {
         if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
             let mut wanted: Vec<_> = wanted.into_iter().collect();
             sorted::sort(&mut wanted, Ord::cmp);
-            return Err(format!("found an extent for dimension {name:?}, wanted one of {wanted:?}"));
+            return refused!("found an extent for dimension {name:?}, wanted one of {wanted:?}");
         }
         Ok(())
     }
@@ -233,7 +238,7 @@ impl<'a> Import<'a> {
     ) -> Result<(), Reason> {
         let position = self.tensors.position(index)?;
         if self.tensors.data(position)?.is_some() {
-            return Err(format!("{}: found a constant, wanted none", self.tensors.describe(position)));
+            return refused!("{}: found a constant, wanted none", self.tensors.describe(position));
         }
         self.check_unwritten(position)?;
         let name = self.unique_name(position)?;
@@ -245,7 +250,7 @@ impl<'a> Import<'a> {
                     wanted.insert(BATCH.to_owned());
                     if !self.graph.dimensions().contains_key(BATCH) {
                         let extent = options.dimensions.get(BATCH).copied().unwrap_or(extent.max(1));
-                        self.graph.dimension(BATCH, extent).map_err(|error| error.to_string())?;
+                        self.graph.dimension(BATCH, extent)?;
                     }
                     Dim::Named(BATCH.to_owned())
                 }
@@ -285,7 +290,7 @@ impl<'a> Import<'a> {
             Input::Value(value) => value,
             Input::Constant(_) => {
                 let place = self.tensors.describe(position);
-                return Err(format!("{place}: found a constant, wanted a value computed at each run"));
+                return refused!("{place}: found a constant, wanted a value computed at each run");
             }
         };
         // An input, or what another output is already under its own name.
@@ -300,9 +305,9 @@ impl<'a> Import<'a> {
             if let Some(leading) = target.first_mut() {
                 *leading = Dim::Rest;
             }
-            value = self.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
+            value = self.graph.reshape(&name, value, &target)?;
         }
-        self.graph.output(value).map_err(|error| error.to_string())
+        self.graph.output(value).map_err(Reason::from)
     }
 
     fn operator(&mut self, index: usize) -> Result<(), Reason> {
@@ -310,7 +315,7 @@ impl<'a> Import<'a> {
         self.check_complex(&op)?;
         match operators::handler(&op.name) {
             Some(handler) => handler(self, &op),
-            None => Err("this operator is not supported".to_owned()),
+            None => refused!("this operator is not supported"),
         }
     }
 
@@ -325,7 +330,7 @@ impl<'a> Import<'a> {
                 && self.imaginary.contains_key(value)
             {
                 let place = self.tensors.describe(position);
-                return Err(format!("{place}: found a complex value, wanted a real one"));
+                return refused!("{place}: found a complex value, wanted a real one");
             }
         }
         Ok(())
@@ -347,7 +352,7 @@ impl<'a> Import<'a> {
 
     fn table(&self, index: usize) -> Result<Operator<'a>, Reason> {
         let table = self.operators.and_then(|operators| at(operators, index));
-        table.ok_or_else(|| format!("found operator {index} of {}", self.operator_count()))
+        table.ok_or_else(|| format!("found operator {index} of {}", self.operator_count()).into())
     }
 
     /// The name of an operator.
@@ -371,7 +376,7 @@ impl<'a> Import<'a> {
             Some(Slot::Untouched) | None => return Ok(()),
             Some(_) => "is written already",
         };
-        Err(format!("{}: {found}, wanted a tensor that is written once", self.tensors.describe(position)))
+        refused!("{}: {found}, wanted a tensor that is written once", self.tensors.describe(position))
     }
 
     /// The tensor's name, made unique in the graph.

@@ -8,9 +8,10 @@ use super::import::{Import, Input, Op};
 use super::moves::node;
 use super::names;
 use super::shapes::{axis, extents};
-use super::tensors::{Budget, Reason};
+use super::tensors::Budget;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 
 /// `PACK`: values of the same extents along a new axis.
 pub(super) fn pack<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
@@ -52,7 +53,7 @@ pub(super) fn concatenation<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
     }
     let values = values(import, op)?;
     activated(import, op, names::fused(table.activation())?, |import, name| {
-        import.graph.concat(name, &values, axis as isize).map_err(|error| error.to_string())
+        import.graph.concat(name, &values, axis as isize).map_err(Reason::from)
     })
 }
 
@@ -119,7 +120,7 @@ fn joined(parts: &[Constant], axis: usize, budget: &mut Budget) -> Result<Consta
         let same = own.len() == extents.len()
             && own.iter().zip(&extents).enumerate().all(|(at, (own, other))| at == axis || own == other);
         if !same || axis >= own.len() {
-            return Err(format!("found {own:?} beside {extents:?} along axis {axis}"));
+            return refused!("found {own:?} beside {extents:?} along axis {axis}");
         }
         starts.push((elements, along, own.clone()));
         elements = elements.saturating_add(part.elements());
@@ -140,7 +141,7 @@ fn joined(parts: &[Constant], axis: usize, budget: &mut Budget) -> Result<Consta
             values.extend_from_slice(&part.floats(budget)?.to_nhwc());
         }
         let tensor = HostTensor::new(dims_of(&[values.len()])?, values);
-        Constant::Floats(tensor.map_err(|error| error.to_string())?)
+        Constant::Floats(tensor?)
     };
     flat.moved(extents, budget, |index| {
         let part = starts.iter().rev().find(|(_, first, own)| *first <= index[axis] && own[axis] > 0);

@@ -4,9 +4,9 @@ use super::compose::Compose;
 use super::convolution::{padding, positive};
 use super::flexbuffer::Map;
 use super::import::{Import, Op};
-use super::tensors::Reason;
 use crate::emit::Bits;
 use crate::graph::{Term, Value};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 use crate::ops::remap::{AxisRange, PadMode};
@@ -20,7 +20,7 @@ fn options(op: &Op<'_>) -> Result<Map, Reason> {
 fn count(map: &Map, key: &str) -> Result<usize, Reason> {
     let found = map.integer(key);
     let wanted = || format!("found options with {key} {found:?}, wanted a number of at least 0");
-    found.and_then(|value| usize::try_from(value).ok()).ok_or_else(wanted)
+    found.and_then(|value| usize::try_from(value).ok()).ok_or_else(|| wanted().into())
 }
 
 /// `Landmarks2TransformMatrix`: the matrix from a crop to the picture. The crop's sides are parallel to the line
@@ -30,7 +30,7 @@ pub(super) fn matrix<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let map = options(op)?;
     let x = import.value(op, 0)?;
     let dims = import.dims(x)?;
-    let &[1, n, 3] = dims.extents() else { return Err(format!("found landmarks {dims}, wanted 1 n 3")) };
+    let &[1, n, 3] = dims.extents() else { return refused!("found landmarks {dims}, wanted 1 n 3") };
     let ends = [count(&map, "left_rotation_idx")?, count(&map, "right_rotation_idx")?];
     let size = [count(&map, "output_width")?, count(&map, "output_height")?];
     let number = |key: &str| {
@@ -44,7 +44,7 @@ pub(super) fn matrix<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         listed.iter().map(|&index| usize::try_from(index).ok().filter(|&index| index < n)).collect();
     let subset = subset.filter(|subset| !subset.is_empty() && ends.iter().all(|&end| end < n));
     let Some(subset) = subset.filter(|_| !size.contains(&0)) else {
-        return Err(format!("found landmarks {ends:?} and {listed:?} of {n}, and a crop of {size:?}"));
+        return refused!("found landmarks {ends:?} and {listed:?} of {n}, and a crop of {size:?}");
     };
     let mut parts = import.compose(op, 0)?;
     let p = &mut parts;
@@ -150,7 +150,7 @@ pub(super) fn landmarks<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     let (x, matrix) = (import.value(op, 0)?, import.value(op, 1)?);
     let (dims, of) = (import.dims(x)?, import.dims(matrix)?);
     let (&[1, n, depth @ (2 | 3)], 16) = (dims.extents(), of.elements()) else {
-        return Err(format!("found landmarks {dims} and a matrix {of}, wanted 1 n 2 or 1 n 3, and 4 4"));
+        return refused!("found landmarks {dims} and a matrix {of}, wanted 1 n 2 or 1 n 3, and 4 4");
     };
     let mut parts = import.compose(op, 0)?;
     let p = &mut parts;
@@ -174,7 +174,7 @@ pub(super) fn bilinear<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), R
     let (x, matrix) = (import.value(op, 0)?, import.value(op, 1)?);
     let (dims, of) = (import.dims(x)?, import.dims(matrix)?);
     let (&[1, h, w, c], 16) = (dims.extents(), of.elements()) else {
-        return Err(format!("found a map {dims} and a matrix {of}, wanted 1 h w c and 4 4"));
+        return refused!("found a map {dims} and a matrix {of}, wanted 1 h w c and 4 4");
     };
     let [out_h, out_w] = [count(&map, "output_height")?, count(&map, "output_width")?];
     let pixels = out_h.checked_mul(out_w).filter(|pixels| (1..=1 << 24).contains(pixels));
@@ -224,10 +224,10 @@ fn window(op: &Op<'_>) -> Result<(Padding, [usize; 2], [usize; 2]), Reason> {
     let bytes = op.table.custom_options().map_or(&[][..], |options| options.bytes());
     let numbers: Vec<i32> = bytes.as_chunks::<4>().0.iter().take(6).map(|&n| i32::from_le_bytes(n)).collect();
     let [code, stride_w, stride_h, window_w, window_h, activation] = numbers[..] else {
-        return Err(format!("found options of {} bytes, wanted those of a pooling", bytes.len()));
+        return refused!("found options of {} bytes, wanted those of a pooling", bytes.len());
     };
     if activation != 0 {
-        return Err(format!("found activation {activation}, wanted none"));
+        return refused!("found activation {activation}, wanted none");
     }
     let padding = padding(i8::try_from(code.saturating_sub(1)).unwrap_or(-1))?;
     Ok((padding, positive("stride", [stride_h, stride_w])?, positive("window", [window_h, window_w])?))
@@ -239,7 +239,7 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
     let (padding, stride, window) = window(op)?;
     let x = import.value(op, 0)?;
     let dims = import.dims(x)?;
-    let &[n, h, w, c] = dims.extents() else { return Err(format!("found {dims}, wanted a map")) };
+    let &[n, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted a map") };
     let along = |extent: usize, axis: usize| -> Result<[usize; 3], Reason> {
         let out = match padding {
             Padding::Same => extent.div_ceil(stride[axis]),
@@ -248,7 +248,7 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         let span = (out.max(1) - 1) * stride[axis] + window[axis];
         let before = span.saturating_sub(extent) / 2;
         if out == 0 || window.iter().product::<usize>() > 64 {
-            return Err(format!("found windows of {window:?} over {dims}"));
+            return refused!("found windows of {window:?} over {dims}");
         }
         Ok([out, before, span.saturating_sub(extent + before)])
     };
@@ -259,7 +259,7 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
     let name = p.name("border")?;
     let mode = PadMode::Constant(Bits(f32::MIN));
     let padded = p.import.graph.pad(&name, x, &[0, top, left, 0], &[0, below, right, 0], mode);
-    let padded = padded.map_err(|error| error.to_string())?;
+    let padded = padded?;
     let mut best: Option<[Value; 2]> = None;
     for place in 0..window[0] * window[1] {
         let (y, x) = (place / window[1], place % window[1]);
@@ -270,7 +270,7 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         };
         let ranges = [AxisRange::ALL, range(y, out_h, stride[0]), range(x, out_w, stride[1]), AxisRange::ALL];
         let name = p.name("shifted")?;
-        let own = p.import.graph.strided_slice(&name, padded, &ranges).map_err(|error| error.to_string())?;
+        let own = p.import.graph.strided_slice(&name, padded, &ranges)?;
         best = Some(match best {
             None => [own, p.constant("first", &[1, 1, 1, 1], vec![0.0])?],
             Some([largest, at]) => {
@@ -281,13 +281,13 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
             }
         });
     }
-    let Some([largest, at]) = best else { return Err("found an empty window".to_owned()) };
+    let Some([largest, at]) = best else { return refused!("found an empty window") };
     let largest = p.reshape("", largest, &[n, out_h, out_w, c])?;
     let mut parts = Compose::named(import, &places);
     let at = parts.each("shown", Add, &[at.into(), 0.1.into()])?;
     let name = parts.name("")?;
     let target = [n, out_h, out_w, c].map(crate::dims::Dim::Fixed);
-    let at = parts.import.graph.broadcast_to(&name, at, &target).map_err(|error| error.to_string())?;
+    let at = parts.import.graph.broadcast_to(&name, at, &target)?;
     import.write(op, 0, largest)?;
     import.write(op, 1, at)
 }
@@ -297,9 +297,9 @@ pub(super) fn unpool<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     op.check(&[2], 1)?;
     let (_, stride, window) = window(op)?;
     if stride != window || window[0] != window[1] || window[0] > 8 {
-        return Err(format!(
+        return refused!(
             "found windows of {window:?} that are {stride:?} apart, wanted squares side by side"
-        ));
+        );
     }
     let (x, places) = (import.value(op, 0)?, import.value(op, 1)?);
     let mut parts = import.compose(op, 0)?;
@@ -312,6 +312,6 @@ pub(super) fn unpool<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     }
     let joined = p.concat("blocks", &blocks, 3)?;
     let name = p.name("")?;
-    let value = p.import.graph.depth_to_space(&name, joined, window[0]).map_err(|error| error.to_string())?;
+    let value = p.import.graph.depth_to_space(&name, joined, window[0])?;
     import.write(op, 0, value)
 }

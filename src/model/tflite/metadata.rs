@@ -6,7 +6,8 @@
 //! Source: TensorFlow Lite's published metadata schema, version 1.
 
 use super::schema::{Model, Offset, Tables, at, slot, verified};
-use super::tensors::{Budget, Reason};
+use super::tensors::Budget;
+use crate::model::reason::Reason;
 use crate::model::{ModelInfo, TensorInfo};
 use flatbuffers::{Follow, InvalidFlatbuffer, Table, TableVerifier, Vector, Verifiable, Verifier};
 

@@ -5,11 +5,11 @@ use super::convolution::{dilated, missing};
 use super::import::{Import, Input, Op};
 use super::shapes::{axis, extents, sizes};
 use super::slices::bounded;
-use super::tensors::Reason;
 use crate::dims::Dim;
 use crate::emit::Bits;
 use crate::error::Error;
 use crate::graph::Value;
+use crate::model::reason::Reason;
 use crate::ops::remap::{AxisRange, PadMode};
 
 /// `TRANSPOSE` by a constant permutation.
@@ -22,7 +22,7 @@ pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     let mut sorted = permutation.clone();
     sorted.sort_unstable();
     if sorted != (0..extents.len()).collect::<Vec<_>>() {
-        return Err(format!("found permutation {:?} for {extents:?}, wanted each axis once", wanted.values));
+        return refused!("found permutation {:?} for {extents:?}, wanted each axis once", wanted.values);
     }
     match import.input(op, 0)? {
         Input::Value(x) => node(import, op, |import, name| import.graph.transpose(name, x, &permutation)),
@@ -46,7 +46,7 @@ pub(super) fn pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason
         0.0
     };
     if fill.is_nan() {
-        return Err("found a fill that is no number".to_owned());
+        return refused!("found a fill that is no number");
     }
     padded(import, op, PadMode::Constant(Bits(fill)))
 }
@@ -58,7 +58,7 @@ pub(super) fn mirror_pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     match table.mode() {
         0 => padded(import, op, PadMode::Reflect),
         1 => padded(import, op, PadMode::Symmetric),
-        other => Err(format!("found mode {other}, wanted 0 (REFLECT) or 1 (SYMMETRIC)")),
+        other => refused!("found mode {other}, wanted 0 (REFLECT) or 1 (SYMMETRIC)"),
     }
 }
 
@@ -78,7 +78,7 @@ fn pairs<'a>(
     let pairs = import.integers(op, index)?;
     let numbers = sizes(&pairs.values)?;
     if pairs.dims != [count, 2] {
-        return Err(format!("{}: found {:?}, wanted {count} pairs", import.describe(op, index), pairs.dims));
+        return refused!("{}: found {:?}, wanted {count} pairs", import.describe(op, index), pairs.dims);
     }
     let of = |place: usize| numbers.iter().skip(place).step_by(2).copied().collect();
     Ok([of(0), of(1)])
@@ -90,7 +90,7 @@ pub(super) fn tile<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     let extents = extents(import, op)?;
     let repeats = sizes(&import.integers(op, 1)?.values)?;
     if repeats.len() != extents.len() {
-        return Err(format!("found {repeats:?} for {extents:?}, wanted one number for each axis"));
+        return refused!("found {repeats:?} for {extents:?}, wanted one number for each axis");
     }
     match import.input(op, 0)? {
         Input::Value(x) => node(import, op, |import, name| import.graph.tile(name, x, &repeats)),
@@ -114,7 +114,7 @@ pub(super) fn broadcast_to<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
     let extents = extents(import, op)?;
     let wanted = sizes(&import.integers(op, 1)?.values)?;
     if super::constant::broadcast(&extents, &wanted)? != wanted {
-        return Err(format!("found {extents:?} to {wanted:?}, wanted extents that are equal or 1"));
+        return refused!("found {extents:?} to {wanted:?}, wanted extents that are equal or 1");
     }
     match import.input(op, 0)? {
         Input::Value(x) => {
@@ -161,7 +161,7 @@ fn block(block: i32) -> Result<usize, Reason> {
     usize::try_from(block)
         .ok()
         .filter(|&block| block > 0)
-        .ok_or_else(|| format!("found blocks of {block}, wanted at least 1"))
+        .ok_or_else(|| format!("found blocks of {block}, wanted at least 1").into())
 }
 
 /// `SPACE_TO_BATCH_ND` with zeros around, or the beginning of a dilated convolution.
@@ -196,7 +196,7 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     {
         let count = extents[axis] as i64;
         if let Some(index) = indices.values.iter().find(|&&index| !(-count..count).contains(&index)) {
-            return Err(format!("found index {index} along axis {axis} of {extents:?}"));
+            return refused!("found index {index} along axis {axis} of {extents:?}");
         }
         let list: Vec<usize> = indices.values.iter().map(|index| index.rem_euclid(count) as usize).collect();
         let moved = constant.gathered(axis, &list, &indices.dims, &mut import.budget)?;
@@ -223,7 +223,7 @@ fn one_index<'a>(
     let count = extents[axis] as i64;
     let index = if index < 0 { index + count } else { index };
     if !(0..count).contains(&index) {
-        return Err(format!("found index {index} along axis {axis} of {extents:?}"));
+        return refused!("found index {index} along axis {axis} of {extents:?}");
     }
     let x = import.value(op, 0)?;
     let mut ranges = vec![AxisRange::ALL; extents.len()];
@@ -232,8 +232,8 @@ fn one_index<'a>(
     let target: Vec<Dim> = target.into_iter().map(Dim::Fixed).collect();
     let name = import.name(op, 0)?;
     let part = import.part_name(&name, "slice")?;
-    let part = import.graph.strided_slice(&part, x, &ranges).map_err(|error| error.to_string())?;
-    let value = import.graph.reshape(&name, part, &target).map_err(|error| error.to_string())?;
+    let part = import.graph.strided_slice(&part, x, &ranges)?;
+    let value = import.graph.reshape(&name, part, &target)?;
     import.write(op, 0, value)
 }
 
@@ -258,6 +258,6 @@ pub(super) fn node<'a>(
     add: impl FnOnce(&mut Import<'a>, &str) -> Result<Value, Error>,
 ) -> Result<(), Reason> {
     let name = import.name(op, 0)?;
-    let value = add(import, &name).map_err(|error| error.to_string())?;
+    let value = add(import, &name)?;
     import.write(op, 0, value)
 }

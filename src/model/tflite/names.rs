@@ -1,6 +1,7 @@
 //! The names behind the schema's enumerations.
 
 use crate::emit::Activation;
+use crate::model::reason::Reason;
 
 /// The code of operators that have a name instead.
 pub(super) const CUSTOM: i32 = 32;
@@ -60,7 +61,7 @@ impl Fused {
 }
 
 /// The activation of an operator's options.
-pub(super) fn fused(code: i8) -> Result<Fused, String> {
+pub(super) fn fused(code: i8) -> Result<Fused, Reason> {
     match code {
         0 => Ok(Fused::Own(Activation::None)),
         1 => Ok(Fused::Own(Activation::Relu)),
@@ -69,7 +70,7 @@ pub(super) fn fused(code: i8) -> Result<Fused, String> {
         4 => Ok(Fused::Own(Activation::Tanh)),
         other => {
             let name = if other == 5 { "SIGN_BIT".to_owned() } else { format!("number {other}") };
-            Err(format!("found fused activation {name}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"))
+            refused!("found fused activation {name}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH")
         }
     }
 }

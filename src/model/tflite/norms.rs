@@ -4,11 +4,10 @@ use super::convolution::missing;
 use super::import::{Import, Op};
 use super::moves::node;
 use super::shapes::axis;
-use super::tensors::Reason;
 use crate::emit::Bits;
-use crate::error::Error;
 use crate::graph::Extras;
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::cumsum::CumSum;
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
@@ -27,13 +26,11 @@ pub(super) fn l2_normalization<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         import.part_name(&name, "factor")?,
     ];
     let graph = &mut import.graph;
-    let explain = |error: crate::Error| error.to_string();
-    let squares = graph.elementwise(&parts[0], Function::Square, &[x.into()]).map_err(explain)?;
-    let sum = graph.reduce(&parts[1], squares, Reduction::Sum, &[-1], true).map_err(explain)?;
-    let bounded =
-        graph.elementwise(&parts[2], Function::Maximum, &[sum.into(), 1e-12.into()]).map_err(explain)?;
-    let factor = graph.elementwise(&parts[3], Function::Rsqrt, &[bounded.into()]).map_err(explain)?;
-    let value = graph.elementwise(&name, Function::Mul, &[x.into(), factor.into()]).map_err(explain)?;
+    let squares = graph.elementwise(&parts[0], Function::Square, &[x.into()])?;
+    let sum = graph.reduce(&parts[1], squares, Reduction::Sum, &[-1], true)?;
+    let bounded = graph.elementwise(&parts[2], Function::Maximum, &[sum.into(), 1e-12.into()])?;
+    let factor = graph.elementwise(&parts[3], Function::Rsqrt, &[bounded.into()])?;
+    let value = graph.elementwise(&name, Function::Mul, &[x.into(), factor.into()])?;
     import.write(op, 0, value)
 }
 
@@ -44,10 +41,10 @@ pub(super) fn local_response<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     let table = op.table.local_response().ok_or_else(|| missing(op, "LocalResponseNormalizationOptions"))?;
     let (bias, alpha, beta) = (table.bias(), table.alpha(), table.beta());
     let Ok(radius) = usize::try_from(table.radius()) else {
-        return Err(format!("found radius {}, wanted at least 0", table.radius()));
+        return refused!("found radius {}, wanted at least 0", table.radius());
     };
     if ![bias, alpha, beta].into_iter().all(f32::is_finite) {
-        return Err(format!("found bias {bias}, alpha {alpha}, beta {beta}, wanted finite numbers"));
+        return refused!("found bias {bias}, alpha {alpha}, beta {beta}, wanted finite numbers");
     }
     let x = import.value(op, 0)?;
     let channels = import.dims(x)?.shape().c;
@@ -56,8 +53,8 @@ pub(super) fn local_response<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     let matrix: Vec<f32> =
         (0..channels).flat_map(|row| (0..channels).map(move |column| near(row, column))).collect();
     let weights = HostTensor::new(crate::shape::Shape::nhwc(channels, 1, 1, channels), matrix);
-    let weights = weights.map_err(|error| error.to_string())?;
-    let bias = HostTensor::vector(vec![bias; channels]).map_err(|error| error.to_string())?;
+    let weights = weights?;
+    let bias = HostTensor::vector(vec![bias; channels])?;
     let name = import.name(op, 0)?;
     let parts = [
         import.part_name(&name, "squares")?,
@@ -65,14 +62,10 @@ pub(super) fn local_response<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
         import.part_name(&name, "factor")?,
     ];
     let graph = &mut import.graph;
-    let explain = |error: Error| error.to_string();
-    let squares = graph.elementwise(&parts[0], Function::Square, &[x.into()]).map_err(explain)?;
-    let sum = graph
-        .pointwise(&parts[1], squares, weights, Extras::bias(bias), Pointwise::default())
-        .map_err(explain)?;
-    let factor =
-        graph.elementwise(&parts[2], Function::Pow, &[sum.into(), (-beta).into()]).map_err(explain)?;
-    let value = graph.elementwise(&name, Function::Mul, &[x.into(), factor.into()]).map_err(explain)?;
+    let squares = graph.elementwise(&parts[0], Function::Square, &[x.into()])?;
+    let sum = graph.pointwise(&parts[1], squares, weights, Extras::bias(bias), Pointwise::default())?;
+    let factor = graph.elementwise(&parts[2], Function::Pow, &[sum.into(), (-beta).into()])?;
+    let value = graph.elementwise(&name, Function::Mul, &[x.into(), factor.into()])?;
     import.write(op, 0, value)
 }
 
@@ -83,7 +76,7 @@ pub(super) fn cumsum<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         op.table.cumsum().map_or((false, false), |table| (table.exclusive(), table.reverse()));
     let x = import.value(op, 0)?;
     let listed = import.integers(op, 1)?.values;
-    let [place] = listed[..] else { return Err(format!("found axes {listed:?}, wanted one")) };
+    let [place] = listed[..] else { return refused!("found axes {listed:?}, wanted one") };
     let axis = axis(place, import.dims(x)?.rank())? as isize;
     node(import, op, |import, name| import.graph.cumsum(name, x, CumSum { axis, exclusive, reverse }))
 }
@@ -96,10 +89,10 @@ pub(super) fn one_hot<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     let axis = axis(i64::from(place), import.dims(x)?.rank() + 1)? as isize;
     let depth = import.integers(op, 1)?.values;
     let (&[depth], on, off) = (&depth[..], import.constant(op, 2)?, import.constant(op, 3)?) else {
-        return Err(format!("found depths {depth:?}, wanted one"));
+        return refused!("found depths {depth:?}, wanted one");
     };
     let (Ok(depth @ 1..), Some(on), Some(off)) = (usize::try_from(depth), on.number(), off.number()) else {
-        return Err(format!("found depth {depth}, wanted at least 1, and numbers on and off"));
+        return refused!("found depth {depth}, wanted at least 1, and numbers on and off");
     };
     let options = OneHot { depth, on: Bits(on), off: Bits(off), axis };
     node(import, op, |import, name| import.graph.one_hot(name, x, options))
@@ -111,10 +104,10 @@ pub(super) fn top_k<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reas
     let x = import.value(op, 0)?;
     let count = import.integers(op, 1)?.values;
     let (&[count], name) = (&count[..], import.name(op, 0)?) else {
-        return Err(format!("found numbers {count:?}, wanted one"));
+        return refused!("found numbers {count:?}, wanted one");
     };
     let count = usize::try_from(count).map_err(|_| format!("found {count}, wanted at least 0"))?;
-    let [values, indices] = import.graph.top_k(&name, x, count).map_err(|error| error.to_string())?;
+    let [values, indices] = import.graph.top_k(&name, x, count)?;
     import.write(op, 0, values)?;
     import.write(op, 1, indices)
 }

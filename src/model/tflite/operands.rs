@@ -5,10 +5,11 @@ use super::convolution::Phases;
 use super::frame::Joined;
 use super::import::{Import, Input, Op, Readers, Slot};
 use super::names;
-use super::tensors::{Reason, Steps};
+use super::tensors::Steps;
 use crate::dims::Dims;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 
 /// Operators whose outputs are elements of their inputs.
 const MOVES: [&str; 33] = [
@@ -57,26 +58,24 @@ impl Op<'_> {
     pub(super) fn check(&self, inputs: &[usize], outputs: usize) -> Result<(), Reason> {
         if !inputs.contains(&self.inputs.len()) {
             let wanted = inputs.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
-            return Err(format!("found {} inputs, wanted {wanted}", self.inputs.len()));
+            return refused!("found {} inputs, wanted {wanted}", self.inputs.len());
         }
         if self.outputs.len() != outputs {
-            return Err(format!("found {} outputs, wanted {outputs}", self.outputs.len()));
+            return refused!("found {} outputs, wanted {outputs}", self.outputs.len());
         }
         Ok(())
     }
 
     pub(super) fn input(&self, index: usize) -> Result<i32, Reason> {
-        self.inputs
-            .get(index)
-            .copied()
-            .ok_or_else(|| format!("found {} inputs, wanted at least {}", self.inputs.len(), index + 1))
+        self.inputs.get(index).copied().ok_or_else(|| {
+            format!("found {} inputs, wanted at least {}", self.inputs.len(), index + 1).into()
+        })
     }
 
     pub(super) fn output(&self, index: usize) -> Result<i32, Reason> {
-        self.outputs
-            .get(index)
-            .copied()
-            .ok_or_else(|| format!("found {} outputs, wanted at least {}", self.outputs.len(), index + 1))
+        self.outputs.get(index).copied().ok_or_else(|| {
+            format!("found {} outputs, wanted at least {}", self.outputs.len(), index + 1).into()
+        })
     }
 }
 
@@ -100,10 +99,7 @@ impl<'a> Import<'a> {
             }
             _ => "is not written by an operator before this one",
         };
-        Err(format!(
-            "{}: {reason}, wanted an input or an output of an operator",
-            self.tensors.describe(position)
-        ))
+        refused!("{}: {reason}, wanted an input or an output of an operator", self.tensors.describe(position))
     }
 
     /// Joins parts.
@@ -120,7 +116,7 @@ impl<'a> Import<'a> {
             });
         }
         let joined = self.graph.concat(name, &values, joined.axis as isize);
-        joined.map_err(|error| error.to_string())
+        joined.map_err(Reason::from)
     }
 
     /// Whether nothing writes a tensor and it has no elements.
@@ -159,10 +155,10 @@ impl<'a> Import<'a> {
     pub(super) fn computed(&mut self, op: &Op<'a>, index: usize) -> Result<Value, Reason> {
         match self.input(op, index)? {
             Input::Value(value) => Ok(value),
-            Input::Constant(_) => Err(format!(
+            Input::Constant(_) => refused!(
                 "{}: found a constant, wanted an input or an output of an operator",
                 self.describe(op, index)
-            )),
+            ),
         }
     }
 
@@ -174,10 +170,10 @@ impl<'a> Import<'a> {
         }
         match self.resolved(position)? {
             Input::Constant(constant) => Ok(constant),
-            Input::Value(_) => Err(format!(
+            Input::Value(_) => refused!(
                 "{}: found a value computed or given at each run, wanted a constant",
                 self.tensors.describe(position)
-            )),
+            ),
         }
     }
 
@@ -186,7 +182,7 @@ impl<'a> Import<'a> {
         match self.constant(op, index)? {
             Constant::Floats(tensor) => Ok(tensor),
             Constant::Integers(_) => {
-                Err(format!("{}: found integers, wanted FLOAT32 or FLOAT16", self.describe_type(op, index)))
+                refused!("{}: found integers, wanted FLOAT32 or FLOAT16", self.describe_type(op, index))
             }
         }
     }
@@ -196,7 +192,7 @@ impl<'a> Import<'a> {
         match self.constant(op, index)? {
             Constant::Integers(integers) => Ok(integers),
             Constant::Floats(_) => {
-                Err(format!("{}: found floats, wanted INT32 or INT64", self.describe_type(op, index)))
+                refused!("{}: found floats, wanted INT32 or INT64", self.describe_type(op, index))
             }
         }
     }
@@ -215,7 +211,7 @@ impl<'a> Import<'a> {
     }
 
     pub(super) fn dims(&self, value: Value) -> Result<Dims, Reason> {
-        self.graph.dims(value).map_err(|error| error.to_string())
+        self.graph.dims(value).map_err(Reason::from)
     }
 
     /// The name of the node that writes output `index`.

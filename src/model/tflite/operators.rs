@@ -1,11 +1,11 @@
 //! The operators that the loader reads: one line each, the function that adds it to the graph.
 
 use super::import::{Import, Op};
-use super::tensors::Reason;
 use super::{
     control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms, pooling,
     products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, volumes,
 };
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;

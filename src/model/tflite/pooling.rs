@@ -4,9 +4,8 @@ use super::convolution::{missing, padding, positive};
 use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
-use super::tensors::Reason;
 use crate::emit::Activation;
-use crate::error::Error;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::pool::{Pool, Pooling};
 
@@ -14,9 +13,7 @@ use crate::ops::pool::{Pool, Pooling};
 pub(super) fn pool<'a>(import: &mut Import<'a>, op: &Op<'a>, pooling: Pooling) -> Result<(), Reason> {
     let (options, rest) = options(op, pooling)?;
     let x = import.computed(op, 0)?;
-    activated(import, op, rest, |import, name| {
-        import.graph.pool(name, x, options).map_err(|error| error.to_string())
-    })
+    activated(import, op, rest, |import, name| import.graph.pool(name, x, options).map_err(Reason::from))
 }
 
 /// The root of the mean of the squares.
@@ -26,12 +23,11 @@ pub(super) fn l2_pool<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     let x = import.computed(op, 0)?;
     activated(import, op, rest, |import, name| {
         let (squares, means) = (import.part_name(name, "squares")?, import.part_name(name, "means")?);
-        let explain = |error: Error| error.to_string();
         let graph = &mut import.graph;
-        let squares = graph.elementwise(&squares, Function::Square, &[x.into()]).map_err(explain)?;
+        let squares = graph.elementwise(&squares, Function::Square, &[x.into()])?;
         let options = Pool { activation: Activation::None, ..options };
-        let means = graph.pool(&means, squares, options).map_err(explain)?;
-        graph.elementwise(name, Function::Sqrt, &[means.into()]).map_err(explain)
+        let means = graph.pool(&means, squares, options)?;
+        graph.elementwise(name, Function::Sqrt, &[means.into()]).map_err(Reason::from)
     })
 }
 

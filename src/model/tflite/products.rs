@@ -6,10 +6,11 @@ use super::elementwise::activated;
 use super::import::{Import, Input, Op};
 use super::names;
 use super::shapes::{extents_to, rest_of};
-use super::tensors::{Budget, Reason};
+use super::tensors::Budget;
 use crate::dims::{Dim, Dims};
 use crate::graph::{Extras, Right, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::gemm::Gemm;
 
 /// `y = f(x W^T + bias)` over the rows of `x`, which is flattened to a matrix of `W`'s columns.
@@ -17,7 +18,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     op.check(&[2, 3], 1)?;
     let table = op.table.fully_connected().ok_or_else(|| missing(op, "FullyConnectedOptions"))?;
     if table.format() != 0 {
-        return Err(format!("found weights in format {}, wanted 0 (one row per output)", table.format()));
+        return refused!("found weights in format {}, wanted 0 (one row per output)", table.format());
     }
     let (activation, rest) = names::fused(table.activation())?.split();
     let x = import.value(op, 0)?;
@@ -28,10 +29,10 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         Input::Constant(constant) => constant.extents(),
     };
     let [out, depth] = extents[..] else {
-        return Err(format!("{}: found shape {extents:?}, wanted rank 2", import.describe(op, 1)));
+        return refused!("{}: found shape {extents:?}, wanted rank 2", import.describe(op, 1));
     };
     if depth == 0 || dims.elements() % depth != 0 {
-        return Err(format!("found weights {out}x{depth} for input {dims}, wanted rows of {depth} elements"));
+        return refused!("found weights {out}x{depth} for input {dims}, wanted rows of {depth} elements");
     }
     let right = match weights {
         Input::Value(value) => Right::Value(value),
@@ -53,8 +54,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         };
         let options = Gemm { transpose_b, activation, ..Gemm::default() };
         let product = if keeps { import.part_name(name, "product")? } else { name.to_owned() };
-        let value =
-            import.graph.gemm(&product, flat, right, extras, options).map_err(|error| error.to_string())?;
+        let value = import.graph.gemm(&product, flat, right, extras, options)?;
         if !keeps {
             return Ok(value);
         }
@@ -63,7 +63,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
             *last = out;
         }
         let target = extents_to(&target, dims.extents());
-        import.graph.reshape(name, value, &target).map_err(|error| error.to_string())
+        import.graph.reshape(name, value, &target).map_err(Reason::from)
     })
 }
 
@@ -76,8 +76,8 @@ fn transposed(
     budget.spend(4 * rows * columns)?;
     let elements = matrix.to_nhwc();
     let values = (0..columns).flat_map(|column| elements.iter().skip(column).step_by(columns).copied());
-    let dims = Dims::new(&[columns, rows]).map_err(|error| error.to_string())?;
-    HostTensor::new(dims, values.collect::<Vec<f32>>()).map_err(|error| error.to_string())
+    let dims = Dims::new(&[columns, rows])?;
+    HostTensor::new(dims, values.collect::<Vec<f32>>()).map_err(Reason::from)
 }
 
 /// Products of the last two axes; those before them are batches, which broadcast as in numpy.
@@ -91,7 +91,7 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
     let (&[ref a_batch @ .., rows, columns], &[ref b_batch @ .., b_rows, b_columns]) =
         (&a_extents[..], &b_extents[..])
     else {
-        return Err(format!("found {a_extents:?} and {b_extents:?}, wanted matrices"));
+        return refused!("found {a_extents:?} and {b_extents:?}, wanted matrices");
     };
     let count = |batch: &[usize]| batch.iter().product::<usize>();
     let trimmed = |batch: &[usize]| -> Vec<usize> { batch.iter().copied().skip_while(|&e| e == 1).collect() };
@@ -106,7 +106,7 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
     let (a_batch, b_batch) = (&a_extents[..a_extents.len() - 2], &b_extents[..b_extents.len() - 2]);
     let a = match a {
         Input::Value(a) => a,
-        Input::Constant(_) => return Err("found a constant left matrix".to_owned()),
+        Input::Constant(_) => return refused!("found a constant left matrix"),
     };
     let shared = count(b_batch) == 1;
     // A batch of matrices has height 1; with one right matrix, all rows are one matrix.
@@ -131,12 +131,9 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
     target.push(if transpose_a { columns } else { rows });
     target.push(if transpose_b { b_rows } else { b_columns });
     let product = import.part_name(&name, "product")?;
-    let value = import
-        .graph
-        .gemm(&product, left, right, Extras::default(), options)
-        .map_err(|error| error.to_string())?;
+    let value = import.graph.gemm(&product, left, right, Extras::default(), options)?;
     let target = rest_of(&target, import.dims(value)?.extents(), &a_extents);
-    let value = import.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
+    let value = import.graph.reshape(&name, value, &target)?;
     import.write(op, 0, value)
 }
 
@@ -164,7 +161,7 @@ fn spread(
             let part = import.part_name(name, "spread")?;
             let target: Vec<Dim> = target.iter().map(|&extent| extent.into()).collect();
             let value = import.graph.broadcast_to(&part, value, &target);
-            Input::Value(value.map_err(|error| error.to_string())?)
+            Input::Value(value?)
         }
         Input::Constant(constant) => {
             Input::Constant(constant.broadcast_to(target.to_vec(), &mut import.budget)?)
@@ -181,7 +178,7 @@ fn rows_of(
     target: &[Dim],
 ) -> Result<Value, Reason> {
     let part = import.part_name(name, part)?;
-    import.graph.reshape(&part, value, target).map_err(|error| error.to_string())
+    import.graph.reshape(&part, value, target).map_err(Reason::from)
 }
 
 fn matrices(
@@ -194,5 +191,5 @@ fn matrices(
     let tensor = constant.floats(&mut import.budget)?;
     let batch = tensor.dims().elements() / (rows * columns).max(1);
     let dims = if shared { vec![rows, columns] } else { vec![batch, 1, rows, columns] };
-    tensor.reshaped(super::constant::dims_of(&dims)?).map_err(|error| error.to_string())
+    tensor.reshaped(super::constant::dims_of(&dims)?).map_err(Reason::from)
 }

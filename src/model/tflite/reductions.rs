@@ -5,8 +5,9 @@ use super::convolution::missing;
 use super::import::{Import, Input, Op};
 use super::moves::node;
 use super::shapes::axis;
-use super::tensors::{Budget, Reason};
+use super::tensors::Budget;
 use crate::emit::Bits;
+use crate::model::reason::Reason;
 use crate::ops::reduce::Reduction;
 use crate::ops::resize::{Resize, ResizeMode};
 use crate::ops::softmax::Softmax;
@@ -75,7 +76,7 @@ pub(super) fn arg<'a>(import: &mut Import<'a>, op: &Op<'a>, largest: bool) -> Re
     op.check(&[2], 1)?;
     let x = import.value(op, 0)?;
     let listed = import.integers(op, 1)?.values;
-    let [place] = listed[..] else { return Err(format!("found axes {listed:?}, wanted one")) };
+    let [place] = listed[..] else { return refused!("found axes {listed:?}, wanted one") };
     let axis = axis(place, import.dims(x)?.rank())? as isize;
     node(import, op, |import, name| match largest {
         true => import.graph.arg_max(name, x, axis, false),
@@ -88,7 +89,7 @@ pub(super) fn softmax<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     op.check(&[1], 1)?;
     let beta = op.table.softmax().ok_or_else(|| missing(op, "SoftmaxOptions"))?.beta();
     if !beta.is_finite() {
-        return Err(format!("found beta {beta}, wanted a finite number"));
+        return refused!("found beta {beta}, wanted a finite number");
     }
     let x = import.value(op, 0)?;
     let options = Softmax { axis: -1, beta: Bits(beta), log: false };
@@ -126,7 +127,7 @@ fn resize<'a>(
     op.check(&[2], 1)?;
     let x = import.value(op, 0)?;
     let size = super::shapes::sizes(&import.integers(op, 1)?.values)?;
-    let [h, w] = size[..] else { return Err(format!("found size {size:?}, wanted height and width")) };
+    let [h, w] = size[..] else { return refused!("found size {size:?}, wanted height and width") };
     let options = Resize { size: [h, w], mode, align_corners, half_pixel_centers };
     node(import, op, |import, name| import.graph.resize(name, x, options))
 }

@@ -6,8 +6,9 @@
 
 use super::convolution::missing;
 use super::import::{Import, Op};
-use super::tensors::{Reason, Steps};
+use super::tensors::Steps;
 use crate::graph::{Term, Value};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 
@@ -53,7 +54,7 @@ impl<'a> Import<'a> {
         let zero = if rounding == Rounding::Away { zero } else { 0 };
         let mut each = |part: &str, function: Function, terms: &[Term]| -> Result<Value, Reason> {
             let name = if part.is_empty() { name.to_owned() } else { self.part_name(name, part)? };
-            self.graph.elementwise(&name, function, terms).map_err(|error| error.to_string())
+            self.graph.elementwise(&name, function, terms).map_err(Reason::from)
         };
         let x = each("steps", Function::Mul, &[value.into(), (1.0 / scale).into()])?;
         let whole = match rounding {
@@ -126,9 +127,9 @@ pub(super) fn fake_quant<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     let (least, most, bits) = (table.min(), table.max(), table.bits());
     let spans = least <= 0.0 && most >= 0.0 && most > least && most - least < f32::MAX;
     if !spans || !(2..=16).contains(&bits) {
-        return Err(format!(
+        return refused!(
             "found {bits} bits from {least} to {most}, wanted 2 to 16, and 0 between two numbers"
-        ));
+        );
     }
     let first = if table.narrow() { 1.0 } else { 0.0 };
     let last = ((1u32 << bits) - 1) as f32;
@@ -155,7 +156,7 @@ pub(super) fn bucketize<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     let bounds: Vec<f32> = table.bounds().map_or_else(Vec::new, |bounds| bounds.iter().collect());
     import.budget.spend(4 * bounds.len())?;
     if bounds.is_empty() {
-        return Err("found no bounds, wanted at least one".to_owned());
+        return refused!("found no bounds, wanted at least one");
     }
     let x = import.value(op, 0)?;
     let mut extents = import.dims(x)?.extents().to_vec();

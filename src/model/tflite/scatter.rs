@@ -5,8 +5,8 @@ use super::constant::{Constant, Integers, elements_of};
 use super::convolution::missing;
 use super::import::{Import, Input, Op};
 use super::shapes::{axis, sizes};
-use super::tensors::Reason;
 use crate::graph::{Extras, Right, Term, Value};
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
 use crate::ops::reduce::Reduction;
@@ -70,7 +70,7 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
         Input::Constant(constant) => constant.extents(),
     };
     let Some((&depth, rows)) = index_dims.split_last().filter(|(depth, _)| **depth <= extents.len()) else {
-        return Err(format!("found indices {index_dims:?} of {extents:?}"));
+        return refused!("found indices {index_dims:?} of {extents:?}");
     };
     let (outer, inner_extents) = extents.split_at(depth);
     let (count, inner) = (elements_of(outer)?, elements_of(inner_extents)?);
@@ -78,7 +78,7 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     let updates = import.value(op, 1)?;
     if import.dims(updates)?.elements() != n * inner || count == 0 || inner == 0 {
         let found = import.dims(updates)?;
-        return Err(format!("found values {found} at {index_dims:?} of {extents:?}"));
+        return refused!("found values {found} at {index_dims:?} of {extents:?}");
     }
     import.budget.spend(4 * count.max(n))?;
     let mut parts = import.compose(op, 0)?;
@@ -89,7 +89,7 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
             let rows = rows_of(&places(&indices, outer), count);
             gathered(p, flat, [n, inner], &rows, (Reduction::Sum, 0.0))?
         }
-        Input::Constant(Constant::Floats(_)) => return Err("found indices that are floats".to_owned()),
+        Input::Constant(Constant::Floats(_)) => return refused!("found indices that are floats"),
         Input::Value(indices) => {
             p.import.budget.spend(count.saturating_mul(n))?;
             let indices = p.reshape("indices", indices, &[n, depth])?;
@@ -104,7 +104,7 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
             let name = p.name("matrix")?;
             let bits = crate::emit::Bits;
             let options = OneHot { depth: count, on: bits(1.0), off: bits(0.0), axis: 0 };
-            let matrix = p.import.graph.one_hot(&name, places, options).map_err(|error| error.to_string())?;
+            let matrix = p.import.graph.one_hot(&name, places, options)?;
             p.product("sum", matrix, Right::Value(flat), false, Extras::default())?
         }
     };
@@ -126,7 +126,7 @@ pub(super) fn sparse_to_dense<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     import.budget.spend(8 * count)?;
     let own = import.dims(values)?.elements();
     if (own != n && own != 1) || n == 0 || count == 0 {
-        return Err(format!("found {own} values at {n} places of {extents:?}"));
+        return refused!("found {own} values at {n} places of {extents:?}");
     }
     let mut rows = rows_of(&places, count);
     for row in &mut rows {
@@ -156,7 +156,7 @@ pub(super) fn segments<'a>(
     let dims = import.dims(x)?;
     let extents = dims.extents();
     if ids.dims.is_empty() || ids.dims.len() > extents.len() || ids.dims[..] != extents[..ids.dims.len()] {
-        return Err(format!("found numbers {:?} for {dims}, wanted one for each row", ids.dims));
+        return refused!("found numbers {:?} for {dims}, wanted one for each row", ids.dims);
     }
     let inner_extents = extents[ids.dims.len()..].to_vec();
     let (n, inner) = (ids.values.len(), elements_of(&inner_extents)?);
@@ -193,7 +193,7 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         (axis(i64::from(table.time()), extents.len())?, axis(i64::from(table.batch()), extents.len())?);
     if time == batch || import.dims(lengths)?.elements() != extents[batch] {
         let found = import.dims(lengths)?;
-        return Err(format!("found lengths {found} along axes {batch} and {time} of {extents:?}"));
+        return refused!("found lengths {found} along axes {batch} and {time} of {extents:?}");
     }
     let (count, steps) = (extents[batch], extents[time]);
     let mut parts = import.compose(op, 0)?;
@@ -210,7 +210,7 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
     let inside = p.each("inside", Function::Less, &[at.into(), lengths.into()])?;
     let indices = p.each("indices", Function::Select, &[inside.into(), turned.into(), at.into()])?;
     let name = p.name("gathered")?;
-    let gathered = p.import.graph.gather(&name, front, indices, 1, 1).map_err(|error| error.to_string())?;
+    let gathered = p.import.graph.gather(&name, front, indices, 1, 1)?;
     let mut back = vec![0; order.len()];
     for (to, &from) in order.iter().enumerate() {
         back[from] = to;
@@ -231,7 +231,7 @@ pub(super) fn matrix_diag<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     op.check(&[1], 1)?;
     let x = import.value(op, 0)?;
     let mut extents = import.dims(x)?.extents().to_vec();
-    let Some(n) = extents.pop() else { return Err("found a scalar, wanted a diagonal".to_owned()) };
+    let Some(n) = extents.pop() else { return refused!("found a scalar, wanted a diagonal") };
     extents.extend([1, n]);
     let mut parts = import.compose(op, 0)?;
     let unit = unit(&mut parts, [n, n])?;
@@ -246,10 +246,10 @@ pub(super) fn matrix_set_diag<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     let (x, diagonal) = (import.value(op, 0)?, import.value(op, 1)?);
     let (own, other) = (import.dims(x)?.extents().to_vec(), import.dims(diagonal)?.extents().to_vec());
     let (&[ref outer @ .., rows, columns], Some((&n, of))) = (&own[..], other.split_last()) else {
-        return Err(format!("found {own:?} and {other:?}, wanted matrices and diagonals"));
+        return refused!("found {own:?} and {other:?}, wanted matrices and diagonals");
     };
     if outer != of || n != rows.min(columns) {
-        return Err(format!("found diagonals {other:?} for matrices {own:?}"));
+        return refused!("found diagonals {other:?} for matrices {own:?}");
     }
     let mut parts = import.compose(op, 0)?;
     let p = &mut parts;
@@ -265,10 +265,9 @@ pub(super) fn matrix_set_diag<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
 pub(super) fn places_where<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[1], 1)?;
     let Input::Constant(condition) = import.input(op, 0)? else {
-        return Err(
+        return refused!(
             "found a condition that is computed at each run, so that the number of true elements is only \
                     known in a run, wanted a constant"
-                .to_owned(),
         );
     };
     let extents = condition.extents();
@@ -296,7 +295,7 @@ fn update_at<'a>(
     let (own, part) = (import.dims(x)?.extents().to_vec(), import.dims(update)?.extents().to_vec());
     let count = import.dims(starts)?.elements();
     if own.len() != part.len() || count != own.len() || own.iter().zip(&part).any(|(own, part)| part > own) {
-        return Err(format!("found {part:?} at {count} places of {own:?}, wanted a part of it"));
+        return refused!("found {part:?} at {count} places of {own:?}, wanted a part of it");
     }
     let mut parts = import.compose(op, 0)?;
     let p = &mut parts;
@@ -341,7 +340,7 @@ pub(super) fn update_slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         || starts.len() != own.len()
         || own.iter().zip(&part).any(|(own, part)| part > own)
     {
-        return Err(format!("found {part:?} at {starts:?} of {own:?}, wanted a part of it"));
+        return refused!("found {part:?} at {starts:?} of {own:?}, wanted a part of it");
     }
     // A start is moved so that the part fits.
     let first: Vec<usize> = starts

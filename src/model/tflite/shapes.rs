@@ -3,9 +3,10 @@
 use super::constant::{Constant, Integers, broadcast, dims_of, elements_of};
 use super::import::{Import, Input, Op};
 use super::names::element;
-use super::tensors::{Reason, is_quantised};
+use super::tensors::is_quantised;
 use crate::dims::Dim;
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 
 /// `RESHAPE` to an input of extents or to those of the options; one may be -1.
 pub(super) fn reshape<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
@@ -34,7 +35,7 @@ pub(super) fn squeeze<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     for &listed in &listed {
         let axis = axis(i64::from(listed), extents.len())?;
         if extents[axis] != 1 {
-            return Err(format!("found axis {listed} of {extents:?}, wanted one of extent 1"));
+            return refused!("found axis {listed} of {extents:?}, wanted one of extent 1");
         }
         axes.push(axis);
     }
@@ -50,7 +51,7 @@ pub(super) fn expand_dims<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     let mut target = extents(import, op)?;
     let place = import.integers(op, 1)?;
     let [place] = place.values[..] else {
-        return Err(format!("found axes {:?}, wanted one", place.values));
+        return refused!("found axes {:?}, wanted one", place.values);
     };
     let axis = axis(place, target.len() + 1)?;
     target.insert(axis, 1);
@@ -85,7 +86,7 @@ pub(super) fn fill<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     let extents = sizes(&import.integers(op, 0)?.values)?;
     let value = import.constant(op, 1)?;
     if value.elements() != 1 {
-        return Err(format!("found a value of extents {:?}, wanted one element", value.extents()));
+        return refused!("found a value of extents {:?}, wanted one element", value.extents());
     }
     let filled = value.strided(extents, &mut import.budget, 0, &[])?;
     import.write_constant(op, 0, filled)
@@ -98,10 +99,10 @@ pub(super) fn range<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reas
     let constant = match &inputs {
         [Constant::Integers(start), Constant::Integers(limit), Constant::Integers(step)] => {
             let ([start], [limit], [step]) = (&start.values[..], &limit.values[..], &step.values[..]) else {
-                return Err("found vectors, wanted a start, a limit and a step".to_owned());
+                return refused!("found vectors, wanted a start, a limit and a step");
             };
             let count = match step {
-                0 => return Err("found step 0, wanted another".to_owned()),
+                0 => return refused!("found step 0, wanted another"),
                 1.. => limit.saturating_sub(*start).max(0).saturating_add(step - 1) / step,
                 _ => start.saturating_sub(*limit).max(0).saturating_add(-1 - step) / step.saturating_neg(),
             };
@@ -111,16 +112,16 @@ pub(super) fn range<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reas
         }
         _ => {
             let [Some(start), Some(limit), Some(step)] = inputs.each_ref().map(Constant::number) else {
-                return Err("found vectors, wanted a start, a limit and a step".to_owned());
+                return refused!("found vectors, wanted a start, a limit and a step");
             };
             let count = ((limit - start) / step).ceil();
             if !(1.0..=1e9).contains(&count) {
-                return Err(format!("found {start} to {limit} in steps of {step}, wanted 1 element or more"));
+                return refused!("found {start} to {limit} in steps of {step}, wanted 1 element or more");
             }
             import.budget.spend(4 * count as usize)?;
             let values: Vec<f32> = (0..count as usize).map(|index| start + index as f32 * step).collect();
             let tensor = HostTensor::new(dims_of(&[values.len()])?, values);
-            Constant::Floats(tensor.map_err(|error| error.to_string())?)
+            Constant::Floats(tensor?)
         }
     };
     import.write_constant(op, 0, constant)
@@ -133,7 +134,7 @@ pub(super) fn dequantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
         Input::Constant(constant) => {
             let constant = match constant {
                 Constant::Integers(_) if is_float(import, op) => {
-                    return Err(format!("{}: found integers without scales", import.describe(op, 0)));
+                    return refused!("{}: found integers without scales", import.describe(op, 0));
                 }
                 constant => constant,
             };
@@ -164,13 +165,13 @@ pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
     usize::try_from(from_start)
         .ok()
         .filter(|&axis| axis < rank)
-        .ok_or_else(|| format!("found axis {axis}, wanted one of {rank}"))
+        .ok_or_else(|| format!("found axis {axis}, wanted one of {rank}").into())
 }
 
 /// Extents from numbers of a file.
 pub(super) fn sizes(values: &[i64]) -> Result<Vec<usize>, Reason> {
     let sizes: Option<Vec<usize>> = values.iter().map(|&value| usize::try_from(value).ok()).collect();
-    sizes.ok_or_else(|| format!("found extents {values:?}, wanted none below 0"))
+    sizes.ok_or_else(|| format!("found extents {values:?}, wanted none below 0").into())
 }
 
 /// Input 0 in the extents `target` as output 0; `wanted` as the file has them, -1 where any fits.
@@ -191,11 +192,11 @@ fn put<'a>(import: &mut Import<'a>, op: &Op<'a>, target: &[usize], wanted: &[i64
             }
             let name = import.name(op, 0)?;
             let source = value;
-            let value = import.graph.reshape(&name, source, &dims_to).map_err(|error| error.to_string())?;
+            let value = import.graph.reshape(&name, source, &dims_to)?;
             if let Some(&imaginary) = import.imaginary.get(&source) {
                 let part = import.part_name(&name, "imaginary")?;
                 let imaginary = import.graph.reshape(&part, imaginary, &dims_to);
-                import.imaginary.insert(value, imaginary.map_err(|error| error.to_string())?);
+                import.imaginary.insert(value, imaginary?);
             }
             import.write(op, 0, value)
         }
@@ -233,7 +234,7 @@ fn resolve(extents: &[usize], wanted: &[i64]) -> Result<Vec<usize>, Reason> {
     let known = known.filter(|_| !more).ok_or_else(refused)?;
     let rest = if is_open { elements.checked_div(known).ok_or_else(refused)? } else { 1 };
     if rest.checked_mul(known) != Some(elements) {
-        return Err(refused());
+        return Err(refused().into());
     }
     Ok(wanted.iter().map(|&extent| usize::try_from(extent).unwrap_or(rest)).collect())
 }

@@ -5,7 +5,7 @@ use super::convolution::missing;
 use super::frame::{Joined, nothing};
 use super::import::{Import, Input, Op};
 use super::shapes::{axis, extents, rest_of, sizes};
-use super::tensors::Reason;
+use crate::model::reason::Reason;
 use crate::ops::remap::AxisRange;
 
 /// `STRIDED_SLICE`: ranges with steps, masks for their ends, axes that are dropped or new.
@@ -16,7 +16,7 @@ pub(super) fn strided_slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
     let [begin, end, step] =
         [import.integers(op, 1)?, import.integers(op, 2)?, import.integers(op, 3)?].map(|list| list.values);
     if begin.len() != end.len() || begin.len() != step.len() || begin.len() > 32 {
-        return Err(format!("found {begin:?} to {end:?} by {step:?}, wanted lists of one length"));
+        return refused!("found {begin:?} to {end:?} by {step:?}, wanted lists of one length");
     }
     let set = |mask: i32, entry: usize| mask >> entry & 1 == 1;
     let new = |entry: usize| set(table.new_axis_mask(), entry);
@@ -53,7 +53,7 @@ pub(super) fn strided_slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
         }
     }
     if ranges.len() > extents.len() {
-        return Err(format!("found {} ranges for {extents:?}, wanted one for each axis", ranges.len()));
+        return refused!("found {} ranges for {extents:?}, wanted one for each axis", ranges.len());
     }
     while ranges.len() < extents.len() {
         ranges.push(AxisRange::ALL);
@@ -84,14 +84,14 @@ pub(super) fn slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reas
     let extents = extents(import, op)?;
     let (begin, size) = (import.integers(op, 1)?.values, import.integers(op, 2)?.values);
     if begin.len() != extents.len() || size.len() != extents.len() {
-        return Err(format!("found {begin:?} and {size:?} for {extents:?}, wanted one for each axis"));
+        return refused!("found {begin:?} and {size:?} for {extents:?}, wanted one for each axis");
     }
     let mut ranges = Vec::with_capacity(extents.len());
     for ((&begin, &size), &extent) in begin.iter().zip(size.iter()).zip(&extents) {
         let extent = extent as i64;
         let end = if size == -1 { extent } else { begin.saturating_add(size) };
         if begin < 0 || size < -1 || end > extent || begin > extent {
-            return Err(format!("found {size} elements from {begin} of {extent}, wanted a range within it"));
+            return refused!("found {size} elements from {begin} of {extent}, wanted a range within it");
         }
         ranges.push(AxisRange { begin: Some(bounded(begin)), end: Some(bounded(end)), step: 1 });
     }
@@ -102,12 +102,12 @@ pub(super) fn slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reas
 pub(super) fn split<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], op.outputs.len().max(1))?;
     let position = import.integers(op, 0)?.values;
-    let [place] = position[..] else { return Err(format!("found axes {position:?}, wanted one")) };
+    let [place] = position[..] else { return refused!("found axes {position:?}, wanted one") };
     let extents = extents_of(import, op, 1)?;
     let axis = axis(place, extents.len())?;
     let parts = op.outputs.len();
     if extents[axis] % parts != 0 {
-        return Err(format!("found {parts} parts of axis {axis} of {extents:?}, wanted equal ones"));
+        return refused!("found {parts} parts of axis {axis} of {extents:?}, wanted equal ones");
     }
     divided(import, op, 1, axis, &vec![extents[axis] / parts; parts])
 }
@@ -117,17 +117,17 @@ pub(super) fn split_v<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     op.check(&[3], op.outputs.len().max(1))?;
     let extents = extents(import, op)?;
     let (listed, position) = (import.integers(op, 1)?.values, import.integers(op, 2)?.values);
-    let [place] = position[..] else { return Err(format!("found axes {position:?}, wanted one")) };
+    let [place] = position[..] else { return refused!("found axes {position:?}, wanted one") };
     let axis = axis(place, extents.len())?;
     let known: i64 = listed.iter().filter(|&&size| size != -1).fold(0, |sum, &size| sum.saturating_add(size));
     let rest = (extents[axis] as i64).saturating_sub(known);
     let filled: Vec<i64> = listed.iter().map(|&size| if size == -1 { rest } else { size }).collect();
     let sizes = sizes(&filled)?;
     if sizes.len() != op.outputs.len() || sizes.iter().sum::<usize>() != extents[axis] {
-        return Err(format!(
+        return refused!(
             "found sizes {listed:?} for {} outputs of axis {axis} of {extents:?}, wanted one each and all of it",
             op.outputs.len()
-        ));
+        );
     }
     divided(import, op, 0, axis, &sizes)
 }
@@ -139,7 +139,7 @@ pub(super) fn unpack<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let place = op.table.unpack().map_or(0, |table| table.axis());
     let axis = axis(i64::from(place), extents.len())?;
     if extents[axis] != op.outputs.len() {
-        return Err(format!("found {} outputs for axis {axis} of {extents:?}", op.outputs.len()));
+        return refused!("found {} outputs for axis {axis} of {extents:?}", op.outputs.len());
     }
     for index in 0..extents[axis] {
         let mut ranges = vec![AxisRange::ALL; extents.len()];
@@ -228,7 +228,7 @@ fn part<'a>(
     if let (Some(axes), Some(at)) = (axes, counts.iter().position(|&count| count != 1)) {
         let of_axis = axes.iter().filter(|axis| **axis != Axis::New).nth(at);
         if of_axis == Some(&Axis::Dropped) {
-            return Err(format!("found an index beyond axis {at} of {extents:?}"));
+            return refused!("found an index beyond axis {at} of {extents:?}");
         }
     }
     if counts.contains(&0) {
@@ -253,11 +253,10 @@ fn part<'a>(
         Input::Value(x) => {
             let name = import.name(op, to)?;
             let whole = if target.is_some() { import.part_name(&name, "slice")? } else { name.clone() };
-            let mut value =
-                import.graph.strided_slice(&whole, x, ranges).map_err(|error| error.to_string())?;
+            let mut value = import.graph.strided_slice(&whole, x, ranges)?;
             if let Some(target) = target {
                 let target = rest_of(&target, &counts, extents);
-                value = import.graph.reshape(&name, value, &target).map_err(|error| error.to_string())?;
+                value = import.graph.reshape(&name, value, &target)?;
             }
             import.write(op, to, value)
         }
@@ -288,7 +287,7 @@ fn picked(range: &AxisRange, extent: usize) -> Result<(usize, usize), Reason> {
     let (low, high) = if step < 0 { (-1, extent - 1) } else { (0, extent) };
     let place = |index: isize| (if index < 0 { index + extent } else { index }).clamp(low, high);
     let (first, last) = match step {
-        0 => return Err("found a step of 0, wanted another".to_owned()),
+        0 => return refused!("found a step of 0, wanted another"),
         1.. => (range.begin.map_or(0, place), range.end.map_or(extent, place)),
         _ => (range.begin.map_or(extent - 1, place), range.end.map_or(-1, place)),
     };

@@ -6,7 +6,8 @@
 
 use super::constant::{elements_of, position};
 use super::schema::{Level, Sparsity};
-use super::tensors::{Budget, Reason};
+use super::tensors::Budget;
+use crate::model::reason::Reason;
 
 enum Indices {
     All(usize),
@@ -46,10 +47,10 @@ pub(super) fn densify<T: Copy>(
     let mut sorted = order.clone();
     sorted.sort_unstable();
     if sorted != (0..wanted).collect::<Vec<_>>() || levels.len() != wanted {
-        return Err(format!(
+        return refused!(
             "found a sparse tensor of order {order:?} and {} levels, wanted each of {wanted} axes once",
             levels.len()
-        ));
+        );
     }
     let mut blocks = Vec::with_capacity(map.len());
     for (index, axis) in map.iter().enumerate() {
@@ -57,7 +58,7 @@ pub(super) fn densify<T: Copy>(
         let size = level.and_then(|level| levels.get(level)).map_or(0, |level| level.size());
         let axis = usize::try_from(*axis).ok().filter(|&axis| axis < extents.len());
         let (Some(axis), Ok(size @ 1..)) = (axis, usize::try_from(size)) else {
-            return Err(format!("found blocks {map:?} of extent {size}, wanted axes of {extents:?}"));
+            return refused!("found blocks {map:?} of extent {size}, wanted axes of {extents:?}");
         };
         blocks.push((axis, size));
     }
@@ -72,10 +73,10 @@ fn level_indices(level: &Level<'_>) -> Result<Indices, Reason> {
     match level.format() {
         0 => match usize::try_from(level.size()) {
             Ok(size) => Ok(Indices::All(size)),
-            Err(_) => Err(format!("found a level of {} indices, wanted at least 0", level.size())),
+            Err(_) => refused!("found a level of {} indices, wanted at least 0", level.size()),
         },
         1 => Ok(Indices::Some { segments: level.segments(), indices: level.indices() }),
-        other => Err(format!("found a level of format {other}, wanted 0 (dense) or 1 (sparse)")),
+        other => refused!("found a level of format {other}, wanted 0 (dense) or 1 (sparse)"),
     }
 }
 
@@ -127,11 +128,11 @@ impl<T: Copy> Tree<'_, T> {
         }
         let inside = own.iter().zip(self.extents).all(|(&index, &extent)| index < extent);
         let (true, Some(&value)) = (inside, self.stored.get(element)) else {
-            return Err(format!(
+            return refused!(
                 "found element {element} at {own:?} of a sparse tensor, wanted one of {} within {:?}",
                 self.stored.len(),
                 self.extents
-            ));
+            );
         };
         dense[position(self.extents, &own)] = value;
         Ok(())

@@ -5,9 +5,9 @@
 use super::compose::Compose;
 use super::import::{Import, Op};
 use super::shapes::sizes;
-use super::tensors::Reason;
 use crate::graph::{Extras, Right, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 /// The longest transform: it is a product with a matrix.
@@ -22,7 +22,7 @@ fn waves(n: usize, m: usize, wave: fn(f64) -> f64) -> Result<HostTensor, Reason>
         values.extend((0..m).map(|k| turns[(at * k) % n]));
     }
     let dims = super::constant::dims_of(&[n, m])?;
-    HostTensor::new(dims, values).map_err(|error| error.to_string())
+    HostTensor::new(dims, values).map_err(Reason::from)
 }
 
 /// `RFFT2D`: the spectrum over the last two axes, cut off or extended by zeros to given lengths.
@@ -32,10 +32,10 @@ pub(super) fn rfft2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let lengths = sizes(&import.integers(op, 1)?.values)?;
     let extents = import.dims(x)?.extents().to_vec();
     let (&[ref outer @ .., h, w], &[height, width]) = (&extents[..], &lengths[..]) else {
-        return Err(format!("found {extents:?} over lengths {lengths:?}, wanted two axes and lengths"));
+        return refused!("found {extents:?} over lengths {lengths:?}, wanted two axes and lengths");
     };
     if !(1..=MAX_LENGTH).contains(&height) || !(1..=MAX_LENGTH).contains(&width) {
-        return Err(format!("found lengths {lengths:?}, wanted 1 to {MAX_LENGTH}"));
+        return refused!("found lengths {lengths:?}, wanted 1 to {MAX_LENGTH}");
     }
     let bins = width / 2 + 1;
     import.budget.grow_by_lengths(8 * width * bins + 16 * height * height)?;

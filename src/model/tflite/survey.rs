@@ -2,7 +2,7 @@
 
 use super::import::Import;
 use super::operators;
-use super::tensors::Reason;
+use crate::model::reason::Reason;
 use crate::sorted;
 use std::collections::{BTreeMap, HashSet};
 
@@ -54,6 +54,7 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
         if seen.insert(position)
             && let Err(reason) = import.tensors.check_activation(position)
         {
+            let reason = reason.to_string();
             let kind = reason.strip_prefix(&import.tensors.describe(position)).unwrap_or(&reason);
             let kind = kind.trim_start_matches(": ").to_owned();
             let place = || import.tensors.describe(position);

@@ -10,7 +10,8 @@ use flatbuffers::Vector;
 use half::f16;
 use std::collections::HashMap;
 
-pub(super) use crate::model::budget::{Budget, Reason};
+pub(super) use crate::model::budget::Budget;
+use crate::model::reason::Reason;
 
 /// The largest rank that TensorFlow Lite knows.
 const MAX_RANK: usize = 8;
@@ -61,12 +62,13 @@ impl<'a> Tensors<'a> {
     pub(super) fn position(&self, index: i32) -> Result<usize, Reason> {
         usize::try_from(index).ok().filter(|&index| index < self.len()).ok_or_else(|| {
             format!("found tensor index {index}, wanted one from 0 to {}", self.len().saturating_sub(1))
+                .into()
         })
     }
 
     pub(super) fn tensor(&self, position: usize) -> Result<Tensor<'a>, Reason> {
         at(self.tensors, position)
-            .ok_or_else(|| format!("found tensor index {position}, wanted one below {}", self.len()))
+            .ok_or_else(|| format!("found tensor index {position}, wanted one below {}", self.len()).into())
     }
 
     /// The name a tensor has in the file, which may be empty.
@@ -86,10 +88,10 @@ impl<'a> Tensors<'a> {
     pub(super) fn check_activation(&self, position: usize) -> Result<(), Reason> {
         let tensor = self.tensor(position)?;
         if tensor.is_variable() {
-            return Err(format!(
+            return refused!(
                 "{}: found a variable, which keeps its value between runs, wanted a constant or a value",
                 self.describe(position)
-            ));
+            );
         }
         match tensor.element_type() {
             _ if is_quantised(&tensor) => self.steps(position).map(|_| ()),
@@ -102,11 +104,9 @@ impl<'a> Tensors<'a> {
             | element::BOOL
             | element::RESOURCE
             | element::COMPLEX64 => Ok(()),
-            other => Err(format!(
-                "{}: found {}, wanted FLOAT32",
-                self.describe(position),
-                names::element_type(other)
-            )),
+            other => {
+                refused!("{}: found {}, wanted FLOAT32", self.describe(position), names::element_type(other))
+            }
         }
     }
 
@@ -131,11 +131,11 @@ impl<'a> Tensors<'a> {
             {
                 Ok(Some(Steps { scale, range: [low - zero, high - zero], zero }))
             }
-            _ => Err(format!(
+            _ => refused!(
                 "{}: found quantised {} of scales {scales:?} and zero {zero}, wanted INT8, UINT8 or INT16 of one scale",
                 self.describe(position),
                 names::element_type(tensor.element_type())
-            )),
+            ),
         }
     }
 
@@ -156,12 +156,12 @@ impl<'a> Tensors<'a> {
             format!("{}: found buffer index {number}, wanted one below {buffers}", self.describe(position))
         })?;
         if buffer.offset() != 0 || buffer.size() != 0 {
-            return Err(format!(
+            return refused!(
                 "{}: found a buffer of {} bytes at offset {} outside the FlatBuffer, wanted one inside it",
                 self.describe(position),
                 buffer.size(),
                 buffer.offset()
-            ));
+            );
         }
         Ok(buffer.data().map(|data| data.bytes()).filter(|bytes| !bytes.is_empty()))
     }
@@ -170,9 +170,9 @@ impl<'a> Tensors<'a> {
     /// stand for, other integers as integers.
     pub(super) fn constant(&mut self, position: usize, budget: &mut Budget) -> Result<Constant, Reason> {
         let tensor = self.tensor(position)?;
-        let explain = |reason: Reason| format!("{}: {reason}", self.describe(position));
+        let explain = |reason: Reason| Reason::from(format!("{}: {reason}", self.describe(position)));
         if tensor.is_variable() {
-            return Err(explain("found a variable, wanted a constant".to_owned()));
+            return Err(explain("found a variable, wanted a constant".into()));
         }
         let extents = self.extents(position)?;
         let own = (is_quantised(&tensor) || tensor.sparsity().is_some()).then_some(position);
@@ -184,7 +184,7 @@ impl<'a> Tensors<'a> {
             // A tensor of no elements has no bytes.
             return match elements_of(&key.1).map_err(explain)? == 0 {
                 true => Ok(Constant::Integers(Integers::new(key.1, Vec::new()))),
-                false => Err(explain("wanted a constant, found no data".to_owned())),
+                false => Err(explain("wanted a constant, found no data".into())),
             };
         };
         let constant = read(&tensor, &key.1, bytes, budget).map_err(explain)?;
@@ -204,6 +204,7 @@ impl<'a> Tensors<'a> {
             .collect();
         fixed.ok_or_else(|| {
             format!("{}: found the dynamic shape {extents:?}, wanted fixed extents", self.describe(position))
+                .into()
         })
     }
 
@@ -213,11 +214,11 @@ impl<'a> Tensors<'a> {
         let (shape, signature) = (tensor.shape(), tensor.shape_signature());
         for extents in [shape, signature].into_iter().flatten() {
             if extents.len() > MAX_RANK {
-                return Err(format!(
+                return refused!(
                     "{}: found rank {}, wanted at most {MAX_RANK}",
                     self.describe(position),
                     extents.len()
-                ));
+                );
             }
         }
         let shape: Vec<i32> = shape.map_or_else(Vec::new, |shape| shape.iter().collect());
@@ -264,12 +265,12 @@ fn read(
     };
     if tensor.sparsity().is_none() && wanted != Some(bytes.len()) {
         let shape = extents.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
-        return Err(format!(
+        return refused!(
             "found {} bytes, wanted {} for shape {shape} in {}",
             bytes.len(),
             wanted.map_or_else(|| "fewer elements (32-bit indices)".to_owned(), |bytes| bytes.to_string()),
             names::element_type(kind)
-        ));
+        );
     }
     budget.spend(bytes.len())?;
     let quantised = tensor.quantization().filter(|_| is_quantised(tensor));
@@ -293,7 +294,7 @@ fn read(
             return Ok(Constant::Integers(Integers::new(extents.to_vec(), values)));
         }
     };
-    tensor.map(Constant::Floats).map_err(|error| error.to_string())
+    tensor.map(Constant::Floats).map_err(Reason::from)
 }
 
 /// The bytes of an element.
@@ -303,7 +304,7 @@ fn width(kind: i8) -> Result<usize, Reason> {
         element::FLOAT16 | element::BFLOAT16 | element::INT16 | element::UINT16 => Ok(2),
         element::FLOAT32 | element::INT32 | element::UINT32 => Ok(4),
         element::FLOAT64 | element::INT64 => Ok(8),
-        other => Err(format!("found a constant of {}, wanted numbers", names::element_type(other))),
+        other => refused!("found a constant of {}, wanted numbers", names::element_type(other)),
     }
 }
 
@@ -333,7 +334,7 @@ fn decode(kind: i8, bytes: &[u8], elements: usize, budget: &mut Budget) -> Resul
             let halves = bytes.iter().flat_map(|&byte| [byte << 4, byte]);
             integers(halves.map(|half| i64::from(half as i8 >> 4)).take(elements).collect())
         }
-        other => return Err(format!("found a constant of {}, wanted numbers", names::element_type(other))),
+        other => return refused!("found a constant of {}, wanted numbers", names::element_type(other)),
     })
 }
 
@@ -352,13 +353,13 @@ fn dequantise(
         (1, _) => (1, values.len().max(1)),
         (count, Some(&extent)) if count == extent => (extent, extents[axis + 1..].iter().product()),
         (count, _) => {
-            return Err(format!(
+            return refused!(
                 "found {count} scales along axis {axis} of {extents:?}, wanted one for each index"
-            ));
+            );
         }
     };
     if !matches!(zeros.len(), 0 | 1) && zeros.len() != along {
-        return Err(format!("found {} zero points, wanted 1 or {along}", zeros.len()));
+        return refused!("found {} zero points, wanted 1 or {along}", zeros.len());
     }
     let zero = |index: usize| zeros.get(if zeros.len() == 1 { 0 } else { index }).copied().unwrap_or(0);
     let real = |(at, &value): (usize, &i64)| {

@@ -7,10 +7,10 @@ use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
 use super::shapes::sizes;
-use super::tensors::Reason;
 use crate::emit::{Activation, Bits};
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::remap::{AxisRange, PadMode};
 use crate::ops::transposed_conv2d::TransposedConv2d;
@@ -53,13 +53,13 @@ struct Taps {
 /// `x` with `taps.starts.len()` times the channels, as one image for each depth of the result.
 fn stacked(p: &mut Compose<'_, '_>, x: Value, taps: &Taps) -> Result<Value, Reason> {
     let extents = p.extents(x)?;
-    let &[n, _, h, w, c] = &extents[..] else { return Err(format!("found {extents:?}, wanted rank 5")) };
+    let &[n, _, h, w, c] = &extents[..] else { return refused!("found {extents:?}, wanted rank 5") };
     let mut padded = x;
     if taps.before + taps.after > 0 {
         let name = p.name("padded")?;
         let (before, after) = ([0, taps.before, 0, 0, 0], [0, taps.after, 0, 0, 0]);
         let zero = PadMode::Constant(Bits(0.0));
-        padded = p.import.graph.pad(&name, x, &before, &after, zero).map_err(|error| error.to_string())?;
+        padded = p.import.graph.pad(&name, x, &before, &after, zero)?;
     }
     let mut parts = Vec::with_capacity(taps.starts.len());
     for &start in &taps.starts {
@@ -68,7 +68,7 @@ fn stacked(p: &mut Compose<'_, '_>, x: Value, taps: &Taps) -> Result<Value, Reas
         ranges[1] =
             AxisRange { begin: Some(start as isize), end: Some(end as isize), step: taps.step as isize };
         let name = p.name("depth")?;
-        parts.push(p.import.graph.strided_slice(&name, padded, &ranges).map_err(|error| error.to_string())?);
+        parts.push(p.import.graph.strided_slice(&name, padded, &ranges)?);
     }
     let joined = match parts[..] {
         [part] => part,
@@ -81,10 +81,10 @@ fn stacked(p: &mut Compose<'_, '_>, x: Value, taps: &Taps) -> Result<Value, Reas
 fn weights<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(HostTensor, [usize; 5]), Reason> {
     let weights = import.floats(op, 1)?;
     let &[kd, kh, kw, a, b] = weights.dims().extents() else {
-        return Err(format!("{}: found {}, wanted rank 5", import.describe(op, 1), weights.dims()));
+        return refused!("{}: found {}, wanted rank 5", import.describe(op, 1), weights.dims());
     };
     if weights.dims().elements() == 0 {
-        return Err(format!("{}: found no elements", import.describe(op, 1)));
+        return refused!("{}: found no elements", import.describe(op, 1));
     }
     import.budget.spend(8 * weights.dims().elements())?;
     Ok((weights, [kd, kh, kw, a, b]))
@@ -106,7 +106,7 @@ fn arranged(
         }
     }
     let dims = super::constant::dims_of(&[outputs, kh, kw, taps * inputs])?;
-    HostTensor::new(dims, values).map_err(|error| error.to_string())
+    HostTensor::new(dims, values).map_err(Reason::from)
 }
 
 /// `CONV_3D`: `x` is `n d h w c`.
@@ -118,10 +118,10 @@ pub(super) fn convolution<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     let (weights, shape) = weights(import, op)?;
     let [kd, kh, kw, inputs, outputs] = shape;
     let &[n, depth, _, _, channels] = &extents[..] else {
-        return Err(format!("found input {extents:?}, wanted rank 5"));
+        return refused!("found input {extents:?}, wanted rank 5");
     };
     if channels != inputs {
-        return Err(format!("found weights {shape:?} (kd kh kw in out) for input {extents:?}"));
+        return refused!("found weights {shape:?} (kd kh kw in out) for input {extents:?}");
     }
     let reach = (kd - 1).checked_mul(depth_dilation).and_then(|reach| reach.checked_add(1));
     let reach = reach.ok_or("found dilations beyond any input")?;
@@ -137,7 +137,7 @@ pub(super) fn convolution<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
         _ => (0, (depth + step).saturating_sub(reach) / step),
     };
     if count == 0 || depth + step < reach {
-        return Err(format!("found a window of depth {reach} for input {extents:?}, wanted a smaller one"));
+        return refused!("found a window of depth {reach} for input {extents:?}, wanted a smaller one");
     }
     let last = (count - 1).saturating_mul(step).saturating_add(reach);
     let taps = Taps {
@@ -161,7 +161,7 @@ pub(super) fn convolution<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
         let options = Conv2d { stride, dilation, padding, activation: own, ..Conv2d::default() };
         let part = p.name("images")?;
         let y = p.import.graph.conv2d(&part, images, weights, extras, options);
-        let y = y.map_err(|error| error.to_string())?;
+        let y = y?;
         let extents = p.extents(y)?;
         p.reshape("", y, &[&[n, count], &extents[1..]].concat())
     })
@@ -177,16 +177,16 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     let extents = import.dims(x)?.extents().to_vec();
     let (weights, [kd, kh, kw, outputs, inputs]) = weights(import, op)?;
     let (&[n, depth, h, w, channels], &[_, count, out_h, out_w, out_c]) = (&extents[..], &target[..]) else {
-        return Err(format!("found {extents:?} to {target:?}, wanted rank 5"));
+        return refused!("found {extents:?} to {target:?}, wanted rank 5");
     };
     if channels != inputs
         || out_c != outputs
         || count == 0
         || [depth_dilation, dilation[0], dilation[1]] != [1; 3]
     {
-        return Err(format!(
+        return refused!(
             "found {extents:?} to {target:?}, weights of {inputs} to {outputs} channels and dilation {dilation:?}"
-        ));
+        );
     }
     let span = depth.saturating_sub(1).checked_mul(step).and_then(|span| span.checked_add(kd));
     let span = span.filter(|&span| span < 1 << 24).ok_or("found strides beyond any output")?;
@@ -195,7 +195,7 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
         _ => 0,
     };
     let Some(before) = (kd - 1).checked_sub(cut) else {
-        return Err(format!("found {extents:?} to {target:?}, wanted more of the windows inside"));
+        return refused!("found {extents:?} to {target:?}, wanted more of the windows inside");
     };
     let wide = depth * step;
     let after = (count + kd - 1).saturating_sub(before + wide);
@@ -220,7 +220,7 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
         let options = TransposedConv2d { stride, padding, output: Some([out_h, out_w]), activation };
         let part = p.name("images")?;
         let y = p.import.graph.transposed_conv2d(&part, images, weights, extras, options);
-        let y = y.map_err(|error| error.to_string())?;
+        let y = y?;
         p.reshape("", y, &[n, count, out_h, out_w, outputs])
     })
 }

@@ -1,7 +1,7 @@
 //! Where the weights of a file lie.
 
 use super::schema::{self, at};
-use crate::model::budget::Reason;
+use crate::model::reason::Reason;
 use crate::model::weights::{Span, Stored};
 
 /// The constants of floats, and of integers that stand for them.
@@ -22,12 +22,12 @@ pub(in crate::model) fn weights(file: &[u8]) -> Result<Vec<Span>, Reason> {
             (3, true) => Stored::U8,
             (7, true) => Stored::I16,
             (9, true) => Stored::I8,
-            (17, true) => return Err("found weights of four bits, which cannot be replaced".to_owned()),
+            (17, true) => return refused!("found weights of four bits, which cannot be replaced"),
             _ => continue,
         };
         let Some(buffer) = at(buffers, tensor.buffer() as usize) else { continue };
         if buffer.size() > 0 {
-            return Err("found weights behind the FlatBuffer, which cannot be replaced".to_owned());
+            return refused!("found weights behind the FlatBuffer, which cannot be replaced");
         }
         spans.extend(buffer.data().and_then(|data| Span::of(file, data.bytes(), stored)));
     }

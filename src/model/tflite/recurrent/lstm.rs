@@ -8,10 +8,10 @@ use super::{Steps, activated, finish, function, stacked, vector};
 use crate::emit::Bits;
 use crate::graph::{Extras, Right, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::model::tflite::compose::Compose;
 use crate::model::tflite::convolution::missing;
 use crate::model::tflite::import::{Import, Op};
-use crate::model::tflite::tensors::Reason;
 use crate::ops::elementwise::Function::{self, Add, Clamp, Mul, Sigmoid, Sub};
 use crate::ops::normalize::Normalize;
 
@@ -61,10 +61,10 @@ impl Cell {
         let units = bias.dims().elements() / count;
         let shapes = [inner.dims().extents().to_vec(), recurrent.dims().extents().to_vec()];
         let (&[rows, _], &[other, outputs]) = (&shapes[0][..], &shapes[1][..]) else {
-            return Err(format!("found weights {shapes:?}, wanted matrices"));
+            return refused!("found weights {shapes:?}, wanted matrices");
         };
         if rows != count * units || other != rows {
-            return Err(format!("found weights {shapes:?} for {units} units"));
+            return refused!("found weights {shapes:?} for {units} units");
         }
         let norms = match norms.filter(|&at| op.has(at + 1)) {
             Some(at) => Some(stacked(import, op, &gates(at).collect::<Vec<_>>())?),
@@ -74,7 +74,7 @@ impl Cell {
         for (index, peephole) in peepholes.iter_mut().enumerate() {
             if let Some(weights) = vector(import, op, first + 8 + index)? {
                 let row = crate::model::tflite::constant::dims_of(&[weights.dims().elements()])?;
-                let weights = weights.reshaped(row).map_err(|error| error.to_string())?;
+                let weights = weights.reshaped(row)?;
                 *peephole = Some(constant(import, op, "peephole", weights)?);
             }
         }
@@ -85,7 +85,7 @@ impl Cell {
                 Some((constant(import, op, "projection", weights)?, bias))
             }
             false if outputs != units => {
-                return Err(format!("found {outputs} outputs of {units} units without a projection"));
+                return refused!("found {outputs} outputs of {units} units without a projection");
             }
             false => None,
         };
@@ -108,9 +108,9 @@ impl Cell {
     fn run(&self, p: &mut Compose<'_, '_>, x: Value, steps: Steps, backwards: bool) -> Result<Value, Reason> {
         let depth = p.extents(x)?.last().copied();
         if depth != Some(self.inner.shape().c) {
-            return Err(format!("found an input of {depth:?} features for weights {}", self.inner.dims()));
+            return refused!("found an input of {depth:?} features for weights {}", self.inner.dims());
         }
-        let bias = HostTensor::vector(self.bias.to_nhwc().into_owned()).map_err(|error| error.to_string())?;
+        let bias = HostTensor::vector(self.bias.to_nhwc().into_owned())?;
         let bias = self.norms.is_none().then_some(bias);
         let kept = [steps.state(p, "cell_state", self.units)?, steps.state(p, "output_state", self.outputs)?];
         let mut state = match kept {
@@ -204,13 +204,13 @@ impl Cell {
         let own = |of: &HostTensor| {
             let values = of.to_nhwc();
             let own = values.get(gate * self.units..(gate + 1) * self.units).unwrap_or_default();
-            HostTensor::vector(own.to_vec()).map_err(|error| error.to_string())
+            HostTensor::vector(own.to_vec()).map_err(Reason::from)
         };
         let (scale, bias) = (own(norms)?, own(&self.bias)?);
         let name = p.name("norm")?;
         let options = Normalize { axes: vec![-1], epsilon: Bits(EPSILON) };
         let normal = p.import.graph.normalize(&name, sum, options, Some(scale), Some(bias));
-        normal.map_err(|error| error.to_string())
+        normal.map_err(Reason::from)
     }
 }
 
@@ -251,7 +251,7 @@ pub(in super::super) fn bidirectional_lstm<'a>(import: &mut Import<'a>, op: &Op<
     let wanted = "BidirectionalSequenceLSTMOptions";
     let table = op.table.bidirectional_lstm().ok_or_else(|| missing(op, wanted))?;
     if (39..48).any(|index| op.has(index)) {
-        return Err("found an auxiliary input, wanted none".to_owned());
+        return refused!("found an auxiliary input, wanted none");
     }
     let options = Options {
         activation: function(table.activation())?,
@@ -295,7 +295,7 @@ fn basic<'a>(import: &mut Import<'a>, op: &Op<'a>, options: Options) -> Result<(
     let steps = Steps::one(import, x)?;
     let (weights, bias) = (import.floats(op, 2)?, vector(import, op, 3)?);
     let &[rows, depth] = weights.dims().extents() else {
-        return Err(format!("found weights {}, wanted a matrix", weights.dims()));
+        return refused!("found weights {}, wanted a matrix", weights.dims());
     };
     let units = rows / 4;
     let names = (0..4).map(|index| import.name(op, index)).collect::<Result<Vec<_>, Reason>>()?;
@@ -313,7 +313,7 @@ fn basic<'a>(import: &mut Import<'a>, op: &Op<'a>, options: Options) -> Result<(
     let p = &mut parts;
     let joined = p.concat("joined", &[x, output], 1)?;
     if p.extents(joined)?.last() != Some(&depth) || rows != 4 * units {
-        return Err(format!("found weights {} for {units} units", weights.dims()));
+        return refused!("found weights {} for {units} units", weights.dims());
     }
     let extras = Extras { bias, ..Extras::default() };
     let sums = p.product("gates", joined, Right::Constant(weights), true, extras)?;

@@ -13,10 +13,10 @@ use super::compose::Compose;
 use super::constant::dims_of;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
-use super::tensors::Reason;
 use crate::emit::Activation;
 use crate::graph::{Extras, Right, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 /// The most steps: each is a dozen nodes.
@@ -30,7 +30,7 @@ fn function(code: i8) -> Result<Option<Function>, Reason> {
         Fused::Own(Activation::Relu6) => Some(Function::Relu6),
         Fused::Own(Activation::Tanh) => Some(Function::Tanh),
         Fused::ReluN1To1 => Some(Function::ReluN1To1),
-        Fused::Own(other) => return Err(format!("found activation {other:?}")),
+        Fused::Own(other) => return refused!("found activation {other:?}"),
     })
 }
 
@@ -53,7 +53,7 @@ fn stacked<'a>(import: &mut Import<'a>, op: &Op<'a>, inputs: &[usize]) -> Result
         let own = gate.dims().extents().to_vec();
         if *dims.get_or_insert_with(|| own.clone()) != own || own.is_empty() {
             let place = import.describe(op, index);
-            return Err(format!("{place}: found {own:?}, wanted gates of one shape"));
+            return refused!("{place}: found {own:?}, wanted gates of one shape");
         }
         import.budget.spend(4 * gate.dims().elements())?;
         values.extend_from_slice(&gate.to_nhwc());
@@ -62,7 +62,7 @@ fn stacked<'a>(import: &mut Import<'a>, op: &Op<'a>, inputs: &[usize]) -> Result
     if let Some(rows) = dims.first_mut() {
         *rows *= inputs.len();
     }
-    HostTensor::new(dims_of(&dims)?, values).map_err(|error| error.to_string())
+    HostTensor::new(dims_of(&dims)?, values).map_err(Reason::from)
 }
 
 /// Input `index` as a vector, if it is there.
@@ -72,7 +72,7 @@ fn vector<'a>(import: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Opti
     }
     let values = import.floats(op, index)?.to_nhwc().into_owned();
     import.budget.spend(4 * values.len())?;
-    HostTensor::vector(values).map(Some).map_err(|error| error.to_string())
+    HostTensor::vector(values).map(Some).map_err(Reason::from)
 }
 
 /// The steps of an input.
@@ -88,11 +88,11 @@ impl Steps {
     fn of<'a>(import: &mut Import<'a>, x: Value, time_major: bool) -> Result<Self, Reason> {
         let dims = import.dims(x)?;
         let &[first, second, _] = dims.extents() else {
-            return Err(format!("found an input of {dims}, wanted batch, time and features"));
+            return refused!("found an input of {dims}, wanted batch, time and features");
         };
         let (batch, count) = if time_major { (second, first) } else { (first, second) };
         if count > MAX_STEPS {
-            return Err(format!("found {count} steps, wanted at most {MAX_STEPS}"));
+            return refused!("found {count} steps, wanted at most {MAX_STEPS}");
         }
         import.allow_steps(count)?;
         Ok(Steps { batch, count, time_axis: usize::from(!time_major) })
@@ -102,7 +102,7 @@ impl Steps {
     fn one<'a>(import: &mut Import<'a>, x: Value) -> Result<Self, Reason> {
         let dims = import.dims(x)?;
         let &[batch, _] = dims.extents() else {
-            return Err(format!("found an input of {dims}, wanted batch and features"));
+            return refused!("found an input of {dims}, wanted batch and features");
         };
         Ok(Steps { batch, count: 1, time_axis: 0 })
     }
@@ -156,7 +156,7 @@ impl Steps {
     /// Says what the next run begins with.
     fn keep(self, p: &mut Compose<'_, '_>, state: Option<Value>, next: Value) -> Result<(), Reason> {
         match state {
-            Some(state) => p.import.graph.update(state, next).map_err(|error| error.to_string()),
+            Some(state) => p.import.graph.update(state, next).map_err(Reason::from),
             None => Ok(()),
         }
     }

@@ -5,10 +5,10 @@
 use super::{Steps, activated, finish, function, stacked, vector};
 use crate::graph::{Extras, Right, Value};
 use crate::host::HostTensor;
+use crate::model::reason::Reason;
 use crate::model::tflite::compose::Compose;
 use crate::model::tflite::convolution::missing;
 use crate::model::tflite::import::{Import, Op};
-use crate::model::tflite::tensors::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 
@@ -31,10 +31,10 @@ impl Cell {
     ) -> Result<Self, Reason> {
         let (inner, recurrent) = (stacked(import, op, &[first])?, stacked(import, op, &[first + 1])?);
         let (&[units, _], &[rows, columns]) = (inner.dims().extents(), recurrent.dims().extents()) else {
-            return Err(format!("found weights {} and {}", inner.dims(), recurrent.dims()));
+            return refused!("found weights {} and {}", inner.dims(), recurrent.dims());
         };
         if [rows, columns] != [units; 2] {
-            return Err(format!("found weights {} and {}", inner.dims(), recurrent.dims()));
+            return refused!("found weights {} and {}", inner.dims(), recurrent.dims());
         }
         let bias = vector(import, op, first + 2)?;
         let recurrent = import.value(op, first + 1)?;
@@ -44,7 +44,7 @@ impl Cell {
     fn run(&self, p: &mut Compose<'_, '_>, x: Value, steps: Steps, backwards: bool) -> Result<Value, Reason> {
         let depth = p.extents(x)?.last().copied();
         if depth != Some(self.inner.shape().c) {
-            return Err(format!("found an input of {depth:?} features for weights {}", self.inner.dims()));
+            return refused!("found an input of {depth:?} features for weights {}", self.inner.dims());
         }
         let kept = steps.state(p, "state", self.units)?;
         let mut state = kept;
@@ -98,7 +98,7 @@ pub(in super::super) fn bidirectional_rnn<'a>(import: &mut Import<'a>, op: &Op<'
     let wanted = "BidirectionalSequenceRNNOptions";
     let table = op.table.bidirectional_rnn().ok_or_else(|| missing(op, wanted))?;
     if (9..12).any(|index| op.has(index)) {
-        return Err("found an auxiliary input, wanted none".to_owned());
+        return refused!("found an auxiliary input, wanted none");
     }
     let activation = function(table.activation())?;
     let cells = [Cell::read(import, op, 1, activation)?, Cell::read(import, op, 5, activation)?];
@@ -117,7 +117,7 @@ pub(super) fn both<'a>(
     run: &mut dyn FnMut(&mut Compose<'_, 'a>, bool) -> Result<Value, Reason>,
 ) -> Result<(), Reason> {
     if op.outputs.len() != if merges { 1 } else { 2 } {
-        return Err(format!("found {} outputs of two directions, joined: {merges}", op.outputs.len()));
+        return refused!("found {} outputs of two directions, joined: {merges}", op.outputs.len());
     }
     let names =
         (0..op.outputs.len()).map(|index| import.name(op, index)).collect::<Result<Vec<_>, Reason>>()?;
@@ -144,15 +144,15 @@ pub(in super::super) fn svdf<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     let steps = Steps::one(import, x)?;
     let (rank, batch) = (usize::try_from(table.rank()).unwrap_or(0), steps.batch);
     let (&[filters, depth], &[other, memory]) = (features.dims().extents(), time.dims().extents()) else {
-        return Err(format!("found weights {} and {}", features.dims(), time.dims()));
+        return refused!("found weights {} and {}", features.dims(), time.dims());
     };
     let found = import.dims(x)?.extents().last().copied();
     if rank == 0 || filters % rank != 0 || filters != other || found != Some(depth) {
-        return Err(format!(
+        return refused!(
             "found weights {} and {} of rank {rank} for {found:?} features",
             features.dims(),
             time.dims()
-        ));
+        );
     }
     let name = import.name(op, 0)?;
     let mut parts = Compose::named(import, &name);
@@ -165,7 +165,7 @@ pub(in super::super) fn svdf<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
         let state = p.import.graph.state(&state, zeros);
         let whole = p.concat("memory", &[state, seen], 2)?;
         let next = p.slice("next", whole, 2, [1, memory])?;
-        p.import.graph.update(state, next).map_err(|error| error.to_string())?;
+        p.import.graph.update(state, next)?;
         seen = whole;
     }
     let time = p.constant("time", &[1, filters, memory], time.to_nhwc().into_owned())?;
