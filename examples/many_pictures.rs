@@ -1,7 +1,7 @@
 //! Many pictures through one network on all GPUs of this machine: how many a second one device does, two, four and all
 //! of them; how many the host decodes; and how many go all the way, from a picture's bytes to the outputs.
 //!
-//! `cargo run --release --features cli --example many_pictures -- --help`
+//! `cargo run --release --example many_pictures -- --help`
 
 #[path = "posenet/input.rs"]
 #[expect(dead_code, reason = "no position is looked up here")]

@@ -1,7 +1,7 @@
 //! A network run again and again on one device: memory, open files, threads and latency from beginning to end, and
 //! whether the outputs stay the same to the bit.
 //!
-//! `cargo run --release --features cli --example soak -- --backend wgpu --runs 1000000`
+//! `cargo run --release --example soak -- --backend wgpu --runs 1000000`
 //!
 //! Between the parts of the runs, sessions of other batches and precisions are made, run in every way and dropped.
 

@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] for anything else, which it names; else the system's.
-pub(crate) fn open(path: &Path) -> Result<File> {
+pub fn open(path: &Path) -> Result<File> {
     check(path)?;
     File::open(path)
 }
@@ -18,7 +18,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// Those of [`open`].
-pub(crate) fn check(path: &Path) -> Result<()> {
+pub fn check(path: &Path) -> Result<()> {
     let found = std::fs::metadata(path)?.file_type();
     if found.is_file() {
         return Ok(());
@@ -30,7 +30,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Those of [`open`]; [`ErrorKind::FileTooLarge`] for a longer file.
-pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     use std::io::Read;
     let file = open(path)?;
     let too_large = |length: String| {

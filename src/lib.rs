@@ -205,7 +205,8 @@
 //! | `tflite` | yes | [`tflite::load`] |
 //! | `onnx` | yes | [`onnx::load`] |
 //! | `cpu` | yes | the CPU backend, nodes and constants that the CPU computes, and the tuner |
-//! | `cli` | no | the command line, `diptych` |
+//!
+//! The command line is a crate of its own, `diptych-cli`.
 //!
 //! Without `wgpu` and `opencl` the crate computes on the CPU. Without `cpu` it computes nothing there, and a model that needs
 //! that is an error.
@@ -223,30 +224,19 @@ pub use opencl3;
 #[cfg(feature = "wgpu")]
 pub use wgpu;
 
-// What is hidden from the documentation is there for the crate's own command line, tests and benches. It is
-// not part of the API and may change in any version. `docs/public-api.txt` lists what is.
-#[doc(hidden)]
-pub mod device;
-#[doc(hidden)]
-pub mod emit;
-#[doc(hidden)]
-pub mod ops;
-#[doc(hidden)]
-pub mod pick;
-#[doc(hidden)]
-pub mod tune;
-
 #[cfg(not(target_family = "wasm"))]
 mod batch;
 mod calibration;
 mod clock;
 mod context;
 mod cpu;
+mod device;
 mod dims;
 mod disk;
 mod dtype;
 #[cfg(not(target_family = "wasm"))]
 mod eager;
+mod emit;
 mod erf;
 mod error;
 mod file;
@@ -257,8 +247,10 @@ mod limits;
 mod lower;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 mod model;
+mod ops;
 mod options;
 mod parallel;
+mod pick;
 #[cfg(not(target_family = "wasm"))]
 mod product;
 mod session;
@@ -266,6 +258,7 @@ mod shape;
 mod sorted;
 mod sync;
 mod task;
+mod tune;
 mod tuner;
 mod vector;
 mod weights;
@@ -280,15 +273,11 @@ pub use context::{Gpu, devices, gpus};
 pub use device::{DeviceInfo, DeviceUuid, Memory, PciAddress};
 pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
-#[doc(hidden)]
-pub use emit::Epilogue;
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
 pub use graph::{Extras, Graph, Node, Right, TensorType, Term, Value};
 pub use host::HostTensor;
-#[doc(hidden)]
-pub use layout::Form;
 pub use layout::Layout;
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 #[cfg(feature = "onnx")]
@@ -354,8 +343,6 @@ pub use session::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 pub use session::{OpenClBinding, OpenClInput};
 #[cfg(not(target_family = "wasm"))]
 pub use session::{StageTimes, Started, Stream, TryStream};
-#[doc(hidden)]
-pub use shape::{Axis, Window};
 pub use shape::{Border, Padding, Shape};
 #[doc(inline)]
 pub use tune::Search;
@@ -365,11 +352,39 @@ pub use tune::db::{Database, SharedDatabase};
 pub use tune::journal::Journal;
 #[doc(inline)]
 pub use tune::work_group::WorkGroup;
-#[cfg(not(target_family = "wasm"))]
-#[doc(hidden)]
-pub use tuner::Comparison;
 pub use tuner::{ProblemReport, Report, Tuner, TunerProgress};
 pub use weights::Weights;
+
+/// What the command line, the tests and the benches need of the crate's inside: kernels and their texts, devices, the
+/// tuner's parts.
+///
+/// None of it is part of the API, and all of it may change in any version: the command line asks for exactly its own
+/// version of this crate. `docs/public-api.txt` lists what the API is.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::layout::Form;
+    #[cfg(not(target_family = "wasm"))]
+    pub use crate::tuner::Comparison;
+
+    pub mod device {
+        pub use crate::device::*;
+    }
+    pub mod emit {
+        pub use crate::emit::*;
+    }
+    pub mod file {
+        pub use crate::file::*;
+    }
+    pub mod ops {
+        pub use crate::ops::*;
+    }
+    pub mod pick {
+        pub use crate::pick::*;
+    }
+    pub mod tune {
+        pub use crate::tune::*;
+    }
+}
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "tflite"))]

@@ -5,9 +5,9 @@
 
 #![cfg(feature = "opencl")]
 
-use diptych::device::opencl::{OpenClDevice, opencl3};
-use diptych::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource};
-use diptych::emit::{
+use diptych::internals::device::opencl::{OpenClDevice, opencl3};
+use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource};
+use diptych::internals::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
 use diptych::{DType, Error};

@@ -3,10 +3,10 @@
 
 #![cfg(all(feature = "wgpu", feature = "opencl"))]
 
-use diptych::device::opencl::OpenClDevice;
-use diptych::device::wgpu::WgpuDevice;
-use diptych::device::{Buffer, Device, Dispatch, Pipeline};
-use diptych::emit::{
+use diptych::internals::device::opencl::OpenClDevice;
+use diptych::internals::device::wgpu::WgpuDevice;
+use diptych::internals::device::{Buffer, Device, Dispatch, Pipeline};
+use diptych::internals::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar, opencl,
 };
 use diptych::{DType, Error, Memory};

@@ -1,8 +1,8 @@
 //! Matrix products and single ops through a context, on every backend.
 
-use diptych::emit::Operand;
-use diptych::ops::gemm::GemmOp;
-use diptych::ops::{Choice, Op, Operands};
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::ops::{Choice, Op, Operands};
 use diptych::{
     Backend, Bits, Context, Conv2d, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding, Pointwise,
     Precision, ProductOptions, Shape,

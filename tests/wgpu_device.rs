@@ -3,9 +3,9 @@
 //! Without an adapter the tests print that they skip; `DIPTYCH_REQUIRE_DEVICES=1` makes that a failure.
 #![cfg(feature = "wgpu")]
 
-use diptych::device::wgpu::WgpuDevice;
-use diptych::device::{Buffer, Device, Dispatch, Memory, Pipeline, Slice};
-use diptych::emit::{
+use diptych::internals::device::wgpu::WgpuDevice;
+use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Slice};
+use diptych::internals::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
 use diptych::{

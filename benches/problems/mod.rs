@@ -1,8 +1,8 @@
 //! Single ops through criterion: device time where there is a device, the host's clock on the CPU.
 
-#[path = "../../src/bin/diptych/bench/cpu.rs"]
+#[path = "../../cli/src/bench/cpu.rs"]
 mod cpu;
-#[path = "../../src/bin/diptych/bench/suites.rs"]
+#[path = "../../cli/src/bench/suites.rs"]
 #[expect(dead_code, reason = "each bench has its own suite, and sizes are for the report")]
 pub mod suites;
 
@@ -12,8 +12,8 @@ use cpu::CpuOp;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId};
 use diptych::Choice;
-use diptych::ops::Op;
-use diptych::tune::{Bench, Check, OpBench};
+use diptych::internals::ops::Op;
+use diptych::internals::tune::{Bench, Check, OpBench};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -35,6 +35,9 @@
 //! # }
 //! ```
 
+#![forbid(unsafe_code)]
+#![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 #[cfg(feature = "ballista")]
 pub mod cluster;
 mod columns;

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use tiny_skia::{Pixmap, PremultipliedColorU8};
 
 /// Printable ASCII of DejaVu Sans, which the command line's charts are written in; its licence lies beside it.
-const FONT: &[u8] = include_bytes!("../../src/bin/diptych/DejaVuSans-ascii.ttf");
+const FONT: &[u8] = include_bytes!("DejaVuSans-ascii.ttf");
 
 /// A font.
 pub struct Ink(FontRef<'static>);

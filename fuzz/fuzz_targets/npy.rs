@@ -1,9 +1,7 @@
 #![no_main]
 #![expect(dead_code, reason = "the command line's modules, of which only the reader is called")]
 
-#[path = "../../src/file.rs"]
-mod file;
-#[path = "../../src/bin/diptych/npy.rs"]
+#[path = "../../cli/src/npy.rs"]
 mod npy;
 
 use diptych_fuzz::heap;

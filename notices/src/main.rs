@@ -9,6 +9,9 @@
 //! texts that they carry, and what the compiler has of Rust's standard library. `check` reads such a folder again, and
 //! fails if a crate of the tree is not named there.
 
+#![forbid(unsafe_code)]
+#![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod texts;
 mod tree;
 

@@ -4,6 +4,8 @@
 //! where they lie, while other Python threads run; a service copies them once on either side. The package sees to names,
 //! shapes and element types.
 
+#![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod devices;
 mod errors;
 mod model;

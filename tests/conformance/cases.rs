@@ -6,16 +6,16 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
-use diptych::emit::Residual;
-use diptych::ops::conv2d::Conv2dOp;
-use diptych::ops::convert::ConvertOp;
-use diptych::ops::copy::CopyOp;
-use diptych::ops::depthwise::DepthwiseOp;
-use diptych::ops::gemm::GemmOp;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::ops::pool::PoolOp;
-use diptych::ops::separable::SeparableOp;
-use diptych::ops::{Choice, Op};
+use diptych::internals::emit::Residual;
+use diptych::internals::ops::conv2d::Conv2dOp;
+use diptych::internals::ops::convert::ConvertOp;
+use diptych::internals::ops::copy::CopyOp;
+use diptych::internals::ops::depthwise::DepthwiseOp;
+use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych::internals::ops::pool::PoolOp;
+use diptych::internals::ops::separable::SeparableOp;
+use diptych::internals::ops::{Choice, Op};
 use diptych::{
     Activation, Bits, Border, Conv2d, DType, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
@@ -173,7 +173,7 @@ fn asked_op() -> Option<&'static str> {
     let asked = crate::asked();
     let begins =
         |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
-    diptych::ops::all().iter().map(|entry| entry.name).find(begins)
+    diptych::internals::ops::all().iter().map(|entry| entry.name).find(begins)
 }
 
 /// Whether `variant` of `op` is among what `DIPTYCH_CONFORMANCE` asks for by its beginning.

@@ -2,9 +2,9 @@
 
 use crate::cases;
 use crate::problem::{compare, expected, operands, output};
-use diptych::emit::Operand;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::ops::{Op, Operands, Role};
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych::internals::ops::{Op, Operands, Role};
 use diptych::{Pointwise, Precision, Shape};
 use std::borrow::Cow;
 

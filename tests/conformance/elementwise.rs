@@ -3,10 +3,10 @@
 use crate::cases::Breadth;
 use crate::gpu;
 use crate::problem::{Problem, compare, expected};
-use diptych::device::Device;
-use diptych::emit::Operand;
-use diptych::ops::elementwise::{ElementwiseOp, Program, Source, Step};
-use diptych::ops::{Choice, Operands};
+use diptych::internals::device::Device;
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::elementwise::{ElementwiseOp, Program, Source, Step};
+use diptych::internals::ops::{Choice, Operands};
 use diptych::{Bits, Dims, Function, Layout, Precision};
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use crate::cases::Breadth;
 use crate::planted::Mistake;
 use crate::problem::Problem;
-use diptych::ops::gate::GateOp;
-use diptych::ops::pointwise::PointwiseOp;
+use diptych::internals::ops::gate::GateOp;
+use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::{Activation, Bits, Layout, Pointwise, Precision, Shape};
 use std::sync::Arc;
 

@@ -8,11 +8,12 @@
 //! instead, which must not matter. Of a bias alone it would: what is left of a mean is some ulps, not zero.
 
 use crate::problem::{compare, output};
-use diptych::device::{Buffer, Device, Dispatch, Memory, Pipeline, Recording, Resource, Slice};
-use diptych::emit::{Access, Binding, Element, KernelSource, Operand};
-use diptych::ops::convert::ConvertOp;
-use diptych::ops::{Choice, Op, OperandInfo, Operands, Reference, Role};
-use diptych::{DType, Form, Layout};
+use diptych::internals::Form;
+use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Recording, Resource, Slice};
+use diptych::internals::emit::{Access, Binding, Element, KernelSource, Operand};
+use diptych::internals::ops::convert::ConvertOp;
+use diptych::internals::ops::{Choice, Op, OperandInfo, Operands, Reference, Role};
+use diptych::{DType, Layout};
 use half::f16;
 
 /// NaN as one f32 and as each of two f16.

@@ -28,7 +28,7 @@ mod rows;
 
 use cases::{Breadth, Case};
 use cover::Turn;
-use diptych::device::Device;
+use diptych::internals::device::Device;
 use diptych::{Backend, Context};
 use pollster::block_on;
 use rows::Tally;
@@ -284,7 +284,7 @@ fn the_table_is_large_and_varied() {
     assert_eq!(names.len(), full.len(), "two cases share a name");
     let count = |breadth| full.iter().filter(|case| case.breadth == breadth).count();
     println!("{} cases: {} tiles, {} groups", full.len(), count(Breadth::Tiles), count(Breadth::Groups));
-    let registered: BTreeSet<&str> = diptych::ops::all()
+    let registered: BTreeSet<&str> = diptych::internals::ops::all()
         .iter()
         .filter(|entry| !entry.variants().is_empty())
         .map(|entry| entry.name)

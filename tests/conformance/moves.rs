@@ -2,10 +2,10 @@
 
 use crate::cases::Breadth;
 use crate::problem::Problem;
-use diptych::emit::Operand;
-use diptych::ops::concat::ConcatOp;
-use diptych::ops::gather::GatherOp;
-use diptych::ops::operator::{Argument, Arguments, Lowered, Operator};
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::concat::ConcatOp;
+use diptych::internals::ops::gather::GatherOp;
+use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::{
     AxisRange, BatchToSpace, Bits, BroadcastTo, CumSum, DepthToSpace, Dims, Gather, OneHot, Pad, PadMode,
     Precision, Reverse, SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose,

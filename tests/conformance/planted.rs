@@ -3,17 +3,17 @@
 use crate::gpu;
 use crate::moves::lowered;
 use crate::problem::{Problem, compare, expected, operands};
-use diptych::device::Device;
-use diptych::emit::{Dialect, KernelSource, Operand};
-use diptych::ops::concat::ConcatOp;
-use diptych::ops::conv2d::Conv2dOp;
-use diptych::ops::convert::ConvertOp;
-use diptych::ops::depthwise::DepthwiseOp;
-use diptych::ops::gather::GatherOp;
-use diptych::ops::gemm::GemmOp;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::ops::pool::PoolOp;
-use diptych::ops::separable::SeparableOp;
+use diptych::internals::device::Device;
+use diptych::internals::emit::{Dialect, KernelSource, Operand};
+use diptych::internals::ops::concat::ConcatOp;
+use diptych::internals::ops::conv2d::Conv2dOp;
+use diptych::internals::ops::convert::ConvertOp;
+use diptych::internals::ops::depthwise::DepthwiseOp;
+use diptych::internals::ops::gather::GatherOp;
+use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych::internals::ops::pool::PoolOp;
+use diptych::internals::ops::separable::SeparableOp;
 use diptych::{
     Activation, AxisRange, Bits, Border, Choice, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm,
     Layout, OneHot, Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape,
@@ -792,7 +792,7 @@ fn mistakes_in_elements() -> Vec<Mistake> {
 
 /// Whether both languages have the kernel.
 fn is_in_both(op: &str, variant: &str) -> bool {
-    let entry = diptych::ops::all().iter().find(|entry| entry.name == op).expect("an op");
+    let entry = diptych::internals::ops::all().iter().find(|entry| entry.name == op).expect("an op");
     let entry = entry.variants().into_iter().find(|entry| entry.name == variant).expect("a kernel");
     Dialect::ALL.into_iter().all(|dialect| entry.speaks(dialect))
 }

@@ -1,7 +1,7 @@
 //! A problem, its operands, and how a result is compared with the oracle's.
 
-use diptych::emit::Operand;
-use diptych::ops::{Op, OperandInfo, Operands, Reference, Role};
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::{Op, OperandInfo, Operands, Reference, Role};
 use diptych::{DType, Precision};
 use std::sync::Arc;
 

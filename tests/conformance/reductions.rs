@@ -3,14 +3,14 @@
 use crate::cases::{Breadth, Table};
 use crate::planted::Mistake;
 use crate::problem::Problem;
-use diptych::emit::Residual;
-use diptych::ops::arg::ArgOp;
-use diptych::ops::moments::MomentsOp;
-use diptych::ops::normalize::NormalizeOp;
-use diptych::ops::reduce::ReduceOp;
-use diptych::ops::resize::ResizeOp;
-use diptych::ops::softmax::SoftmaxOp;
-use diptych::ops::transposed_conv2d::TransposedConv2dOp;
+use diptych::internals::emit::Residual;
+use diptych::internals::ops::arg::ArgOp;
+use diptych::internals::ops::moments::MomentsOp;
+use diptych::internals::ops::normalize::NormalizeOp;
+use diptych::internals::ops::reduce::ReduceOp;
+use diptych::internals::ops::resize::ResizeOp;
+use diptych::internals::ops::softmax::SoftmaxOp;
+use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{
     Activation, ArgReduce, Bits, Dims, Layout, Normalize, Padding, Precision, Reduce, Reduction, Resize,
     ResizeMode, Shape, Softmax, TransposedConv2d,

@@ -2,10 +2,10 @@
 
 use crate::driver::{self, Driver, Fault};
 use crate::life;
-use diptych::device::cache::{CacheKey, KernelCache};
-use diptych::tune::db::{Database, Row, Verdict};
-use diptych::tune::journal::{Journal, Phase};
-use diptych::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
+use diptych::internals::device::cache::{CacheKey, KernelCache};
+use diptych::internals::tune::db::{Database, Row, Verdict};
+use diptych::internals::tune::journal::{Journal, Phase};
+use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use diptych::{Backend, Choice, Context, Error};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,9 +1,9 @@
 //! What an application does with a device, from its opening to its end, over and over: at each error once more.
 
 use crate::driver::Driver;
-use diptych::emit::Operand;
-use diptych::ops::gemm::GemmOp;
-use diptych::pick::Place;
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::pick::Place;
 use diptych::{
     Activation, Backend, Batch, BatchOptions, Context, Conv2d, Error, Extras, Function, Gemm, Graph,
     HostTensor, Layout, MatrixProduct, Memory, Padding, Picking, Precision, ProductOptions, Reduction,

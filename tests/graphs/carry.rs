@@ -11,9 +11,9 @@
 //! | indices and truth | exact where no error changes an order or a zero; unknown elsewhere |
 
 use crate::oracle::{Given, Known, own};
-use diptych::ops::elementwise::Step as ProgramStep;
-use diptych::ops::operator::{Arguments, Lowered, Operator};
-use diptych::ops::{Op, Operands, Reference, Sum};
+use diptych::internals::ops::elementwise::Step as ProgramStep;
+use diptych::internals::ops::operator::{Arguments, Lowered, Operator};
+use diptych::internals::ops::{Op, Operands, Reference, Sum};
 use diptych::{Function, Normalize, Operand, Reduce, Reduction, Softmax};
 use std::any::Any;
 use std::borrow::Cow;

@@ -10,9 +10,9 @@
 //! a NaN is one there, and an infinity the same.
 
 use crate::carry;
-use diptych::ops::elementwise::Step;
-use diptych::ops::operator::{Argument, Arguments, Lowered};
-use diptych::ops::{Op, Operands, Reference};
+use diptych::internals::ops::elementwise::Step;
+use diptych::internals::ops::operator::{Argument, Arguments, Lowered};
+use diptych::internals::ops::{Op, Operands, Reference};
 use diptych::{DType, Function, Graph, Node, Operand, Precision, Value};
 use half::f16;
 use std::borrow::Cow;

@@ -2,7 +2,8 @@
 //!
 //! `DIPTYCH_TEXTS=DIR` writes them there, for `scripts/web tint`, which compiles them with the compiler of Chromium.
 
-use diptych::{Choice, Layout, Limits, Precision, ops};
+use diptych::internals::ops;
+use diptych::{Choice, Layout, Limits, Precision};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

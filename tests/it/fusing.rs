@@ -1,8 +1,8 @@
 //! Separable blocks as one kernel: which pairs, when, and with what result, on every backend.
 
 use crate::machine::{everywhere, in_turns, noise};
-use diptych::tune::Search;
-use diptych::tune::db::{Database, Row, Timing};
+use diptych::internals::tune::Search;
+use diptych::internals::tune::db::{Database, Row, Timing};
 use diptych::{
     Activation, Backend, Choice, Context, Depthwise, Extras, Fusing, Graph, HostTensor, Padding, Picking,
     Pointwise, Precision, Session, SessionOptions, Shape, Tuner, Tuning, Value,

@@ -2,8 +2,6 @@
 
 use diptych::{Backend, Context, ContextBuilder, HostTensor, Shape};
 use std::cell::Cell;
-#[cfg(feature = "cli")]
-use std::path::{Path, PathBuf};
 
 /// Contexts of `backends`; a missing one is printed, or fails if devices are required. They keep no kernels
 /// on disk: that costs PoCL a second compilation of each.
@@ -59,18 +57,6 @@ pub(crate) fn noise(shape: Shape, seed: u32) -> HostTensor {
         })
         .collect();
     HostTensor::new(shape, values).expect("noise")
-}
-
-/// The side of a picture for [`small_network`].
-#[cfg(feature = "cli")]
-pub(crate) const SIDE: usize = 65;
-
-/// The bundled network for pictures of [`SIDE`] by [`SIDE`] pixels, as a file in `folder`.
-#[cfg(feature = "cli")]
-pub(crate) fn small_network(folder: &Path) -> PathBuf {
-    let path = folder.join("small.tflite");
-    std::fs::write(&path, network_for(SIDE)).expect("written");
-    path
 }
 
 /// The bundled network for pictures of `side` by `side` pixels: all its steps, and the less work.

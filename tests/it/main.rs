@@ -1,4 +1,4 @@
-//! The library and the command line from outside, each part in a module.
+//! The library from outside, each part in a module.
 //!
 //! One program, because each test program links the whole library.
 
@@ -7,11 +7,6 @@ mod awaited;
 mod batch;
 mod browser_texts;
 mod chains;
-mod cli_bench;
-mod cli_candidates;
-mod cli_files;
-mod cli_inspect;
-mod cli_run;
 mod cpu_runs;
 mod custom;
 mod dispatches;
@@ -23,6 +18,7 @@ mod lost;
 mod machine;
 mod moves;
 mod on_cpu;
+mod oracle;
 mod picks;
 mod pool;
 mod precision;
@@ -43,7 +39,3 @@ mod tuner;
 mod tuning_faults;
 mod tuning_record;
 mod validated;
-
-#[cfg(feature = "cli")]
-mod npy;
-mod oracle;

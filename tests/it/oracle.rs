@@ -1,7 +1,7 @@
 //! A network computed by the ops' oracles alone, in f64 within a node and f32 between nodes: what no
 //! backend has computed.
 
-use diptych::emit::Operand;
+use diptych::internals::emit::Operand;
 use diptych::{Graph, HostTensor, Precision, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //! buffers and in images, on every backend.
 
 use crate::machine::{everywhere, noise};
-use diptych::pick::{Place, Target};
-use diptych::tune::Search;
-use diptych::tune::db::{Database, Row, Timing};
+use diptych::internals::pick::{Place, Target};
+use diptych::internals::tune::Search;
+use diptych::internals::tune::db::{Database, Row, Timing};
 use diptych::{
     Backend, Choice, Context, Conv2d, Depthwise, Extras, Fusing, Graph, HostTensor, Layout, Padding, Picking,
     Pointwise, Precision, Session, SessionOptions, Shape, Tuner, Tuning,

@@ -2,7 +2,7 @@
 //!
 //! It lists each name that `src/lib.rs` exports and does not hide, with its public fields or variants and
 //! its methods; implementations of other crates' traits are left out. A change to the API is a change to that
-//! file: `DIPTYCH_UPDATE_API=1 cargo test --features cli --test it public_api` writes it.
+//! file: `DIPTYCH_UPDATE_API=1 cargo test --test it public_api` writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

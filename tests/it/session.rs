@@ -2,7 +2,7 @@
 
 use crate::machine::{everywhere, noise};
 use crate::oracle;
-use diptych::ops::Choice;
+use diptych::internals::ops::Choice;
 use diptych::{
     Activation, Backend, Bits, Context, Conv2d, Depthwise, Extras, Gemm, Graph, HostTensor, Layout, Padding,
     Pointwise, Precision, Right, Session, SessionOptions, Shape,

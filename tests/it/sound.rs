@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use crate::machine::gpus;
-use diptych::device::{Buffer, Device, Dispatch, Resource};
-use diptych::emit::{
+use diptych::internals::device::{Buffer, Device, Dispatch, Resource};
+use diptych::internals::emit::{
     Access, Binding, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
 };
-use diptych::ops::gemm::GemmOp;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::ops::{Choice, Op};
+use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych::internals::ops::{Choice, Op};
 use diptych::{DType, Dialect, Gemm, Memory, Pointwise, Precision, Shape};
 
 /// A kernel that reads and writes wherever `at` says: in its operands, in work-group memory and in an

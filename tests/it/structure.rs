@@ -4,7 +4,8 @@
 //!
 //! The sources are read as text: comments and tests are left out, strings are not distinguished.
 
-use diptych::{Dialect, ops};
+use diptych::Dialect;
+use diptych::internals::ops;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,15 +1,15 @@
 //! The tuner on the devices of this machine.
 
 use crate::machine::gpus;
-use diptych::device::Device;
-use diptych::ops::Op;
-use diptych::ops::conv2d::Conv2dOp;
-use diptych::ops::convert::ConvertOp;
-use diptych::ops::depthwise::DepthwiseOp;
-use diptych::ops::gemm::GemmOp;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::tune::work_group::layouts;
-use diptych::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, TuningRun};
+use diptych::internals::device::Device;
+use diptych::internals::ops::Op;
+use diptych::internals::ops::conv2d::Conv2dOp;
+use diptych::internals::ops::convert::ConvertOp;
+use diptych::internals::ops::depthwise::DepthwiseOp;
+use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych::internals::tune::work_group::layouts;
+use diptych::internals::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, TuningRun};
 use diptych::{
     Activation, Bits, Choice, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
 };
@@ -151,7 +151,8 @@ fn problems() -> Vec<Arc<dyn Op>> {
             ("softmax", &[5, 70, 1]),
             ("softmax", &[1, 3000, 1]),
         ] {
-            let entry = diptych::ops::all().iter().find(|entry| entry.name == name).expect("an op");
+            let entry =
+                diptych::internals::ops::all().iter().find(|entry| entry.name == name).expect("an op");
             problems.push((entry.numbers.op)(extents, None, precision).expect("valid extents"));
         }
     }

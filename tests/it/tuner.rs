@@ -1,11 +1,11 @@
 //! The tuner's passes over a network, and searches that are cut short.
 
 use crate::machine::{gpus, noise};
-use diptych::ops::Op;
-use diptych::ops::pointwise::PointwiseOp;
-use diptych::tune::db::{Row, Verdict};
-use diptych::tune::key::{Key, SourceHash};
-use diptych::tune::{Search, work_group};
+use diptych::internals::ops::Op;
+use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych::internals::tune::db::{Row, Verdict};
+use diptych::internals::tune::key::{Key, SourceHash};
+use diptych::internals::tune::{Search, work_group};
 use diptych::{
     Choice, Context, Conv2d, Depthwise, Extras, Function, Graph, HostTensor, Limits, Padding, Pointwise,
     Precision, Session, SessionOptions, Shape, SharedDatabase, Tuner, Tuning,

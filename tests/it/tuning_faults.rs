@@ -4,13 +4,15 @@
 //! A device that stands before the real one changes what becomes of one kernel. The children are
 //! this test's own program, started again with `DIPTYCH_FAULT_CHILD` set, and `diptych tune`.
 
-use diptych::device::{Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Slice};
-use diptych::emit::KernelSource;
-use diptych::ops::Op;
-use diptych::ops::depthwise::DepthwiseOp;
-use diptych::tune::db::{Database, Row, Verdict};
-use diptych::tune::journal::Journal;
-use diptych::tune::{Bench, OpBench, Outcome, Search, work_group};
+use diptych::internals::device::{
+    Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Slice,
+};
+use diptych::internals::emit::KernelSource;
+use diptych::internals::ops::Op;
+use diptych::internals::ops::depthwise::DepthwiseOp;
+use diptych::internals::tune::db::{Database, Row, Verdict};
+use diptych::internals::tune::journal::Journal;
+use diptych::internals::tune::{Bench, OpBench, Outcome, Search, work_group};
 use diptych::{Backend, Choice, Context, DType, Depthwise, Memory, Precision, Result, Shape, Tuner};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -344,45 +346,5 @@ fn a_wrong_kernel_is_never_chosen_however_fast() {
         let right = fastest(device);
         println!("{api}: {wrong:.1?} wrong, {right:.1?} right");
         assert!(wrong < right, "{api}: the planted kernel is not fast: {wrong:?}, {right:?}");
-    }
-}
-
-#[cfg(all(unix, feature = "cli"))]
-#[test]
-fn ctrl_c_ends_the_tuning_and_blames_no_candidate() {
-    for api in APIS {
-        if open(api).is_none() {
-            continue;
-        }
-        let directory = tempfile::tempdir().expect("a directory");
-        let child = Command::new(env!("CARGO_BIN_EXE_diptych"))
-            .args(["tune", "pointwise", "--shape", "1,64,64,256,256", "--search", "exhaustive"])
-            .args(["--backend", api, "--db"])
-            .arg(directory.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        // Until a candidate is under way.
-        let folder = directory.path().join("journal");
-        let under_way = || {
-            let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-            files.into_iter().any(|file| file.metadata().is_ok_and(|file| file.len() > 0))
-        };
-        while !under_way() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let pressed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-        assert!(pressed.expect("kill").success());
-        let output = child.wait_with_output().expect("its output");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(130), "{api}: {errors}");
-        assert!(errors.contains("interrupted; what was found is in the record"), "{api}: {errors}");
-        let report = String::from_utf8_lossy(&output.stdout);
-        assert!(report.contains("(cut short)"), "{api}: {report}");
-        let mut database = Database::open(directory.path()).expect("opened");
-        Journal::open(directory.path(), &mut database).expect("a journal");
-        let bad = database.rows().filter(|row| row.verdict.bars() || row.verdict == Verdict::Winner);
-        assert_eq!(bad.count(), 0, "{api}: nothing is barred, and no problem counts as tuned");
     }
 }

@@ -3,9 +3,9 @@
 //! The children are this test's own program, started again with `DIPTYCH_RECORD_CHILD` set.
 
 use diptych::Choice;
-use diptych::tune::db::{Database, Row, Verdict};
-use diptych::tune::journal::{Journal, Phase};
-use diptych::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
+use diptych::internals::tune::db::{Database, Row, Verdict};
+use diptych::internals::tune::journal::{Journal, Phase};
+use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

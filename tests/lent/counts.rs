@@ -3,7 +3,7 @@
 use crate::app::{App as _, Format, WgpuApp};
 use crate::machine::noise;
 use crate::pictures::texels;
-use diptych::device::wgpu::Calls;
+use diptych::internals::device::wgpu::Calls;
 use diptych::{
     Activation, Colours, Conv2d, Extras, Fit, Framing, Graph, Padding, Pictures, Session, SessionOptions,
     Shape, wgpu,

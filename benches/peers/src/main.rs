@@ -16,29 +16,29 @@
 //! products are left out on drivers that run on the CPU, unless `--case` asks for them.
 
 mod burn_op;
-#[path = "../../../src/bin/diptych/bench/cpu.rs"]
+#[path = "../../../cli/src/bench/cpu.rs"]
 mod cpu;
 mod host_clock;
-#[path = "../../../src/bin/diptych/bench/machine.rs"]
+#[path = "../../../cli/src/bench/machine.rs"]
 mod machine;
 mod ours;
-#[path = "../../../src/bin/diptych/bench/rounds.rs"]
+#[path = "../../../cli/src/bench/rounds.rs"]
 mod rounds;
-#[path = "../../../src/bin/diptych/bench/row.rs"]
+#[path = "../../../cli/src/bench/row.rs"]
 #[expect(dead_code, reason = "rows are only written here")]
 mod row;
-#[path = "../../../src/bin/diptych/bench/subject.rs"]
+#[path = "../../../cli/src/bench/subject.rs"]
 #[expect(dead_code, reason = "there are no baselines here")]
 mod subject;
-#[path = "../../../src/bin/diptych/bench/suites.rs"]
+#[path = "../../../cli/src/bench/suites.rs"]
 mod suites;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use diptych::ops::Op;
-use diptych::ops::conv2d::Conv2dOp;
-use diptych::ops::depthwise::DepthwiseOp;
-use diptych::ops::pointwise::PointwiseOp;
+use diptych::internals::ops::Op;
+use diptych::internals::ops::conv2d::Conv2dOp;
+use diptych::internals::ops::depthwise::DepthwiseOp;
+use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::{Backend, Context, Precision};
 use row::{Note, Record};
 use std::path::PathBuf;

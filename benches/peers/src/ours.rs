@@ -6,8 +6,8 @@ use crate::subject::{Subject, Target};
 use crate::suites;
 use anyhow::{Result, bail};
 use diptych::Choice;
-use diptych::ops::Op;
-use diptych::tune::{Bench, Check, OpBench};
+use diptych::internals::ops::Op;
+use diptych::internals::tune::{Bench, Check, OpBench};
 use std::sync::Arc;
 use std::time::Duration;
 

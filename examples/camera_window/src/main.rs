@@ -12,7 +12,7 @@ mod gpu;
 mod pose;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use diptych::device::wgpu::Calls;
+use diptych::internals::device::wgpu::Calls;
 use diptych::{Colours, Context, Fit, Framing, Pictures, Session, SessionOptions, wgpu};
 use gpu::{Application, Scene};
 use image::RgbaImage;

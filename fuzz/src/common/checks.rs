@@ -2,8 +2,8 @@
 
 use super::graph::{self, values};
 use super::heap::bounded;
-use diptych::device::cache::{CacheKey, KernelCache};
-use diptych::emit::opencl;
+use diptych::internals::device::cache::{CacheKey, KernelCache};
+use diptych::internals::emit::opencl;
 use diptych::{
     Backend, Context, Custom, Database, Graph, HostTensor, LoadOptions, Model, Node, Precision, Session,
     SessionOptions, Value,
@@ -161,7 +161,7 @@ pub fn record(bytes: &[u8]) {
     }
     let _ = database.family_tables("note").text();
     let mut merged = again;
-    merged.merge(&database, diptych::tune::db::MergePolicy::default());
+    merged.merge(&database, diptych::internals::tune::db::MergePolicy::default());
     assert_eq!(merged.len(), database.len(), "merged with itself");
 }
 

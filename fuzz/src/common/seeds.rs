@@ -3,9 +3,9 @@
 use super::noise::Noise;
 use super::protobuf;
 use super::tree::Tree;
-use diptych::ops::{self, Op};
-use diptych::tune::db::{Row, Timing, Verdict};
-use diptych::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
+use diptych::internals::ops::{self, Op};
+use diptych::internals::tune::db::{Row, Timing, Verdict};
+use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use diptych::{Choice, Database, Dialect, Limits, Precision};
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,8 @@
 //! Inputs and outputs are typed arrays; what else goes either way is JSON, which the package reads and writes.
 //! Errors are JavaScript `Error`s with the crate's message.
 
+#![forbid(unsafe_code)]
+#![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_family = "wasm")]
 
 mod adopt;

@@ -32,7 +32,7 @@ mod reductions;
 mod rows;
 
 use diptych::Error;
-use diptych::device::Device;
+use diptych::internals::device::Device;
 use diptych_dawn::{Contexts, error, say_panics};
 use js_sys::Function;
 use serde_json::json;
@@ -59,7 +59,7 @@ pub fn ask(words: String) {
 /// The ops that have kernels.
 #[wasm_bindgen]
 pub fn ops() -> Vec<String> {
-    let with_kernels = diptych::ops::all().iter().filter(|entry| !entry.variants().is_empty());
+    let with_kernels = diptych::internals::ops::all().iter().filter(|entry| !entry.variants().is_empty());
     with_kernels.map(|entry| entry.name.to_owned()).collect()
 }
 

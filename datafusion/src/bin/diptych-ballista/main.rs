@@ -1,5 +1,8 @@
 //! A Ballista cluster that finds people in pictures: its scheduler, its executors, and what to try them with.
 
+#![forbid(unsafe_code)]
+#![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod demo;
 mod device;
 mod executor;

@@ -1,0 +1,189 @@
+//! The `diptych` command line.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
+//! 2 wrong usage, 130 interrupted.
+
+mod article;
+mod bench;
+mod candidates;
+mod charts;
+mod compare;
+mod db;
+mod devices;
+mod emit;
+mod flags;
+mod inspect;
+mod interrupt;
+mod npy;
+mod replay;
+mod run;
+mod table;
+mod tune;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Neural networks and matrix products on any GPU with Vulkan or OpenCL.
+#[derive(Debug, Parser)]
+#[command(name = "diptych", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the devices of both APIs, and the CPU.
+    Devices(devices::Arguments),
+    /// Show, merge or export the tuner's record.
+    Db(db::Arguments),
+    /// Time the kernels of a model or an op on this machine's devices, and keep the fastest in the record.
+    Tune(tune::Arguments),
+    /// Time two records' choices for a model against each other.
+    Compare(compare::Arguments),
+    /// Time a network's nodes with several work-groups, untuned and tuned, on every API.
+    Article(article::Arguments),
+    /// Measure ops and networks on every API of this machine, interleaved; draw and compare.
+    Bench(Box<bench::Arguments>),
+    /// Run a TensorFlow Lite or ONNX model on tensors, pictures or random numbers.
+    Run(Box<run::Arguments>),
+    /// Repeat a run that `run --replay-out` kept, on any device, and say where the results part.
+    ///
+    /// Each step's result is held against the op's oracle, which is given what the step read, on both devices: a fault
+    /// shows in its own step. The command fails if a result is beyond its bound.
+    Replay(replay::Arguments),
+    /// Show a TensorFlow Lite or ONNX model: its graph, shapes, operators and the kernels that would run it.
+    Inspect(inspect::Arguments),
+    /// Print the work-groups that a rule gives.
+    ///
+    /// One `x y z` a line, in the rule's own order and with its own repeats. A flag that the rule
+    /// does not look at is ignored. Where the rule has no work-group, the command fails.
+    Candidates(candidates::Arguments),
+    /// Print the kernel that would run an op.
+    ///
+    /// The first line is a comment with its label and work-group. The device is assumed to have the
+    /// least that WebGPU promises, or what OpenCL 1.2 devices commonly have, and half arithmetic if
+    /// --precision f16 asks for it. Variant, tile and work-group are those of an untuned session
+    /// where they are left out.
+    Emit(emit::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match &arguments.command {
+        Command::Devices(arguments) => devices::main(arguments),
+        Command::Db(arguments) => db::main(arguments),
+        Command::Tune(arguments) => tune::main(arguments),
+        Command::Compare(arguments) => compare::main(arguments),
+        Command::Article(arguments) => article::main(arguments),
+        Command::Bench(arguments) => bench::main(arguments),
+        Command::Run(arguments) => run::main(arguments),
+        Command::Replay(arguments) => replay::main(arguments),
+        Command::Inspect(arguments) => inspect::main(arguments),
+        Command::Candidates(arguments) => candidates::main(arguments),
+        Command::Emit(arguments) => emit::main(arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", sentence(&error));
+            if error.is::<interrupt::Interrupted>() {
+                return interrupt::EXIT_CODE.into();
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error with its causes, without those that the text before already contains.
+fn sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        told if told.ends_with(&cause) => text,
+        _ => format!("{text}: {cause}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use diptych::Backend;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn run_takes_named_and_unnamed_inputs() {
+        let line =
+            "diptych run m.tflite --input x.npy --input a/b=dir/y=1.npy --dump out --backend cpu --runs 3";
+        let Command::Run(run) = parse(line).expect("a valid line").command else { panic!("not run") };
+        let inputs: Vec<_> =
+            run.input.iter().map(|input| (input.name.as_deref(), input.path.to_str())).collect();
+        assert_eq!(inputs, [(None, Some("x.npy")), (Some("a/b"), Some("dir/y=1.npy"))]);
+        assert_eq!((run.on.backend, run.runs, run.profile), (Backend::Cpu, Some(3), false));
+        assert_eq!(run.dump.as_deref(), Some("out".as_ref()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_need_not_be_utf_8() {
+        use std::os::unix::ffi::OsStrExt;
+        let parse = |words: &[&[u8]]| {
+            let words = words.iter().map(|word| std::ffi::OsStr::from_bytes(word));
+            Arguments::try_parse_from([std::ffi::OsStr::new("diptych")].into_iter().chain(words))
+        };
+        let line =
+            [&b"run"[..], b"m\xff", b"--input", b"\xff.npy", b"--input", b"x=\xfe=.npy", b"--dump", b"\xfd"];
+        let Command::Run(run) = parse(&line).expect("a valid line").command else { panic!("not run") };
+        let inputs: Vec<_> = run
+            .input
+            .iter()
+            .map(|input| (input.name.as_deref(), input.path.as_os_str().as_bytes()))
+            .collect();
+        assert_eq!(inputs, [(None, &b"\xff.npy"[..]), (Some("x"), b"\xfe=.npy")]);
+        let error = parse(&[b"run", b"m", b"--input", b"\xff=x.npy"]).expect_err("no text");
+        assert!(error.to_string().contains("wanted a NAME of UTF-8"), "{error}");
+        let Command::Tune(tune) = parse(&[b"tune", b"m\xff"]).expect("a valid line").command else {
+            panic!("not tune")
+        };
+        assert_eq!(tune.what.as_bytes(), b"m\xff");
+    }
+
+    #[test]
+    fn a_cause_is_reported_once() {
+        let missing = diptych::tflite::load("no/such.tflite").expect_err("no file");
+        let text = sentence(&anyhow::Error::from(missing).context("model"));
+        assert!(text.starts_with("model: no/such.tflite: "), "{text}");
+        assert_eq!(text.matches("os error").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn wrong_usage_says_what_is_possible() {
+        for (line, words) in [
+            ("diptych", "Usage"),
+            ("diptych run m.tflite --image x.png --range 0", "BLACK,WHITE"),
+            ("diptych run --input x.npy", "<MODEL>"),
+            ("diptych run m.tflite --input x.npy --backend cuda", "auto, wgpu, opencl, cpu"),
+            ("diptych run m.tflite --input x.npy --runs 0", "1.."),
+            ("diptych run m.tflite --input =x.npy", "NAME=FILE"),
+            ("diptych run m.tflite --input x=", "NAME=FILE"),
+            ("diptych devices all", "unexpected argument"),
+            ("diptych candidates --generator paddle", "--grid"),
+            ("diptych candidates --generator best --grid 1,1,1", "tflite-conv-fast"),
+            ("diptych candidates --generator paddle --grid 1,1", "wanted X,Y,Z"),
+            ("diptych emit gemm", "--backend"),
+            ("diptych emit lstm --backend wgsl", "depthwise"),
+        ] {
+            let error = parse(line).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(words), "{line}: {error}");
+        }
+    }
+}

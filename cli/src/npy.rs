@@ -1,0 +1,458 @@
+//! Tensors from and to `.npy` files.
+//!
+//! Source: the description of the format in NumPy's documentation (`numpy.lib.format`).
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use diptych::internals::file;
+use diptych::{Dims, HostTensor};
+use half::f16;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// The longest header that is read; real ones have some 100 bytes.
+const LONGEST_HEADER: usize = 1 << 14;
+
+/// Bytes before the header: magic, version, and its length in at most four bytes.
+const PREFIX: usize = 12;
+
+/// Bytes that a file's data begin at a multiple of.
+const ALIGNMENT: usize = 64;
+
+/// Reads the tensor of these dimensions in a file of floats, integers or booleans in C order. Leading extents
+/// of 1 may be missing in the file, or be there in vain.
+pub(crate) fn read(path: &Path, dims: impl Into<Dims>) -> Result<HostTensor> {
+    let dims = dims.into();
+    let longest = PREFIX + LONGEST_HEADER + size_of::<f64>() * dims.elements();
+    let read = || parse(&file::read(path, longest as u64)?, dims);
+    read().with_context(|| format!("{}", path.display()))
+}
+
+/// Writes a tensor as float32 in its dimensions.
+pub(crate) fn write(path: &Path, tensor: &HostTensor) -> Result<()> {
+    let create = || -> Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        print(&mut file, tensor)?;
+        file.flush()?;
+        Ok(())
+    };
+    create().with_context(|| format!("{}", path.display()))
+}
+
+fn print(mut writer: impl Write, tensor: &HostTensor) -> Result<()> {
+    let extents: Vec<String> = tensor.dims().extents().iter().map(|extent| extent.to_string()).collect();
+    // A tuple of one element has a comma behind it.
+    let comma = if extents.len() == 1 { "," } else { "" };
+    let shape = format!("({}{comma})", extents.join(", "));
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    // Magic, version, a length of two bytes, and the line's end.
+    let total = (10 + header.len() + 1).next_multiple_of(ALIGNMENT);
+    header.extend(std::iter::repeat_n(' ', total - 10 - header.len() - 1));
+    header.push('\n');
+    writer.write_all(MAGIC)?;
+    writer.write_all(&[1, 0])?;
+    writer.write_all(&u16::try_from(header.len())?.to_le_bytes())?;
+    writer.write_all(header.as_bytes())?;
+    for value in tensor.to_nhwc().iter() {
+        writer.write_all(&value.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+/// Reads the tensor of these dimensions in the contents of a file.
+pub(crate) fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
+    let (text, data) = split(bytes)?;
+    let header = Header::parse(text)?;
+    let wanted: Vec<u64> = dims.extents().iter().map(|&extent| extent as u64).collect();
+    ensure!(
+        same_shape(&header.shape, &wanted),
+        "found shape {:?}, wanted {wanted:?} (leading extents of 1 may be left out)",
+        header.shape
+    );
+    ensure!(!header.fortran_order, "found Fortran order, wanted C order (numpy.ascontiguousarray converts)");
+    let (big, kind, size) = match header.descr.as_bytes() {
+        [order @ (b'<' | b'>' | b'='), kind, size @ (b'2' | b'4' | b'8')] if b"fiu".contains(kind) => {
+            let big = if *order == b'=' { cfg!(target_endian = "big") } else { *order == b'>' };
+            (big, *kind, usize::from(size - b'0'))
+        }
+        [b'|', kind @ (b'b' | b'i' | b'u'), b'1'] => (false, *kind, 1),
+        _ => bail!(
+            "found elements of type '{}', wanted floats of 16 to 64 bits, integers or booleans",
+            header.descr
+        ),
+    };
+    let length = dims.elements() * size;
+    ensure!(
+        data.len() == length,
+        "found {} bytes of data, wanted {length} for shape {wanted:?} of {size} bytes each",
+        data.len()
+    );
+    let values: Vec<f32> = match (kind, size) {
+        (b'f', 2) => numbers(data, big).map(|bytes| f16::from_le_bytes(bytes).to_f32()).collect(),
+        (b'f', 4) => numbers(data, big).map(f32::from_le_bytes).collect(),
+        (b'f', _) => numbers(data, big).map(|bytes| f64::from_le_bytes(bytes) as f32).collect(),
+        (b'b', _) => data.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
+        (b'i', 1) => {
+            numbers(data, big).map(|bytes| exact(i8::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', 2) => {
+            numbers(data, big).map(|bytes| exact(i16::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', 4) => {
+            numbers(data, big).map(|bytes| exact(i32::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (b'i', _) => {
+            numbers(data, big).map(|bytes| exact(i64::from_le_bytes(bytes))).collect::<Result<_>>()?
+        }
+        (_, 1) => numbers(data, big).map(|bytes| exact(u8::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, 2) => numbers(data, big).map(|bytes| exact(u16::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, 4) => numbers(data, big).map(|bytes| exact(u32::from_le_bytes(bytes))).collect::<Result<_>>()?,
+        (_, _) => numbers(data, big).map(|bytes| exact(u64::from_le_bytes(bytes))).collect::<Result<_>>()?,
+    };
+    Ok(HostTensor::new(dims, values)?)
+}
+
+/// An integer as the float that it is.
+fn exact(integer: impl Into<i128>) -> Result<f32> {
+    let integer = integer.into();
+    let float = integer as f32;
+    ensure!(float as i128 == integer, "found the integer {integer}, wanted one that float32 holds");
+    Ok(float)
+}
+
+/// The bytes of each number, the lowest first.
+fn numbers<const N: usize>(data: &[u8], big: bool) -> impl Iterator<Item = [u8; N]> {
+    data.as_chunks::<N>().0.iter().map(move |bytes| {
+        let mut bytes = *bytes;
+        if big {
+            bytes.reverse();
+        }
+        bytes
+    })
+}
+
+/// The header's text and the data.
+fn split(bytes: &[u8]) -> Result<(&str, &[u8])> {
+    let Some((_, rest)) = bytes.split_at_checked(MAGIC.len()).filter(|(magic, _)| magic == MAGIC) else {
+        bail!("found no NumPy header, wanted an .npy file");
+    };
+    let (length, rest) = match *rest {
+        [1, _, a, b, ref rest @ ..] => (usize::from(u16::from_le_bytes([a, b])), rest),
+        [2 | 3, _, a, b, c, d, ref rest @ ..] => (u32::from_le_bytes([a, b, c, d]) as usize, rest),
+        [major, minor, ..] if !(1..=3).contains(&major) => {
+            bail!("found version {major}.{minor} of the .npy format, wanted 1.0, 2.0 or 3.0")
+        }
+        _ => bail!("the file ends in its header"),
+    };
+    ensure!(length <= LONGEST_HEADER, "found a header of {length} bytes, wanted at most {LONGEST_HEADER}");
+    let (text, data) = rest.split_at_checked(length).ok_or_else(|| anyhow!("the file ends in its header"))?;
+    let text = std::str::from_utf8(text).context("found a header that is not text")?;
+    Ok((text, data))
+}
+
+/// What a header says, which is a Python dictionary of these three keys.
+#[derive(Debug, PartialEq)]
+struct Header {
+    descr: String,
+    fortran_order: bool,
+    shape: Vec<u64>,
+}
+
+impl Header {
+    fn parse(text: &str) -> Result<Self> {
+        let mut rest = Literal(text);
+        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+        rest.expect('{')?;
+        while !rest.take('}') {
+            let key = rest.string()?;
+            rest.expect(':')?;
+            match key {
+                "descr" => descr = Some(rest.string()?.to_owned()),
+                "fortran_order" => fortran_order = Some(rest.boolean()?),
+                "shape" => shape = Some(rest.extents()?),
+                _ => bail!("found {key:?} in the header, wanted \"descr\", \"fortran_order\" and \"shape\""),
+            }
+            if !rest.take(',') {
+                rest.expect('}')?;
+                break;
+            }
+        }
+        ensure!(rest.0.trim().is_empty(), "found {:?} after the header's end", rest.start());
+        let missing = |key| move || anyhow!("found no {key:?} in the header");
+        Ok(Header {
+            descr: descr.ok_or_else(missing("descr"))?,
+            fortran_order: fortran_order.ok_or_else(missing("fortran_order"))?,
+            shape: shape.ok_or_else(missing("shape"))?,
+        })
+    }
+}
+
+/// The rest of a Python literal. What is read of it does not nest, so neither does the reading.
+struct Literal<'a>(&'a str);
+
+impl<'a> Literal<'a> {
+    /// Its first characters, for errors.
+    fn start(&self) -> String {
+        self.0.trim_start().chars().take(20).collect()
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let rest = self.0.trim_start().strip_prefix(wanted);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    fn expect(&mut self, wanted: char) -> Result<()> {
+        ensure!(self.take(wanted), "found {:?} in the header, wanted {wanted:?}", self.start());
+        Ok(())
+    }
+
+    /// A string in either kind of quotes, without escapes.
+    fn string(&mut self) -> Result<&'a str> {
+        let text = self.0.trim_start();
+        let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
+        let inner = quote.and_then(|quote| text.get(1..)?.split_once(quote));
+        let (inner, rest) =
+            inner.ok_or_else(|| anyhow!("found {:?} in the header, wanted a string", self.start()))?;
+        self.0 = rest;
+        Ok(inner)
+    }
+
+    fn boolean(&mut self) -> Result<bool> {
+        let text = self.0.trim_start();
+        for (word, value) in [("False", false), ("True", true)] {
+            if let Some(rest) = text.strip_prefix(word) {
+                self.0 = rest;
+                return Ok(value);
+            }
+        }
+        bail!("found {:?} in the header, wanted True or False", self.start())
+    }
+
+    /// A tuple of whole numbers.
+    fn extents(&mut self) -> Result<Vec<u64>> {
+        let mut extents = Vec::new();
+        self.expect('(')?;
+        while !self.take(')') {
+            let text = self.0.trim_start();
+            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            let (number, rest) = text.split_at(digits);
+            extents.push(number.parse().map_err(|_| {
+                anyhow!("found {:?} in the shape, wanted a whole number of 64 bits", self.start())
+            })?);
+            self.0 = rest;
+            if !self.take(',') {
+                self.expect(')')?;
+                break;
+            }
+        }
+        Ok(extents)
+    }
+}
+
+/// Whether the extents are the same but for leading ones.
+fn same_shape(found: &[u64], wanted: &[u64]) -> bool {
+    let from = |extents: &[u64]| extents.iter().position(|&extent| extent != 1).unwrap_or(extents.len());
+    found[from(found)..] == wanted[from(wanted)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diptych::Shape;
+
+    const SHAPE: Shape = Shape::nhwc(1, 2, 3, 2);
+
+    /// A file of version 1.0 with this header, and data.
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(header.len()).expect("a short header").to_le_bytes();
+        [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
+    }
+
+    fn header(descr: &str, order: &str, shape: &str) -> String {
+        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}   \n")
+    }
+
+    fn counting() -> Vec<f32> {
+        (0..12).map(|i| i as f32 * 0.5).collect()
+    }
+
+    fn floats() -> Vec<u8> {
+        counting().iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn good() -> Vec<u8> {
+        file(&header("<f4", "False", "(2, 3, 2)"), &floats())
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        format!("{:#}", parse(bytes, SHAPE.into()).expect_err("an invalid file"))
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_is_what_numpy_writes() {
+        let tensor = HostTensor::new(SHAPE, counting()).expect("a tensor");
+        let mut bytes = Vec::new();
+        print(&mut bytes, &tensor).expect("written");
+        assert_eq!(parse(&bytes, SHAPE.into()).expect("read"), tensor);
+        let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3, 2), }";
+        let wanted = [&b"\x93NUMPY\x01\x00v\x00"[..], format!("{text:<117}\n").as_bytes()].concat();
+        assert_eq!(bytes[..128].escape_ascii().to_string(), wanted.escape_ascii().to_string());
+        assert_eq!(bytes[128..], floats());
+        for (dims, told) in [(&[12][..], "(12,)"), (&[3, 4], "(3, 4)"), (&[1, 2, 1, 3, 2], "(1, 2, 1, 3, 2)")]
+        {
+            let tensor = tensor.clone().reshaped(Dims::new(dims).expect("small")).expect("as many");
+            let mut bytes = Vec::new();
+            print(&mut bytes, &tensor).expect("written");
+            assert!(
+                String::from_utf8_lossy(&bytes[..128]).contains(&format!("'shape': {told}, }}")),
+                "{told}"
+            );
+            assert_eq!(parse(&bytes, tensor.dims()).expect("read"), tensor);
+        }
+    }
+
+    #[test]
+    fn a_file_of_numpy_is_read() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/posenet_figures.npy");
+        let values = read(path.as_ref(), Shape::nhwc(1, 1, 1, 4140)).expect("read");
+        assert_eq!(values.to_f32()[0].to_bits(), 0xc124_5b08);
+    }
+
+    #[test]
+    fn integers_are_the_floats_of_their_value_or_refused() {
+        let dims = Dims::new(&[3]).expect("small");
+        let of = |descr: &str, data: &[u8]| parse(&file(&header(descr, "False", "(3,)"), data), dims);
+        let words = [-7i64, 0, 1 << 40].map(i64::to_le_bytes).concat();
+        assert_eq!(*of("<i8", &words).expect("whole").to_f32(), [-7.0, 0.0, (1u64 << 40) as f32]);
+        let big = [1i32, -2, 3].map(i32::to_be_bytes).concat();
+        assert_eq!(*of(">i4", &big).expect("whole").to_f32(), [1.0, -2.0, 3.0]);
+        assert_eq!(*of("|u1", &[0, 200, 255]).expect("bytes").to_f32(), [0.0, 200.0, 255.0]);
+        assert_eq!(*of("|i1", &[0, 200, 255]).expect("bytes").to_f32(), [0.0, -56.0, -1.0]);
+        assert_eq!(*of("|b1", &[0, 1, 1]).expect("truths").to_f32(), [0.0, 1.0, 1.0]);
+        let inexact = [0u64, (1 << 24) + 1, 0].map(u64::to_le_bytes).concat();
+        let error = of("<u8", &inexact).expect_err("no float").to_string();
+        assert!(error.contains("found the integer 16777217"), "{error}");
+    }
+
+    #[test]
+    fn leading_ones_may_be_missing() {
+        for shape in ["(1, 2, 3, 2)", "(2, 3, 2)", "(2,3,2,)", "(1, 1, 2, 3, 2)"] {
+            let bytes = file(&header("<f4", "False", shape), &floats());
+            assert!(parse(&bytes, SHAPE.into()).is_ok(), "{shape}");
+        }
+        for (shape, listed) in [
+            ("(3, 2, 2)", "[3, 2, 2]"),
+            ("(12,)", "[12]"),
+            ("()", "[]"),
+            ("(2, 3, 2, 1)", "[2, 3, 2, 1]"),
+            ("(9999999999, 9999999999)", "[9999999999, 9999999999]"),
+        ] {
+            let text = refused(&file(&header("<f4", "False", shape), &floats()));
+            assert!(text.contains(&format!("found shape {listed}, wanted [1, 2, 3, 2]")), "{text}");
+        }
+    }
+
+    #[test]
+    fn floats_of_other_sizes_and_byte_orders_are_converted() {
+        let values = counting();
+        let doubles = |value: &f32| f64::from(*value).to_le_bytes();
+        for (descr, data) in [
+            ("<f8", values.iter().flat_map(doubles).collect::<Vec<u8>>()),
+            ("<f2", values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect()),
+            (">f2", values.iter().flat_map(|value| f16::from_f32(*value).to_be_bytes()).collect()),
+            (">f4", values.iter().flat_map(|value| value.to_be_bytes()).collect()),
+            ("=f4", values.iter().flat_map(|value| value.to_ne_bytes()).collect()),
+        ] {
+            let bytes = file(&header(descr, "False", "(2, 3, 2)"), &data);
+            assert_eq!(&*parse(&bytes, SHAPE.into()).expect(descr).to_f32(), &values[..], "{descr}");
+        }
+        // Keys in another order and other quotes, and a length of four bytes.
+        let text = "{\"shape\":(2,3,2),\"fortran_order\":False,\"descr\":\"<f4\"}";
+        let length = (text.len() as u32).to_le_bytes();
+        let bytes = [b"\x93NUMPY\x02\x00", &length[..], text.as_bytes(), &floats()].concat();
+        assert_eq!(&*parse(&bytes, SHAPE.into()).expect("version 2").to_f32(), &values[..]);
+    }
+
+    #[test]
+    fn each_refusal_says_what_was_found() {
+        let good = good();
+        let mut version = good.clone();
+        version[6] = 9;
+        let mut long = good.clone();
+        long.extend([0; 4]);
+        let with = |descr: &str, order: &str, shape: &str| file(&header(descr, order, shape), &floats());
+        for (bytes, words) in [
+            (with("<f4", "True", "(2, 3, 2)"), "Fortran order"),
+            (with("<c8", "False", "(2, 3, 2)"), "type '<c8', wanted floats"),
+            (with("<i8", "False", "(2, 3, 2)"), "found 48 bytes of data, wanted 96"),
+            (with("f4", "False", "(2, 3, 2)"), "type 'f4', wanted floats"),
+            (with("<f4", "0", "(2, 3, 2)"), "wanted True or False"),
+            (with("<f4", "False", "(2, -3, 2)"), "found \"-3, 2), }"),
+            (with("<f4", "False", "(99999999999999999999,)"), "64 bits"),
+            (with("<f4", "False", "[2, 3, 2]"), "wanted '('"),
+            (with("<f4", "False", "((2, 3), 2)"), "in the shape, wanted a whole number"),
+            (good[..good.len() - 3].to_vec(), "found 45 bytes of data, wanted 48"),
+            (long, "found 52 bytes of data, wanted 48"),
+            (good[..40].to_vec(), "ends in its header"),
+            (good[..7].to_vec(), "ends in its header"),
+            (b"PK\x03\x04 not numpy".to_vec(), "no NumPy header"),
+            (Vec::new(), "no NumPy header"),
+            (version, "version 9.0"),
+            (file("{'descr': [('x', '<f4')], ", &[]), "wanted a string"),
+            (file("{'descr': '<f4'}", &[]), "found no \"fortran_order\""),
+            (file("{'colour': '<f4'}", &[]), "found \"colour\" in the header"),
+            (file(&format!("{}x", header("<f4", "False", "()")), &[]), "found \"x\" after"),
+            (file(&"(".repeat(1 << 15), &[]), "header of 32768 bytes"),
+            (file("\u{e9}", &[])[..11].to_vec(), "ends in its header"),
+            ([b"\x93NUMPY\x01\x00\x01\x00", &b"\xff"[..]].concat(), "a header that is not text"),
+        ] {
+            let text = refused(&bytes);
+            assert!(text.contains(words), "no {words:?} in: {text}");
+        }
+    }
+
+    #[test]
+    fn a_nested_header_is_refused_at_once() {
+        let start = std::time::Instant::now();
+        assert!(refused(&file(&"{".repeat(16), &[])).contains("wanted a string"));
+        for nested in ["(", "[", "{", "{1:", "-", "'", "{'shape':("] {
+            let text = nested.repeat(LONGEST_HEADER / nested.len());
+            assert!(parse(&file(&text, &[]), SHAPE.into()).is_err(), "{nested:?}");
+        }
+        // Some thousand times what it takes.
+        assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn damaged_headers_never_panic() {
+        let good = good();
+        for position in 0..good.len() {
+            for value in [0, b'9', b'(', b',', 0x7f, 0xff] {
+                let mut damaged = good.clone();
+                damaged[position] = value;
+                let _ = parse(&damaged, SHAPE.into());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_named() {
+        for (path, words) in [
+            ("no/such/x.npy", "no/such/x.npy: No such file"),
+            (env!("CARGO_MANIFEST_DIR"), ": found a directory, wanted a regular file"),
+            #[cfg(unix)]
+            ("/dev/zero", "/dev/zero: found a character device, wanted a regular file"),
+        ] {
+            let error = format!("{:#}", read(path.as_ref(), SHAPE).expect_err(path));
+            assert!(error.contains(words), "{error}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("large.npy");
+        std::fs::File::create(&path).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
+        let error = format!("{:#}", read(&path, SHAPE).expect_err("too long"));
+        assert!(error.contains("large.npy: found 1073741824 bytes, wanted at most 16492"), "{error}");
+    }
+}

@@ -1,0 +1,246 @@
+//! What a model is run on: files, pictures, random numbers.
+
+use crate::npy;
+use anyhow::{Context as _, Result, bail, ensure};
+use diptych::{Dims, Graph, HostTensor};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// An `--input`: a file, and the name of the input that it feeds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Input {
+    pub(crate) name: Option<String>,
+    pub(crate) path: PathBuf,
+}
+
+impl Input {
+    /// A name is text; a path may be anything that the system takes.
+    pub(super) fn parse(argument: OsString) -> Result<Self, &'static str> {
+        let (name, path) = match split_at_equals(&argument) {
+            Some((name, path)) => (Some(name.to_str().ok_or("wanted a NAME of UTF-8")?), path),
+            None => (None, argument.clone()),
+        };
+        if path.is_empty() || name == Some("") {
+            return Err("wanted FILE or NAME=FILE");
+        }
+        Ok(Input { name: name.map(str::to_owned), path: path.into() })
+    }
+}
+
+/// What is before the first `=` and what is after it, if there is one.
+#[cfg(unix)]
+fn split_at_equals(argument: &OsStr) -> Option<(&OsStr, OsString)> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = argument.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=')?;
+    Some((OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..]).to_owned()))
+}
+
+/// What is before the first `=` and what is after it, if there is one. A path that is no Unicode needs
+/// to go without a name: elsewhere such strings cannot be split.
+#[cfg(not(unix))]
+fn split_at_equals(argument: &OsStr) -> Option<(&OsStr, OsString)> {
+    let (name, path) = argument.to_str()?.split_once('=')?;
+    Some((OsStr::new(name), path.into()))
+}
+
+/// What black and white are in a picture's tensor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pixels {
+    black: f32,
+    white: f32,
+}
+
+impl Pixels {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let numbers: Option<Vec<f32>> = text
+            .split(',')
+            .map(|number| number.trim().parse().ok().filter(|it: &f32| it.is_finite()))
+            .collect();
+        match numbers.as_deref() {
+            Some(&[black, white]) => Ok(Pixels { black, white }),
+            _ => Err(format!("found {text:?}, wanted two numbers BLACK,WHITE")),
+        }
+    }
+}
+
+/// An input of a model.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) name: String,
+    pub(super) dims: Dims,
+}
+
+/// The inputs in the graph's order.
+pub(super) fn ports(graph: &Graph) -> Result<Vec<Port>> {
+    let port = |&input| Ok(Port { name: graph.name(input)?.to_owned(), dims: graph.dims(input)? });
+    graph.inputs().iter().map(port).collect()
+}
+
+/// What feeds an input.
+#[derive(Debug, PartialEq)]
+pub(super) enum Source<'a> {
+    /// A tensor in a file.
+    Tensor(&'a Path),
+    /// A picture in a file.
+    Picture(&'a Path),
+}
+
+/// What feeds each input of the model, in the model's order; `None` for random numbers.
+pub(super) fn bind<'a>(
+    ports: &[Port],
+    tensors: &'a [Input],
+    pictures: &'a [Input],
+) -> Result<Vec<Option<Source<'a>>>> {
+    let mut sources: Vec<Option<Source<'a>>> = ports.iter().map(|_| None).collect();
+    let known = ports.iter().map(|port| format!("{:?}", port.name)).collect::<Vec<_>>().join(", ");
+    let tensors = tensors.iter().map(|input| ("--input", input, Source::Tensor(&input.path)));
+    let pictures = pictures.iter().map(|input| ("--image", input, Source::Picture(&input.path)));
+    for (flag, input, source) in tensors.chain(pictures) {
+        let path = input.path.display();
+        let place = match &input.name {
+            Some(name) => ports
+                .iter()
+                .zip(&mut sources)
+                .find_map(|(port, place)| (port.name == *name).then_some(place))
+                .with_context(|| format!("the model has no input {name:?}; it has {known}"))?,
+            None => match &mut sources[..] {
+                [only] => only,
+                _ => bail!("{flag} {path} needs a name, as NAME={path}: the model's inputs are {known}"),
+            },
+        };
+        ensure!(place.is_none(), "{flag} {path} feeds an input that another flag feeds already");
+        *place = Some(source);
+    }
+    Ok(sources)
+}
+
+/// The tensors of the inputs.
+pub(super) fn read(
+    ports: &[Port],
+    sources: &[Option<Source<'_>>],
+    pixels: Pixels,
+    seed: u64,
+) -> Result<Vec<HostTensor>> {
+    let tensors = ports.iter().zip(sources).enumerate().map(|(index, (port, source))| {
+        let read = match source {
+            Some(Source::Tensor(path)) => npy::read(path, port.dims),
+            Some(Source::Picture(path)) => {
+                picture(path, port.dims, pixels).with_context(|| format!("{}", path.display()))
+            }
+            None => random(port.dims, seed.wrapping_add(index as u64)),
+        };
+        read.with_context(|| format!("input {:?}", port.name))
+    });
+    tensors.collect()
+}
+
+/// Numbers spread evenly over [0, 1), the same for the same seed.
+fn random(dims: Dims, seed: u64) -> Result<HostTensor> {
+    // Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64).
+    let number = |index: u64| {
+        let mut z = (index.wrapping_add(seed << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1u32 << 24) as f32
+    };
+    let values: Vec<f32> = (1..=dims.elements() as u64).map(number).collect();
+    Ok(HostTensor::new(dims, values)?)
+}
+
+/// A picture as a tensor `n h w c`, the same in each image of a batch.
+fn picture(path: &Path, dims: Dims, Pixels { black, white }: Pixels) -> Result<HostTensor> {
+    let &[n, h, w, c @ (1 | 3 | 4)] = dims.extents() else {
+        bail!("found an input of shape {dims}, wanted n h w c of 1, 3 or 4 channels for a picture");
+    };
+    // Reads no more than regular files, and of them no more than pictures have.
+    let bytes = diptych::internals::file::read(path, 1 << 28)?;
+    let picture = image::load_from_memory(&bytes)?;
+    let (width, height) = (u32::try_from(w)?, u32::try_from(h)?);
+    let sized = picture.resize_exact(width, height, image::imageops::FilterType::Triangle);
+    let values = match c {
+        1 => sized.to_luma8().into_raw(),
+        3 => sized.to_rgb8().into_raw(),
+        _ => sized.to_rgba8().into_raw(),
+    };
+    let values: Vec<f32> =
+        values.into_iter().map(|value| black + f32::from(value) / 255.0 * (white - black)).collect();
+    Ok(HostTensor::new(dims, values.repeat(n))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diptych::Shape;
+
+    fn given(inputs: &[&str]) -> Vec<Input> {
+        inputs.iter().map(|text| Input::parse(text.into()).expect("a valid input")).collect()
+    }
+
+    fn ports(names: &[&str]) -> Vec<Port> {
+        let dims = Shape::nhwc(1, 2, 2, 3).into();
+        names.iter().map(|name| Port { name: (*name).to_owned(), dims }).collect()
+    }
+
+    #[test]
+    fn files_are_bound_by_name_in_the_models_order() {
+        let (tensors, pictures) = (given(&["b=y.npy"]), given(&["a=x.png"]));
+        let bound = bind(&ports(&["a", "b", "c"]), &tensors, &pictures).expect("bound");
+        let wanted =
+            [Some(Source::Picture(Path::new("x.png"))), Some(Source::Tensor(Path::new("y.npy"))), None];
+        assert_eq!(bound, wanted);
+        let tensors = given(&["x.npy"]);
+        let bound = bind(&ports(&["image"]), &tensors, &[]).expect("bound");
+        assert_eq!(bound, [Some(Source::Tensor(Path::new("x.npy")))]);
+    }
+
+    #[test]
+    fn wrong_bindings_list_the_models_inputs() {
+        for (names, tensors, pictures, words) in [
+            (&["a", "b"][..], &["x.npy"][..], &[][..], "--input x.npy needs a name, as NAME=x.npy"),
+            (&["a", "b"], &[], &["x.png"], "--image x.png needs a name, as NAME=x.png"),
+            (&["a", "b"], &["x.npy"], &[], "\"a\", \"b\""),
+            (&["a"], &["c=x.npy"], &[], "the model has no input \"c\"; it has \"a\""),
+            (&["a"], &["x.npy", "a=y.npy"], &[], "--input y.npy feeds an input that another"),
+            (&["a"], &["x.npy"], &["y.png"], "--image y.png feeds an input that another"),
+        ] {
+            let (tensors, pictures) = (given(tensors), given(pictures));
+            let error = bind(&ports(names), &tensors, &pictures).expect_err("a wrong binding");
+            let text = format!("{error:#}");
+            assert!(text.contains(words), "no {words:?} in: {text}");
+        }
+    }
+
+    #[test]
+    fn random_numbers_follow_from_the_seed_and_fill_the_range() {
+        let of = |seed| random(Shape::nhwc(1, 10, 10, 10).into(), seed).expect("small").to_f32().into_owned();
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+        let (values, mean) = (of(7), of(7).iter().sum::<f32>() / 1000.0);
+        assert!(values.iter().all(|value| (0.0..1.0).contains(value)));
+        assert!((0.45..0.55).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn a_picture_is_resized_and_scaled() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("half.png");
+        let mut drawn = image::RgbImage::new(8, 8);
+        drawn.enumerate_pixels_mut().filter(|(x, ..)| *x > 3).for_each(|(.., pixel)| pixel.0 = [255, 0, 255]);
+        drawn.save(&path).expect("written");
+        let pixels = Pixels::parse("-1,1").expect("two numbers");
+        let tensor = picture(&path, Shape::nhwc(2, 1, 2, 3).into(), pixels).expect("read");
+        let found = tensor.to_f32().into_owned();
+        let (left, right) = ([-1.0f32; 3], [1.0, -1.0, 1.0]);
+        for (found, wanted) in found.iter().zip([left, right, left, right].concat()) {
+            assert!((found - wanted).abs() < 0.3, "{found} for {wanted}");
+        }
+        let error = picture(&path, Shape::nhwc(1, 1, 2, 5).into(), pixels).expect_err("five channels");
+        assert!(error.to_string().contains("1x1x2x5"), "{error}");
+        std::fs::write(&path, b"no picture").expect("written");
+        assert!(picture(&path, Shape::nhwc(1, 1, 2, 3).into(), pixels).is_err());
+        for wrong in ["1", "0,x", "0,1,2", "0,inf", ""] {
+            assert!(Pixels::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! `diptych run`: a model on tensors from files, on a picture, or on random numbers.
+
+mod calibrate;
+mod inputs;
+mod report;
+mod trace;
+
+use crate::tune::PrecisionName;
+use crate::{npy, replay};
+use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use diptych::internals::file;
+use diptych::internals::pick::{Place, Target};
+use diptych::{
+    Fusing, Graph, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions, Tuning,
+};
+use inputs::{Input, Pixels};
+use report::Report;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use trace::Trace;
+
+/// Runs on random inputs by default: enough for a median.
+const RANDOM_RUNS: u32 = 30;
+
+/// The largest model that is kept in a replay's file.
+const MAX_MODEL_BYTES: u64 = 1 << 33;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The model: a TensorFlow Lite or an ONNX file.
+    pub(crate) model: PathBuf,
+
+    /// An input tensor: a .npy file (floats, integers or booleans, C order, of the input's shape, leading
+    /// ones optional). The name may be left out if the model has one input; a path that contains
+    /// `=` needs it. Inputs that are not given are random numbers from 0 to 1.
+    #[arg(
+        long,
+        value_name = "[NAME=]FILE",
+        value_parser = OsStringValueParser::new().try_map(Input::parse)
+    )]
+    pub(crate) input: Vec<Input>,
+
+    /// A picture (PNG, JPEG, BMP or GIF) as an input of shape 1 h w c with 1, 3 or 4 channels, resized to
+    /// it.
+    #[arg(
+        long,
+        value_name = "[NAME=]FILE",
+        value_parser = OsStringValueParser::new().try_map(Input::parse)
+    )]
+    pub(crate) image: Vec<Input>,
+
+    /// The values of black and white in a picture's tensor.
+    #[arg(long, default_value = "0,1", value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
+    pub(crate) range: Pixels,
+
+    /// The seed of random inputs.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Write each output to DIR/INDEX.npy (float32, in its shape).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) on: crate::flags::On,
+
+    /// Storage and arithmetic.
+    #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
+    pub(crate) precision: PrecisionName,
+
+    #[command(flatten)]
+    pub(crate) calibrating: calibrate::Arguments,
+
+    /// Run this often and report the times [default: 1; 30 if all inputs are random].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+
+    /// A dimension without a fixed extent in the file: `batch`, or `INPUT.AXIS` as in `image.1`.
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
+    pub(crate) dimension: Vec<(String, usize)>,
+
+    /// An input that is known while the model is read: a number, or numbers as a list. An ONNX model that computes
+    /// shapes or branches from an input wants it.
+    #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = crate::flags::value)]
+    pub(crate) value: Vec<(String, diptych::HostTensor)>,
+
+    /// Images in a batch: the outermost extent of every input, which must be 1 in the model.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) batch: Option<u32>,
+
+    /// Report the memory of the values, and its lower bound.
+    #[arg(long)]
+    pub(crate) memory: bool,
+
+    /// Print JSON: device, inputs, times, memory, and each output's extremes, mean and deviation.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write a trace of load, build, upload, each kernel and download, as ui.perfetto.dev reads it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Keep one more run in FILE, for `diptych replay`: the model, inputs, what each step wrote, how far that is from
+    /// the oracle, kernels in both languages, device and driver. A safetensors file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay_out: Option<PathBuf>,
+
+    /// Only what this step read and wrote.
+    #[arg(long, value_name = "STEP", requires = "replay_out")]
+    pub(crate) replay_node: Option<String>,
+
+    /// Put random numbers in the place of the model's weights before it runs, of the same mean and deviation, so that
+    /// the file has none of them.
+    #[arg(long)]
+    pub(crate) random_weights: bool,
+
+    /// Report the time of each node, its kernel, and where that choice came from.
+    #[arg(long)]
+    pub(crate) profile: bool,
+
+    /// How each node's kernel is picked:
+    ///   rule              the record's verdict, or the rule for untuned nodes
+    ///   measured          what makes the whole network fastest by the times in --db, with changes
+    ///                     of layout between nodes counted
+    ///   preference=PLACE,..  what suits these places best, the most wanted first
+    /// A PLACE is `any`, a target (wgpu, opencl, cpu), a layout of feature maps (c4, image2d,
+    /// nhwc), or TARGET/LAYOUT.
+    #[arg(long, default_value = "rule", value_parser = picking, value_name = "PICK", verbatim_doc_comment)]
+    pub(crate) pick: Picking,
+
+    /// Whether a depthwise convolution and the 1x1 convolution that alone reads it run as one kernel.
+    #[arg(long, default_value = "rule", value_name = "WHEN")]
+    pub(crate) fuse: FuseName,
+
+    /// A node that the CPU computes in a session on a GPU: what it reads is downloaded and what it writes uploaded.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) on_cpu: Vec<String>,
+
+    /// Choose kernels from the tuner's record, where it has a verdict.
+    #[arg(long, value_name = "DIR|FILE")]
+    pub(crate) db: Option<PathBuf>,
+}
+
+/// The values of `--fuse`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FuseName {
+    /// Where the times in --db say that it is faster.
+    Rule,
+    /// Wherever a kernel can.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl FuseName {
+    pub(crate) fn fusing(self) -> Fusing {
+        match self {
+            FuseName::Rule => Fusing::Rule,
+            FuseName::Always => Fusing::Always,
+            FuseName::Never => Fusing::Never,
+        }
+    }
+}
+
+/// The values of `--pick`.
+fn picking(text: &str) -> Result<Picking, String> {
+    match text.split_once('=') {
+        None if text == "rule" => Ok(Picking::Rule),
+        None if text == "measured" => Ok(Picking::Measured),
+        Some(("preference", places)) => {
+            Ok(Picking::Preference(places.split(',').map(place).collect::<Result<_, _>>()?))
+        }
+        _ => Err("wanted rule, measured or preference=PLACE,..".to_owned()),
+    }
+}
+
+/// A place of `--pick preference=`.
+fn place(text: &str) -> Result<Place, String> {
+    let mut place = Place::default();
+    if text == "any" {
+        return Ok(place);
+    }
+    let wanted = || {
+        format!(
+            "{text:?} is no place: wanted any, wgpu, opencl or cpu, c4, image2d or nhwc, or TARGET/LAYOUT"
+        )
+    };
+    for word in text.split('/') {
+        let target =
+            [Target::Wgpu, Target::OpenCl, Target::Cpu].into_iter().find(|one| one.to_string() == word);
+        let layout =
+            [Layout::C4, Layout::Image2d, Layout::Nhwc].into_iter().find(|one| one.to_string() == word);
+        // In this order, each once.
+        match (target, layout) {
+            (Some(_), _) if place == Place::default() => place.target = target,
+            (_, Some(_)) if place.layout.is_none() => place.layout = layout,
+            _ => return Err(wanted()),
+        }
+    }
+    Ok(place)
+}
+
+/// The model's graph, and its file where that is kept or changed.
+fn graph(arguments: &Arguments, options: &LoadOptions) -> Result<(Graph, Vec<u8>)> {
+    let path = &arguments.model;
+    if arguments.replay_out.is_none() && !arguments.random_weights {
+        return Ok((Model::load(path, options)?.graph, Vec::new()));
+    }
+    let mut bytes = file::read(path, MAX_MODEL_BYTES).with_context(|| path.display().to_string())?;
+    if arguments.random_weights {
+        bytes = diptych::with_random_weights(&bytes, arguments.seed)?;
+    }
+    // Not from its path: the file to be kept has to be enough.
+    Ok((Model::from_bytes(&bytes, options).with_context(|| path.display().to_string())?.graph, bytes))
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    ensure!(
+        arguments.pick != Picking::Measured || arguments.db.is_some(),
+        "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
+    );
+    let mut trace = Trace::new();
+    let dimensions = LoadOptions {
+        dimensions: arguments.dimension.iter().cloned().collect(),
+        values: arguments.value.iter().cloned().collect(),
+    };
+    let (mut graph, bytes) = graph(arguments, &dimensions)?;
+    if let Some(batch) = arguments.batch {
+        graph = graph.with_batch(batch as usize)?;
+    }
+    trace.lap("load");
+    let ports = inputs::ports(&graph)?;
+    let sources = inputs::bind(&ports, &arguments.input, &arguments.image)?;
+    let tensors = inputs::read(&ports, &sources, arguments.range, arguments.seed)?;
+    let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
+    trace.lap("inputs");
+
+    let context = arguments.on.context()?;
+    eprintln!("{}", context.info());
+    trace.lap("open the device");
+    let tuning = match &arguments.db {
+        Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
+        None => Tuning::Default,
+    };
+    let mut options = SessionOptions {
+        tuning,
+        pick: arguments.pick.clone(),
+        fuse: arguments.fuse.fusing(),
+        precision: arguments.precision.precision(),
+        on_cpu: arguments.on_cpu.iter().cloned().collect(),
+        ..Default::default()
+    };
+    let (model, given) = ((&context, &graph), (&ports[..], &tensors[..]));
+    options.calibration = arguments.calibrating.calibration(model, &options, given, arguments.range)?;
+    if arguments.calibrating.calibrate.is_some() {
+        trace.lap("calibrate");
+    }
+    let mut session = Session::new(&context, &graph, options.clone())?;
+    trace.lap("build the session");
+    let random = sources.iter().all(Option::is_none);
+    let runs = arguments.runs.unwrap_or(if random { RANDOM_RUNS } else { 1 });
+    let mut times = Vec::new();
+    let mut outputs = Vec::new();
+    for _ in 0..runs {
+        let start = Instant::now();
+        outputs = session.run(&feeds)?;
+        times.push(start.elapsed());
+    }
+    trace.lap(&format!("run ({runs})"));
+    let report = Report {
+        device: context.info().to_string(),
+        inputs: ports.iter().zip(&sources).map(|(port, source)| (port, source.as_ref())).collect(),
+        outputs: session.outputs().iter().zip(&outputs).collect(),
+        times: &times,
+        memory: session.memory(),
+        steps: session.steps().len(),
+    };
+    if !arguments.json {
+        eprintln!("{}", report.times());
+        if arguments.memory {
+            eprintln!("{}", report.memory());
+        }
+    }
+    let text = if arguments.json { serde_json::to_string_pretty(&report.json())? } else { report.outputs() };
+    if arguments.profile {
+        eprintln!("{}", report::profile(&session.profile(&feeds)?));
+    }
+    if let Some(file) = &arguments.trace {
+        let (_, stages) = session.run_in_stages(&feeds)?;
+        trace.run(&stages, &session.profile(&feeds)?);
+        trace.write(file)?;
+    }
+    if let Some(file) = &arguments.replay_out {
+        let recording = replay::Recording {
+            model: &arguments.model,
+            bytes,
+            random_weights: arguments.random_weights,
+            load: &dimensions,
+            batch: arguments.batch,
+            fuse: arguments.fuse,
+            node: arguments.replay_node.as_deref(),
+        };
+        replay::record(file, recording, &context, &graph, &options, &feeds)?;
+    }
+    if let Some(directory) = &arguments.dump {
+        std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
+        for (index, output) in outputs.iter().enumerate() {
+            npy::write(&directory.join(format!("{index}.npy")), output)?;
+        }
+    }
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    Ok(stdout.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picks_are_read_and_wrong_ones_refused() {
+        let (opencl, image) = (Some(Target::OpenCl), Some(Layout::Image2d));
+        let places = vec![
+            Place { target: opencl, precision: None, layout: image },
+            Place { target: opencl, ..Default::default() },
+            Place { layout: image, ..Default::default() },
+            Place::default(),
+        ];
+        assert_eq!(picking("rule"), Ok(Picking::Rule));
+        assert_eq!(picking("measured"), Ok(Picking::Measured));
+        let found = picking("preference=opencl/image2d,opencl,image2d,any");
+        assert_eq!(found, Ok(Picking::Preference(places)));
+        for (text, words) in [
+            ("fast", "wanted rule, measured or preference="),
+            ("preference", "wanted rule, measured or preference="),
+            ("rule=any", "wanted rule, measured or preference="),
+            ("preference=", "\"\" is no place"),
+            ("preference=any,cuda", "\"cuda\" is no place"),
+            ("preference=c4/wgpu", "\"c4/wgpu\" is no place"),
+            ("preference=wgpu/opencl", "\"wgpu/opencl\" is no place"),
+            ("preference=c4/c4", "\"c4/c4\" is no place"),
+            ("preference=any/c4", "\"any/c4\" is no place"),
+        ] {
+            let error = picking(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `diptych tune`: time the kernels of a model or of one op on this machine's device.
+
+use crate::emit::{op_named, problem};
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::table::{numbers, table};
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use comfy_table::presets;
+use diptych::internals::tune::Search;
+use diptych::internals::tune::db::Database;
+use diptych::internals::tune::journal::Journal;
+use diptych::{Backend, DeviceSelector, Layout, LoadOptions, Model, Precision, Report, Tuner, TunerProgress};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// A TensorFlow Lite or ONNX model, or an op, as `diptych emit` names it.
+    pub(crate) what: OsString,
+
+    /// The shape of an op, as `diptych emit` takes it.
+    #[arg(long, value_name = "NUMBERS")]
+    pub(crate) shape: Option<String>,
+
+    /// The backend; both GPU APIs, one after the other, if it is left out.
+    #[arg(
+        long,
+        value_parser = PossibleValuesParser::new(["wgpu", "opencl"])
+            .try_map(|text| text.parse::<Backend>())
+    )]
+    pub(crate) backend: Option<Backend>,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
+
+    /// How many candidates to try, without a budget.
+    #[arg(long, value_enum, default_value_t = SearchName::Fast)]
+    pub(crate) search: SearchName,
+
+    /// The budgeted search instead, with this many seconds for each API.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) budget: Option<f64>,
+
+    /// Only these nodes of the model.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) nodes: Vec<String>,
+
+    /// The record: a directory or a file; the platform's cache directory if it is left out.
+    #[arg(long, value_name = "DIR|FILE")]
+    pub(crate) db: Option<PathBuf>,
+
+    /// Storage and arithmetic of the convolutions.
+    #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
+    pub(crate) precision: PrecisionName,
+
+    /// Layouts of feature maps to try beside c4: image2d keeps them in OpenCL images. The default
+    /// depends on the GPU's family.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LAYOUT,..")]
+    pub(crate) layouts: Vec<LayoutName>,
+
+    /// Time again what the record already has.
+    #[arg(long)]
+    pub(crate) retune: bool,
+
+    /// Decides the order of candidates and samples.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// A search without a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SearchName {
+    /// Only the untuned choice is checked and timed.
+    Table,
+    /// Every kernel and tile with a handful of work-groups.
+    Fast,
+    /// Every kernel and tile with every work-group.
+    Exhaustive,
+}
+
+/// A layout of feature maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayoutName {
+    /// Slices of four channels in a buffer.
+    C4,
+    /// Slices side by side in an image.
+    Image2d,
+}
+
+impl LayoutName {
+    fn layout(self) -> Layout {
+        match self {
+            LayoutName::C4 => Layout::C4,
+            LayoutName::Image2d => Layout::Image2d,
+        }
+    }
+}
+
+/// A precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionName {
+    /// f32 storage and arithmetic.
+    F32,
+    /// For each node f16 storage where a calibration or the op's own bound allows it, else f32.
+    Auto,
+    /// f32 storage; matrix units may round matrices to ten bits of mantissa.
+    Tf32,
+    /// f32 storage; matrix units may multiply matrices as sums of two halves.
+    Splitf16,
+    /// f16 storage, f32 arithmetic.
+    F16s,
+    /// f16 storage and arithmetic.
+    F16,
+}
+
+impl PrecisionName {
+    pub(crate) fn precision(self) -> Precision {
+        match self {
+            PrecisionName::F32 => Precision::F32,
+            PrecisionName::Auto => Precision::Auto,
+            PrecisionName::Tf32 => Precision::Tf32,
+            PrecisionName::Splitf16 => Precision::SplitF16,
+            PrecisionName::F16s => Precision::F16Storage,
+            PrecisionName::F16 => Precision::F16,
+        }
+    }
+}
+
+/// The record at `path`, or the default one, and the directory of its journal. It need not exist.
+pub(crate) fn record(path: Option<&Path>) -> Result<(Database, PathBuf)> {
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => Database::default_dir()?,
+    };
+    // Also a file without an extension, and what is no file at all: opening it says what it is.
+    if !path.is_dir() && (path.exists() || path.extension().is_some()) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
+        return Ok((Database::open_file(&path)?, folder));
+    }
+    Ok((Database::open(&path)?, path))
+}
+
+/// A bar on standard error, if that is a terminal.
+pub(crate) fn bar(what: &str) -> Result<ProgressBar> {
+    let style = ProgressStyle::with_template("{msg:12} [{bar:30}] {pos}/{len} problems {wide_msg}")
+        .context("the progress bar's template")?;
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.set_message(what.to_owned());
+    Ok(bar)
+}
+
+/// Shows how far a tuner is.
+fn show(bar: &ProgressBar, progress: TunerProgress) {
+    bar.set_length(progress.problems as u64);
+    bar.set_position(progress.visited as u64);
+    bar.set_message(format!("{} of {} candidates", progress.tried, progress.candidates));
+}
+
+/// Runs the tuner. Ctrl-C ends the present candidate and keeps what was found: the report then has what
+/// there is, and comes with [`Interrupted`].
+pub(crate) fn finish(
+    tuner: &mut Tuner,
+    bar: &ProgressBar,
+    interrupt: &Interrupt,
+) -> Result<(Report, Option<Interrupted>)> {
+    loop {
+        let progress = tuner.step(Duration::from_millis(50))?;
+        show(bar, progress);
+        let interrupted = interrupt.pressed().then_some(Interrupted);
+        if interrupted.is_some() {
+            tuner.cancel()?;
+        }
+        if interrupted.is_some() || progress.is_finished() {
+            bar.finish_and_clear();
+            return Ok((tuner.report().clone(), interrupted));
+        }
+    }
+}
+
+/// A table with a row for each problem, and below it the candidates that failed.
+fn text_of(report: &Report) -> String {
+    let mut problems = table(presets::UTF8_HORIZONTAL_ONLY);
+    problems.set_header(Report::HEADS);
+    for problem in &report.problems {
+        problems.add_row(problem.cells());
+    }
+    numbers(&mut problems, &[0, 2, 3, 4, 5]);
+    let failures: String =
+        report.problems.iter().flat_map(|problem| problem.failures()).map(|line| line + "\n").collect();
+    format!("{} ({})\n{problems}\n{failures}{}", report.device, report.clock, report.summary())
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    let interrupt = Interrupt::watch()?;
+    let (mut database, folder) = record(arguments.db.as_deref())?;
+    let journal = Journal::open(&folder, &mut database)?;
+    let database = Arc::new(Mutex::new(database));
+    let mut tuned = 0;
+    for context in crate::flags::contexts(arguments.backend, arguments.device.as_ref())? {
+        let mut tuner = Tuner::new(&context)?
+            .database(Arc::clone(&database))
+            .journal(journal.clone())
+            .precision(arguments.precision.precision())
+            .seed(arguments.seed)
+            .retune(arguments.retune)
+            .search(match arguments.search {
+                SearchName::Table => Search::Table,
+                SearchName::Fast => Search::Fast,
+                SearchName::Exhaustive => Search::Exhaustive,
+            });
+        if let Some(seconds) = arguments.budget {
+            let budget = Duration::try_from_secs_f64(seconds)
+                .with_context(|| format!("--budget {seconds}: wanted a number of seconds"))?;
+            tuner = tuner.budget(budget);
+        }
+        if !arguments.layouts.is_empty() {
+            let layouts: Vec<Layout> = arguments.layouts.iter().map(|name| name.layout()).collect();
+            tuner = tuner.layouts(&layouts);
+        }
+        line_up(&mut tuner, arguments)?;
+        let bar = bar(&context.info().backend.to_string())?;
+        let (report, interrupted) = finish(&mut tuner, &bar, &interrupt)?;
+        println!("{}\n", text_of(&report));
+        if let Some(interrupted) = interrupted {
+            return Err(interrupted.into());
+        }
+        tuned += 1;
+    }
+    if tuned == 0 {
+        bail!("no API of this machine has a device to tune on");
+    }
+    Ok(())
+}
+
+fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
+    let what = arguments.what.as_os_str();
+    if let Some((what, op)) = what.to_str().and_then(|what| Some((what, op_named(what)?))) {
+        if !arguments.nodes.is_empty() {
+            bail!("--nodes goes with a model, not with the op {what}");
+        }
+        let precision = arguments.precision.precision();
+        return Ok(tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?)?);
+    }
+    if arguments.shape.is_some() {
+        let names: Vec<&str> = diptych::internals::ops::all().iter().map(|entry| entry.name).collect();
+        bail!("--shape goes with an op ({}), not with the model {}", names.join(", "), what.display());
+    }
+    let graph = Model::load(what, &LoadOptions::default())?.graph;
+    match arguments.nodes.as_slice() {
+        [] => tuner.begin(&graph)?,
+        names => tuner.begin_nodes(&graph, names)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! The command line from outside, each command in a module.
+//!
+//! One program, so that its tests share what they need.
+
+mod bench;
+mod candidates;
+mod files;
+mod inspect;
+mod network;
+mod npy;
+mod replay;
+mod run;
+mod tune;

@@ -1,0 +1,170 @@
+//! `diptych run` on the bundled network, made small: how its kernels are picked, as a profile reports it.
+
+use crate::network::{SIDE, small_network};
+use crate::npy;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The network and a grey picture for it, in a folder of theirs.
+struct Files {
+    folder: tempfile::TempDir,
+    model: PathBuf,
+    grey: PathBuf,
+}
+
+impl Files {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (model, grey) = (small_network(folder.path()), folder.path().join("grey.npy"));
+        npy::write(&grey, &[1, SIDE, SIDE, 3], &vec![0.5; SIDE * SIDE * 3]);
+        Files { folder, model, grey }
+    }
+
+    /// `diptych run --profile` on the picture.
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
+        command.arg("run").arg(&self.model).args(["--profile", "--input"]).arg(&self.grey);
+        command
+    }
+}
+
+/// `diptych run` with these words at the end.
+fn run(files: &Files, backend: &str, words: &[&str]) -> Output {
+    files.command().args(["--backend", backend]).args(words).output().expect("the program starts")
+}
+
+/// Standard error of `diptych run` with these words, which must succeed.
+fn report(files: &Files, backend: &str, words: &[&str]) -> String {
+    let output = run(files, backend, words);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{backend} {words:?}: {errors}");
+    errors
+}
+
+#[test]
+fn the_cpu_picks_by_rule_or_preference_and_refuses_the_rest() {
+    let files = Files::new();
+    for (pick, wanted) in [
+        ("rule", "the only kernel"),
+        ("preference=cpu", "preference: grade 3.500 at place 1 of 1"),
+        ("preference=opencl,any", "preference: grade 1.750 at place 2 of 2"),
+    ] {
+        let report = report(&files, "cpu", &["--pick", pick]);
+        assert!(report.contains(wanted), "{pick}: {report}");
+    }
+    for (pick, wanted) in
+        [("measured", "wanted --db"), ("preference=opencl", "no place of the preference has target cpu")]
+    {
+        let output = run(&files, "cpu", &["--pick", pick]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{pick}: {errors}");
+        assert!(errors.contains(wanted), "{pick}: {errors}");
+    }
+}
+
+#[test]
+fn an_extent_that_is_not_open_is_refused() {
+    let files = Files::new();
+    let output = run(&files, "cpu", &["--dimension", "image.1=320"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && errors.contains("image.1"), "{errors}");
+    let output = run(&files, "cpu", &["--dimension", "batch"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("NAME=EXTENT"), "{errors}");
+}
+
+/// The APIs of this machine, and whether feature maps can be images there.
+fn devices() -> Vec<(String, bool)> {
+    let output = Command::new(env!("CARGO_BIN_EXE_diptych")).args(["devices", "--json"]).output();
+    let listed: Vec<Value> = serde_json::from_slice(&output.expect("the list").stdout).expect("a list");
+    let mut found: Vec<(String, bool)> = Vec::new();
+    for entry in listed.iter().filter(|entry| entry["device"].is_object()) {
+        let backend = entry["backend"].as_str().expect("a backend");
+        if matches!(backend, "wgpu" | "opencl") && found.iter().all(|(known, _)| known != backend) {
+            found.push((backend.to_owned(), !entry["device"]["max_image"].is_null()));
+        }
+    }
+    if std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_some() {
+        assert_eq!(found.len(), 2, "{listed:?}");
+    }
+    found
+}
+
+#[test]
+fn a_device_picks_by_preference_and_by_measured_times() {
+    let files = Files::new();
+    for (name, images) in devices() {
+        let report_by = |words: &[&str]| report(&files, &name, words);
+        let preferred = report_by(&["--pick", "preference=image2d,any"]);
+        let grade = if images { "preference: grade 3.500" } else { "preference: grade 3.000" };
+        assert!(preferred.contains(&format!("{grade} at place 1 of 2")), "{name}: {preferred}");
+        assert_eq!(preferred.contains("image2d"), images, "{name}: {preferred}");
+
+        // How times on record decide does not depend on the API; with images there is more to decide.
+        if !images {
+            continue;
+        }
+        let record = files.folder.path().join(&name);
+        let tuned = Command::new(env!("CARGO_BIN_EXE_diptych"))
+            .arg("tune")
+            .arg(&files.model)
+            .args(["--search", "table", "--layouts", "c4,image2d", "--backend", &name, "--db"])
+            .arg(&record)
+            .output()
+            .expect("the program starts");
+        assert!(tuned.status.success(), "{name}: {}", String::from_utf8_lossy(&tuned.stderr));
+        let record = record.to_str().expect("text");
+        let measured = report_by(&["--pick", "measured", "--db", record]);
+        assert!(measured.contains("measured: "), "{name}: {measured}");
+        assert!(measured.contains("changes of layout not counted"), "{name}: {measured}");
+    }
+}
+
+/// A device is named by a flag or, where none is, by the environment; both say so, and neither falls back.
+#[test]
+fn a_device_is_named_by_flag_or_environment() {
+    let files = Files::new();
+    let run = |flags: &[&str], variables: &[(&str, &str)]| {
+        let mut command = files.command();
+        command.args(flags).env_remove("DIPTYCH_DEVICE").envs(variables.iter().copied());
+        let output = command.output().expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (flags, variables, wanted) in [
+        (&["--device", "cpu"][..], &[("DIPTYCH_DEVICE", "opencl")][..], "the CPU was asked for)"),
+        (&[], &[("DIPTYCH_DEVICE", "cpu")], "the CPU was asked for, as DIPTYCH_DEVICE says)"),
+        // What names another backend than the one that is asked for does not count.
+        (&["--backend", "cpu"], &[("DIPTYCH_DEVICE", "wgpu:7")], "the CPU was asked for)"),
+    ] {
+        let (code, errors) = run(flags, variables);
+        assert!(code == Some(0) && errors.contains(wanted), "{flags:?} {variables:?}: {errors}");
+    }
+    for (flags, variables, wanted) in [
+        (&["--device", "ff:ff.9"][..], &[][..], "name contains \"ff:ff.9\""),
+        (&["--device", "ffff:ff:1f.7"], &[], "PCI address ffff:ff:1f.7"),
+        (
+            &[],
+            &[("DIPTYCH_DEVICE", "GPU-00000000-0000-0000-0000-00000000000f")],
+            "the device with UUID GPU-0000",
+        ),
+        (&[], &[("DIPTYCH_DEVICE", "opencl:")], "DIPTYCH_DEVICE: found \"opencl:\""),
+        (&["--backend", "wgpu"], &[("DIPTYCH_DEVICE", "77")], "device number 77"),
+    ] {
+        let (code, errors) = run(flags, variables);
+        assert!(code == Some(1) && errors.contains(wanted), "{flags:?} {variables:?}: {errors}");
+    }
+    let (code, errors) = run(&["--device", "cpu", "--backend", "cpu"], &[]);
+    assert!(code == Some(2) && errors.contains("--backend"), "{errors}");
+    for (backend, _) in devices() {
+        let of = format!("{backend}:0");
+        for (flags, variables) in [(vec!["--device", &of], vec![]), (vec![], vec![("DIPTYCH_DEVICE", &*of)])]
+        {
+            // It is not a GPU of NVIDIA's, so that it is seen.
+            let hidden: Vec<_> = variables.into_iter().chain([("CUDA_VISIBLE_DEVICES", "")]).collect();
+            let (code, errors) = run(&flags, &hidden);
+            let wanted = format!("{backend} was asked for: device number 0");
+            assert!(code == Some(0) && errors.contains(&wanted), "{flags:?} {hidden:?}: {errors}");
+        }
+    }
+}
