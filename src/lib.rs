@@ -326,7 +326,7 @@ pub use ops::suppress::Suppress;
 pub use ops::top_k::TopK;
 #[doc(inline)]
 pub use ops::transposed_conv2d::TransposedConv2d;
-pub use options::{Fusing, Picking, SessionOptions, Tuning};
+pub use options::{Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 #[cfg(not(target_family = "wasm"))]

@@ -71,8 +71,6 @@ pub struct SessionOptions {
     pub tuning: Tuning,
     /// How a kernel is picked among those that can run a node.
     pub pick: Picking,
-    /// Whether a depthwise convolution and the 1x1 convolution behind it run as one kernel.
-    pub fuse: Fusing,
     /// The precision of some nodes, by name, instead of what the session's gives them: [`Precision::F32`],
     /// [`Precision::F16Storage`] or [`Precision::F16`]. What lies between nodes of different storage is converted.
     pub precisions: BTreeMap<String, Precision>,
@@ -99,19 +97,4 @@ impl SessionOptions {
     pub(crate) fn names(&self, name: &str) -> bool {
         self.choices.contains_key(name) || self.precisions.contains_key(name) || self.on_cpu.contains(name)
     }
-}
-
-/// Whether a session runs a depthwise convolution and the 1x1 convolution that alone reads its output
-/// as one kernel. A node that has a choice by hand stays by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Fusing {
-    /// Where the record's times say that it is faster: it then has exact verdicts on the block and on
-    /// both of its nodes. Nowhere else: no measurement so far shows a gain.
-    #[default]
-    Rule,
-    /// Wherever a kernel can.
-    Always,
-    /// Nowhere.
-    Never,
 }

@@ -27,9 +27,9 @@ pub enum Operand {
     B,
     /// GEMM's result, read as well where `beta` is not zero.
     C,
-    /// Packed weights of the depthwise window that `separable` begins with.
+    /// Packed weights of the first of two convolutions in one op (`gate`).
     Window,
-    /// One value per input channel, added to the window's sum.
+    /// One value for each channel of the first convolution, added to its sum.
     WindowBias,
     /// An input of an op that has several of one kind, counted from 0.
     Arg(u8),

@@ -60,7 +60,7 @@ pub struct KernelSpec {
     pub precision: Precision,
     /// Buffers of vec4s of halves are typed as such in every precision, which needs native halves.
     pub native_half: bool,
-    /// What happens to a window's sum before it is multiplied, in the kernels of `separable`.
+    /// What happens to the first of two sums before it is multiplied, in the kernels of `gate`.
     pub between: Option<Epilogue>,
     /// What happens to a sum before it is stored.
     pub epilogue: Epilogue,

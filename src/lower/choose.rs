@@ -99,7 +99,6 @@ impl Choosing<'_> {
                 None => (untuned_in(&*op, self.options.work_group, layout, self.limits)?, "rule".to_owned()),
             }
         };
-        let from = unit.why.as_ref().map_or(from.clone(), |why| format!("{from}; fused: {why}"));
         let described = |own: &Assigned| format!("{from}; {}: {}", own.precision.storage(), own.why);
         let from = unit.precision.as_ref().map_or(from.clone(), described);
         Ok(Kernel { op, choice: Some(choice), from })
@@ -289,7 +288,7 @@ impl Choosing<'_> {
 /// # Errors
 /// If the preference has no place for the CPU, or times are asked for, which the CPU has none of.
 pub(crate) fn on_cpu(network: &Network<'_>, options: &SessionOptions) -> Result<Vec<String>> {
-    let alone = |unit: &Unit| match &options.pick {
+    let why = |unit: &Unit| match &options.pick {
         Picking::Rule => Ok("the only kernel".to_owned()),
         Picking::Preference(places) => {
             let candidate = pick::on_cpu(&*unit.op(network.graph, Precision::F32)?);
@@ -301,10 +300,6 @@ pub(crate) fn on_cpu(network: &Network<'_>, options: &SessionOptions) -> Result<
         Picking::Measured => {
             Err(Error::unsupported("Picking::Measured", "the CPU has one kernel for each op, and no record"))
         }
-    };
-    let why = |unit: &Unit| {
-        let alone = alone(unit)?;
-        Ok(unit.why.as_ref().map_or(alone.clone(), |why| format!("{alone}; fused: {why}")))
     };
     network.units().iter().map(why).collect()
 }

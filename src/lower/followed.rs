@@ -1,7 +1,6 @@
 //! What each unit of a network computes and of what, for runs that are looked at unit by unit.
 
 use super::choose::Choosing;
-use super::fuse;
 use super::prepare::{base, prepared};
 use super::simplify::simplified;
 use super::unit::{Alias, Input, Network, Unit};
@@ -51,11 +50,7 @@ pub(crate) fn followed(
             let device = DeviceKey::of(info);
             prepared(graph, asked, &Choosing { options, device: &device, limits: &info.limits })?
         }
-        None => {
-            let mut network = simplified(graph, &|name| options.choices.contains_key(name))?;
-            fuse::on_cpu(&mut network, options)?;
-            network
-        }
+        None => simplified(graph, &|name| options.choices.contains_key(name))?,
     };
     let asked = if device.is_some() { options.precision } else { Precision::F32 };
     let mut all = Vec::new();

@@ -8,7 +8,6 @@
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
 //! | `stack` | units that read one input, and only leave the network or are pixels, become one |
-//! | `fuse` | a unit and the one that alone reads it become one, where a kernel computes both |
 //! | `host` | which units the CPU computes between two recordings |
 //! | `precision` | which units store f16, where the session or the caller asks for several precisions |
 //! | `forms` | the layout of the units that compute in several |
@@ -32,7 +31,6 @@ mod constants;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod followed;
 mod forms;
-mod fuse;
 mod host;
 mod idioms;
 mod join;
@@ -61,7 +59,6 @@ pub(crate) use choose::on_cpu;
 pub(crate) use constants::pack;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(crate) use followed::{Followed, Given, followed};
-pub(crate) use fuse::{candidates as fusible, on_cpu as fuse_on_cpu};
 pub(crate) use memory::{Lifetime, least, plan};
 pub(crate) use precision::has_halves;
 #[cfg(not(target_family = "wasm"))]

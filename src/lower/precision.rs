@@ -73,8 +73,7 @@ fn entries<'c>(unit: &Unit, calibration: &'c Calibration) -> Vec<&'c CalibratedN
     if let Some(found) = calibration.node(&unit.name) {
         return vec![found];
     }
-    let halves = unit.halves().map_or(&[][..], |halves| &halves[..]);
-    unit.parts().iter().chain(halves).flat_map(|part| entries(part, calibration)).collect()
+    unit.parts().iter().flat_map(|part| entries(part, calibration)).collect()
 }
 
 fn calibrated(

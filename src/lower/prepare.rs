@@ -4,14 +4,14 @@ use super::choose::Choosing;
 use super::simplify::{joined, simplified};
 use super::stack::multiple;
 use super::unit::Network;
-use super::{fuse, host, idioms, precision};
+use super::{host, idioms, precision};
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::options::SessionOptions;
 use std::borrow::Cow;
 
-/// The units of `graph` before pairs of them are made one; a binding may begin at multiples of `alignment` bytes.
+/// The units of `graph` before they are given a place and a precision; a binding may begin at multiples of `alignment` bytes.
 pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions, alignment: u64) -> Result<Network<'g>> {
     let alone = |name: &str| options.names(name);
     let mut network = simplified(graph, &alone)?;
@@ -35,7 +35,6 @@ pub(super) fn prepared<'g>(
 ) -> Result<Network<'g>> {
     let (options, limits) = (choosing.options, choosing.limits);
     let mut network = network(graph, asked, limits.binding_alignment)?;
-    fuse::on_device(&mut network, choosing)?;
     host::assign(&mut network, options, limits)?;
     precision::assign(&mut network, asked, limits)?;
     idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Origin, Value};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Lowered, Operator, View};
-use crate::ops::{Fuse, Op, Operands, Role};
+use crate::ops::{Op, Operands, Role};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -39,11 +39,9 @@ enum Compute {
     Node { operator: Arc<dyn Operator>, arguments: Vec<Argument> },
     /// Several units' results, one behind the other along the channels, each from a multiple of so many on.
     Stack { parts: Vec<Unit>, multiple: usize },
-    /// Two units, the second of which reads the first.
-    Pair { units: Box<[Unit; 2]>, fuse: Fuse },
 }
 
-/// What runs as one step: a node, several stacked ones, or two that are fused.
+/// What runs as one step: a node, or several stacked ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Unit {
     /// The name of its node, or of its nodes.
@@ -53,8 +51,6 @@ pub(crate) struct Unit {
     pub(crate) inputs: Vec<(Operand, Input)>,
     /// What it writes: a value for each of the op's outputs, or of a stack each part's value.
     pub(crate) outputs: Vec<Value>,
-    /// Why it is fused, if it is.
-    pub(crate) why: Option<String>,
     /// What it computes in, if that is not what is asked for.
     pub(crate) precision: Option<Assigned>,
     /// Why the CPU computes it in a program of a device, if it does.
@@ -78,20 +74,6 @@ impl Unit {
             inputs,
             outputs: parts.iter().flat_map(|part| part.outputs.iter().copied()).collect(),
             compute: Compute::Stack { parts, multiple },
-            why: None,
-            precision: None,
-            host: None,
-        }
-    }
-
-    /// `first` and `second` as one.
-    pub(super) fn pair(first: Unit, second: Unit, inputs: Vec<(Operand, Input)>, fuse: Fuse) -> Unit {
-        Unit {
-            name: format!("{} + {}", first.name, second.name),
-            inputs,
-            outputs: second.outputs.clone(),
-            compute: Compute::Pair { units: Box::new([first, second]), fuse },
-            why: None,
             precision: None,
             host: None,
         }
@@ -126,7 +108,6 @@ impl Unit {
             compute: Compute::Node { operator, arguments: inputs.iter().map(argument).collect() },
             inputs: inputs.into_iter().map(|(operand, input, _)| (operand, input)).collect(),
             outputs,
-            why: None,
             precision: None,
             host: None,
         }
@@ -167,11 +148,6 @@ impl Unit {
                 let ops: Vec<&dyn Op> = ops.iter().map(|op| &**op).collect();
                 ops.first().and_then(|first| first.stack(&ops, *multiple)).ok_or_else(broken)
             }
-            Compute::Pair { units, fuse } => {
-                let [first, second] = &**units;
-                let (first, second) = (first.op(graph, precision)?, second.op(graph, precision)?);
-                fuse(&*first, &*second).map(|fused| fused.op).ok_or_else(broken)
-            }
         }
     }
 
@@ -188,14 +164,6 @@ impl Unit {
         match &self.compute {
             Compute::Stack { multiple, .. } => *multiple,
             _ => 1,
-        }
-    }
-
-    /// The two units that a fused one was made of.
-    pub(crate) fn halves(&self) -> Option<&[Unit; 2]> {
-        match &self.compute {
-            Compute::Pair { units, .. } => Some(units),
-            _ => None,
         }
     }
 
@@ -329,7 +297,6 @@ impl<'a> Network<'a> {
                     compute: Compute::Node { operator: Arc::clone(&node.operator), arguments },
                     inputs,
                     outputs: node.outputs().to_vec(),
-                    why: None,
                     precision: None,
                     host: None,
                 });

@@ -114,10 +114,6 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    fn worth_tuning(&self, _limits: &Limits) -> bool {
-        true
-    }
-
     /// Its kernels are kept busy by an invocation where others need so many.
     fn share() -> u64 {
         1
@@ -283,10 +279,6 @@ impl<O: Definition> Op for O {
 
     fn untunable(&self) -> Option<&'static str> {
         Definition::untunable(self)
-    }
-
-    fn worth_tuning(&self, limits: &Limits) -> bool {
-        Definition::worth_tuning(self, limits)
     }
 
     fn space(&self, limits: &Limits) -> Vec<(&'static str, [u32; 3])> {

@@ -27,15 +27,13 @@ pub fn tolerance(expected: &Reference, own: Option<&Reference>, index: usize, pr
     }
 }
 
-/// The sums of `op`. `plain` is the op without activation and residual, all factors positive; of an op
-/// in two halves, the second one. `carried` is by how much each sum is off because its terms are.
+/// The sums of `op`. `plain` is the op without activation and residual, all factors positive.
 pub(super) fn of_sum(
     op: &dyn Op,
     plain: &dyn Op,
     terms: usize,
     epilogue: &Epilogue,
     operands: &Operands<'_>,
-    carried: Vec<f64>,
 ) -> Result<Reference> {
     let infos = op.operands();
     let output = infos.iter().find(|info| matches!(info.role, Role::Output | Role::Update));
@@ -44,20 +42,7 @@ pub(super) fn of_sum(
     sum.value = on_cpu(op, operands)?.into_iter().map(f64::from).collect();
     let magnitude = on_cpu(plain, &absolute(operands))?;
     sum.magnitude = magnitude.into_iter().map(|magnitude| ROUNDED * f64::from(magnitude)).collect();
-    sum.carried = carried;
     Ok(Reference::Sum(sum))
-}
-
-/// What `plain` makes of errors `offs` of its operand `source`, bounded.
-pub(super) fn carried(
-    plain: &dyn Op,
-    source: Operand,
-    offs: &[f64],
-    operands: &Operands<'_>,
-) -> Result<Vec<f64>> {
-    let mut operands = absolute(operands);
-    operands.insert(source, offs.iter().map(|&off| off as f32).collect());
-    Ok(on_cpu(plain, &operands)?.into_iter().map(|off| ROUNDED * f64::from(off)).collect())
 }
 
 fn absolute<'a>(operands: &Operands<'_>) -> Operands<'a> {

@@ -27,7 +27,6 @@ pub mod pool;
 pub mod reduce;
 pub mod remap;
 pub mod resize;
-pub mod separable;
 pub mod softmax;
 pub mod suppress;
 pub mod top_k;
@@ -65,7 +64,7 @@ pub(crate) use problem::EXTENTS;
 pub use reference::{Reference, Sum};
 #[cfg(test)]
 pub(crate) use registry::ACTIVATIONS;
-pub use registry::{Examples, Fuse, Fused, Numbers, OfNumbers, OpEntry, VariantEntry, all};
+pub use registry::{Examples, Numbers, OfNumbers, OpEntry, VariantEntry, all};
 
 /// What `op` writes, in the order of its operands.
 pub fn outputs(op: &dyn Op) -> impl Iterator<Item = OperandInfo> {

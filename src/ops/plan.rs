@@ -88,7 +88,7 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// The op's name: that of its folders.
     fn name(&self) -> &'static str;
 
-    /// Itself, for a rule that is about one op ([`super::OpEntry::fuse`], [`Op::stack`]).
+    /// Itself, for a rule that is about one op ([`Op::stack`]).
     fn as_any(&self) -> &dyn Any;
 
     /// What it reads and writes, in the order of a kernel's arguments: what is written is the last.
@@ -205,12 +205,6 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// Why the tuner does not measure its kernels, if so: the table's choice is used.
     fn untunable(&self) -> Option<&'static str> {
         None
-    }
-
-    /// Whether its kernels may be faster on such a device than those of the ops that it was fused from.
-    /// A tuner without instructions does not measure it elsewhere.
-    fn worth_tuning(&self, _limits: &Limits) -> bool {
-        true
     }
 
     /// The problem in one line of words, such as `n1 h9 w9 c1024 o1024 bias relu6`: all that

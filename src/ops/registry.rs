@@ -21,13 +21,12 @@ use super::pool::{self, PoolOp};
 use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
-use super::separable::{self, SeparableOp};
 use super::softmax::{self, SoftmaxOp};
 use super::suppress::{self, SuppressOp};
 use super::top_k::{self, TopKOp};
 use super::transposed_conv2d::{self, TransposedConv2dOp};
 use crate::dtype::Precision;
-use crate::emit::{Activation, Bits, Dialect, Operand, Template};
+use crate::emit::{Activation, Bits, Dialect, Template};
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
@@ -97,21 +96,6 @@ impl Numbers {
     }
 }
 
-/// Two ops that run as one.
-#[derive(Debug, Clone)]
-pub struct Fused {
-    /// The one op.
-    pub op: Arc<dyn Op>,
-    /// The operands of the first: the name in the one op, the name in the first. Its output is the
-    /// second one's input, and is never stored.
-    pub first: &'static [(Operand, Operand)],
-    /// The operands of the second, likewise.
-    pub second: &'static [(Operand, Operand)],
-}
-
-/// What makes one op of two, of which the second alone reads the first one's output.
-pub type Fuse = fn(&dyn Op, &dyn Op) -> Option<Fused>;
-
 /// An op with its kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct OpEntry {
@@ -123,13 +107,11 @@ pub struct OpEntry {
     pub examples: Examples,
     /// The op by its extents.
     pub numbers: Numbers,
-    /// For an op that two others can run as.
-    pub fuse: Option<Fuse>,
 }
 
 impl OpEntry {
     const fn of<O: Definition>(examples: Examples, numbers: Numbers) -> Self {
-        OpEntry { name: O::NAME, variants: variants::<O>, examples, numbers, fuse: None }
+        OpEntry { name: O::NAME, variants: variants::<O>, examples, numbers }
     }
 
     /// Its kernels.
@@ -162,10 +144,6 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
     OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),
     OpEntry::of::<ResizeOp>(resize::examples, resize::NUMBERS),
-    OpEntry {
-        fuse: Some(separable::fuse),
-        ..OpEntry::of::<SeparableOp>(separable::examples, separable::NUMBERS)
-    },
     OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
     OpEntry::of::<SuppressOp>(suppress::examples, suppress::NUMBERS),
     OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),

@@ -14,7 +14,7 @@
 //! ed., lemma 3.1 and section 4.2), `|computed s - s| <= gamma(n + 2, v) * magnitude`, where
 //! `magnitude` is the sum of the terms' absolute values. With f16 storage both factors of a product
 //! were rounded before, which adds `gamma(2, v16) * magnitude`. The activation passes this error on
-//! times its Lipschitz constant. Terms that were themselves computed (`separable`) bring an error
+//! times its Lipschitz constant. Terms that were themselves computed (`gate`) bring an error
 //! along: a bound of it is added to the sum's, and to the magnitude that its own rounding is of.
 //!
 //! Matrix instructions, which multiply stored f16 and sum in f32, add the running sum and a block of

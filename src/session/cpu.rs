@@ -212,8 +212,7 @@ impl Places<'_> {
 
 impl CpuSession {
     pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
-        let mut network = lower::simplified(graph, &|name| options.choices.contains_key(name))?;
-        lower::fuse_on_cpu(&mut network, options)?;
+        let network = lower::simplified(graph, &|name| options.choices.contains_key(name))?;
         let sources = lower::on_cpu(&network, options)?;
         let lifetimes = lifetimes(&network)?;
         let spans: Vec<Lifetime> = lifetimes.iter().map(|(_, lifetime)| *lifetime).collect();

@@ -21,7 +21,7 @@ pub(super) async fn tuned(
     budget: Duration,
 ) -> Result<()> {
     let tuner = Tuner::new(context)?.database(Arc::clone(database));
-    let mut tuner = tuner.precision(options.precision).fuse(options.fuse).budget(budget);
+    let mut tuner = tuner.precision(options.precision).budget(budget);
     if let Some(journal) = journal_of(database)? {
         tuner = tuner.journal(journal);
     }

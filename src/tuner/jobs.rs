@@ -7,9 +7,8 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{fusible, has_halves, joined, multiple, simplified};
+use crate::lower::{has_halves, joined, multiple, simplified};
 use crate::ops::Op;
-use crate::options::Fusing;
 use crate::tune::OpBench;
 use crate::tune::db::{self, Chosen, SharedDatabase, Source};
 use crate::tune::key::{DeviceKey, ProblemKey};
@@ -68,20 +67,6 @@ impl Work {
                 if op.untunable().is_none() {
                     self.line_up(&unit.name, op);
                 }
-            }
-        }
-        if self.fuse == Fusing::Never {
-            return Ok(());
-        }
-        let limits = self.device.info().limits.clone();
-        for candidate in fusible(&network, &|_| false)? {
-            let op = candidate.unit.op(graph, self.precision)?;
-            if self.fuse == Fusing::Rule && !op.worth_tuning(&limits) {
-                continue;
-            }
-            // A block that no kernel serves is not tuned as one.
-            if untuned_in(&*op, WorkGroup::Table, Layout::C4, &limits).is_ok() {
-                self.line_up(&candidate.unit.name, op);
             }
         }
         Ok(())

@@ -27,7 +27,6 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::ops::Op;
-use crate::options::Fusing;
 use crate::tune::Search;
 use crate::tune::db::SharedDatabase;
 use crate::tune::journal::Journal;
@@ -135,14 +134,6 @@ impl Tuner {
         self.with(|work| work.layouts = layouts.to_vec())
     }
 
-    /// Which separable blocks are tuned as one kernel beside their two nodes, so that sessions can
-    /// compare: by rule those of up to 128 channels on a GPU, and none on a driver that runs kernels on a
-    /// CPU.
-    #[must_use]
-    pub fn fuse(self, fuse: Fusing) -> Self {
-        self.with(|work| work.fuse = fuse)
-    }
-
     /// Decides the order of candidates and samples.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
@@ -154,8 +145,8 @@ impl Tuner {
         self.held.database()
     }
 
-    /// Lines up the problems of `graph`'s nodes, and of the blocks that may run as one; equal ones are tuned
-    /// once, and those that the record has an exact verdict on are left out, unless their search was cut short (see
+    /// Lines up the problems of `graph`'s nodes; equal ones are tuned once, and those
+    /// that the record has an exact verdict on are left out, unless their search was cut short (see
     /// [`Tuner::retune`]).
     ///
     /// # Errors

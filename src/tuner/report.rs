@@ -123,10 +123,9 @@ pub struct Report {
 
 impl Report {
     /// The sum over all nodes of the default's and the choice's median times, where both are known,
-    /// with feature maps in buffers. Blocks that may run as one are not counted: their nodes are.
+    /// with feature maps in buffers.
     pub fn totals(&self) -> (Duration, Duration) {
-        let single = self.problems.iter().filter(|problem| problem.op != "separable");
-        let in_buffers = single.filter(|problem| problem.layout == Layout::C4);
+        let in_buffers = self.problems.iter().filter(|problem| problem.layout == Layout::C4);
         let timed = in_buffers.filter_map(|problem| {
             let nodes = u32::try_from(problem.nodes.len()).unwrap_or(u32::MAX);
             Some((problem.default_time?.checked_mul(nodes)?, problem.time?.checked_mul(nodes)?))

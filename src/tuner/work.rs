@@ -9,7 +9,6 @@ use crate::dtype::Precision;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::ops::Choice;
-use crate::options::Fusing;
 use crate::tune::db::{Database, SharedDatabase};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
@@ -42,7 +41,6 @@ pub(super) struct Work {
     pub(super) precision: Precision,
     /// Of feature maps, C4 among them.
     pub(super) layouts: Vec<Layout>,
-    pub(super) fuse: Fusing,
     pub(super) seed: u64,
     pub(super) retune: bool,
     pub(super) jobs: VecDeque<Job>,
@@ -71,7 +69,6 @@ impl Work {
             search: Search::Fast,
             budget: None,
             precision: Precision::F32,
-            fuse: Fusing::Rule,
             seed: 0,
             retune: false,
             jobs: VecDeque::new(),

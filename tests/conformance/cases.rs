@@ -14,7 +14,6 @@ use diptych::internals::ops::depthwise::DepthwiseOp;
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::pool::PoolOp;
-use diptych::internals::ops::separable::SeparableOp;
 use diptych::internals::ops::{Choice, Op};
 use diptych::{
     Activation, Bits, Border, Conv2d, DType, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding,
@@ -68,8 +67,7 @@ impl Case {
             let made_for = made_for(op, variant, tile, limits);
             // Many tiles with long texts: each case meets the first and every third, the next case the
             // thirds beside them. Few cases are offered the deepest tiles.
-            let long = variant == "tiled" || (variant == "staged" && op.name() == "separable");
-            let thinned = long && !first && tile[2] < 8;
+            let thinned = variant == "tiled" && !first && tile[2] < 8;
             if thinned && !(index + self.number).is_multiple_of(3) {
                 continue;
             }
@@ -225,7 +223,6 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.conv2d();
     table.depthwise();
     table.pointwise();
-    table.separable();
     table.pool();
     table.gemm();
     table.convert();
@@ -567,77 +564,6 @@ impl Table {
         self.pointwise_row([1, 16, 3, 37], 41, Activation::PRelu, false, halves, Variants);
         self.pointwise_row([1, 9, 9, 256], 64, Activation::None, false, halves, Groups);
         self.pointwise_row([2, 13, 11, 300], 150, Activation::Relu6, true, halves, Tiles);
-    }
-
-    fn separable_row(
-        &mut self,
-        [n, h, w, c, oc]: [usize; 5],
-        window: ([usize; 2], Depthwise),
-        activation: Activation,
-        residual: impl Into<Residual>,
-        precision: Precision,
-        breadth: Breadth,
-    ) {
-        let residual = residual.into();
-        let ([kh, kw], options) = window;
-        let (input, weights) = (Shape::nhwc(n, h, w, c), Shape::nhwc(1, kh, kw, c));
-        // Both halves have a bias, but where the second one has slopes.
-        let bias = activation != Activation::PRelu;
-        let first = DepthwiseOp::new(input, weights, &options, bias, false, precision).expect("a valid row");
-        let weights = Shape::nhwc(oc, 1, 1, c);
-        let second = Pointwise { activation };
-        let second =
-            PointwiseOp::new(first.convolution().output, weights, &second, true, residual, precision);
-        let op = SeparableOp::new(first, second.expect("a valid row")).expect("a valid row");
-        let Depthwise { stride: [sh, sw], dilation: [dh, dw], padding, activation: between } = options;
-        let name = format!(
-            "{n}x{h}x{w}x{c} to {oc} k{kh}x{kw} s{sh}x{sw} d{dh}x{dw} {padding:?} {between:?} {activation:?} \
-             add={residual:?} {precision}"
-        );
-        self.push(name, Arc::new(op), breadth);
-    }
-
-    fn separable(&mut self) {
-        use Breadth::{Groups, Tiles, Variants};
-        const F32: Precision = Precision::F32;
-        let (none, relu6) = (Activation::None, Activation::Relu6);
-        let same = Depthwise { padding: Padding::Same, activation: relu6, ..Default::default() };
-        for [n, h, w] in EXTENTS {
-            self.separable_row([n, h, w, 6, 13], ([3, 3], same), relu6, false, F32, Tiles);
-        }
-        for [c, oc] in CHANNELS {
-            let breadth = if c < 100 { Tiles } else { Variants };
-            self.separable_row([1, 3, 5, c, oc], ([3, 3], same), relu6, false, F32, breadth);
-        }
-        self.separable_row([1, 5, 4, 130, 70], ([3, 3], same), relu6, false, F32, Tiles);
-        let explicit = Padding::Explicit { top: 1, bottom: 2, left: 3, right: 0 };
-        let windows = [
-            ([3, 3], [2, 2], [1, 1], Padding::Same),
-            ([5, 5], [1, 1], [1, 1], Padding::Same),
-            ([1, 2], [3, 3], [1, 1], Padding::Valid),
-            ([3, 2], [1, 2], [2, 3], explicit),
-            ([4, 5], [2, 1], [1, 1], explicit),
-        ];
-        for (kernel, stride, dilation, padding) in windows {
-            for [n, h, w, c, oc] in [[1, 9, 11, 3, 5], [2, 8, 13, 6, 9], [1, 17, 12, 9, 4]] {
-                let window = (kernel, Depthwise { stride, dilation, padding, ..same });
-                let breadth = if c == 3 { Tiles } else { Variants };
-                self.separable_row([n, h, w, c, oc], window, none, false, F32, breadth);
-            }
-        }
-        for activation in ACTIVATIONS {
-            // What lies between has no slopes per channel.
-            let between = if activation == Activation::PRelu { Activation::Relu } else { activation };
-            let window = ([3, 3], Depthwise { activation: between, ..same });
-            self.separable_row([1, 5, 5, 5, 6], window, activation, true, F32, Variants);
-        }
-        self.separable_row([2, 7, 9, 30, 21], ([3, 3], same), relu6, true, F32, Groups);
-        let first = Residual::BeforeActivation;
-        self.separable_row([1, 5, 6, 6, 7], ([3, 3], same), relu6, first, F32, Variants);
-        for precision in [Precision::F16Storage, Precision::F16] {
-            self.separable_row([1, 7, 6, 5, 9], ([3, 3], same), none, true, precision, Tiles);
-            self.separable_row([1, 6, 7, 21, 9], ([3, 3], same), relu6, false, precision, Variants);
-        }
     }
 
     fn pool_row(&mut self, [n, h, w, c]: [usize; 4], options: Pool, precision: Precision, breadth: Breadth) {

@@ -11,7 +11,6 @@ use diptych::internals::ops::conv2d::Conv2dOp;
 use diptych::internals::ops::depthwise::DepthwiseOp;
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::separable::SeparableOp;
 use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{Activation, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape, TransposedConv2d};
 use std::sync::Arc;
@@ -68,15 +67,8 @@ pub(crate) async fn lanes_beyond_the_channels(devices: &[Arc<dyn Device>]) -> Ve
     let pointwise = PointwiseOp::new(input, window(1), &plain, true, false, precision).expect("a valid op");
     let transposed = TransposedConv2d { stride: [2, 2], ..Default::default() };
     let transposed = TransposedConv2dOp::new(input, window(2), &transposed, true, false, precision);
-    let first = Depthwise { padding: Padding::Same, ..Default::default() };
-    let first = DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, input.c), &first, true, false, precision);
-    let separable = SeparableOp::new(first.expect("a valid op"), pointwise).expect("a valid op");
-    let problems: [Problem; 4] = [
-        Arc::new(conv2d),
-        Arc::new(pointwise),
-        Arc::new(transposed.expect("a valid op")),
-        Arc::new(separable),
-    ];
+    let problems: [Problem; 3] =
+        [Arc::new(conv2d), Arc::new(pointwise), Arc::new(transposed.expect("a valid op"))];
     let mut failures = Vec::new();
     for device in devices {
         let limits = &device.info().limits;

@@ -85,7 +85,7 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    conv2d depthwise pointwise pool separable transposed_conv2d gemm convert copy remap concat gather one_hot
+    conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot
     cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate
 );
 
@@ -199,7 +199,6 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("remap", [4, 4]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),
-    ("separable", [35, 35]),
     ("top_k", [1, 1]),
     ("suppress", [1, 1]),
     ("softmax", [4, 4]),

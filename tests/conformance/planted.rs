@@ -13,7 +13,6 @@ use diptych::internals::ops::gather::GatherOp;
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::pool::PoolOp;
-use diptych::internals::ops::separable::SeparableOp;
 use diptych::{
     Activation, AxisRange, Bits, Border, Choice, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm,
     Layout, OneHot, Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape,
@@ -94,20 +93,6 @@ fn pointwise_of(inputs: usize, activation: Activation) -> Problem {
         Precision::F32,
     );
     Arc::new(op.expect("a valid op"))
-}
-
-fn separable(stride: usize) -> Problem {
-    let options = Depthwise {
-        stride: [stride, 1],
-        padding: Padding::Same,
-        activation: Activation::Relu,
-        ..Default::default()
-    };
-    let (input, weights) = (Shape::nhwc(1, 6, 7, 38), Shape::nhwc(1, 3, 3, 38));
-    let first = DepthwiseOp::new(input, weights, &options, true, false, Precision::F32).expect("a valid op");
-    let (options, weights) = (Pointwise::default(), Shape::nhwc(13, 1, 1, 38));
-    let second = PointwiseOp::new(first.convolution().output, weights, &options, true, false, Precision::F32);
-    Arc::new(SeparableOp::new(first, second.expect("a valid op")).expect("a pair"))
 }
 
 fn pool(pooling: Pooling) -> Problem {
@@ -443,13 +428,6 @@ fn mistakes() -> Vec<Mistake> {
         ("a subtracted bias", pointwise(plain), "direct", [1, 1, 1], "+ bias[", "- bias["),
         ("a pixel beyond the plane", pointwise(plain), "micro", [4, 2, 1], "pixel + 1u < @plane", "true"),
         ("nothing written", pointwise(plain), "micro", [4, 2, 1], "n >= @batch", "n < @batch"),
-        ("no check of the last row", separable(1), "staged", [2, 1, 1], "on3 && inside1", "inside1"),
-        ("a row of another output", separable(2), "staged", [2, 1, 1], "(v2_1, k0_1,", "(v1_1, k0_1,"),
-        ("a forgotten activation", separable(1), "staged", [1, 1, 1], "mid0 = max(", "mid0 = min("),
-        ("an input slice of another chunk", separable(1), "staged", [1, 1, 1], "first + own", "own"),
-        ("weights beyond the last slice", separable(1), "staged", [3, 2, 2], "@src_c4);", "@src_c4 - 1u);"),
-        ("a layer's part not added", separable(1), "staged", [2, 2, 2], "z < SPLITS", "z < 1u"),
-        ("a row beyond the last", separable(1), "staged", [4, 1, 1], "row + 2u < @dst_h", "true"),
         (
             "a lane beyond the channels not zero",
             pointwise(Activation::Sigmoid),

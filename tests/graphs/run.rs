@@ -5,8 +5,8 @@ use crate::oracle::{self, Arithmetic, Known};
 use crate::recipe::{Built, Origin, Recipe, Source};
 use crate::ways;
 use diptych::{
-    Backend, Choice, Context, Dims, Fusing, Graph, HostTensor, Layout, Limits, MatrixUnit, NodeTime, Picking,
-    Place, Precision, Session, SessionOptions, Value,
+    Backend, Choice, Context, Dims, Graph, HostTensor, Layout, Limits, MatrixUnit, NodeTime, Picking, Place,
+    Precision, Session, SessionOptions, Value,
 };
 use half::f16;
 use std::collections::BTreeMap;
@@ -39,7 +39,6 @@ pub(crate) enum Apart {
 pub(crate) struct Setting {
     pub(crate) backend: Backend,
     pub(crate) precision: Precision,
-    pub(crate) fuse: Fusing,
     /// Whether each node is named in the options, so that it stays by itself.
     pub(crate) apart: Apart,
     /// The wanted layout of feature maps.
@@ -59,7 +58,6 @@ impl Setting {
         Setting {
             backend,
             precision: Precision::F32,
-            fuse: Fusing::Rule,
             apart: Apart::No,
             layout: None,
             choice: None,
@@ -85,7 +83,7 @@ impl Setting {
     }
 
     pub(crate) fn options(&self, graph: &Graph) -> SessionOptions {
-        let mut options = SessionOptions { precision: self.precision, fuse: self.fuse, ..Default::default() };
+        let mut options = SessionOptions { precision: self.precision, ..Default::default() };
         if let Some(layout) = self.layout {
             let place = Place { layout: Some(layout), ..Place::default() };
             options.pick = Picking::Preference(vec![place]);
@@ -124,7 +122,6 @@ impl Setting {
             ),
             "let mut options = diptych::SessionOptions::default();".to_owned(),
             format!("options.precision = diptych::Precision::{:?};", self.precision),
-            format!("options.fuse = diptych::Fusing::{:?};", self.fuse),
         ];
         if let Some(layout) = self.layout {
             lines.push(format!(

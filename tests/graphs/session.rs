@@ -7,7 +7,7 @@ use crate::recipe::Recipe;
 use crate::run::{self, Apart, Counts, Failure, Given, Setting};
 use crate::shrink::{self, Case};
 use diptych::internals::ops::OpEntry;
-use diptych::{Backend, Choice, Context, DType, Dialect, Fusing, Layout, Precision};
+use diptych::{Backend, Choice, Context, DType, Dialect, Layout, Precision};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -68,11 +68,10 @@ impl Report {
 
 /// How a graph runs on a device, drawn from its seed.
 fn setting(random: &mut Random, backend: Backend, context: &Context, recipe: &Recipe) -> Setting {
-    let fuse = random.pick(&[Fusing::Rule, Fusing::Never, Fusing::Always, Fusing::Always]);
     let apart = random.pick(&[Apart::No, Apart::No, Apart::No, Apart::No, Apart::Same, Apart::Mixed]);
     let runs = if recipe.has_states() { 3 } else { run::RUNS };
     let given = random.pick(&[Given::Rows, Given::Rows, Given::Halves, Given::Planes]);
-    let plain = Setting { fuse, apart, runs, given, ..Setting::plain(backend) };
+    let plain = Setting { apart, runs, given, ..Setting::plain(backend) };
     let Some(device) = context.device() else { return plain };
     let limits = &device.info().limits;
     use Precision::{Auto, F16, F16Storage, F32, SplitF16, Tf32};

@@ -4,7 +4,7 @@ use crate::Instant;
 use crate::oracle::{Arithmetic, Known};
 use crate::recipe::{Make, Origin, Recipe, Source, Step, Tensor};
 use crate::run::{Apart, Failure, Given, Setting};
-use diptych::{Activation, Border, Fusing, Padding, Precision};
+use diptych::{Activation, Border, Padding, Precision};
 use std::time::Duration;
 
 /// The most attempts, and the longest time.
@@ -128,7 +128,6 @@ fn settings(setting: &Setting) -> Vec<Setting> {
         Setting { choice: None, ..plain.clone() },
         Setting { layout: None, ..plain.clone() },
         Setting { apart: Apart::No, ..plain.clone() },
-        Setting { fuse: Fusing::Rule, ..plain.clone() },
         Setting { precision: Precision::F32, ..plain },
     ]
 }

@@ -11,7 +11,6 @@ mod cpu_runs;
 mod custom;
 mod dispatches;
 mod forms;
-mod fusing;
 mod graph;
 mod idioms;
 mod lost;

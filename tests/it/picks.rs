@@ -6,7 +6,7 @@ use diptych::internals::pick::{Place, Target};
 use diptych::internals::tune::Search;
 use diptych::internals::tune::db::{Database, Row, Timing};
 use diptych::{
-    Backend, Choice, Context, Conv2d, Depthwise, Extras, Fusing, Graph, HostTensor, Layout, Padding, Picking,
+    Backend, Choice, Context, Conv2d, Depthwise, Extras, Graph, HostTensor, Layout, Padding, Picking,
     Pointwise, Precision, Session, SessionOptions, Shape, Tuner, Tuning,
 };
 use std::sync::{Arc, Mutex};
@@ -169,9 +169,7 @@ fn measured_times_decide_with_the_changes_of_layout() {
         let database = record(context);
         let second = 1_000_000_000;
         let session = |tuning| {
-            // As it was written: blocks that the record calls faster as one are another matter.
-            let options =
-                SessionOptions { tuning, pick: Picking::Measured, fuse: Fusing::Never, ..Default::default() };
+            let options = SessionOptions { tuning, pick: Picking::Measured, ..Default::default() };
             Session::new(context, &network(), options)
         };
         let in_images = |tuning| {

@@ -87,7 +87,7 @@ async function conformance(name, asked = "") {
     throw new Error(error);
   }
   // The longest first.
-  const slow = ["conv2d", "pointwise", "planted", "gemm", "separable"];
+  const slow = ["conv2d", "pointwise", "planted", "gemm"];
   const named = asked && ops.filter((op) => asked === op || asked.startsWith(`${op}_`)).sort((a, b) => b.length - a.length)[0];
   const jobs = (named ? [named] : ops).map((op) => ({ kind: "rows", op, asked }));
   jobs.push({ kind: "planted", asked }, ...(named ? [] : [{ kind: "edges", asked }]));

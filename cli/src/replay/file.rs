@@ -34,7 +34,6 @@ pub(crate) struct Saved {
     pub(crate) batch: Option<u32>,
     /// The options.
     pub(crate) precision: String,
-    pub(crate) fuse: String,
     pub(crate) on_cpu: Vec<String>,
     /// A calibration, as JSON.
     pub(crate) calibration: Option<String>,

@@ -2,7 +2,6 @@
 
 mod file;
 
-use crate::run::FuseName;
 use crate::table::{node_name, numbers, table};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result, bail};
@@ -37,7 +36,6 @@ pub(crate) struct Recording<'a> {
     pub(crate) random_weights: bool,
     pub(crate) load: &'a LoadOptions,
     pub(crate) batch: Option<u32>,
-    pub(crate) fuse: FuseName,
     pub(crate) node: Option<&'a str>,
 }
 
@@ -119,7 +117,6 @@ pub(crate) fn record(
         dimensions: recording.load.dimensions.clone(),
         batch: recording.batch,
         precision: options.precision.to_string(),
-        fuse: recording.fuse.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default(),
         on_cpu: options.on_cpu.iter().cloned().collect(),
         calibration: options.calibration.as_ref().map(Calibration::to_json).transpose()?,
         inputs,
@@ -160,10 +157,8 @@ fn network(replay: &Replay) -> Result<(Graph, SessionOptions)> {
     let named = |what: &str, error: String| anyhow::anyhow!("{what}: {error}");
     let precision =
         PrecisionName::from_str(&saved.precision, false).map_err(|error| named("precision", error))?;
-    let fuse = FuseName::from_str(&saved.fuse, false).map_err(|error| named("fuse", error))?;
     let options = SessionOptions {
         precision: precision.precision(),
-        fuse: fuse.fusing(),
         on_cpu: saved.on_cpu.iter().cloned().collect(),
         calibration: saved.calibration.as_deref().map(Calibration::from_json).transpose()?,
         ..Default::default()

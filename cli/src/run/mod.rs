@@ -8,13 +8,10 @@ mod trace;
 use crate::tune::PrecisionName;
 use crate::{npy, replay};
 use anyhow::{Context as _, Result, ensure};
-use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::internals::file;
 use diptych::internals::pick::{Place, Target};
-use diptych::{
-    Fusing, Graph, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions, Tuning,
-};
+use diptych::{Graph, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions, Tuning};
 use inputs::{Input, Pixels};
 use report::Report;
 use std::io::Write;
@@ -132,10 +129,6 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "rule", value_parser = picking, value_name = "PICK", verbatim_doc_comment)]
     pub(crate) pick: Picking,
 
-    /// Whether a depthwise convolution and the 1x1 convolution that alone reads it run as one kernel.
-    #[arg(long, default_value = "rule", value_name = "WHEN")]
-    pub(crate) fuse: FuseName,
-
     /// A node that the CPU computes in a session on a GPU: what it reads is downloaded and what it writes uploaded.
     #[arg(long, value_name = "NODE")]
     pub(crate) on_cpu: Vec<String>,
@@ -143,27 +136,6 @@ pub(crate) struct Arguments {
     /// Choose kernels from the tuner's record, where it has a verdict.
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
-}
-
-/// The values of `--fuse`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FuseName {
-    /// Where the times in --db say that it is faster.
-    Rule,
-    /// Wherever a kernel can.
-    Always,
-    /// Nowhere.
-    Never,
-}
-
-impl FuseName {
-    pub(crate) fn fusing(self) -> Fusing {
-        match self {
-            FuseName::Rule => Fusing::Rule,
-            FuseName::Always => Fusing::Always,
-            FuseName::Never => Fusing::Never,
-        }
-    }
 }
 
 /// The values of `--pick`.
@@ -249,7 +221,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let mut options = SessionOptions {
         tuning,
         pick: arguments.pick.clone(),
-        fuse: arguments.fuse.fusing(),
         precision: arguments.precision.precision(),
         on_cpu: arguments.on_cpu.iter().cloned().collect(),
         ..Default::default()
@@ -301,7 +272,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             random_weights: arguments.random_weights,
             load: &dimensions,
             batch: arguments.batch,
-            fuse: arguments.fuse,
             node: arguments.replay_node.as_deref(),
         };
         replay::record(file, recording, &context, &graph, &options, &feeds)?;

@@ -1,10 +1,10 @@
-//! What lies between the two sums of `separable`.
+//! What lies between the two sums of `gate`.
 
 use super::Words;
 use crate::emit::Operand;
 
 impl Words {
-    /// The statements on the accumulator variable `x` of a window's sum, which is multiplied next.
+    /// The statements on the accumulator variable `x` of the first sum, which is multiplied next.
     pub(crate) fn between(&self, x: &str, slice: &str) -> Result<Vec<String>, String> {
         let Some(between) = &self.spec.between else {
             return Err(format!("{} has no sum before its last", self.spec.op));

@@ -320,7 +320,7 @@ impl Definition for GemmOp {
         let [alpha, beta] = [self.alpha, self.beta].map(|factor| Bits(factor.0.abs()));
         let plain = GemmOp { alpha, beta, epilogue: plain, ..*self };
         let terms = self.k + usize::from(self.reads_c());
-        expected::of_sum(self, &plain, terms, &self.epilogue, operands, Vec::new())
+        expected::of_sum(self, &plain, terms, &self.epilogue, operands)
     }
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {

@@ -55,8 +55,8 @@ impl RowProduct {
     pub(crate) fn product(&self, src: &[f32], residual: Option<&[f32]>, dst: &mut [f32]) -> Result<()> {
         let RowProduct { op, rows, depth, columns, ref panels, .. } = *self;
         check_len(op, "src", src.len(), rows * depth)?;
-        self.check(residual, dst)?;
-
+        check_len(op, "dst", dst.len(), rows * columns)?;
+        self.tail.check_residual(residual, rows * columns)?;
         let cut = cut_panels(rows, depth, columns, panels.width());
         for_each_tile(dst, columns, cut, |[row, column], mut tile| {
             let src = src.get(row * depth..).unwrap_or_default();
@@ -65,20 +65,9 @@ impl RowProduct {
         Ok(())
     }
 
-    /// Refuses a residual or a destination of another length than the shapes say.
-    pub(crate) fn check(&self, residual: Option<&[f32]>, dst: &[f32]) -> Result<()> {
-        check_len(self.op, "dst", dst.len(), self.rows * self.columns)?;
-        self.tail.check_residual(residual, self.rows * self.columns)
-    }
-
-    /// The columns that a tile of whole rows has.
-    pub(crate) fn all_columns(&self) -> usize {
-        self.columns.next_multiple_of(self.panels.width().max(1))
-    }
-
     /// The tile of `width` columns whose first row and column are given; `src` begins with its first
     /// row, `residual` with the first of all.
-    pub(crate) fn multiply(
+    fn multiply(
         &self,
         src: &[f32],
         [row, column]: [usize; 2],

@@ -59,7 +59,7 @@ impl Definition for PointwiseOp {
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
         let (problem, plain) = (&self.0, self.plain());
-        expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands, Vec::new())
+        expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands)
     }
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {

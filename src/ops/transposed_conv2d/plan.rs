@@ -65,7 +65,7 @@ impl Definition for TransposedConv2dOp {
     }
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
-        expected::of_sum(self, &self.plain(), self.terms(), &self.0.epilogue, operands, Vec::new())
+        expected::of_sum(self, &self.plain(), self.terms(), &self.0.epilogue, operands)
     }
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {

@@ -5,7 +5,6 @@ use crate::ops::conv2d::{Conv2d, Conv2dOp};
 use crate::ops::depthwise::{Depthwise, DepthwiseOp};
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
-use crate::ops::separable::SeparableOp;
 use crate::ops::{Choice, Reference};
 use crate::shape::{Padding, Shape};
 
@@ -17,14 +16,11 @@ fn problems() -> Vec<Box<dyn Op>> {
         let op = Conv2dOp::new(input, Shape::nhwc(5, 3, 2, 6), &options, true, true, precision);
         problems.push(Box::new(op.expect("a convolution")));
         let options = Pointwise { activation };
-        let second = PointwiseOp::new(input, Shape::nhwc(5, 1, 1, 6), &options, true, false, precision);
-        problems.push(Box::new(second.as_ref().expect("a pointwise").to_owned()));
+        let op = PointwiseOp::new(input, Shape::nhwc(5, 1, 1, 6), &options, true, false, precision);
+        problems.push(Box::new(op.expect("a pointwise")));
         let options = Depthwise { padding: Padding::Same, activation, ..Default::default() };
         let op = DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 12), &options, true, true, precision);
         problems.push(Box::new(op.expect("a depthwise")));
-        let first = DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &options, true, false, precision);
-        let pair = SeparableOp::new(first.expect("a depthwise"), second.expect("a pointwise"));
-        problems.extend(pair.ok().map(|pair| Box::new(pair) as Box<dyn Op>));
         let options =
             Gemm { alpha: Bits(-0.5), beta: Bits(2.0), ldc: Some(9), activation, ..Default::default() };
         let op = GemmOp::new(5, 7, 11, 2, &options, true, true, precision);
