@@ -47,15 +47,14 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return refused!("found the equation {equation:?} for {} inputs", op.inputs());
     }
     let mut factors = Vec::with_capacity(terms.len());
+    // Each time that a letter is written, also twice in one term.
+    let mut counts: HashMap<u32, usize> = HashMap::new();
     for (index, term) in terms.iter().enumerate() {
         let slot = i.slot(op, index)?;
         let rank = i.slot_extents(&slot)?.len();
         let letters = letters(term.trim(), rank)?;
+        letters.iter().for_each(|letter| *counts.entry(*letter).or_default() += 1);
         factors.push(without_diagonal(i, Factor { slot, letters })?);
-    }
-    let mut counts: HashMap<u32, usize> = HashMap::new();
-    for letter in factors.iter().flat_map(|factor| &factor.letters) {
-        *counts.entry(*letter).or_default() += 1;
     }
     let mut open: Vec<u32> = counts.keys().copied().filter(|letter| *letter >= 0x0011_0000).collect();
     open.sort_unstable_by(|a, b| b.cmp(a));
@@ -90,7 +89,9 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let permutation: Option<Vec<usize>> =
         wanted.iter().map(|letter| result.letters.iter().position(|own| own == letter)).collect();
     let permutation = permutation.filter(|list| list.len() == result.letters.len());
-    let permutation = permutation.ok_or_else(|| format!("found the equation {equation:?}"))?;
+    let permutation = permutation.ok_or_else(|| {
+        format!("found the equation {equation:?}, wanted each letter of the output once, and in a term")
+    })?;
     let slot = i.slot_transposed(result.slot, &permutation)?;
     i.set(op, 0, slot)
 }
