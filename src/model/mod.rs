@@ -2,11 +2,15 @@
 
 #[macro_use]
 mod reason;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+mod behind;
 mod budget;
 mod constant;
 #[cfg(test)]
 mod corpus;
 mod fold;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+mod narrow;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 mod series;
@@ -23,7 +27,7 @@ use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The largest file that is read.
@@ -38,8 +42,14 @@ pub struct LoadOptions {
     /// extent is named after the input and the axis, as in `image.1`.
     pub dimensions: BTreeMap<String, usize>,
     /// Inputs that are known while the file is read, by name: they become constants, and are no inputs of the
-    /// graph. An ONNX file that computes shapes or branches from an input wants it here.
+    /// graph. A file that computes shapes or branches from an input wants it here.
     pub values: BTreeMap<String, HostTensor>,
+    /// Inputs to which an ONNX file gives a value of its own, an initializer of the same name. They are constants of that
+    /// value, unless they are in [`LoadOptions::values`], or are named here: then they are inputs of the graph, and each
+    /// run wants them.
+    pub inputs: BTreeSet<String>,
+    /// The signature of a TensorFlow Lite file whose network is read. Without it, that is the first network of the file.
+    pub signature: Option<String>,
 }
 
 /// An input or an output of a [`Model`].
@@ -117,7 +127,8 @@ struct Loaded {
 
 impl Model {
     /// Reads a TensorFlow Lite or an ONNX file; its contents say which it is. Weights that an ONNX file has in other
-    /// files are read from its folder.
+    /// files are read from its folder; where that is one of the Hugging Face hub's cache, they may be links, as the file
+    /// itself is.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be read or is no regular file, and those of [`Model::from_bytes`], which name
@@ -128,7 +139,7 @@ impl Model {
         let bytes = crate::file::read(path, MAX_FILE_BYTES)
             .map_err(|source| Error::Io { path: name.clone(), source })?;
         let onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
-        Model::of(parse(&name, &bytes, path.parent(), onnx, options)?)
+        Model::of(parse(&name, &bytes, Some(path), onnx, options)?)
     }
 
     /// Reads a TensorFlow Lite or an ONNX file that is in memory already.
@@ -158,15 +169,15 @@ fn is_onnx(bytes: &[u8]) -> bool {
 fn parse(
     file: &str,
     bytes: &[u8],
-    folder: Option<&Path>,
+    path: Option<&Path>,
     named_onnx: bool,
     options: &LoadOptions,
 ) -> Result<Loaded> {
     if named_onnx || is_onnx(bytes) {
         #[cfg(feature = "onnx")]
-        return onnx::parse(file, bytes, folder, options);
+        return onnx::parse(file, bytes, path, options);
         #[cfg(not(feature = "onnx"))]
-        let _ = folder;
+        let _ = path;
     }
     #[cfg(feature = "tflite")]
     return tflite::parse(file, bytes, options);

@@ -12,32 +12,33 @@ use crate::ops::reduce::Reduction;
 
 type Done = Result<(), Reason>;
 
-/// What is added where a query does not attend a key: so much that nothing of it is left.
-const MASKED: f32 = -1e30;
+/// What is added where a query does not attend a key. No finite number does: of a row of the least ones the softmax is
+/// the mean.
+const MASKED: f32 = f32::NEG_INFINITY;
 
 /// Queries, keys and values as batch, head, place, feature.
-struct Heads {
-    q: Slot,
-    k: Slot,
-    v: Slot,
+pub(super) struct Heads {
+    pub(super) q: Slot,
+    pub(super) k: Slot,
+    pub(super) v: Slot,
 }
 
 /// What is added to the products, and what is done to them.
-struct Rule {
-    scale: f32,
-    softcap: f32,
-    bias: Option<Slot>,
+pub(super) struct Rule {
+    pub(super) scale: f32,
+    pub(super) softcap: f32,
+    pub(super) bias: Option<Slot>,
 }
 
 /// What comes of it.
-struct Attended {
-    output: Slot,
+pub(super) struct Attended {
+    pub(super) output: Slot,
     /// The products; with the soft bound; with the bias; behind the softmax.
     products: [Slot; 4],
 }
 
 /// `batch place (head feature)` as `batch head place feature`.
-fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot, Reason> {
+pub(super) fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot, Reason> {
     let own = i.slot_extents(&slot)?;
     match own[..] {
         [_, _, _, _] => Ok(slot),
@@ -50,14 +51,14 @@ fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot, Reason> {
 }
 
 /// The inverse of [`split`].
-fn merged(i: &mut Import<'_>, part: &str, slot: Slot) -> Result<Slot, Reason> {
+pub(super) fn merged(i: &mut Import<'_>, part: &str, slot: Slot) -> Result<Slot, Reason> {
     let own = i.slot_extents(&slot)?;
     let &[batch, heads, places, wide] = &own[..] else { return refused!("found {own:?}, wanted heads") };
     let slot = i.slot_transposed(slot, &[0, 2, 1, 3])?;
     i.slot_reshaped(part, slot, &[batch, places, heads * wide])
 }
 
-fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<Attended, Reason> {
+pub(super) fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<Attended, Reason> {
     let (q, k) = (i.slot_extents(&heads.q)?, i.slot_extents(&heads.k)?);
     let (&[batch, many, rows, depth], &[_, few, columns, _]) = (&q[..], &k[..]) else {
         return refused!("found {q:?} and {k:?}, wanted heads");
@@ -94,7 +95,7 @@ fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<At
             Some(last) => reduced(i, "most", bias, Reduction::Max, &[last], true)?,
             None => bias,
         };
-        let attends = i.apply("attends", Function::Greater, &[most.into(), (MASKED / 2.0).into()])?;
+        let attends = i.apply("attends", Function::Greater, &[most.into(), MASKED.into()])?;
         shares = i.apply("shares", Function::Select, &[attends.into(), shares.into(), 0.0.into()])?;
     }
     let mut left = shares.clone();
@@ -115,7 +116,7 @@ fn may_mask_rows(bias: &Slot) -> bool {
         Slot::Value(_) => true,
         Slot::Constant(constant, _) => {
             let columns = constant.extents().last().copied().unwrap_or(1).max(1);
-            let masked = |value: f32| value <= MASKED / 2.0;
+            let masked = |value: f32| value == MASKED;
             match constant {
                 crate::model::constant::Constant::Floats(tensor) => {
                     tensor.to_nhwc().chunks(columns).any(|row| row.iter().all(|&value| masked(value)))
@@ -132,18 +133,15 @@ fn bias_of(i: &mut Import<'_>, mask: Slot) -> Result<Slot, Reason> {
         Kind::Bool => i
             .apply("mask", Function::Select, &[mask.into(), 0.0.into(), MASKED.into()])
             .map(|slot| slot.of_kind(Kind::F32)),
-        _ => i.apply("mask", Function::Maximum, &[mask.into(), MASKED.into()]),
+        _ => Ok(mask),
     }
 }
 
 /// A bias on top of another.
-fn with_bias(i: &mut Import<'_>, bias: Option<Slot>, more: Slot) -> Result<Option<Slot>, Reason> {
+pub(super) fn with_bias(i: &mut Import<'_>, bias: Option<Slot>, more: Slot) -> Result<Option<Slot>, Reason> {
     Ok(Some(match bias {
         None => more,
-        Some(bias) => {
-            let sum = i.apply("bias", Function::Add, &[bias.into(), more.into()])?;
-            i.apply("bias", Function::Maximum, &[sum.into(), MASKED.into()])?
-        }
+        Some(bias) => i.apply("bias", Function::Add, &[bias.into(), more.into()])?,
     }))
 }
 
@@ -241,95 +239,6 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         i.set(op, 3, wanted)?;
     }
     Ok(())
-}
-
-/// `Attention` of com.microsoft: one product gives queries, keys and values.
-pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.has(4) || op.writes(1) {
-        return refused!("found a state of earlier runs");
-    }
-    let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
-    let (x, weights) = (i.slot(op, 0)?, i.slot(op, 1)?);
-    let mut all = product(i, "inputs", x, weights)?;
-    if op.has(2) {
-        let bias = i.slot(op, 2)?;
-        all = i.apply("biased", Function::Add, &[all.into(), bias.into()])?;
-    }
-    let own = i.slot_extents(&all)?;
-    let &[batch, rows, wide] = &own[..] else { return refused!("found {own:?}, wanted rank 3") };
-    let sizes = match op.ints("qkv_hidden_sizes").filter(|list| list.len() == 3) {
-        Some(list) => super::operands::sizes(list)?,
-        None => vec![wide / 3; 3],
-    };
-    let mut parts = Vec::new();
-    let mut begin = 0;
-    for size in sizes {
-        let part = cut(i, "part", all.clone(), &[(0, batch, 1), (0, rows, 1), (begin, size, 1)])?;
-        parts.push(split(i, part, heads)?);
-        begin += size;
-    }
-    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
-    finish(i, op, Heads { q, k, v }, 3, 5, rows)
-}
-
-/// `MultiHeadAttention` of com.microsoft: queries, keys and values are inputs.
-pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.has(6) || op.has(7) || !op.has(1) || !op.has(2) {
-        return refused!("found a state of earlier runs or packed inputs");
-    }
-    let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
-    let mut parts = Vec::new();
-    let mut begin = 0;
-    for index in 0..3 {
-        let mut slot = i.slot(op, index)?;
-        let extents = i.slot_extents(&slot)?;
-        if op.has(3) && extents.len() == 3 {
-            let bias = i.slot(op, 3)?;
-            let bias = cut(i, "bias", bias, &[(begin, extents[2], 1)])?;
-            slot = i.apply("biased", Function::Add, &[slot.into(), bias.into()])?;
-            begin += extents[2];
-        }
-        parts.push(split(i, slot, heads)?);
-    }
-    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
-    let rows = i.slot_extents(&q)?[2];
-    finish(i, op, Heads { q, k, v }, 4, 5, rows)
-}
-
-/// With a mask of keys (input `mask`) and a bias (input `more`).
-fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: usize, rows: usize) -> Done {
-    let depth = i.slot_extents(&heads.q)?[3];
-    let keys = i.slot_extents(&heads.k)?[2];
-    let mut bias = None;
-    if op.has(mask) {
-        let slot = i.slot(op, mask)?;
-        let own = i.slot_extents(&slot)?;
-        let truth = i.apply("known", Function::NotEqual, &[slot.into(), 0.0.into()])?;
-        let truth = match own[..] {
-            [batch, count] if count == keys => i.slot_reshaped("known", truth, &[batch, 1, 1, count])?,
-            [batch, rows, count] => i.slot_reshaped("known", truth, &[batch, 1, rows, count])?,
-            [_, _, _, _] => truth,
-            _ => return refused!("found a mask of {own:?}, wanted one for each key"),
-        };
-        bias = Some(bias_of(i, truth)?);
-    }
-    if op.has(more) {
-        let slot = i.slot(op, more)?;
-        bias = with_bias(i, bias, slot)?;
-    }
-    if op.flag("unidirectional", false) {
-        let (key, query) = (i.counted(keys, 1, 2)?, i.counted(rows, 0, 2)?);
-        let allowed = i.apply("allowed", Function::LessEqual, &[key.into(), query.into()])?;
-        let own = bias_of(i, allowed)?;
-        bias = with_bias(i, bias, own)?;
-    }
-    let scale = match op.float("scale", 0.0) {
-        0.0 => 1.0 / (depth as f32).sqrt(),
-        scale => scale,
-    };
-    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias })?;
-    let output = merged(i, "", attended.output)?;
-    i.set(op, 0, output)
 }
 
 /// `RotaryEmbedding`: pairs of features turned by an angle of their place.

@@ -1,30 +1,27 @@
 //! Windows as columns of their taps: the places of the largest, and columns put back.
 
 use super::convolution::Windows;
-use super::elementwise::Arg;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::operands::sizes;
-use crate::emit::Bits;
 use crate::model::constant::{elements_of, indices, position};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::reduce::Reduction;
-use crate::ops::remap::PadMode;
 
 type Done = Result<(), Reason>;
 
 /// Places that f32 counts.
-const MAX_PLACES: usize = 1 << 24;
+pub(super) const MAX_PLACES: usize = 1 << 24;
 
 /// For each of many results the elements that it is made of, as many for each: -1 is none.
-struct Table {
-    each: usize,
-    places: Vec<i64>,
+pub(super) struct Table {
+    pub(super) each: usize,
+    pub(super) places: Vec<i64>,
 }
 
 impl Table {
-    fn new(i: &mut Import<'_>, lists: &[Vec<i64>]) -> Result<Self, Reason> {
+    pub(super) fn new(i: &mut Import<'_>, lists: &[Vec<i64>]) -> Result<Self, Reason> {
         let each = lists.iter().map(Vec::len).max().unwrap_or(0).max(1);
         i.budget.spend(lists.len().saturating_mul(each).saturating_mul(16))?;
         let padded =
@@ -34,7 +31,7 @@ impl Table {
 }
 
 /// Elements along the second axis of `rows n`, zero where the place is -1.
-fn taken(i: &mut Import<'_>, part: &str, x: Slot, places: Slot) -> Result<Slot, Reason> {
+pub(super) fn taken(i: &mut Import<'_>, part: &str, x: Slot, places: Slot) -> Result<Slot, Reason> {
     let kind = x.kind();
     let (x, places) = (i.mapped_slot(x, None)?, i.mapped_slot(places, None)?);
     let (x, places) = (i.logical(&x)?, i.logical(&places)?);
@@ -61,6 +58,7 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
     let tapped: Vec<Vec<usize>> = indices(&kernel).collect();
     let mut place = vec![0; spatial.len()];
     for at in indices(outputs) {
+        let begin = places.len();
         for tap in &tapped {
             let inside = (0..spatial.len()).all(|axis| {
                 let moved = at[axis] * windows.stride[axis] + tap[axis] * windows.dilation[axis];
@@ -68,19 +66,27 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
                 place[axis] = usize::try_from(moved).unwrap_or(usize::MAX);
                 place[axis] < spatial[axis]
             });
-            // What is padded is behind the map, where nothing is larger than it.
-            places.push(if inside { position(spatial, &place) } else { whole } as i64);
+            places.push(if inside { position(spatial, &place) as i64 } else { -1 });
             numbers.push(match (inside, by_columns) {
                 (false, _) => 0,
-                (true, false) => position(spatial, &place),
-                (true, true) => place.iter().zip(&columns).map(|(at, step)| at * step).sum(),
-            } as i64);
+                (true, false) => position(spatial, &place) as i64,
+                (true, true) => place.iter().zip(&columns).map(|(at, step)| at * step).sum::<usize>() as i64,
+            });
+        }
+        // What is padded is the first element of the window once more, so that no pad is ever the largest.
+        let (own, of) = (&mut places[begin..], &mut numbers[begin..]);
+        let first = own.iter().position(|place| *place >= 0);
+        let first = first.ok_or_else(|| {
+            format!("found pads {:?} for windows of {kernel:?}: one has no element", windows.pads)
+        })?;
+        for tap in 0..own.len() {
+            if own[tap] < 0 {
+                (own[tap], of[tap]) = (own[first], of[first]);
+            }
         }
     }
     let x = i.slot(op, 0)?;
     let x = i.slot_reshaped("rows", x, &[rows, whole])?;
-    let lowest = PadMode::Constant(Bits(f32::MIN));
-    let x = super::moves::padded(i, "around", x, &[rows, whole], &[(0, 0), (0, 1)], lowest)?;
     let columns = taken(i, "windows", x, Slot::integers(vec![many, taps], places))?;
     let columns = i.mapped_slot(columns, None)?;
     let value = i.add("tap", |graph, name| graph.arg_max(name, columns.value, -1, false))?;
@@ -96,82 +102,6 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
     let index = i.apply("index", F::Add, &[found.into(), row.into()])?;
     let index = i.slot_reshaped("indices", index, &[&own[..2], outputs].concat())?;
     i.set(op, 1, index.of_kind(Kind::I64))
-}
-
-/// `MaxUnpool`: each element at the place that its index names, which is one of its window; zeros elsewhere.
-pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let own = i.extents_of(op, 0)?;
-    let rank = own.len().saturating_sub(2);
-    let kernel = sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
-    if rank == 0 || own.contains(&0) || i.extents_of(op, 1)? != own {
-        return refused!("found an input of {own:?} and indices of {:?}", i.extents_of(op, 1)?);
-    }
-    let windows = Windows::read(op, &own[2..], &kernel)?;
-    let mut spatial = Vec::with_capacity(rank);
-    for axis in 0..rank {
-        let (before, after) = windows.pads[axis];
-        let extent = ((own[2 + axis] - 1) * windows.stride[axis] + kernel[axis]) as i64 - before - after;
-        let extent = usize::try_from(extent).ok().filter(|&extent| extent > 0);
-        spatial.push(extent.ok_or_else(|| format!("found pads {:?} of {own:?}", windows.pads))?);
-    }
-    let (rows, many, whole) = (own[0] * own[1], elements_of(&own[2..])?, elements_of(&spatial)?);
-    if rows.saturating_mul(whole) > MAX_PLACES {
-        return refused!("found {own:?} to {spatial:?}, wanted at most {MAX_PLACES} elements");
-    }
-    // The windows that reach a place.
-    i.budget.spend(many.saturating_mul(elements_of(&kernel)?).saturating_mul(128))?;
-    i.budget.spend(whole.saturating_mul(size_of::<Vec<i64>>()))?;
-    let mut lists = vec![Vec::new(); whole];
-    let tapped: Vec<Vec<usize>> = indices(&kernel).collect();
-    let mut place = vec![0; rank];
-    for (number, at) in indices(&own[2..]).enumerate() {
-        for tap in &tapped {
-            let inside = (0..rank).all(|axis| {
-                let moved = (at[axis] * windows.stride[axis] + tap[axis]) as i64 - windows.pads[axis].0;
-                place[axis] = usize::try_from(moved).unwrap_or(usize::MAX);
-                place[axis] < spatial[axis]
-            });
-            if inside {
-                lists[position(&spatial, &place)].push(number as i64);
-            }
-        }
-    }
-    let table = Table::new(i, &lists)?;
-    let shaped = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
-        let slot = i.slot(op, index)?;
-        i.slot_reshaped("rows", slot, &[rows, many])
-    };
-    let (x, index) = (shaped(i, 0)?, shaped(i, 1)?);
-    let kind = x.kind();
-    let row = i.counted(rows, 0, 2)?;
-    let row = i.apply("row", F::Mul, &[row.into(), (whole as f32).into()])?;
-    // Counted from 1, so that no window is none's.
-    let index = i.apply("own", F::Sub, &[index.into(), row.into()])?;
-    let index = i.apply("from_one", F::Add, &[index.into(), 1.0.into()])?;
-    let list = Slot::integers(vec![whole, table.each], table.places);
-    let (values, named) = (taken(i, "values", x, list.clone())?, taken(i, "named", index, list)?);
-    let place: Arg = Slot::integers(vec![whole, 1], (1..=whole as i64).collect()).into();
-    let here = i.apply("here", F::Equal, &[named.into(), place])?;
-    let kept = i.apply("kept", F::Select, &[here.clone().into(), values.into(), 0.0.into()])?;
-    // Windows that share an element name it alike: their mean is its value.
-    let sum = super::reductions::reduced(i, "sum", kept, Reduction::Sum, &[2], false)?;
-    let count = super::reductions::reduced(i, "count", here, Reduction::Sum, &[2], false)?;
-    let count = i.apply("at_least", F::Maximum, &[count.of_kind(Kind::F32).into(), 1.0.into()])?;
-    let y = i.apply("mean", F::Div, &[sum.into(), count.into()])?;
-    let mut extents = [&own[..2], &spatial].concat();
-    let mut slot = i.slot_reshaped("map", y, &extents)?;
-    if op.has(2) {
-        let wanted = sizes(&i.integers(op, 2)?)?;
-        if wanted.len() != extents.len() {
-            return refused!("found output_shape {wanted:?} for {extents:?}");
-        }
-        let around: Vec<(i64, i64)> =
-            extents.iter().zip(&wanted).map(|(&a, &b)| (0, b as i64 - a as i64)).collect();
-        slot = super::moves::padded(i, "", slot, &extents, &around, PadMode::Constant(Bits(0.0)))?;
-        extents = wanted;
-    }
-    let slot = i.slot_reshaped("result", slot, &extents)?;
-    i.set(op, 0, slot.of_kind(kind))
 }
 
 /// `Col2Im`: columns of taps put back to where windows have them, and added up.

@@ -1,6 +1,6 @@
 //! Operators of com.microsoft that runtimes' optimisers write: several standard ones as one.
 
-use super::elementwise::converted;
+use super::casts::converted;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::norms::{layer_of, root_of};
@@ -41,7 +41,11 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let &[batch, length] = &own[..] else {
         return refused!("found words of {own:?}, wanted batch and length");
     };
-    if op.writes(1) && op.has(7) {
+    if op.writes(1) && !op.has(7) {
+        let none = i.filled(&[batch], 0.0)?;
+        let none = converted(i, none, Kind::I32)?;
+        i.set(op, 1, none)?;
+    } else if op.writes(1) {
         // How many keys each query sees: those before the first that the mask leaves out.
         let mask = i.slot(op, 7)?;
         let mask = converted(i, mask, Kind::F32)?;

@@ -7,6 +7,7 @@ use super::operands::axis;
 use super::order::Mapped;
 use super::schema::Graph as Network;
 use super::turns::{self, Start};
+use crate::model::behind::help;
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -45,17 +46,26 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         Some(true) => run(i, then)?,
         Some(false) => run(i, other)?,
         None => {
-            let (then, other) = (run(i, then)?, run(i, other)?);
+            // The other branch, too, would have to run.
+            let why = |i: &Import<'a>| match &condition {
+                Slot::Value(mapped) => help(&i.graph, &[mapped.value]),
+                Slot::Constant(..) => String::new(),
+            };
+            let mut both = Vec::with_capacity(2);
+            for (name, network) in [("then_branch", then), ("else_branch", other)] {
+                both.push(run(i, network).map_err(|reason| {
+                    format!("in {name}, which a condition computed at each run chooses: {reason}{}", why(i))
+                })?);
+            }
+            let (then, other) = (both.remove(0), both.remove(0));
             let mut selected = Vec::with_capacity(then.len());
             for (a, b) in then.into_iter().zip(other) {
-                let extents = |i: &Import<'a>, slot: &Slot| match slot {
-                    Slot::Value(mapped) => i.extents(mapped),
-                    Slot::Constant(constant, _) => Ok(constant.extents()),
-                };
-                let (own, others) = (extents(i, &a)?, extents(i, &b)?);
+                let (own, others) = (i.slot_extents(&a)?, i.slot_extents(&b)?);
                 if own != others {
                     return refused!(
-                        "found branches that write {own:?} and {others:?} by a condition computed at each run"
+                        "found branches that write {own:?} and {others:?} by a condition computed at each run, wanted \
+                         one shape or a condition that is known{}",
+                        why(i)
                     );
                 }
                 i.current.clone_from(&current);

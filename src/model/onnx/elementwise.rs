@@ -1,5 +1,6 @@
 //! Functions of each element, alone and composed of others.
 
+use super::casts;
 use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::order::{Mapped, is_plain};
@@ -30,6 +31,13 @@ impl From<f32> for Arg {
 }
 
 impl Arg {
+    pub(super) fn slot(self) -> Result<Slot, Reason> {
+        match self {
+            Arg::Slot(slot) => Ok(slot),
+            Arg::Number(number) => refused!("found the number {number}, wanted a tensor"),
+        }
+    }
+
     fn kind(&self) -> Option<Kind> {
         match self {
             Arg::Slot(Slot::Value(mapped)) => Some(mapped.kind),
@@ -209,18 +217,30 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
         args[1] = import.slot_reshaped("axes", second.clone(), &extents)?.into();
     }
     let kind = args.first().and_then(Arg::kind).unwrap_or(Kind::F32);
-    let integer = !kind.is_float();
-    let slot = match function {
-        Function::Div if integer && all_constant(&args).is_none() => {
+    if all_constant(&args).is_some() || kind.is_float() {
+        let slot = import.apply("", function, &args)?;
+        return import.set(op, 0, slot);
+    }
+    let narrow = kind.narrow().filter(|narrow| narrow.may_leave(function));
+    if let (Some(narrow), Function::Mul, [a, b]) = (narrow, function, &args[..]) {
+        let slot = casts::product(import, narrow, [a.clone(), b.clone()])?;
+        return import.set(op, 0, slot);
+    }
+    let last = if narrow.is_some() { "whole" } else { "" };
+    let mut slot = match function {
+        Function::Div => {
             let quotient = import.apply("quotient", Function::Div, &args)?;
-            import.apply("", Function::Truncate, &[quotient.into()])?
+            import.apply(last, Function::Truncate, &[quotient.into()])?
         }
-        Function::Pow if integer && all_constant(&args).is_none() => {
+        Function::Pow => {
             let power = import.apply("power", Function::Pow, &args)?;
-            import.apply("", Function::Round, &[power.into()])?
+            import.apply(last, Function::Round, &[power.into()])?
         }
-        _ => import.apply("", function, &args)?,
+        _ => import.apply(last, function, &args)?,
     };
+    if let Some(narrow) = narrow {
+        slot = casts::wrapped(import, narrow, slot)?;
+    }
     import.set(op, 0, slot)
 }
 
@@ -285,76 +305,4 @@ pub(super) fn clip<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
         (None, None) => return super::shapes::identity(import, op),
     };
     import.set(op, 0, slot)
-}
-
-/// `Cast`: to an integer towards zero, to a boolean whether it is not 0.
-pub(super) fn cast<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    let to = Kind::of(op.int("to", 1))?;
-    to_kind(import, op, to)
-}
-
-/// `CastLike`: to the type of the second input.
-pub(super) fn cast_like<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    let to = import.kind_of(op, 1)?;
-    to_kind(import, op, to)
-}
-
-fn to_kind<'a>(import: &mut Import<'a>, op: &Op<'a>, to: Kind) -> Result<(), Reason> {
-    let slot = import.slot(op, 0)?;
-    let slot = converted(import, slot, to)?;
-    import.set(op, 0, slot)
-}
-
-/// A tensor with elements of another type.
-pub(super) fn converted(import: &mut Import<'_>, slot: Slot, to: Kind) -> Result<Slot, Reason> {
-    Ok(match slot {
-        Slot::Constant(constant, _) if constant.elements() == 0 => Slot::Constant(constant, to),
-        Slot::Constant(constant, _) if to.is_float() => {
-            let tensor = constant.floats(&mut import.budget)?;
-            Slot::Constant(Constant::Floats(rounded(&tensor, to)?), to)
-        }
-        Slot::Constant(constant, _) => {
-            let truth = |value: f32| i64::from(value != 0.0);
-            let values: Vec<i64> = match &constant {
-                Constant::Integers(integers) => {
-                    integers.values.iter().map(|&value| to.wrapped(value)).collect()
-                }
-                Constant::Floats(tensor) if to == Kind::Bool => {
-                    tensor.to_nhwc().iter().map(|&v| truth(v)).collect()
-                }
-                Constant::Floats(tensor) => {
-                    tensor.to_nhwc().iter().map(|&value| to.wrapped(value as i64)).collect()
-                }
-            };
-            import.budget.spend(8 * values.len())?;
-            Slot::Constant(Constant::Integers(Integers::new(constant.extents(), values)), to)
-        }
-        Slot::Value(mapped) => {
-            let from = mapped.kind;
-            let own = Slot::Value(mapped);
-            let slot = match (from, to) {
-                (Kind::Bool, _) => own,
-                (_, Kind::Bool) => import.apply("", Function::NotEqual, &[own.into(), 0.0.into()])?,
-                (from, to) if from.is_float() && !to.is_float() => {
-                    import.apply("", Function::Truncate, &[own.into()])?
-                }
-                _ => own,
-            };
-            match slot {
-                Slot::Value(mapped) => Slot::Value(Mapped { kind: to, ..mapped }),
-                constant => constant,
-            }
-        }
-    })
-}
-
-/// Floats as another type of float holds them.
-fn rounded(tensor: &crate::host::HostTensor, to: Kind) -> Result<crate::host::HostTensor, Reason> {
-    let round: fn(f32) -> f32 = match to {
-        Kind::F16 => |value| half::f16::from_f32(value).to_f32(),
-        Kind::Bf16 => |value| half::bf16::from_f32(value).to_f32(),
-        _ => return Ok(tensor.clone()),
-    };
-    let values: Vec<f32> = tensor.to_nhwc().iter().map(|&value| round(value)).collect();
-    crate::host::HostTensor::new(tensor.dims(), values).map_err(Reason::from)
 }

@@ -45,7 +45,10 @@ impl<'a> Import<'a> {
                 return refused!("found {count} {what}, wanted at most {MAX_ENDS}");
             }
         }
-        self.initializers(network)?;
+        if let Some(name) = &options.signature {
+            return refused!("found signature {name:?} wanted, but an ONNX file has one network and no signatures");
+        }
+        self.initializers(network, options)?;
         let known: HashSet<&str> = network.initializers.iter().map(|tensor| tensor.name).collect();
         let mut wanted = BTreeSet::new();
         let mut extents = HashMap::new();
@@ -58,13 +61,19 @@ impl<'a> Import<'a> {
                 self.check_shape(input, tensor).map_err(explain)?;
                 let constant = self.given(input, tensor).map_err(explain)?;
                 self.insert(input.name, constant)?;
-            } else if !known.contains(input.name) {
+            } else if !known.contains(input.name) || options.inputs.contains(input.name) {
                 self.input(input, options, &mut wanted, &mut extents).map_err(explain)?;
             }
         }
         if let Some(name) = given.first() {
             let names: Vec<&str> = network.inputs.iter().map(|input| input.name).collect();
             return refused!("found a value for input {name:?}, wanted one of {names:?}");
+        }
+        let is_input = |name: &&String| network.inputs.iter().any(|input| input.name == name.as_str());
+        if let Some(name) = options.inputs.iter().find(|name| !is_input(name)) {
+            let names: Vec<&str> =
+                network.inputs.iter().map(|input| input.name).filter(|name| known.contains(name)).collect();
+            return refused!("found no input {name:?}, wanted one of those that the file has a value for: {names:?}");
         }
         if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
             let wanted: Vec<&String> = wanted.iter().filter(|name| !name.contains('.')).collect();
@@ -73,9 +82,14 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// The constants of a network, or of a branch.
-    pub(super) fn initializers(&mut self, network: &'a Network<'a>) -> Result<(), Reason> {
+    /// The constants of a network, but for those that are given, or inputs of the graph.
+    fn initializers(&mut self, network: &'a Network<'a>, options: &LoadOptions) -> Result<(), Reason> {
+        let declared: HashSet<&str> = network.inputs.iter().map(|input| input.name).collect();
         for tensor in &network.initializers {
+            let replaced = options.inputs.contains(tensor.name) || options.values.contains_key(tensor.name);
+            if replaced && declared.contains(tensor.name) {
+                continue;
+            }
             let (constant, kind) = self
                 .files
                 .constant(tensor, &mut self.budget)

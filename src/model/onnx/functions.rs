@@ -69,7 +69,8 @@ pub(super) fn elu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `gamma (max(x, 0) + alpha (exp(min(x, 0)) - 1))`.
 pub(super) fn selu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (alpha, gamma) = (op.float("alpha", 1.673_263_2), op.float("gamma", 1.050_701));
+    let [alpha, gamma] = if op.version < 6 { [1.6732, 1.0507] } else { [1.673_263_2, 1.050_701] };
+    let (alpha, gamma) = (op.float("alpha", alpha), op.float("gamma", gamma));
     let x = i.first(op)?;
     let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
     let below = i.f(F::Elu, &[below])?;
@@ -125,8 +126,8 @@ pub(super) fn mish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 /// `x sigmoid(alpha x)`.
-pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>, default: f32) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", default));
+pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let (x, alpha) = (i.first(op)?, op.number("alpha", 1.0));
     let scaled = if alpha == 1.0 { x.clone() } else { i.f(F::Mul, &[x.clone(), alpha.into()])? };
     let share = i.f(F::Sigmoid, &[scaled])?;
     i.result(op, F::Mul, &[x, share])

@@ -93,7 +93,7 @@ pub(super) struct Op<'a> {
 pub(super) fn import(
     file: &str,
     bytes: &[u8],
-    folder: Option<&Path>,
+    path: Option<&Path>,
     options: &LoadOptions,
 ) -> Result<Loaded> {
     let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
@@ -104,14 +104,15 @@ pub(super) fn import(
         .graph
         .as_ref()
         .ok_or_else(|| fail("found no graph: this is no ONNX model, or one that is cut short".into()))?;
-    let mut import = Import::new(&model, network, Files::new(folder), budget).map_err(fail)?;
+    let mut import = Import::new(&model, network, Files::new(path), budget).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&import, network) {
         return Err(fail(unsupported.into()));
     }
     import.inputs(network, options).map_err(fail)?;
     let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
     import.nodes(&network.nodes, &outputs).map_err(|(place, message)| {
-        let op = place.map(|index| (index, network.nodes.get(index).map_or("", |node| node.op).to_owned()));
+        let node = place.and_then(|place| network.nodes.get(place));
+        let op = node.map(|node| (node.index, node.op.to_owned()));
         Error::Model { file: file.to_owned(), op, message: message.into() }
     })?;
     import.outputs(network).map_err(fail)?;

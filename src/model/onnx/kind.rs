@@ -1,5 +1,6 @@
 //! Element types.
 
+use crate::model::narrow::Narrow;
 use crate::model::reason::Reason;
 
 /// The type of a tensor's elements in the file. On a device all are f32.
@@ -105,6 +106,28 @@ impl Kind {
             Kind::Bool => [0, 1],
             Kind::F32 | Kind::F16 | Kind::Bf16 | Kind::F64 | Kind::Sequence | Kind::Nothing => return None,
         })
+    }
+
+    /// The integers of at most 16 bits, which wrap.
+    pub(super) const fn narrow(self) -> Option<Narrow> {
+        let (bits, signed) = match self {
+            Kind::I4 => (4, true),
+            Kind::U4 => (4, false),
+            Kind::I8 => (8, true),
+            Kind::U8 => (8, false),
+            Kind::I16 => (16, true),
+            Kind::U16 => (16, false),
+            _ => return None,
+        };
+        Some(Narrow { bits, signed })
+    }
+
+    /// Whether every integer of this type is one of `other`.
+    pub(super) fn fits(self, other: Kind) -> bool {
+        match (self.range(), other.range()) {
+            (Some([low, high]), Some([least, most])) => least <= low && high <= most,
+            _ => false,
+        }
     }
 
     /// An integer as this type holds it: what is beyond wraps.

@@ -25,6 +25,7 @@
 
 mod attention;
 mod bits;
+mod casts;
 mod cells;
 mod columns;
 mod contributed;
@@ -36,6 +37,7 @@ mod ends;
 mod evaluate;
 mod filter;
 mod functions;
+mod fused_attention;
 mod gathers;
 mod grids;
 mod hosted;
@@ -61,6 +63,7 @@ mod sequences;
 mod shapes;
 mod slots;
 mod small;
+mod sorted;
 mod spectra;
 mod states;
 mod suppression;
@@ -70,6 +73,7 @@ mod tensors;
 mod tests;
 mod transposed;
 mod turns;
+mod unpool;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod weights;
 mod wire;
@@ -109,8 +113,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
 pub(super) fn parse(
     file: &str,
     bytes: &[u8],
-    folder: Option<&Path>,
+    path: Option<&Path>,
     options: &LoadOptions,
 ) -> Result<Loaded> {
-    import::import(file, bytes, folder, options)
+    import::import(file, bytes, path, options)
 }

@@ -28,7 +28,7 @@ pub(super) fn batch_constants<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(Ve
             lists.iter().map(Vec::len).collect::<Vec<_>>()
         );
     }
-    let epsilon = f64::from(op.float("epsilon", 1e-5));
+    let epsilon = f64::from(op.epsilon());
     let factor: Vec<f32> = scale
         .iter()
         .zip(variance)
@@ -83,7 +83,7 @@ fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, rank: usize) ->
         return refused!("found no statistics");
     };
     let centred = i.apply("centred", Function::Sub, &[x.into(), mean.into()])?;
-    let more = i.apply("more", Function::Add, &[variance.into(), op.float("epsilon", 1e-5).into()])?;
+    let more = i.apply("more", Function::Add, &[variance.into(), op.epsilon().into()])?;
     let root = i.apply("root", Function::Rsqrt, &[more.into()])?;
     let factor = i.apply("factor", Function::Mul, &[root.into(), scale.into()])?;
     let scaled = i.apply("scaled", Function::Mul, &[centred.into(), factor.into()])?;
@@ -97,7 +97,7 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if rank < 3 {
         return refused!("found an input of rank {rank}, wanted at least 3");
     }
-    let epsilon = op.float("epsilon", 1e-5);
+    let epsilon = op.epsilon();
     let (x, kind) = i.map_input(op, 0)?;
     let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Slot::Constant(..))));
     let axes: Vec<isize> = (1..rank as isize - 1).collect();
@@ -154,7 +154,7 @@ pub(super) fn group<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let stored = i.dims(x)?.extents().to_vec();
     let pixels: usize = own[2..].iter().product();
     let split = i.reshaped("groups", x, &[own[0], pixels, groups, own[1] / groups])?;
-    let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.float("epsilon", 1e-5)) };
+    let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.epsilon()) };
     let value = i.add("normal", |graph, name| graph.normalize(name, split, options, None, None))?;
     let value = i.reshaped("joined", value, &stored)?;
     let normal = Slot::Value(Mapped { value, order: channels_last(rank), kind });
@@ -200,10 +200,7 @@ pub(super) fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [us
     let first = axis(place, rank)?;
     let x = i.logical(&mapped)?;
     let own = i.dims(x)?.extents().to_vec();
-    let options = Normalize {
-        axes: (first as isize..rank as isize).collect(),
-        epsilon: Bits(op.float("epsilon", 1e-5)),
-    };
+    let options = Normalize { axes: (first as isize..rank as isize).collect(), epsilon: Bits(op.epsilon()) };
     if op.writes(1) || op.writes(2) {
         let plain = Slot::Value(Mapped::plain(x, rank, kind));
         statistics(i, op, plain, first)?;
@@ -245,7 +242,7 @@ fn statistics<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, first: usize) -> Don
     }
     let squares = i.apply("squares", Function::SquaredDifference, &[x.into(), mean.into()])?;
     let variance = reduced(i, "variance", squares, Reduction::Mean, &along, true)?;
-    let more = i.apply("more", Function::Add, &[variance.into(), op.float("epsilon", 1e-5).into()])?;
+    let more = i.apply("more", Function::Add, &[variance.into(), op.epsilon().into()])?;
     let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
     if op.writes(2) && !op.node.domain.contains("microsoft") {
         i.set(op, 2, inverse)?;
@@ -266,7 +263,7 @@ pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, place: i64, 
     let along: Vec<usize> = (first..rank).collect();
     let squares = i.apply("squares", Function::Square, &[x.clone().into()])?;
     let mean = reduced(i, "mean", squares, Reduction::Mean, &along, true)?;
-    let more = i.apply("more", Function::Add, &[mean.into(), op.float("epsilon", 1e-5).into()])?;
+    let more = i.apply("more", Function::Add, &[mean.into(), op.epsilon().into()])?;
     let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
     let normal =
         i.apply(if op.has(scale) { "normal" } else { "" }, Function::Mul, &[x.into(), inverse.into()])?;

@@ -7,6 +7,7 @@ use super::schema::{Graph as Network, Tensor};
 use crate::error::Result as GraphResult;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
+use crate::model::behind::help;
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 
@@ -47,6 +48,17 @@ impl<'a> Op<'a> {
 
     pub(super) fn float(&self, name: &str, default: f32) -> f32 {
         self.attributes.get(name).map_or(default, |attribute| attribute.float)
+    }
+
+    /// A number that operators of one name have in several domains: the operator's own default, or else this one.
+    pub(super) fn number(&self, name: &str, default: f32) -> f32 {
+        let own = super::operators::default(self.node.domain, self.node.op, name);
+        self.float(name, own.unwrap_or(default))
+    }
+
+    /// What normalisations add to a variance.
+    pub(super) fn epsilon(&self) -> f32 {
+        self.number("epsilon", 1e-5)
     }
 
     pub(super) fn ints(&self, name: &str) -> Option<&'a [i64]> {
@@ -126,9 +138,9 @@ impl<'a> Import<'a> {
     pub(super) fn constant(&self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
         match self.slot(op, index)? {
             Slot::Constant(constant, _) => Ok(constant),
-            Slot::Value(_) => {
-                let name = op.input_name(index)?;
-                refused!("input {index} ({name:?}): found a value computed at each run, wanted a constant")
+            Slot::Value(mapped) => {
+                let (name, help) = (op.input_name(index)?, help(&self.graph, &[mapped.value]));
+                refused!("input {index} ({name:?}): found a value computed at each run, wanted a constant{help}")
             }
         }
     }

@@ -4,9 +4,9 @@ use super::import::{Import, Op};
 use super::recurrent::Cell;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions, gathers,
-    grids, hosted, indexing, moves, norms, pooling, products, quantised, recurrent, reductions, regions,
-    resize, sequences, shapes, spectra, states, suppression, transposed,
+    attention, bits, casts, columns, contributed, control, convolution, einsum, elementwise, functions,
+    fused_attention, gathers, grids, hosted, indexing, moves, norms, pooling, products, quantised, recurrent,
+    reductions, regions, resize, sequences, shapes, spectra, states, suppression, transposed, unpool,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -50,7 +50,7 @@ const STANDARD: &[(&str, Handler)] = &[
     ("BlackmanWindow", |i, op| spectra::window(i, op, [0.42, 0.5, 0.08])),
     ("MelWeightMatrix", spectra::mel),
     ("Det", products::determinant),
-    ("MaxUnpool", columns::unpool),
+    ("MaxUnpool", unpool::unpool),
     ("Col2Im", columns::image),
     ("RoiAlign", regions::align),
     ("DeformConv", regions::deform),
@@ -143,8 +143,8 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Xor", functions::xor),
     ("Where", |i, op| elementwise::of(i, op, Function::Select)),
     ("Clip", elementwise::clip),
-    ("Cast", elementwise::cast),
-    ("CastLike", elementwise::cast_like),
+    ("Cast", casts::cast),
+    ("CastLike", casts::cast_like),
     ("Dropout", functions::dropout),
 
     ("Relu", |i, op| elementwise::of(i, op, Function::Relu)),
@@ -186,7 +186,7 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Shrink", functions::shrink),
     ("Softsign", functions::softsign),
     ("Mish", functions::mish),
-    ("Swish", |i, op| functions::swish(i, op, 1.0)),
+    ("Swish", functions::swish),
     ("SwiGLU", functions::swiglu),
     ("Gelu", functions::gelu),
 
@@ -233,10 +233,10 @@ const OTHERS: &[(&str, Handler)] = &[
     ("Gelu", functions::gelu),
     ("BiasGelu", |i, op| functions::biased_gelu(i, op, Function::Gelu)),
     ("FastGelu", |i, op| functions::biased_gelu(i, op, Function::GeluTanh)),
-    ("QuickGelu", |i, op| functions::swish(i, op, 1.702)),
+    ("QuickGelu", functions::swish),
     ("FusedConv", convolution::fused),
-    ("Attention", attention::fused),
-    ("MultiHeadAttention", attention::multi_head),
+    ("Attention", fused_attention::fused),
+    ("MultiHeadAttention", fused_attention::multi_head),
     ("RotaryEmbedding", attention::rotary),
     ("QLinearAdd", |i, op| quantised::binary(i, op, Function::Add)),
     ("QLinearMul", |i, op| quantised::binary(i, op, Function::Mul)),
@@ -263,6 +263,25 @@ const OTHERS: &[(&str, Handler)] = &[
     ("DequantizeLinear", quantised::dequantize),
     ("QuantizeLinear", quantised::quantize),
 ];
+
+/// Numbers that options of com.microsoft's operators are where a file does not say, and that differ from those of the
+/// standard operators.
+///
+/// Source: the schemas that ONNX Runtime 1.32 registers.
+const DEFAULTS: &[(&str, &str, f32)] = &[
+    ("SkipLayerNormalization", "epsilon", 1e-12),
+    ("SkipSimplifiedLayerNormalization", "epsilon", 1e-12),
+    ("EmbedLayerNormalization", "epsilon", 1e-12),
+    ("Attention", "mask_filter_value", -10_000.0),
+    ("MultiHeadAttention", "mask_filter_value", -10_000.0),
+    ("QuickGelu", "alpha", 1.702),
+];
+
+/// What an option is where a file does not say, if the operator has a number of its own for it.
+pub(super) fn default(domain: &str, name: &str, option: &str) -> Option<f32> {
+    let own = DEFAULTS.iter().find(|(of, known, _)| (*of, *known) == (name, option));
+    own.filter(|_| domain == MICROSOFT).map(|(.., number)| *number)
+}
 
 #[cfg(test)]
 mod tests {

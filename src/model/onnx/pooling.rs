@@ -91,7 +91,7 @@ fn pooled(
         if spread && pooling == Pooling::Average && !counts_pads {
             return refused!("found dilations and pads that do not count");
         }
-        let fill = if pooling == Pooling::Max { f32::MIN } else { 0.0 };
+        let fill = if pooling == Pooling::Max { f32::NEG_INFINITY } else { 0.0 };
         let mut around = vec![(0, 0); 2];
         around.extend(&windows.pads);
         let slot = Slot::Value(Mapped { value: x, order: channels_last(rank), kind: super::kind::Kind::F32 });
@@ -214,7 +214,7 @@ fn apart(
         }
         let mut around = vec![(0, 0); 2];
         around.extend(more.iter().map(|&more| (0, more as i64)));
-        slot = padded(i, "more", slot, &own, &around, PadMode::Constant(Bits(f32::MIN)))?;
+        slot = padded(i, "more", slot, &own, &around, PadMode::Constant(Bits(f32::NEG_INFINITY)))?;
         for (extent, more) in own.iter_mut().skip(2).zip(more) {
             *extent += more;
         }

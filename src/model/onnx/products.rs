@@ -341,12 +341,12 @@ fn centred<'a>(
 ) -> Result<Slot, Reason> {
     let slot = i.slot(op, index)?;
     // As floats, which do not wrap.
-    let slot = super::elementwise::converted(i, slot, Kind::F32)?;
+    let slot = super::casts::converted(i, slot, Kind::F32)?;
     if !op.has(zero) {
         return Ok(slot);
     }
     let zeros = i.slot(op, zero)?;
-    let mut zeros = super::elementwise::converted(i, zeros, Kind::F32)?;
+    let mut zeros = super::casts::converted(i, zeros, Kind::F32)?;
     let extents = i.extents_of(op, zero)?;
     if rows && extents.len() == 1 && extents[0] > 1 {
         zeros = match zeros {

@@ -108,10 +108,10 @@ pub(super) fn floats<'a>(
         _ => 0,
     };
     let kind = i.kind_of(op, scale)?;
-    let mut x = super::elementwise::converted(i, x, Kind::F32)?;
+    let mut x = super::casts::converted(i, x, Kind::F32)?;
     if op.has(zero) {
         let zero = spread(i, op, zero, place, rank)?;
-        let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+        let zero = super::casts::converted(i, zero, Kind::F32)?;
         x = i.apply("centred", Function::Sub, &[x.into(), zero.into()])?;
     }
     let scale = spread(i, op, scale, place, rank)?;
@@ -149,20 +149,24 @@ pub(super) fn rounded<'a>(
     let mut steps = i.apply("steps", Function::Round, &[quotient.into()])?;
     if op.has(zero) {
         let zero = spread(i, op, zero, place, rank)?;
-        let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+        let zero = super::casts::converted(i, zero, Kind::F32)?;
         steps = i.apply("moved", Function::Add, &[steps.into(), zero.into()])?;
     }
     let slot = i.apply("", Function::Clamp, &[steps.into(), (low as f32).into(), (high as f32).into()])?;
-    super::elementwise::converted(i, slot, kind)
+    match slot {
+        // Whole numbers within the range.
+        Slot::Value(mapped) => Ok(Slot::Value(Mapped { kind, ..mapped })),
+        constant => super::casts::converted(i, constant, kind),
+    }
 }
 
 /// `QLinearMatMul`: the product of the floats, rounded.
 pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (a, b) = (i.slot(op, 0)?, i.slot(op, 3)?);
     let centred = |i: &mut Import<'a>, x: Slot, zero: usize| -> Result<Slot, Reason> {
-        let x = super::elementwise::converted(i, x, Kind::F32)?;
+        let x = super::casts::converted(i, x, Kind::F32)?;
         let zero = i.slot(op, zero)?;
-        let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+        let zero = super::casts::converted(i, zero, Kind::F32)?;
         i.apply("centred", Function::Sub, &[x.into(), zero.into()])
     };
     let (a, b) = (centred(i, a, 2)?, centred(i, b, 5)?);
@@ -210,13 +214,13 @@ pub(super) fn range_of(i: &mut Import<'_>, x: Slot) -> Result<[Slot; 3], Reason>
 /// A tensor less its zero point, which may be one for each index along its first axis.
 fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Slot, Reason> {
     let x = i.slot(op, index)?;
-    let x = super::elementwise::converted(i, x, Kind::F32)?;
+    let x = super::casts::converted(i, x, Kind::F32)?;
     if !op.has(zero) {
         return Ok(x);
     }
     let rank = i.slot_extents(&x)?.len();
     let zero = spread(i, op, zero, 0, rank)?;
-    let zero = super::elementwise::converted(i, zero, Kind::F32)?;
+    let zero = super::casts::converted(i, zero, Kind::F32)?;
     i.apply("centred", Function::Sub, &[x.into(), zero.into()])
 }
 

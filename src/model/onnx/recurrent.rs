@@ -361,7 +361,7 @@ fn lengths<'a>(i: &mut Import<'a>, op: &Op<'a>, steps: usize, batch: usize) -> R
     {
         return Ok(None);
     }
-    let slot = super::elementwise::converted(i, slot, Kind::F32)?;
+    let slot = super::casts::converted(i, slot, Kind::F32)?;
     i.slot_reshaped("lengths", slot, &[batch, 1]).map(Some)
 }
 

@@ -9,6 +9,7 @@ use super::operands::{axis, sizes};
 use super::order::{Mapped, channels_last};
 use crate::graph::{Extras, Right};
 use crate::host::HostTensor;
+use crate::model::behind::help;
 use crate::model::constant::{Constant, Integers, dims_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -111,9 +112,12 @@ fn axes_of(
             Some(name) => match i.find(name)? {
                 Slot::Constant(constant, _) if constant.elements() == 0 => Ok(Vec::new()),
                 Slot::Constant(constant, _) => super::convolution::floats_of(i, &constant),
-                Slot::Value(_) => refused!(
-                    "input {index} ({name:?}): found a value computed at each run, wanted a constant"
-                ),
+                Slot::Value(mapped) => {
+                    let help = help(&i.graph, &[mapped.value]);
+                    refused!(
+                        "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"
+                    )
+                }
             },
         }
     };
@@ -184,11 +188,8 @@ impl Along {
             }
             "asymmetric" => at / self.scale,
             "align_corners" => {
-                if self.output > 1 {
-                    at * (input - 1.0) / (self.scale * input - 1.0)
-                } else {
-                    0.0
-                }
+                // Of the extent, not of the scale, which may leave a part of an element.
+                if self.output > 1 { at * (input - 1.0) / (output - 1.0) } else { 0.0 }
             }
             "tf_crop_and_resize" => {
                 let [start, end] = self.region;

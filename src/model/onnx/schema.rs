@@ -2,6 +2,7 @@
 //!
 //! Source: `onnx.proto`, IR version 13.
 
+use super::sorted::sorted;
 use super::wire::{Fields, Wire};
 use crate::model::budget::Budget;
 use crate::model::reason::Reason;
@@ -36,6 +37,8 @@ pub(super) struct Graph<'a> {
 /// An operator with its tensors.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Node<'a> {
+    /// Its place in the file's list.
+    pub(super) index: usize,
     pub(super) inputs: Vec<&'a str>,
     pub(super) outputs: Vec<&'a str>,
     pub(super) name: &'a str,
@@ -171,6 +174,7 @@ impl<'a> Graph<'a> {
             }
             Ok(())
         })?;
+        graph.nodes = sorted(graph.nodes, budget)?;
         Ok(graph)
     }
 }
@@ -337,6 +341,7 @@ impl<'a> Function<'a> {
             }
             Ok(())
         })?;
+        own.nodes = sorted(own.nodes, budget)?;
         Ok(own)
     }
 }

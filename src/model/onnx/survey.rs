@@ -17,10 +17,22 @@ struct Found {
 pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<String> {
     let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
     let needed = super::import::needed(&network.nodes, &outputs);
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
     let mut called = HashSet::new();
-    for (index, node) in network.nodes.iter().enumerate().filter(|(index, _)| needed[*index]) {
-        look(import, node, index, &mut found, &mut called);
+    for (_, node) in network.nodes.iter().enumerate().filter(|(place, _)| needed[*place]) {
+        // Functions may call others, as many as there are.
+        let mut open = vec![node];
+        while let Some(inner) = open.pop() {
+            let key = (inner.domain, inner.op, inner.overload);
+            if let Some(function) = import.functions.get(&key).copied() {
+                if called.insert(key) {
+                    open.extend(function.nodes.iter().rev());
+                }
+            } else if operators::handler(inner.domain, inner.op).is_none() {
+                let entry = found.entry(kind(inner));
+                entry.or_insert_with(|| Found { count: 0, first: node.index, place: place(inner, node.index) }).count += 1;
+            }
+        }
     }
     let mut found: Vec<(String, Found)> = found.into_iter().collect();
     sorted::sort_by_key(&mut found, |(_, found)| found.first);
@@ -32,30 +44,15 @@ pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<
     (!lines.is_empty()).then(|| format!("operators that are not supported: {}", lines.join("; ")))
 }
 
-fn look<'a>(
-    import: &Import<'a>,
-    node: &Node<'a>,
-    index: usize,
-    found: &mut BTreeMap<String, Found>,
-    called: &mut HashSet<(&'a str, &'a str, &'a str)>,
-) {
-    let key = (node.domain, node.op, node.overload);
-    if let Some(function) = import.functions.get(&key).copied() {
-        if called.insert(key) {
-            for inner in &function.nodes {
-                look(import, inner, index, found, called);
-            }
-        }
-        return;
-    }
-    if operators::handler(node.domain, node.op).is_some() {
-        return;
-    }
-    let name =
-        if node.domain.is_empty() { node.op.to_owned() } else { format!("{}.{}", node.domain, node.op) };
-    let place = match node.name {
+/// An operator as a message names it.
+fn kind(node: &Node<'_>) -> String {
+    if node.domain.is_empty() { node.op.to_owned() } else { format!("{}.{}", node.domain, node.op) }
+}
+
+/// Where a node is.
+fn place(node: &Node<'_>, index: usize) -> String {
+    match node.name {
         "" => format!("op {index}"),
         name => format!("op {index} {name:?}"),
-    };
-    found.entry(name).or_insert(Found { count: 0, first: index, place }).count += 1;
+    }
 }

@@ -19,25 +19,23 @@ const MAX_RANK: usize = 16;
 
 /// The files beside the model, which may hold its weights.
 pub(super) struct Files {
-    /// The model's folder, if it is read from one.
-    folder: Option<PathBuf>,
+    /// The model's own path, if it is read from one.
+    model: Option<PathBuf>,
     read: HashMap<PathBuf, Arc<[u8]>>,
 }
 
 impl Files {
-    pub(super) fn new(folder: Option<&Path>) -> Self {
-        let here = |folder: &Path| match folder.as_os_str().is_empty() {
-            true => PathBuf::from("."),
-            false => folder.to_owned(),
-        };
-        Files { folder: folder.map(here), read: HashMap::new() }
+    pub(super) fn new(model: Option<&Path>) -> Self {
+        Files { model: model.map(Path::to_owned), read: HashMap::new() }
     }
 
-    /// The bytes of a file in the model's folder. No path leads out of it.
+    /// The bytes of a file in the model's folder. No path leads out of it, and no link but those of the hub's cache.
     fn file(&mut self, location: &str, budget: &mut Budget) -> Result<Arc<[u8]>, Reason> {
-        let folder = self.folder.as_ref();
-        let folder =
-            folder.ok_or_else(|| format!("found data in the file {location:?} of a model in memory"))?;
+        let model = self.model.as_ref().ok_or_else(|| {
+            format!("found data in the file {location:?} of a model in memory, wanted one that is loaded by its path")
+        })?;
+        let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
         let relative = Path::new(location);
         let within = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if location.is_empty() || !relative.components().all(within) {
@@ -46,8 +44,12 @@ impl Files {
         let explain = |error: std::io::Error| format!("data in {location:?}: {error}");
         let root = folder.canonicalize().map_err(explain)?;
         let path = root.join(relative).canonicalize().map_err(explain)?;
-        if !path.starts_with(&root) {
-            return refused!("found data in {location:?}, a link out of the model's folder");
+        let in_cache = || blobs(model, &root).is_some_and(|blobs| path.parent() == Some(&blobs));
+        if !path.starts_with(&root) && !in_cache() {
+            return refused!(
+                "found data in {location:?}, a link out of the model's folder to {}, wanted a file in that folder",
+                path.display()
+            );
         }
         if let Some(known) = self.read.get(&path) {
             return Ok(Arc::clone(known));
@@ -125,6 +127,18 @@ impl Files {
         };
         Ok((constant, kind))
     }
+}
+
+/// The files that links in a folder of the Hugging Face hub's cache may lead to, if the model lies there: in
+/// `REPOSITORY/snapshots/REVISION` files are links to `REPOSITORY/blobs`.
+///
+/// A file that names its data cannot make more readable than the hub has put into that folder: the model itself is a
+/// link into it, and the data are directly in it.
+fn blobs(model: &Path, folder: &Path) -> Option<PathBuf> {
+    let target = model.canonicalize().ok()?;
+    let blobs = target.parent().filter(|parent| parent.file_name().is_some_and(|name| name == "blobs"))?;
+    let snapshots = blobs.parent()?.join("snapshots");
+    (folder.starts_with(&snapshots) && folder != snapshots).then(|| blobs.to_owned())
 }
 
 /// Extents that a file has as signed numbers.

@@ -1,10 +1,10 @@
 //! Functions of each element, comparisons and casts.
 
+use super::casts;
 use super::constant::{Constant, Integers};
 use super::import::{Import, Input, Op};
-use super::names::{self, Fused, element};
+use super::names::{self, Fused};
 use super::rounding::in_256ths;
-use super::spectra;
 use crate::dims::Dim;
 use crate::emit::Activation;
 use crate::graph::{Term, Value};
@@ -29,9 +29,18 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
         && activation(op)? == Fused::Own(Activation::None)
     {
         let folded = fold::of(function, &constants, &mut import.budget)?;
+        let folded = match (folded, casts::narrow(import, op)) {
+            (Constant::Integers(integers), Some(narrow)) => Constant::Integers(narrow.all(&integers)),
+            (folded, _) => folded,
+        };
         return import.write_constant(op, 0, folded);
     }
     let terms = terms(import, op, &inputs)?;
+    if let Some(narrow) = casts::narrow(import, op).filter(|narrow| narrow.may_leave(function))
+        && activation(op)? == Fused::Own(Activation::None)
+    {
+        return casts::wrapping(import, op, narrow, function, &terms);
+    }
     if function == Function::Div && !super::shapes::is_float(import, op) {
         return integer_quotient(import, op, &terms);
     }
@@ -173,52 +182,13 @@ pub(super) fn zeros_like<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     import.write_constant(op, 0, zeros)
 }
 
-/// `CAST`: to an integer towards zero, to a boolean whether it is not 0; a float is a float.
-pub(super) fn cast<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    op.check(&[1], 1)?;
-    let kind = |import: &Import<'a>, tensor: Option<&i32>| {
-        let position = import.tensors.position(tensor.copied().unwrap_or(-1))?;
-        Ok::<i8, Reason>(import.tensors.tensor(position)?.element_type())
-    };
-    let (from, to) = (kind(import, op.inputs.first())?, kind(import, op.outputs.first())?);
-    let floats = [element::FLOAT32, element::FLOAT16, element::FLOAT64, element::BFLOAT16];
-    match import.input(op, 0)? {
-        // Of a complex value the real part is taken.
-        Input::Value(value) if import.imaginary.contains_key(&value) => match to {
-            element::COMPLEX64 => import.write(op, 0, value),
-            to if floats.contains(&to) => spectra::part(import, op, false),
-            other => refused!(
-                "found a complex value to be {}, wanted a float or COMPLEX64",
-                names::element_type(other)
-            ),
-        },
-        Input::Constant(constant) if floats.contains(&to) => {
-            let constant = Constant::Floats(constant.floats(&mut import.budget)?);
-            import.write_constant(op, 0, constant)
-        }
-        Input::Constant(constant) => {
-            let values: Vec<i64> = match &constant {
-                Constant::Integers(integers) => integers.values.to_vec(),
-                Constant::Floats(tensor) => tensor.to_f32().iter().map(|&value| value as i64).collect(),
-            };
-            import.budget.spend(values.len().saturating_mul(8))?;
-            let whole = |value: i64| if to == element::BOOL { i64::from(value != 0) } else { value };
-            let values: Vec<i64> = values.into_iter().map(whole).collect();
-            let integers = Integers::new(constant.extents(), values);
-            import.write_constant(op, 0, Constant::Integers(integers))
-        }
-        Input::Value(_) if to == element::BOOL && from != element::BOOL => {
-            number(import, op, Function::NotEqual, 0.0)
-        }
-        Input::Value(_) if floats.contains(&from) && !floats.contains(&to) => {
-            of(import, op, Function::Truncate)
-        }
-        Input::Value(value) => import.write(op, 0, value),
-    }
-}
-
 /// A function of input 0 and a number.
-fn number<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function, number: f32) -> Result<(), Reason> {
+pub(super) fn number<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    function: Function,
+    number: f32,
+) -> Result<(), Reason> {
     let x = import.value(op, 0)?;
     let name = import.name(op, 0)?;
     let value = import.graph.elementwise(&name, function, &[x.into(), number.into()]);

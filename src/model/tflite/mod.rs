@@ -20,6 +20,7 @@
 
 #[macro_use]
 mod schema;
+mod casts;
 mod compose;
 mod control;
 mod convolution;

@@ -2,8 +2,8 @@
 
 use super::import::{Import, Op};
 use super::{
-    control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms, pooling,
-    products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, volumes,
+    casts, control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms,
+    pooling, products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, volumes,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -109,7 +109,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("GELU", elementwise::gelu),
     ("ADD_N", elementwise::add_n),
     ("ZEROS_LIKE", elementwise::zeros_like),
-    ("CAST", elementwise::cast),
+    ("CAST", casts::cast),
 
     ("TRANSPOSE", moves::transpose),
     ("STRIDED_SLICE", slices::strided_slice),

@@ -234,3 +234,122 @@ fn data_outside_of_the_models_folder_are_not_read() {
         assert!(Model::from_bytes(&file.bytes(), &LoadOptions::default()).is_err(), "{place:?} in memory");
     }
 }
+
+/// A file that adds constants of a file beside it to its input.
+fn with_data(place: &'static str) -> Vec<u8> {
+    File {
+        inputs: vec![("x", vec![2])],
+        outputs: vec!["y"],
+        constants: vec![external("w", &[2], place)],
+        nodes: vec![Node::new("Add", &["x", "w"], &["y"])],
+        ..File::default()
+    }
+    .bytes()
+}
+
+/// The hub's cache: `REPOSITORY/snapshots/REVISION` has links to `REPOSITORY/blobs`.
+#[cfg(unix)]
+#[test]
+fn weights_of_the_hubs_cache_are_read_and_nothing_else_behind_links() {
+    use std::os::unix::fs::symlink;
+    let cache = tempfile::tempdir().expect("a folder");
+    let make = |path: &std::path::Path| std::fs::create_dir_all(path).expect("a folder");
+    let [repository, other] = ["models--a--b", "models--c--d"].map(|name| cache.path().join(name));
+    let (blobs, revision) = (repository.join("blobs"), repository.join("snapshots").join("1f2e"));
+    for path in [&blobs.join("inner"), &revision.join("onnx"), &other.join("blobs")] {
+        make(path);
+    }
+    let weights: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    for path in [
+        blobs.join("77aa"),
+        blobs.join("inner").join("77aa"),
+        other.join("blobs").join("77aa"),
+        cache.path().join("secret"),
+    ] {
+        std::fs::write(path, &weights).expect("weights");
+    }
+    symlink(cache.path().join("secret"), blobs.join("moved")).expect("a link");
+    // A link, and whether a model that is a link into the blobs reads it.
+    for (target, taken) in [
+        ("../../blobs/77aa", true),
+        ("../../blobs/inner/77aa", false),
+        ("../../blobs/moved", false),
+        ("../../../models--c--d/blobs/77aa", false),
+        ("../../../secret", false),
+    ] {
+        let data = revision.join("model.onnx_data");
+        let _ = std::fs::remove_file(&data);
+        symlink(target, &data).expect("a link");
+        std::fs::write(blobs.join("00ff"), with_data("model.onnx_data")).expect("a model");
+        let model = revision.join("model.onnx");
+        for linked in [true, false] {
+            let _ = std::fs::remove_file(&model);
+            match linked {
+                true => symlink("../../blobs/00ff", &model).expect("a link"),
+                false => std::fs::write(&model, with_data("model.onnx_data")).expect("a model"),
+            }
+            let found = Model::load(&model, &LoadOptions::default());
+            assert_eq!(found.is_ok(), taken && linked, "{target} {linked}: {found:?}");
+        }
+    }
+    // In a folder of the snapshot.
+    symlink("../../../blobs/77aa", revision.join("onnx").join("model.onnx_data")).expect("a link");
+    symlink("../../../blobs/00ff", revision.join("onnx").join("model.onnx")).expect("a link");
+    Model::load(revision.join("onnx").join("model.onnx"), &LoadOptions::default())
+        .expect("a model of the hub");
+    // A folder of that name alone is no cache.
+    let plain = cache.path().join("plain");
+    make(&plain);
+    symlink("../models--a--b/blobs/00ff", plain.join("model.onnx")).expect("a link");
+    symlink("../models--a--b/blobs/77aa", plain.join("model.onnx_data")).expect("a link");
+    Model::load(plain.join("model.onnx"), &LoadOptions::default()).expect_err("no snapshot");
+}
+
+#[test]
+fn nodes_lie_in_any_order() {
+    let mut file = normalised();
+    let wanted = run(&file, &tensor(&[1, 1, 2, 2], vec![0.0, 1.0, 2.0, 3.0]));
+    file.nodes.reverse();
+    let found = run(&file, &tensor(&[1, 1, 2, 2], vec![0.0, 1.0, 2.0, 3.0]));
+    assert_eq!(found[0].to_f32(), wanted[0].to_f32());
+    // An operator is named by its place in the file.
+    file.nodes[0].op = "Nothing";
+    let told = refused(&file.bytes());
+    assert!(told.contains("Nothing (1, op 0)"), "{told}");
+}
+
+#[test]
+fn values_of_the_file_are_replaced_where_they_are_inputs_too() {
+    let file = File {
+        inputs: vec![("x", vec![2]), ("w", vec![2])],
+        outputs: vec!["y"],
+        constants: vec![floats("w", &[2], &[10.0, 20.0])],
+        nodes: vec![Node::new("Add", &["x", "w"], &["y"])],
+        ..File::default()
+    };
+    let bytes = file.bytes();
+    let ones = tensor(&[2], vec![1.0, 1.0]);
+    let of = |options: &LoadOptions, feeds: &[(&str, &HostTensor)]| {
+        let model = Model::from_bytes(&bytes, options).expect("a file that is read");
+        let session = Session::on_cpu(&model.graph).expect("a session");
+        session.compute(feeds).expect("a run")[0].to_f32().into_owned()
+    };
+    assert_eq!(of(&LoadOptions::default(), &[("x", &ones)]), [11.0, 21.0]);
+    let more = tensor(&[2], vec![3.0, 4.0]);
+    let options = LoadOptions { values: [("w".to_owned(), more.clone())].into(), ..Default::default() };
+    assert_eq!(of(&options, &[("x", &ones)]), [4.0, 5.0]);
+    let options = LoadOptions { inputs: ["w".to_owned()].into(), ..Default::default() };
+    assert_eq!(of(&options, &[("x", &ones), ("w", &more)]), [4.0, 5.0]);
+    let options = LoadOptions { inputs: ["v".to_owned()].into(), ..Default::default() };
+    let told = Model::from_bytes(&bytes, &options).expect_err("no such input").to_string();
+    assert!(told.contains("\"v\"") && told.contains("[\"w\"]"), "{told}");
+    let options = LoadOptions { signature: Some("serve".to_owned()), ..Default::default() };
+    let told = Model::from_bytes(&bytes, &options).expect_err("no signatures").to_string();
+    assert!(told.contains("\"serve\"") && told.contains("no signatures"), "{told}");
+}
+
+#[test]
+fn functions_that_call_each_other_are_survived_however_many_there_are() {
+    let bytes = writer::chained(20_000);
+    assert!(refused(&bytes).contains("deep in each other"));
+}

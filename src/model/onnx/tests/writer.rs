@@ -166,3 +166,34 @@ pub(super) fn nested(inner: &[u8]) -> Vec<u8> {
     let attribute = [bytes(1, b"then_branch"), bytes(6, inner)].concat();
     bytes(1, &[bytes(4, b"If"), bytes(5, &attribute)].concat())
 }
+
+/// A file whose network calls the first of so many functions, each of which calls the next one.
+pub(super) fn chained(count: usize) -> Vec<u8> {
+    let call = |index: usize| {
+        let name = format!("f{index}");
+        [bytes(1, b"x"), bytes(2, b"y"), bytes(4, name.as_bytes()), bytes(7, b"own")].concat()
+    };
+    let opset = [bytes(1, b"own"), int(2, 1)].concat();
+    let mut file = [int(1, 8), bytes(8, &int(2, 17)), bytes(8, &opset)].concat();
+    for index in 0..count {
+        let node = match index + 1 == count {
+            true => [bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"Relu")].concat(),
+            false => call(index + 1),
+        };
+        let name = format!("f{index}");
+        let own = [
+            bytes(1, name.as_bytes()),
+            bytes(4, b"x"),
+            bytes(5, b"y"),
+            bytes(7, &node),
+            bytes(9, &int(2, 17)),
+            bytes(9, &opset),
+            bytes(10, b"own"),
+        ];
+        file.extend(bytes(25, &own.concat()));
+    }
+    let kind = bytes(1, &[int(1, 1), bytes(2, &bytes(1, &int(1, 2)))].concat());
+    let input = bytes(11, &[bytes(1, b"x"), bytes(2, &kind)].concat());
+    file.extend(bytes(7, &[bytes(1, &call(0)), input, bytes(12, &bytes(1, b"y"))].concat()));
+    file
+}

@@ -1,0 +1,48 @@
+//! Which inputs of a network decide what had to be known while its file is read.
+
+use crate::graph::{Graph, Value};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The most elements of an input whose value somebody would give.
+const FEW: usize = 64;
+
+/// What would help where a value is computed at each run and should not be: the inputs that it depends on, as far as
+/// they are of few elements. Empty where there are none.
+pub(in crate::model) fn help(graph: &Graph, values: &[Value]) -> String {
+    let names = names(graph, values);
+    if names.is_empty() {
+        return String::new();
+    }
+    let listed: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    let (them, values) = match names.len() {
+        1 => ("input", "its value"),
+        _ => ("inputs", "their values"),
+    };
+    let flags: Vec<String> = names.iter().map(|name| format!("--value {name}=...")).collect();
+    format!(
+        "; it depends on the {them} {}: give {values} when the file is read (LoadOptions::values; {})",
+        listed.join(", "),
+        flags.join(" ")
+    )
+}
+
+/// The names of inputs of few elements that these values depend on.
+fn names(graph: &Graph, values: &[Value]) -> BTreeSet<String> {
+    let mut writers = HashMap::new();
+    for (index, node) in graph.nodes().iter().enumerate() {
+        writers.extend(node.outputs().iter().map(|&output| (output, index)));
+    }
+    let mut seen: HashSet<Value> = values.iter().copied().collect();
+    let mut open: Vec<Value> = values.to_vec();
+    let mut names = BTreeSet::new();
+    while let Some(value) = open.pop() {
+        if graph.inputs().contains(&value) {
+            let few = graph.dims(value).is_ok_and(|dims| dims.elements() <= FEW);
+            names.extend(graph.name(value).ok().filter(|_| few).map(str::to_owned));
+        }
+        let node = writers.get(&value).and_then(|&index| graph.nodes().get(index));
+        let inputs = node.into_iter().flat_map(|node| node.inputs());
+        open.extend(inputs.map(|&(_, input)| input).filter(|&input| seen.insert(input)));
+    }
+    names
+}

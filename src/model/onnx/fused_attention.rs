@@ -1,0 +1,156 @@
+//! `Attention` and `MultiHeadAttention` of com.microsoft: the standard one with other masks.
+//!
+//! | mask | what it says |
+//! |---|---|
+//! | `batch` | how many keys there are |
+//! | `2 batch` | where the keys end, then where they begin |
+//! | `batch keys`, `batch queries keys`, `batch 1 queries keys` | above 0 where a key is one |
+//!
+//! A number is added to the products with other keys, `mask_filter_value`: where it is added to all, their softmax is
+//! that of the products. Keys behind the query (`unidirectional`) get the least float in its stead.
+
+use super::attention::{Heads, Rule, attend, merged, split, with_bias};
+use super::import::{Import, Op, Slot};
+use super::kind::Kind;
+use super::moves::cut;
+use super::products::product;
+use crate::model::reason::Reason;
+use crate::ops::elementwise::Function;
+
+type Done = Result<(), Reason>;
+
+/// `Attention` of com.microsoft: one product gives queries, keys and values.
+pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.has(4) || op.writes(1) {
+        return refused!(
+            "found keys and values of earlier runs (past, present), wanted an attention without"
+        );
+    }
+    if op.flag("do_rotary", false) {
+        return refused!("found do_rotary, wanted a RotaryEmbedding before the attention");
+    }
+    let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
+    let (x, weights) = (i.slot(op, 0)?, i.slot(op, 1)?);
+    let mut all = product(i, "inputs", x, weights)?;
+    if op.has(2) {
+        let bias = i.slot(op, 2)?;
+        all = i.apply("biased", Function::Add, &[all.into(), bias.into()])?;
+    }
+    let own = i.slot_extents(&all)?;
+    let &[batch, rows, wide] = &own[..] else { return refused!("found {own:?}, wanted rank 3") };
+    let sizes = match op.ints("qkv_hidden_sizes").filter(|list| list.len() == 3) {
+        Some(list) => super::operands::sizes(list)?,
+        None => vec![wide / 3; 3],
+    };
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for size in sizes {
+        let part = cut(i, "part", all.clone(), &[(0, batch, 1), (0, rows, 1), (begin, size, 1)])?;
+        parts.push(split(i, part, heads)?);
+        begin += size;
+    }
+    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
+    finish(i, op, Heads { q, k, v }, 3, 5)
+}
+
+/// `MultiHeadAttention` of com.microsoft: queries, keys and values are inputs.
+pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if op.has(6) || op.has(7) {
+        return refused!("found keys and values of earlier runs (past), wanted an attention without");
+    }
+    if !op.has(1) || !op.has(2) {
+        return refused!("found packed inputs, wanted queries, keys and values");
+    }
+    let heads = usize::try_from(op.int("num_heads", 0)).unwrap_or(0);
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for index in 0..3 {
+        let mut slot = i.slot(op, index)?;
+        let extents = i.slot_extents(&slot)?;
+        if op.has(3) && extents.len() == 3 {
+            let bias = i.slot(op, 3)?;
+            let bias = cut(i, "bias", bias, &[(begin, extents[2], 1)])?;
+            slot = i.apply("biased", Function::Add, &[slot.into(), bias.into()])?;
+            begin += extents[2];
+        }
+        parts.push(split(i, slot, heads)?);
+    }
+    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
+    i.set(op, 1, k.clone())?;
+    i.set(op, 2, v.clone())?;
+    finish(i, op, Heads { q, k, v }, 4, 5)
+}
+
+/// With a mask of keys (input `mask`) and a bias (input `more`).
+fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: usize) -> Done {
+    let own = i.slot_extents(&heads.q)?;
+    let (batch, rows, depth) = (own[0], own[2], own[3]);
+    let keys = i.slot_extents(&heads.k)?[2];
+    let mut bias = None;
+    if op.has(mask)
+        && let Some(known) = known_keys(i, op, mask, [batch, rows, keys])?
+    {
+        let filter = op.number("mask_filter_value", -10_000.0);
+        let own = i.apply("mask", Function::Select, &[known.into(), 0.0.into(), filter.into()])?;
+        bias = Some(own.of_kind(Kind::F32));
+    }
+    if op.flag("unidirectional", false) {
+        let (key, query) = (i.counted(keys, 1, 2)?, i.counted(rows, 0, 2)?);
+        let allowed = i.apply("allowed", Function::LessEqual, &[key.into(), query.into()])?;
+        let own = bias.map_or_else(|| 0.0.into(), Into::into);
+        let causal = i.apply("causal", Function::Select, &[allowed.into(), own, f32::MIN.into()])?;
+        bias = Some(causal.of_kind(Kind::F32));
+    }
+    if op.has(more) {
+        let slot = i.slot(op, more)?;
+        bias = with_bias(i, bias, slot)?;
+    }
+    let scale = match op.float("scale", 0.0) {
+        0.0 => 1.0 / (depth as f32).sqrt(),
+        scale => scale,
+    };
+    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias })?;
+    let output = merged(i, "", attended.output)?;
+    i.set(op, 0, output)
+}
+
+/// Which keys there are, of a mask at an input, broadcast to batch, head, query and key; none where it says nothing.
+fn known_keys<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    mask: usize,
+    [batch, rows, keys]: [usize; 3],
+) -> Result<Option<Slot>, Reason> {
+    let slot = i.slot(op, mask)?;
+    let own = i.slot_extents(&slot)?;
+    let target = match own[..] {
+        [count] if count == batch || count == 2 * batch => {
+            let key = i.counted(keys, 3, 4)?;
+            let mut part = |first: usize, function: Function| -> Result<Slot, Reason> {
+                let ends = cut(i, "ends", slot.clone(), &[(first, batch, 1)])?;
+                let ends = i.slot_reshaped("ends", ends, &[batch, 1, 1, 1])?;
+                i.apply("known", function, &[key.clone().into(), ends.into()])
+            };
+            let mut known = part(0, Function::Less)?;
+            if count == 2 * batch {
+                let begun = part(batch, Function::GreaterEqual)?;
+                known = i.apply("known", Function::LogicalAnd, &[known.into(), begun.into()])?;
+            }
+            return Ok(Some(known));
+        }
+        [own, count] if own == batch && count == keys => [batch, 1, 1, keys],
+        // A mask of one key for several says nothing.
+        [own, 1] if own == batch || own == 1 => return Ok(None),
+        [own, of, count] if own == batch && of == rows && count == keys => [batch, 1, rows, keys],
+        [own, 1, of, count] if own == batch && of == rows && count == keys => [batch, 1, rows, keys],
+        _ => {
+            return refused!(
+                "found a mask of {own:?}, wanted one of [{batch}], [{}], [{batch}, {keys}], [{batch}, {rows}, {keys}] or \
+                 [{batch}, 1, {rows}, {keys}]",
+                2 * batch
+            );
+        }
+    };
+    let truth = i.apply("known", Function::Greater, &[slot.into(), 0.0.into()])?;
+    i.slot_reshaped("known", truth, &target).map(Some)
+}
