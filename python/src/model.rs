@@ -36,7 +36,7 @@ pub(crate) fn load_options(
         Ok((name, tensor))
     };
     let values = values.into_iter().map(tensor).collect::<PyResult<_>>()?;
-    Ok(LoadOptions { dimensions, values })
+    Ok(LoadOptions { dimensions, values, ..LoadOptions::default() })
 }
 
 /// The tuner's record, and the folder in which it is kept. With an empty path that is the user's, without one it is in

@@ -6,6 +6,8 @@ mod attention;
 mod awaited;
 mod batch;
 mod browser_texts;
+#[cfg(all(feature = "onnx", feature = "tflite"))]
+mod cases;
 mod chains;
 mod cpu_runs;
 mod custom;
@@ -38,3 +40,7 @@ mod tuner;
 mod tuning_faults;
 mod tuning_record;
 mod validated;
+
+#[cfg(all(feature = "onnx", feature = "tflite"))]
+#[path = "../posenet/npy.rs"]
+mod shared_npy;

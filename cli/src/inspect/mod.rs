@@ -110,6 +110,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let options = LoadOptions {
         dimensions: arguments.dimension.iter().cloned().collect(),
         values: arguments.value.iter().cloned().collect(),
+        ..LoadOptions::default()
     };
     let model = Model::load(&arguments.model, &options)?;
     let context = arguments.on.context()?;

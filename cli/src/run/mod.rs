@@ -199,6 +199,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let dimensions = LoadOptions {
         dimensions: arguments.dimension.iter().cloned().collect(),
         values: arguments.value.iter().cloned().collect(),
+        ..LoadOptions::default()
     };
     let (mut graph, bytes) = graph(arguments, &dimensions)?;
     if let Some(batch) = arguments.batch {

@@ -1,0 +1,208 @@
+//! Small models of the shared folder, each of a kind that was wrong or refused once, against what is right, on every
+//! backend.
+//!
+//! `$DIPTYCH_SHARED/cases` has `NAME.onnx` or `NAME.tflite`, its inputs as `NAME.in.PORT.npy` (`NAME.in0.npy`: the first
+//! one), and its outputs as `NAME.outI.npy`. What is not right yet is listed here with the reason, and a case that is
+//! listed must not pass. `DIPTYCH_CASES` runs those alone whose names contain it.
+
+use crate::machine::everywhere;
+use crate::shared_npy;
+use diptych::{Context, Dims, HostTensor, LoadOptions, Model, Session, SessionOptions};
+use std::path::{Path, PathBuf};
+
+/// What is refused, with the reason. A result that is wrong is none of these.
+#[rustfmt::skip]
+const REFUSED: &[(&str, &str)] = &[
+    ("bitwise", "bit operators on values that are computed at each run"),
+    ("conv_weights_input", "weights that an input brings"),
+    ("empty_cache_matmul", "a cache of length 0 that grows"),
+    ("group_query_attention", "an operator with caches"),
+    ("ids_beyond_2_24", "integers that f32 does not hold"),
+    ("mha_past", "caches of keys and values"),
+    ("open_extents_by_input", "extents that the file leaves open and no option gives"),
+    ("pad_value_runtime", "a value of pads that an input brings"),
+    ("resize_runtime_sizes", "sizes that an input brings"),
+    ("slice_runtime", "bounds that an input brings"),
+];
+
+/// What is wrong or refused and being mended: an importer's capabilities.
+#[rustfmt::skip]
+const CAPABILITIES: &[&str] = &[
+    "gru_clip",
+
+    "logsumexp",
+
+    "lppool_ceil",
+
+    "reducemean_ints",
+];
+
+/// What is wrong or refused and being mended: numbers at the edges.
+#[rustfmt::skip]
+const NUMBERS: &[&str] = &[
+    "asinh_large",
+
+    "cumsum_65536",
+
+    "relu_nan",
+];
+
+/// What is wrong or refused and being mended: the loaders.
+#[rustfmt::skip]
+const LOADERS: &[&str] = &[
+    "dilated_conv",
+    "keyword_scrambled",
+];
+
+/// Extents that files leave open.
+const DIMENSIONS: [(&str, &str, usize); 2] =
+    [("dilated_conv", "input_1.1", 33), ("dilated_conv", "input_1.2", 47)];
+
+/// What outputs of integers are multiplied by: the goldens are as stored, ours are the numbers that they stand for.
+const SCALES: [(&str, f64); 1] = [("keyword_scrambled", 3.051_850_944_757_461_5e-5)];
+
+/// The largest error, relative to an output's largest magnitude.
+const TOLERANCE: f64 = 2e-5;
+
+/// Whether a case did not compute what is right, or not at all.
+enum Failure {
+    Refused(String),
+    Wrong(String),
+}
+
+fn refused(error: impl ToString) -> Failure {
+    Failure::Refused(error.to_string().lines().next().unwrap_or_default().to_owned())
+}
+
+/// A number of an input; one of more than 24 bits is no f32, and is refused.
+fn exact(value: f64) -> Result<f32, Failure> {
+    let float = value as f32;
+    match f64::from(float) == value || value.is_nan() {
+        true => Ok(float),
+        false => Err(Failure::Refused(format!("found {value} in an input, wanted a number that f32 holds"))),
+    }
+}
+
+/// The inputs of a case; the first one's name is empty where its file has none.
+fn inputs(folder: &Path, case: &str) -> Vec<(String, Vec<usize>, Vec<f64>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder of cases") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let Some(rest) = name.strip_prefix(case).and_then(|rest| rest.strip_suffix(".npy")) else { continue };
+        if let Some(port) = rest.strip_prefix(".in.").or(rest.strip_prefix(".in0")) {
+            let (shape, values) = shared_npy::read(&path);
+            found.push((port.to_owned(), shape, values));
+        }
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+fn run(context: &Context, folder: &Path, case: &str, path: &Path) -> Result<(), Failure> {
+    let inputs = inputs(folder, case);
+    let mut options = LoadOptions::default();
+    let is_onnx = path.extension().is_some_and(|ending| ending == "onnx");
+    for (port, shape, _) in inputs.iter().filter(|_| is_onnx) {
+        let extents = shape.iter().enumerate().filter(|(_, extent)| **extent > 0);
+        options.dimensions.extend(extents.map(|(axis, &extent)| (format!("{port}.{axis}"), extent)));
+    }
+    // What the file has a value for is given all the same.
+    options.inputs.extend(inputs.iter().filter(|_| is_onnx).map(|(port, ..)| port.clone()));
+    let own = DIMENSIONS.iter().filter(|(of, ..)| *of == case);
+    options.dimensions.extend(own.map(|&(_, name, extent)| (name.to_owned(), extent)));
+    let model = Model::load(path, &options).map_err(refused)?;
+    let mut session = Session::new(context, &model.graph, SessionOptions::default()).map_err(refused)?;
+    let mut feeds = Vec::new();
+    for (index, (port, shape, values)) in inputs.into_iter().enumerate() {
+        // What has no elements is no input.
+        if !values.is_empty() {
+            let name = if port.is_empty() { model.inputs[index].name.clone() } else { port };
+            let dims = Dims::new(&shape).map_err(refused)?;
+            let values = values.into_iter().map(exact).collect::<Result<Vec<f32>, _>>()?;
+            feeds.push((name, HostTensor::new(dims, values).map_err(refused)?));
+        }
+    }
+    let feeds: Vec<(&str, &HostTensor)> =
+        feeds.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let outputs = session.run(&feeds).map_err(refused)?;
+    let scale = SCALES.iter().find(|(of, _)| *of == case).map_or(1.0, |(_, scale)| *scale);
+    for (index, output) in outputs.iter().enumerate() {
+        let (shape, wanted) = shared_npy::read(&folder.join(format!("{case}.out{index}.npy")));
+        if output.dims().extents() != shape {
+            let found = output.dims();
+            return Err(Failure::Wrong(format!("output {index}: found {found}, wanted {shape:?}")));
+        }
+        let finite = wanted.iter().filter(|value| value.is_finite());
+        let largest = finite.fold(0.0f64, |most, value| most.max(value.abs())) * scale;
+        for (at, (&found, wanted)) in output.to_nhwc().iter().zip(&wanted).enumerate() {
+            let (found, wanted) = (f64::from(found), wanted * scale);
+            let same = found == wanted || found.is_nan() && wanted.is_nan();
+            let near = wanted.is_finite() && (found - wanted).abs() <= TOLERANCE * largest;
+            if !same && !near {
+                return Err(Failure::Wrong(format!(
+                    "output {index}: found {found} at {at}, wanted {wanted}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with how a case went on the backends: `None` if it is as the lists say.
+fn verdict(case: &str, failures: &[(String, Failure)], is_complete: bool) -> Option<String> {
+    let wrong = failures.iter().find(|(_, failure)| matches!(failure, Failure::Wrong(_)));
+    let first = wrong.or(failures.first()).map(|(backend, failure)| match failure {
+        Failure::Refused(message) => format!("{backend} refuses it: {message}"),
+        Failure::Wrong(message) => format!("{backend}: {message}"),
+    });
+    let is_mended = [CAPABILITIES, NUMBERS, LOADERS].iter().any(|list| list.contains(&case));
+    let reason = REFUSED.iter().find(|(name, _)| *name == case).map(|(_, reason)| *reason);
+    match (first, reason) {
+        (Some(what), Some(_)) if wrong.is_some() => Some(format!("{case} is listed as refused, and {what}")),
+        (Some(what), Some(reason)) => {
+            println!("{case}: {what} ({reason})");
+            None
+        }
+        (None, Some(reason)) if is_complete => Some(format!("{case} passes, and is listed: {reason}")),
+        (Some(what), None) if is_mended => {
+            println!("{case}: {what}");
+            None
+        }
+        (None, None) if is_mended && is_complete => Some(format!("{case} passes, and is listed")),
+        (Some(what), None) => Some(format!("{case}: {what}")),
+        (None, _) => None,
+    }
+}
+
+#[test]
+fn every_case_is_right_or_listed() {
+    let root = std::env::var_os("DIPTYCH_SHARED").map_or_else(|| "../shared".into(), PathBuf::from);
+    let folder = root.join("cases");
+    if !folder.is_dir() {
+        println!("skipped: {} is not there", folder.display());
+        return;
+    }
+    let contexts = everywhere();
+    let only = std::env::var("DIPTYCH_CASES").unwrap_or_default();
+    let mut models: Vec<(String, PathBuf)> = std::fs::read_dir(&folder)
+        .expect("a folder of cases")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "onnx" || ending == "tflite"))
+        .map(|path| (path.file_stem().expect("a name").to_string_lossy().into_owned(), path))
+        .filter(|(name, _)| name.contains(&only))
+        .collect();
+    models.sort();
+    let mut wrong = Vec::new();
+    for (case, path) in &models {
+        let mut failures = Vec::new();
+        for context in &contexts {
+            if let Err(failure) = run(context, &folder, case, path) {
+                failures.push((context.info().backend.to_string(), failure));
+            }
+        }
+        wrong.extend(verdict(case, &failures, contexts.len() == 3));
+    }
+    println!("{} cases on {} backends", models.len(), contexts.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
