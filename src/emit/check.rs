@@ -10,7 +10,7 @@
 
 mod foreign;
 
-pub(crate) use foreign::{MAX_VARIABLE_BYTES, check_foreign};
+pub(crate) use foreign::check_foreign;
 
 use super::{Access, Binding, Dialect, Element, Interface, KernelSource, ParamType};
 use crate::dtype::DType;

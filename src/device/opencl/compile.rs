@@ -84,7 +84,7 @@ pub(super) fn compile_checked(inner: &Arc<Inner>, source: &KernelSource) -> Resu
     let halves = inner.info.limits.native_half && source.text.contains("enable f16");
     let options = opencl::Options { halves, ..opencl::Options::checked() };
     let printed = opencl::print(&source.label, &source.text, &source.entry, options)?;
-    let opencl::Printed { text, entry, lengths } = printed;
+    let opencl::Kernel { text, entry, lengths } = printed;
     compile(inner, &KernelSource { dialect: Dialect::OpenClC, text, entry, ..source.clone() }, &lengths)
 }
 

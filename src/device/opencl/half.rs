@@ -8,7 +8,7 @@
 use super::{Inner, compile, query, record, run};
 use crate::device::{Dispatch, Memory, Pipeline, Recording, handle};
 use crate::dtype::DType;
-use crate::emit::{Access, Binding, Dialect, Element, Interface, KernelSource, Operand, halves};
+use crate::emit::{Access, Binding, Dialect, Element, Interface, KernelSource, Operand, opencl};
 use crate::error::{Error, Result};
 use half::f16;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const WANTED: [f32; 8] = [4.0, -5.0, -1.0, 2048.0, 4.0, 0.0, 0.5, 6.0];
 
 /// Whether `source` computes with halves on a device that does not list it.
 pub(super) fn doubtful(inner: &Inner, source: &KernelSource) -> bool {
-    let uses = source.text.starts_with(halves::ARITHMETIC) || source.text.contains("vec4<f16>");
+    let uses = source.text.starts_with(opencl::HALF_ARITHMETIC) || source.text.contains("vec4<f16>");
     uses && !inner.id.extensions().is_ok_and(|listed| query::lists_halves(&listed))
 }
 
@@ -56,7 +56,7 @@ fn probe(inner: &Arc<Inner>) -> Result<Vec<f16>> {
         label: "half_probe".to_owned(),
         entry: "half_probe".to_owned(),
         dialect: Dialect::OpenClC,
-        text: format!("{}{BODY}", halves::ARITHMETIC),
+        text: format!("{}{BODY}", opencl::HALF_ARITHMETIC),
         interface: interface.clone(),
         work_group: [1; 3],
     };

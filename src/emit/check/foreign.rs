@@ -11,7 +11,7 @@ use naga::{AddressSpace, Function, Module, TypeInner};
 
 /// Most bytes of a function's variables, and of the module's private ones: the limit of the WGSL
 /// specification (13.4, "Limits").
-pub(crate) const MAX_VARIABLE_BYTES: u64 = 8192;
+const MAX_VARIABLE_BYTES: u64 = 8192;
 
 /// Most bytes of all that, and of arrays and structs in between, over all functions.
 const MAX_TOTAL_BYTES: u64 = 64 << 10;

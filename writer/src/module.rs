@@ -2,13 +2,13 @@
 
 use super::analysis::analyse;
 use super::expressions::Body;
+use super::halves::HALF_ARITHMETIC;
 use super::images;
 use super::names::Names;
 use super::places::space_name;
 use super::types::Types;
 use super::usage::{Usage, check_variables, only_computes, reachable};
-use super::{Options, Outcome, Printed, refuse};
-use crate::emit::halves;
+use super::{Error, Kernel, Options, Outcome, refuse};
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
     AddressSpace, ArraySize, Constant, EntryPoint, Function, GlobalVariable, Handle, Module, ShaderStage,
@@ -52,15 +52,20 @@ pub(super) struct Printer<'a> {
     pub(super) functions: HashMap<Handle<Function>, Callee>,
 }
 
-/// Prints the kernel `entry`.
-pub(super) fn print(module: &Module, info: &ModuleInfo, entry: &str, options: Options) -> Outcome<Printed> {
+/// Writes the kernel `entry`.
+pub(super) fn write(module: &Module, info: &ModuleInfo, entry: &str, options: Options) -> Outcome<Kernel> {
     let found = module.entry_points.iter().enumerate().find(|(_, point)| point.name == entry);
     let Some((index, point)) = found else {
         let names: Vec<&str> = module.entry_points.iter().map(|point| point.name.as_str()).collect();
-        return refuse(None, format!("the entry point {entry} (there are {names:?})"));
+        return Err(Error {
+            span: None,
+            message: format!("found the entry points {names:?}, wanted {entry}"),
+        });
     };
     if point.stage != ShaderStage::Compute || point.workgroup_size_overrides.is_some() {
-        return refuse(None, format!("{entry}, which is no compute shader of a known work-group,"));
+        let message =
+            format!("found the entry point {entry}, wanted a compute shader whose work-group is constant");
+        return Err(Error { span: None, message });
     }
     if let Some((handle, _)) = module.overrides.iter().next() {
         return refuse(Some(module.overrides.get_span(handle)), "an override");
@@ -87,7 +92,7 @@ impl<'a> Printer<'a> {
         info: &'a ModuleInfo,
         point: &'a EntryPoint,
         of: &'a FunctionInfo,
-    ) -> Outcome<Printed> {
+    ) -> Outcome<Kernel> {
         let name = self.names.claim(&point.name);
         let reachable = reachable(self.module, &point.function.body);
         let bound = self.name_globals(point, &reachable, of)?;
@@ -143,7 +148,7 @@ impl<'a> Printer<'a> {
             false => "__kernel void".to_owned(),
         };
         let kernel = format!("{opening} {name}(\n    {}\n) {{\n{body}}}\n", arguments.join(",\n    "));
-        let prelude = if self.options.halves { halves::ARITHMETIC } else { "" };
+        let prelude = if self.options.halves { HALF_ARITHMETIC } else { "" };
         let helpers: String = self.helpers.iter().map(|(_, text)| text.as_str()).collect();
         let parts =
             [self.definitions.as_str(), &self.types.definitions, &self.tables, &helpers, &functions, &kernel];
@@ -151,7 +156,7 @@ impl<'a> Printer<'a> {
         let binding_of = |handle: &Handle<GlobalVariable>| {
             self.module.global_variables[*handle].binding.map(|binding| binding.binding)
         };
-        Ok(Printed {
+        Ok(Kernel {
             text: format!("{prelude}{}", parts.join("\n")),
             entry: name,
             lengths: lengths.iter().filter_map(binding_of).collect(),
@@ -202,7 +207,7 @@ impl<'a> Printer<'a> {
                             let member = member.name.as_deref().unwrap_or("member");
                             return refuse(
                                 Some(span),
-                                format!("the uniform member {member}, which is no scalar,"),
+                                format!("the uniform member {member}, which is no scalar"),
                             );
                         };
                         known.members.push(self.names.claim(member.name.as_deref().unwrap_or("member")));
@@ -212,7 +217,7 @@ impl<'a> Printer<'a> {
                 (AddressSpace::Uniform, _) => {
                     return refuse(
                         Some(span),
-                        format!("the uniform {wanted}, which is no struct of scalars,"),
+                        format!("the uniform {wanted}, which is no struct of scalars"),
                     );
                 }
                 (AddressSpace::Storage { .. } | AddressSpace::WorkGroup | AddressSpace::Private, _) => {

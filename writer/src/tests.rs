@@ -1,12 +1,26 @@
-//! The printed text of small kernels, and what is refused. What printed kernels do is tested on devices,
-//! in `tests/opencl_writer.rs`.
+//! The text of small kernels, and what is refused. What written kernels compute is tested on devices, in diptych's
+//! `tests/opencl_writer.rs`.
 
-use super::{Options, Printed, print};
+use super::{Kernel, Options, write};
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+/// Writes `wgsl`; an error comes with its line.
+fn print(wgsl: &str, entry: &str, options: Options) -> Result<Kernel, String> {
+    let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| error.emit_to_string(wgsl))?;
+    let capabilities = Capabilities::SHADER_FLOAT16
+        | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+        | Capabilities::SUBGROUP
+        | Capabilities::SUBGROUP_BARRIER
+        | Capabilities::COOPERATIVE_MATRIX;
+    let mut validator = Validator::new(ValidationFlags::all(), capabilities);
+    let info = validator.validate(&module).map_err(|error| error.emit_to_string(wgsl))?;
+    write(&module, &info, entry, options).map_err(|error| error.in_source(wgsl))
+}
 
 const UNCHECKED: Options = Options { checked: false, halves: false, fixed_work_group: true };
 
-fn printed(wgsl: &str, options: Options) -> Printed {
-    print("a kernel", wgsl, "scale", options).unwrap_or_else(|error| panic!("{error}"))
+fn printed(wgsl: &str, options: Options) -> Kernel {
+    print(wgsl, "scale", options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A kernel of one buffer that is read and one that is written.
@@ -98,7 +112,7 @@ fn checks_clamp_indices_and_guard_divisions() {
     staged[gid.x] = gid.y / params.count;
     workgroupBarrier();
     dst[gid.x + 1u] = src[staged[31]][gid.y] * vec4<f32>(params.factor);";
-    let Printed { text, lengths, entry } = printed(&kernel(items, body), Options::checked());
+    let Kernel { text, lengths, entry } = printed(&kernel(items, body), Options::checked());
     assert_eq!((&lengths[..], entry.as_str()), (&[0, 1][..], "scale"));
     for wanted in [
         "const float factor,\n    const uint src_length,\n    const uint dst_length\n",
@@ -164,7 +178,7 @@ fn scale(@builtin(global_invocation_id) gid: vec3<u32>) {{
     let computed = of("dst[gid.x] = src[gid.x] * 2.0h;");
     let text = printed(&computed, Options { halves: true, ..UNCHECKED }).text;
     assert!(text.contains("dst[gid.x] = src[gid.x] * 2.0h;"), "{text}");
-    let error = print("a kernel", &computed, "scale", UNCHECKED).expect_err("no half arithmetic").to_string();
+    let error = print(&computed, "scale", UNCHECKED).expect_err("no half arithmetic");
     assert!(error.contains("line 6") && error.contains("a half"), "{error}");
 }
 
@@ -202,20 +216,19 @@ fn what_cannot_be_said_is_refused_with_its_line() {
         ("var<workgroup> a: atomic<u32>;", "if (gid.x > 9u) { discard_it(); }", UNCHECKED, 0, "discard_it"),
     ] {
         let text = kernel(items, body);
-        let error = print("a kernel", &text, "scale", options).expect_err(wanted).to_string();
+        let error = print(&text, "scale", options).expect_err(wanted);
         let head: String = error.lines().take(8).collect::<Vec<_>>().join("\n");
         assert!(head.contains(wanted), "{wanted}: {error}");
         assert!(line == 0 || head.contains(&format!("line {line}:")), "{wanted}: {error}");
     }
-    let error =
-        print("a kernel", &kernel("", ""), "other", UNCHECKED).expect_err("no such entry").to_string();
+    let error = print(&kernel("", ""), "other", UNCHECKED).expect_err("no such entry");
     assert!(error.contains("other") && error.contains("scale"), "{error}");
 }
 
 #[test]
 fn a_kernel_may_be_called_main() {
     let text = kernel("", "dst[0] = src[0];").replace("fn scale", "fn main");
-    let Printed { text, entry, .. } = print("a kernel", &text, "main", UNCHECKED).expect("a text");
+    let Kernel { text, entry, .. } = print(&text, "main", UNCHECKED).expect("a text");
     assert_eq!(entry, "main_");
     assert!(text.contains("void main_("), "{text}");
 }

@@ -1,9 +1,12 @@
 //! What functions call, and how they use the module's variables.
 
 use super::{Outcome, refuse};
-use crate::emit::check::MAX_VARIABLE_BYTES;
 use naga::{AddressSpace, Block, Expression, Function, GlobalVariable, Handle, Module, Statement, Type};
 use std::collections::{HashMap, HashSet};
+
+/// Most bytes of a function's variables, and of the module's private ones: the limit of the WGSL
+/// specification (13.4, "Limits").
+const MAX_VARIABLE_BYTES: u64 = 8192;
 
 /// How the module's arrays are used.
 #[derive(Default)]
@@ -120,7 +123,7 @@ pub(super) fn check_variables(module: &Module, function: &Function) -> Outcome<(
             return refuse(
                 None,
                 format!(
-                    "variables of {total} bytes in the address space {space}, where WGSL promises {MAX_VARIABLE_BYTES},"
+                    "variables of {total} bytes in the address space {space}, where WGSL promises {MAX_VARIABLE_BYTES}"
                 ),
             );
         }

@@ -252,7 +252,7 @@ impl<'a> Body<'_, 'a> {
                 if is_half(scalar) && self.in_storage(pointer) =>
             {
                 if !self.m.options.halves {
-                    return refuse(None, "a vector of halves, where half arithmetic is not asked for,");
+                    return refuse(None, "a vector of halves without `Options::halves`");
                 }
                 self.load_half4(place)
             }
