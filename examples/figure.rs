@@ -1,7 +1,7 @@
 //! Draws a person or a hand to try networks on.
 //!
 //! ```text
-//! cargo run --example figure -- docs/figure.png
+//! cargo run --example figure -- docs/book/src/pictures/figure.png
 //! cargo run --example figure -- hand.png hand
 //! ```
 

@@ -5,6 +5,7 @@
 mod attention;
 mod awaited;
 mod batch;
+mod book;
 mod browser_texts;
 #[cfg(all(feature = "onnx", feature = "tflite"))]
 mod cases;
