@@ -58,21 +58,63 @@ impl Calibration {
     }
 
     /// How far an output may be off.
+    ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// # fn shown(calibration: &Calibration) -> diptych::Result<()> {
+    /// println!("outputs may be off by {}", calibration.tolerance());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn tolerance(&self) -> f32 {
         self.tolerance
     }
 
     /// What runs as one step, in order of execution.
+    ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// # fn shown(calibration: &Calibration) -> diptych::Result<()> {
+    /// for node in calibration.nodes() {
+    ///     println!("{}: up to {}", node.name, node.largest);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn nodes(&self) -> &[CalibratedNode] {
         &self.nodes
     }
 
     /// The errors of the outputs, in the graph's order.
+    ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// # fn shown(calibration: &Calibration) -> diptych::Result<()> {
+    /// for output in calibration.outputs() {
+    ///     println!("{} is off by {}", output.name, output.error);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn outputs(&self) -> &[CalibratedOutput] {
         &self.outputs
     }
 
     /// Those that are kept in f32.
+    ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// # fn shown(calibration: &Calibration) -> diptych::Result<()> {
+    /// for node in calibration.kept() {
+    ///     println!("{}: {}", node.name, node.kept.as_deref().unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn kept(&self) -> impl Iterator<Item = &CalibratedNode> {
         self.nodes.iter().filter(|node| node.kept.is_some())
     }
@@ -84,6 +126,16 @@ impl Calibration {
 
     /// As JSON.
     ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// # fn shown(calibration: &Calibration) -> diptych::Result<()> {
+    /// let again = Calibration::from_json(&calibration.to_json()?)?;
+    /// # let _ = again;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If memory runs out.
     pub fn to_json(&self) -> Result<String> {
@@ -91,6 +143,12 @@ impl Calibration {
     }
 
     /// From JSON.
+    ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// assert!(Calibration::from_json("[]").is_err());
+    /// ```
     ///
     /// # Errors
     /// If it is no calibration, or of another version.
@@ -105,6 +163,15 @@ impl Calibration {
 
     /// Writes it to a file.
     ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// # fn shown(calibration: &Calibration) -> diptych::Result<()> {
+    /// calibration.save("network.calibration.json")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -114,6 +181,15 @@ impl Calibration {
     }
 
     /// Reads it from a file.
+    ///
+    /// ```
+    /// use diptych::Calibration;
+    ///
+    /// match Calibration::load("network.calibration.json") {
+    ///     Ok(calibration) => println!("{calibration}"),
+    ///     Err(error) => println!("{error}"), // names the file
+    /// }
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be read or is no calibration.
@@ -126,7 +202,7 @@ impl Calibration {
 }
 
 impl fmt::Display for Calibration {
-    /// What is kept in f32 and why, and the outputs' errors.
+    /// Prints what is kept in f32 and why, and the outputs' errors.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept = self.kept().count();
         writeln!(f, "{kept} of {} nodes in f32, tolerance {}", self.nodes.len(), self.tolerance)?;

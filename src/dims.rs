@@ -32,6 +32,14 @@ impl Dims {
 
     /// Dimensions of these extents.
     ///
+    /// ```
+    /// use diptych::Dims;
+    ///
+    /// assert_eq!(Dims::new(&[2, 3, 5])?.to_string(), "2x3x5");
+    /// assert!(Dims::new(&[2, 0]).is_err());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there are more than [`MAX_RANK`], one is 0, or together they are more elements than a kernel
     /// can index ([`Shape::check`]).
@@ -47,16 +55,37 @@ impl Dims {
     }
 
     /// The extents, as many as the rank.
+    ///
+    /// ```
+    /// use diptych::Dims;
+    ///
+    /// assert_eq!(Dims::new(&[2, 3])?.extents(), [2, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn extents(&self) -> &[usize] {
         &self.extents[..self.rank()]
     }
 
     /// The number of extents.
+    ///
+    /// ```
+    /// use diptych::Dims;
+    ///
+    /// assert_eq!((Dims::SCALAR.rank(), Dims::new(&[2, 3])?.rank()), (0, 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn rank(&self) -> usize {
         self.rank as usize
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// use diptych::Dims;
+    ///
+    /// assert_eq!((Dims::SCALAR.elements(), Dims::new(&[2, 3])?.elements()), (1, 6));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn elements(&self) -> usize {
         let e = &self.extents;
         e[0] * e[1] * e[2] * e[3] * e[4] * e[5]
@@ -64,6 +93,14 @@ impl Dims {
 
     /// The same elements in the same order as a feature map: missing leading extents are 1, and of
     /// more than four the leading ones are multiplied into the batch.
+    ///
+    /// ```
+    /// use diptych::{Dims, Shape};
+    ///
+    /// assert_eq!(Dims::new(&[5, 3])?.shape(), Shape::nhwc(1, 1, 5, 3));
+    /// assert_eq!(Dims::new(&[2, 3, 4, 5, 6])?.shape(), Shape::nhwc(6, 4, 5, 6));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn shape(&self) -> Shape {
         let e = &self.extents;
         match self.rank {
@@ -79,6 +116,14 @@ impl Dims {
 
     /// As a batch of matrices (see [`Shape::matrix`]): rank 2 is one matrix, rank 3 a batch of them, and
     /// rank 4 has height 1. `None` for other dimensions.
+    ///
+    /// ```
+    /// use diptych::{Dims, Shape};
+    ///
+    /// assert_eq!(Dims::new(&[8, 2, 3])?.matrices(), Some(Shape::matrix(8, 2, 3)));
+    /// assert_eq!(Dims::new(&[3])?.matrices(), None);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn matrices(&self) -> Option<Shape> {
         let e = &self.extents;
         match (self.rank, e[1]) {

@@ -17,6 +17,12 @@ pub enum DType {
 
 impl DType {
     /// Size of one element in bytes.
+    ///
+    /// ```
+    /// use diptych::DType;
+    ///
+    /// assert_eq!((DType::F32.bytes(), DType::F16.bytes()), (4, 2));
+    /// ```
     pub const fn bytes(self) -> usize {
         match self {
             DType::F32 => 4,
@@ -118,6 +124,13 @@ impl Precision {
         [Precision::F32, Precision::Tf32, Precision::SplitF16, Precision::F16Storage, Precision::F16];
 
     /// What feature maps and packed weights are stored as.
+    ///
+    /// ```
+    /// use diptych::{DType, Precision};
+    ///
+    /// assert_eq!(Precision::F16Storage.storage(), DType::F16);
+    /// assert_eq!(Precision::Tf32.storage(), DType::F32);
+    /// ```
     pub const fn storage(self) -> DType {
         match self {
             Precision::F32 | Precision::Auto | Precision::Tf32 | Precision::SplitF16 => DType::F32,

@@ -16,6 +16,17 @@ impl Context {
     /// For repeated runs build a [`Graph`] and a [`Session`]: this compiles, uploads and downloads
     /// at every call (compiled kernels are kept by the context).
     ///
+    /// ```
+    /// use diptych::{Backend, Context, Conv2d, HostTensor, Shape};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let x = HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![1.0, 2.0, 3.0])?;
+    /// let ones = HostTensor::new(Shape::nhwc(1, 1, 3, 1), vec![1.0; 3])?;
+    /// let sum = context.conv2d(&x, &ones, None, &Conv2d::default())?;
+    /// assert_eq!(*sum.to_f32(), [6.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the shapes do not fit each other, or the device fails.
     pub fn conv2d(
@@ -29,6 +40,17 @@ impl Context {
     }
 
     /// A depthwise convolution; `weights` is `1 kh kw c*multiplier`. See [`Context::conv2d`].
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Depthwise, HostTensor, Shape};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let x = HostTensor::new(Shape::nhwc(1, 1, 2, 2), vec![1.0, 10.0, 2.0, 20.0])?;
+    /// let ones = HostTensor::new(Shape::nhwc(1, 1, 2, 2), vec![1.0; 4])?;
+    /// let sums = context.depthwise(&x, &ones, None, &Depthwise::default())?; // each channel by itself
+    /// assert_eq!(*sums.to_f32(), [3.0, 30.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not fit each other, or the device fails.
@@ -45,6 +67,18 @@ impl Context {
     }
 
     /// A 1x1 convolution; `weights` is `oc 1 1 c`. See [`Context::conv2d`].
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, HostTensor, Pointwise, Shape};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let x = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let weights = HostTensor::new(Shape::nhwc(2, 1, 1, 2), vec![1.0, 1.0, 1.0, -1.0])?;
+    /// let bias = HostTensor::vector(vec![0.5, 0.0])?;
+    /// let y = context.pointwise(&x, &weights, Some(&bias), &Pointwise::default())?;
+    /// assert_eq!(*y.to_f32(), [3.5, -1.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not fit each other, or the device fails.

@@ -29,6 +29,16 @@ pub struct HostTensor {
 impl HostTensor {
     /// A tensor of `shape` in NHWC order.
     ///
+    /// ```
+    /// use diptych::{HostTensor, Shape};
+    ///
+    /// let pixels = HostTensor::new(Shape::nhwc(1, 2, 2, 1), vec![0.0, 0.25, 0.5, 1.0])?;
+    /// assert_eq!(pixels.shape(), Shape::nhwc(1, 2, 2, 1));
+    /// let error = HostTensor::new(Shape::nhwc(1, 2, 2, 1), vec![0.0; 3]).unwrap_err();
+    /// assert_eq!(error.to_string(), "host tensor: found 3 values, wanted 4 for shape 1x2x2x1");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `data` does not hold exactly `shape.elements()` values.
     pub fn new(shape: impl Into<Dims>, data: impl Into<Arc<[f32]>>) -> Result<Self> {
@@ -36,6 +46,16 @@ impl HostTensor {
     }
 
     /// A tensor of `shape` in the given host layout.
+    ///
+    /// ```
+    /// use diptych::{HostTensor, Layout, Shape};
+    ///
+    /// // Two pixels of three channels, a plane for each channel.
+    /// let planes = vec![0.0, 1.0, 10.0, 11.0, 20.0, 21.0];
+    /// let tensor = HostTensor::with_layout(Shape::nhwc(1, 1, 2, 3), Layout::Nchw, planes)?;
+    /// assert_eq!(*tensor.to_nhwc(), [0.0, 10.0, 20.0, 1.0, 11.0, 21.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `layout` is a device layout, or `data` has the wrong length.
@@ -47,6 +67,17 @@ impl HostTensor {
 
     /// A tensor of half floats in the given host layout.
     ///
+    /// ```
+    /// use diptych::{DType, HostTensor, Layout, Shape};
+    /// use half::f16;
+    ///
+    /// let halves = [0.5, -2.0].map(f16::from_f32).to_vec();
+    /// let tensor = HostTensor::from_f16(Shape::nhwc(1, 1, 1, 2), Layout::Nhwc, halves)?;
+    /// assert_eq!(tensor.dtype(), DType::F16);
+    /// assert_eq!(*tensor.to_f32(), [0.5, -2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `layout` is a device layout, or `data` has the wrong length.
     pub fn from_f16(shape: impl Into<Dims>, layout: Layout, data: impl Into<Arc<[f16]>>) -> Result<Self> {
@@ -57,6 +88,14 @@ impl HostTensor {
 
     /// A batch of row-major matrices.
     ///
+    /// ```
+    /// use diptych::HostTensor;
+    ///
+    /// let matrix = HostTensor::matrix(1, 2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?; // one matrix of 2 rows and 3 columns
+    /// assert_eq!(matrix.dims().elements(), 6);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `data` does not hold exactly `batch * rows * columns` values.
     pub fn matrix(batch: usize, rows: usize, columns: usize, data: impl Into<Arc<[f32]>>) -> Result<Self> {
@@ -64,6 +103,14 @@ impl HostTensor {
     }
 
     /// A vector of one value per channel: a bias, or the slopes of a PReLU.
+    ///
+    /// ```
+    /// use diptych::HostTensor;
+    ///
+    /// let bias = HostTensor::vector(vec![0.5, -0.5])?;
+    /// assert_eq!(bias.shape().c, 2);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `data` is empty.
@@ -74,16 +121,41 @@ impl HostTensor {
     }
 
     /// The shape.
+    ///
+    /// ```
+    /// use diptych::{Dims, HostTensor, Shape};
+    ///
+    /// let tensor = HostTensor::new(Dims::new(&[5, 3])?, vec![0.0; 15])?;
+    /// assert_eq!(tensor.shape(), Shape::nhwc(1, 1, 5, 3)); // missing leading extents are 1
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn shape(&self) -> Shape {
         self.dims.shape()
     }
 
-    /// Its dimensions.
+    /// The dimensions.
+    ///
+    /// ```
+    /// use diptych::{Dims, HostTensor};
+    ///
+    /// let tensor = HostTensor::new(Dims::new(&[5, 3])?, vec![0.0; 15])?;
+    /// assert_eq!(tensor.dims().extents(), [5, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn dims(&self) -> Dims {
         self.dims
     }
 
     /// The same elements in other dimensions, not copied.
+    ///
+    /// ```
+    /// use diptych::{Dims, HostTensor};
+    ///
+    /// let row = HostTensor::vector(vec![1.0, 2.0, 3.0, 4.0])?;
+    /// let square = row.reshaped(Dims::new(&[2, 2])?)?;
+    /// assert_eq!(square.dims().extents(), [2, 2]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there are more or fewer elements, or the layout is not NHWC.
@@ -100,11 +172,25 @@ impl HostTensor {
     }
 
     /// The order of the elements.
+    ///
+    /// ```
+    /// use diptych::{HostTensor, Layout};
+    ///
+    /// assert_eq!(HostTensor::vector(vec![1.0])?.layout(), Layout::Nhwc);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
     /// The element type.
+    ///
+    /// ```
+    /// use diptych::{DType, HostTensor};
+    ///
+    /// assert_eq!(HostTensor::vector(vec![1.0])?.dtype(), DType::F32);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         match self.data {
             Data::F32(_) => DType::F32,
@@ -113,6 +199,14 @@ impl HostTensor {
     }
 
     /// The elements in their own layout, as f32 (exact for f16).
+    ///
+    /// ```
+    /// use diptych::HostTensor;
+    ///
+    /// let tensor = HostTensor::vector(vec![1.0, 2.0])?;
+    /// assert_eq!(*tensor.to_f32(), [1.0, 2.0]); // borrowed: f32 is not copied
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn to_f32(&self) -> Cow<'_, [f32]> {
         match &self.data {
             Data::F32(data) => Cow::Borrowed(data),
@@ -121,6 +215,14 @@ impl HostTensor {
     }
 
     /// The elements in NHWC order, as f32.
+    ///
+    /// ```
+    /// use diptych::{HostTensor, Layout, Shape};
+    ///
+    /// let planes = HostTensor::with_layout(Shape::nhwc(1, 1, 2, 2), Layout::Nchw, vec![1.0, 2.0, 10.0, 20.0])?;
+    /// assert_eq!(*planes.to_nhwc(), [1.0, 10.0, 2.0, 20.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn to_nhwc(&self) -> Cow<'_, [f32]> {
         if self.layout == Layout::Nhwc {
             return self.to_f32();
@@ -153,6 +255,13 @@ impl HostTensor {
     }
 
     /// The raw bytes in their own layout, for an upload.
+    ///
+    /// ```
+    /// use diptych::HostTensor;
+    ///
+    /// assert_eq!(HostTensor::vector(vec![1.0, 2.0])?.bytes().len(), 8);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn bytes(&self) -> &[u8] {
         match &self.data {
             Data::F32(data) => bytemuck::cast_slice(data),

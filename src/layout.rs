@@ -30,6 +30,13 @@ pub enum Layout {
 
 impl Layout {
     /// Elements a buffer of this layout holds, the spare lanes of the last slice included.
+    ///
+    /// ```
+    /// use diptych::{Layout, Shape};
+    ///
+    /// let three = Shape::nhwc(1, 2, 2, 3);
+    /// assert_eq!((Layout::Nhwc.elements(&three), Layout::C4.elements(&three)), (12, 16));
+    /// ```
     pub const fn elements(self, shape: &Shape) -> usize {
         match self {
             Layout::Nhwc | Layout::Nchw => shape.elements(),
@@ -45,6 +52,14 @@ impl Layout {
 
     /// Index of element `(n, h, w, c)`, counted in elements. For `Image2d` the pixels are counted
     /// row by row.
+    ///
+    /// ```
+    /// use diptych::{Layout, Shape};
+    ///
+    /// let shape = Shape::nhwc(1, 2, 2, 3);
+    /// assert_eq!(Layout::Nhwc.index(&shape, 0, 1, 0, 2), 8);
+    /// assert_eq!(Layout::Nchw.index(&shape, 0, 1, 0, 2), 10);
+    /// ```
     pub const fn index(self, shape: &Shape, n: usize, h: usize, w: usize, c: usize) -> usize {
         match self {
             Layout::Nhwc => c + shape.c * (w + shape.w * (h + shape.h * n)),

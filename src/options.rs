@@ -17,11 +17,12 @@ pub enum Tuning {
     /// The rule for untuned nodes.
     #[default]
     Default,
-    /// What the tuner's record has on this device, a near shape, the other API or the family; the
-    /// rule where it has nothing.
+    /// The tuner's record. A session looks for a verdict on this device, then on a near shape, on the other API and on
+    /// the same family of GPUs. Where the record has none of these, the rule decides.
     Database(SharedDatabase),
-    /// The same, after tuning what the record has no exact verdict on, or one of a search that was cut short, for at
-    /// most this long in all. Verdicts go to the record; a journal beside its file names what is being tried.
+    /// The same, and the session first tunes what has no exact verdict in the record, or one of a search that was cut
+    /// short, for at most the budget in all. Verdicts go to the record. A journal beside its file names what is being
+    /// tried.
     Online {
         /// The record.
         database: SharedDatabase,
@@ -65,30 +66,30 @@ pub struct SessionOptions {
     /// Storage and arithmetic on a GPU. The CPU backend computes in f32; matrix products in a graph
     /// store f32 in every precision.
     pub precision: Precision,
-    /// Where work-groups come from, where the record has nothing.
+    /// Where work-groups come from if the record has nothing.
     pub work_group: WorkGroup,
-    /// Whether the tuner's record is asked.
+    /// Whether the session uses the tuner's record, and tunes.
     pub tuning: Tuning,
     /// How a kernel is picked among those that can run a node.
     pub pick: Picking,
-    /// The precision of some nodes, by name, instead of what the session's gives them: [`Precision::F32`],
+    /// The precision of some nodes, by name, instead of the session's: [`Precision::F32`],
     /// [`Precision::F16Storage`] or [`Precision::F16`]. What lies between nodes of different storage is converted.
     pub precisions: BTreeMap<String, Precision>,
-    /// What [`Precision::Auto`] goes by; without it, by what the ops can bound.
+    /// Which nodes [`Precision::Auto`] keeps in f32. Without a calibration, a node is in f16 storage only where the op's
+    /// constants bound its results.
     pub calibration: Option<Calibration>,
     /// Kernels chosen by hand, by node name; the others are picked.
     pub choices: BTreeMap<String, Choice>,
-    /// Nodes, by name, that the CPU computes in a session on a GPU, as it does what has no shader
-    /// ([`crate::Custom::host`]): at each run what they read is downloaded, and what they write is uploaded.
+    /// Nodes, by name, that the CPU computes in a session on a GPU. At each run the session downloads what they read and
+    /// uploads what they write, as it does for functions without a shader ([`crate::Custom::host`]).
     pub on_cpu: BTreeSet<String>,
-    /// Threads that a session on the CPU computes with at most, the caller's among them: of a number that is no power of
-    /// two, the next lower one. All of rayon's pool unless set. A network that is small takes fewer.
+    /// How many threads a session on the CPU uses at most, the caller's included: all of rayon's pool, unless set. The
+    /// session rounds the number down to a power of two. A small network uses fewer.
     pub cpu_threads: Option<NonZeroUsize>,
-    /// Extents of the graph's named dimensions ([`crate::Graph::dimension`]) that are to differ from
-    /// the graph's own.
+    /// Other extents for the graph's named dimensions ([`crate::Graph::dimension`]).
     pub dimensions: BTreeMap<String, usize>,
-    /// Whether the session holds on to the graph, with its constants in the host's memory, so that
-    /// [`Session::rebuild`](crate::Session::rebuild) can make it again. One with a record does in any case.
+    /// Whether the session keeps the graph, with its constants in the host's memory, so that
+    /// [`Session::rebuild`](crate::Session::rebuild) can make it again. A session with a record keeps it in any case.
     pub keep_graph: bool,
 }
 

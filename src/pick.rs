@@ -53,7 +53,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where and how a node may run. What is `None` may be anything.
+/// Where and how a node may run, for [`crate::Picking::Preference`]. A field that is `None` allows anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Place {
     /// What runs it.
@@ -66,6 +66,15 @@ pub struct Place {
 
 impl Place {
     /// A place of exactly this target, precision and layout.
+    ///
+    /// ```
+    /// use diptych::{Layout, Picking, Place, Precision, SessionOptions, Target};
+    ///
+    /// // Images before buffers, where there is OpenCL.
+    /// let images = Place::new(Target::OpenCl, Precision::F32, Layout::Image2d);
+    /// let options = SessionOptions { pick: Picking::Preference(vec![images]), ..Default::default() };
+    /// # let _ = options;
+    /// ```
     pub const fn new(target: Target, precision: Precision, layout: Layout) -> Self {
         Place { target: Some(target), precision: Some(precision), layout: Some(layout) }
     }

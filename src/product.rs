@@ -82,6 +82,15 @@ fn stored_bytes(op: &GemmOp, operand: Operand) -> u64 {
 impl MatrixProduct {
     /// `C = A B` of row-major matrices of these rows and columns, by the kernel of the rule.
     ///
+    /// ```
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// assert_eq!((product.op().m(), product.op().n(), product.op().k()), (1, 1, 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `A` has not as many columns as `B` has rows; also those of [`MatrixProduct::new`].
     pub fn of(context: &Context, a: [usize; 2], b: [usize; 2], precision: Precision) -> Result<Self> {
@@ -92,6 +101,18 @@ impl MatrixProduct {
 
     /// Allocates the operands and compiles the kernel. `bias` and `slope` hold one value per
     /// column, and are wanted exactly where [`GemmOp::epilogue`] says so.
+    ///
+    /// ```
+    /// use diptych::{Activation, Backend, Context, Gemm, GemmOp, MatrixProduct, Precision, ProductOptions, Shape};
+    ///
+    /// let options = Gemm { activation: Activation::Relu, transpose_b: true, ..Default::default() };
+    /// let (a, b) = (Shape::matrix(1, 5, 3), Shape::matrix(1, 2, 3));
+    /// let op = GemmOp::of_matrices(a, b, &options, true, false, Precision::F32)?;
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::new(&context, op, Some(&[0.5, 0.5]), None, ProductOptions::default())?;
+    /// product.run()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the precision stores halves and the context is the CPU, `bias` or `slope` do not fit the epilogue, no kernel serves
@@ -173,11 +194,29 @@ impl MatrixProduct {
     }
 
     /// The product's extents and options.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// assert_eq!(product.op().batch(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn op(&self) -> &GemmOp {
         &self.op
     }
 
     /// The kernel's label.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// println!("{}", product.kernel());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn kernel(&self) -> &str {
         &self.kernel
     }
@@ -189,6 +228,19 @@ impl MatrixProduct {
     /// Lets `fill` write an operand's elements in their stored order. In host-visible memory it sees
     /// what the matrix held, and in f32 it fills the matrix in place; otherwise it fills zeros that
     /// are then uploaded. In f16 the values are rounded to nearest.
+    ///
+    /// ```
+    /// use diptych::Operand::{A, B, C};
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// product.write(A, |a| a.copy_from_slice(&[1.0, 2.0]))?;
+    /// product.write(B, |b| b.copy_from_slice(&[3.0, 4.0]))?;
+    /// product.run()?;
+    /// product.read(C, |c| assert_eq!(c, [11.0]))?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the product has no such operand, or the driver fails.
@@ -226,6 +278,19 @@ impl MatrixProduct {
     /// Waits for the runs so far and lets `look` read an operand, in place if it is in f32 and in
     /// host-visible memory. What was never written is zero.
     ///
+    /// ```
+    /// use diptych::Operand::{A, B, C};
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// product.write(A, |a| a.copy_from_slice(&[1.0, 2.0]))?;
+    /// product.write(B, |b| b.copy_from_slice(&[3.0, 4.0]))?;
+    /// product.run()?;
+    /// product.read(C, |c| assert_eq!(c, [11.0]))?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the product has no such operand, or the driver fails.
     pub fn read<T>(&self, operand: Operand, look: impl FnOnce(&[f32]) -> T) -> Result<T> {
@@ -253,6 +318,19 @@ impl MatrixProduct {
 
     /// Computes C. On a GPU this submits and returns; [`MatrixProduct::read`] waits.
     ///
+    /// ```
+    /// use diptych::Operand::{A, B, C};
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// product.write(A, |a| a.copy_from_slice(&[1.0, 2.0]))?;
+    /// product.write(B, |b| b.copy_from_slice(&[3.0, 4.0]))?;
+    /// product.run()?;
+    /// product.read(C, |c| assert_eq!(c, [11.0]))?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the driver fails.
     pub fn run(&self) -> Result<()> {
@@ -272,6 +350,15 @@ impl MatrixProduct {
     }
 
     /// Runs once and returns the kernel's time on the device's clock (the host's, on the CPU).
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// println!("{:?}", product.time()?);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the device has no clock or the driver fails.
@@ -352,6 +439,17 @@ fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recordin
 impl Context {
     /// `alpha * op(A) * op(B) + beta * C` of packed matrices (see [`Shape::matrix`]), with the
     /// activation of `options`. For repeated products of one shape use [`MatrixProduct`].
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Gemm, HostTensor};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let a = HostTensor::matrix(1, 1, 2, vec![1.0, 2.0])?;
+    /// let b = HostTensor::matrix(1, 2, 2, vec![1.0, 0.0, 0.0, 1.0])?;
+    /// let c = context.gemm(&a, &b, None, &Gemm::default())?;
+    /// assert_eq!(*c.to_f32(), [1.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not fit each other, `beta` is not 0 and there is no `c`, or a leading

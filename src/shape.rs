@@ -20,17 +20,37 @@ pub struct Shape {
 
 impl Shape {
     /// A feature map of `n` images, `h` rows, `w` columns and `c` channels.
+    ///
+    /// ```
+    /// use diptych::Shape;
+    ///
+    /// let picture = Shape::nhwc(1, 480, 640, 3);
+    /// assert_eq!((picture.h, picture.w), (480, 640));
+    /// ```
     pub const fn nhwc(n: usize, h: usize, w: usize, c: usize) -> Self {
         Shape { n, h, w, c }
     }
 
     /// A batch of row-major matrices: `w` counts rows and `c` counts columns, so that the NHWC
     /// order of the elements is the row-major order of each matrix.
+    ///
+    /// ```
+    /// use diptych::Shape;
+    ///
+    /// let matrix = Shape::matrix(1, 2, 3); // one matrix of 2 rows and 3 columns
+    /// assert_eq!((matrix.w, matrix.c), (2, 3));
+    /// ```
     pub const fn matrix(batch: usize, rows: usize, columns: usize) -> Self {
         Shape { n: batch, h: 1, w: rows, c: columns }
     }
 
     /// Number of elements, `n * h * w * c`.
+    ///
+    /// ```
+    /// use diptych::Shape;
+    ///
+    /// assert_eq!(Shape::nhwc(1, 257, 257, 3).elements(), 198_147);
+    /// ```
     pub const fn elements(&self) -> usize {
         self.n * self.h * self.w * self.c
     }

@@ -83,6 +83,15 @@ pub struct Weights {
 impl Weights {
     /// Reads a file.
     ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// match Weights::open("model.safetensors") {
+    ///     Ok(weights) => println!("{} tensors", weights.names().count()),
+    ///     Err(error) => println!("{error}"), // names the file
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] if it cannot be read or is no regular file, and those of [`Weights::from_bytes`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -95,8 +104,22 @@ impl Weights {
 
     /// Reads a file that is in memory already.
     ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// // `file` holds a safetensors file.
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert!(Weights::from_bytes([0u8; 3].to_vec()).is_err());
+    /// # assert_eq!(weights.names().count(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// [`Error::Model`] if the header is none, or the tensors that it names do not lie one behind the other in the
+    /// [`Error::Model`] if the file has no valid header, or the tensors that it names do not lie one behind the other in the
     /// rest of the file.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Self> {
         Weights::parse("weights".to_owned(), bytes.into())
@@ -112,7 +135,7 @@ impl Weights {
         }
         let begin = PREFIX + length as usize;
         let header: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&bytes[PREFIX..begin])
-            .map_err(|error| fail(format!("found a header that is none: {error}")))?;
+            .map_err(|error| fail(format!("found an invalid header: {error}")))?;
         let (mut tensors, mut metadata) = (BTreeMap::new(), BTreeMap::new());
         for (name, value) in header {
             let told = |error: serde_json::Error| fail(format!("tensor {name:?}: {error}"));
@@ -181,16 +204,52 @@ impl Weights {
     }
 
     /// The names of the tensors, sorted.
+    ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert_eq!(weights.names().collect::<Vec<_>>(), ["w"]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// What the file says of itself, by key.
+    /// The file's own metadata, by key.
+    ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert_eq!(weights.metadata()["format"], "pt");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
 
     /// The extents of a tensor.
+    ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert_eq!(weights.extents("w")?, [2, 1, 1, 1]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Model`] if there is no such tensor.
@@ -198,7 +257,21 @@ impl Weights {
         Ok(&self.entry(name)?.shape)
     }
 
-    /// A tensor: f16 as it is, everything else as f32. Integers must be such that f32 holds them.
+    /// Reads a tensor: f16 as it is, everything else as f32. Integers that f32 cannot hold are an error.
+    ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert_eq!(*weights.get("w")?.to_f32(), [1.5, 2.5]);
+    /// // An error lists names that are alike.
+    /// assert!(weights.get("W").unwrap_err().to_string().contains("\"w\""));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Model`] if there is no such tensor, it has no elements or too many axes, or its type is another.
@@ -217,6 +290,18 @@ impl Weights {
 
     /// The bytes of a tensor, as the file has them.
     ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert_eq!(weights.bytes("w")?.len(), 8);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Model`] if there is no such tensor.
     pub fn bytes(&self, name: &str) -> Result<&[u8]> {
@@ -224,10 +309,25 @@ impl Weights {
         Ok(self.bytes.get(self.begin + from..self.begin + to).unwrap_or_default())
     }
 
-    /// A tensor of these dimensions.
+    /// Reads a tensor and checks its dimensions.
+    ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// use diptych::Dims;
+    ///
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert!(weights.get_of("w", Dims::new(&[2, 1, 1, 1])?).is_ok());
+    /// assert!(weights.get_of("w", Dims::new(&[2])?).is_err());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Those of [`Weights::get`], and if it has others.
+    /// Those of [`Weights::get`], and if the tensor has other dimensions.
     pub fn get_of(&self, name: &str, dims: impl Into<Dims>) -> Result<HostTensor> {
         let (wanted, tensor) = (dims.into(), self.get(name)?);
         match tensor.dims() == wanted {
@@ -238,6 +338,20 @@ impl Weights {
 
     /// The weights of a convolution: what PyTorch has as `oc ic kh kw`, in the order of [`crate::Graph::conv2d`] and
     /// [`crate::Graph::pointwise`], `oc kh kw ic`.
+    ///
+    /// ```
+    /// use diptych::Weights;
+    ///
+    /// # let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,1,1,1],"data_offsets":[0,8]}}"#;
+    /// # let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// # file.extend(header.as_bytes());
+    /// # file.extend([1.5f32, 2.5].iter().flat_map(|value| value.to_le_bytes()));
+    /// use diptych::Shape;
+    ///
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert_eq!(weights.filter("w")?.shape(), Shape::nhwc(2, 1, 1, 1)); // two filters of one tap and one channel
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Weights::get`], and if the tensor is not of rank 4.
@@ -348,8 +462,8 @@ mod tests {
         assert!(refused(&one("[4]", 8, 0), &[0; 8]).contains("found it at 8 to 0"));
         assert!(refused(&one("[9223372036854775807,4]", 0, 4), &[0; 4]).contains("found 4 bytes"));
         assert!(refused(&one("[-1]", 0, 4), &[0; 4]).contains("tensor \"a\""));
-        assert!(refused("[1, 2]", &[]).contains("a header that is none"));
-        assert!(refused(&"[".repeat(100_000), &[]).contains("a header that is none"));
+        assert!(refused("[1, 2]", &[]).contains("an invalid header"));
+        assert!(refused(&"[".repeat(100_000), &[]).contains("an invalid header"));
         for bytes in [&[][..], &[1; 7], &[255; 8], &[9, 0, 0, 0, 0, 0, 0, 0, b'{']] {
             assert!(Weights::from_bytes(bytes).is_err(), "{bytes:?}");
         }

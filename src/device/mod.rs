@@ -50,7 +50,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who a device is.
+/// What is known of a device: name, driver, limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// `Vulkan`, `Metal`, `DX12` or `OpenCL`.
@@ -72,7 +72,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Whether both are known to be one card, which each API lists: by its PCI address or its UUID.
+    /// Whether both are known to be the same card, which each API lists by itself: by PCI address or UUID.
     pub fn is_same_card(&self, other: &DeviceInfo) -> bool {
         self.identity().is(&other.identity())
     }

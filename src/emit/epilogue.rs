@@ -56,6 +56,12 @@ pub enum Activation {
 
 impl Activation {
     /// Short name for labels; empty for none.
+    ///
+    /// ```
+    /// use diptych::Activation;
+    ///
+    /// assert_eq!((Activation::Relu6.name(), Activation::None.name()), ("relu6", ""));
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Activation::None => "",

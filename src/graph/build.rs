@@ -28,6 +28,14 @@ pub struct Extras {
 
 impl Extras {
     /// Only a bias.
+    ///
+    /// ```
+    /// use diptych::{Extras, HostTensor};
+    ///
+    /// let extras = Extras::bias(HostTensor::vector(vec![0.5, -0.5])?);
+    /// assert!(extras.bias.is_some() && extras.residual.is_none());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn bias(bias: HostTensor) -> Self {
         Extras { bias: Some(bias), ..Default::default() }
     }
@@ -46,6 +54,23 @@ pub enum Right {
 impl Graph {
     /// Adds a 2D convolution; `weights` is `oc kh kw c/groups`.
     ///
+    /// ```
+    /// use diptych::{Activation, Conv2d, Extras, Graph, HostTensor, Padding, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("image", Shape::nhwc(1, 8, 8, 3))?;
+    /// let weights = HostTensor::new(Shape::nhwc(4, 3, 3, 3), vec![0.1; 108])?;
+    /// let options = Conv2d {
+    ///     stride: [2, 2],
+    ///     padding: Padding::Same,
+    ///     activation: Activation::Relu,
+    ///     ..Default::default()
+    /// };
+    /// let y = graph.conv2d("stem", x, weights, Extras::default(), options)?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 4, 4, 4));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the shapes do not fit each other; the error names the node.
     pub fn conv2d(
@@ -61,6 +86,18 @@ impl Graph {
 
     /// Adds a depthwise convolution; `weights` is `1 kh kw c*multiplier`.
     ///
+    /// ```
+    /// use diptych::{Depthwise, Extras, Graph, HostTensor, Padding, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 4))?;
+    /// let weights = HostTensor::new(Shape::nhwc(1, 3, 3, 4), vec![0.1; 36])?;
+    /// let options = Depthwise { padding: Padding::Same, ..Default::default() };
+    /// let y = graph.depthwise("y", x, weights, Extras::default(), options)?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 8, 8, 4));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the shapes do not fit each other; the error names the node.
     pub fn depthwise(
@@ -75,6 +112,20 @@ impl Graph {
     }
 
     /// Adds a 1x1 convolution; `weights` is `oc 1 1 c`.
+    ///
+    /// ```
+    /// use diptych::{Extras, Graph, HostTensor, Pointwise, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 16))?;
+    /// let weights = HostTensor::new(Shape::nhwc(4, 1, 1, 16), vec![0.1; 64])?;
+    /// // The residual is added by the same kernel.
+    /// let residual = graph.input("residual", Shape::nhwc(1, 8, 8, 4))?;
+    /// let extras = Extras { residual: Some(residual), ..Default::default() };
+    /// let y = graph.pointwise("head", x, weights, extras, Pointwise::default())?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 8, 8, 4));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not fit each other; the error names the node.
@@ -92,6 +143,21 @@ impl Graph {
     /// Adds a matrix product of `x` (`rows columns`, `batch rows columns`, or `batch 1 rows columns`; see
     /// [`crate::Shape::matrix`]) and `right`, both packed. A batch of left matrices may share one right
     /// matrix. The result has the rank of `x`.
+    ///
+    /// ```
+    /// use diptych::{Dims, Extras, Gemm, Graph, HostTensor, Right};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[5, 3])?)?;
+    /// let weights = HostTensor::matrix(1, 3, 2, vec![1.0; 6])?;
+    /// let y = graph.gemm("dense", x, Right::Constant(weights), Extras::default(), Gemm::default())?;
+    /// assert_eq!(graph.dims(y)?.extents(), [5, 2]);
+    /// // A product of two values: queries and keys, say.
+    /// let options = Gemm { transpose_b: true, ..Default::default() };
+    /// let scores = graph.gemm("scores", x, Right::Value(x), Extras::default(), options)?;
+    /// assert_eq!(graph.dims(scores)?.extents(), [5, 5]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not fit each other, `beta` is not 0, or a leading dimension is given:
@@ -155,6 +221,16 @@ impl Graph {
     /// `x[begin..end]` along `axis`; every axis before it has one element. A kernel runs only where a device
     /// cannot bind what lies there: it copies.
     ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[1, 10, 4])?)?;
+    /// let y = graph.slice("middle", x, 1, 2..6)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 4, 4]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the range is empty or beyond the axis, or an axis before it has more than one element.
     pub fn slice(
@@ -170,6 +246,24 @@ impl Graph {
 
     /// Adds a compute shader of the application's own, which reads `inputs` in the order of its bindings,
     /// and returns its outputs in that order.
+    ///
+    /// ```
+    /// use diptych::{Custom, Graph, Shape};
+    ///
+    /// let invert = Custom::new("invert", "
+    ///     @group(0) @binding(0) var<storage, read> x: array<f32>;
+    ///     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    ///     @compute @workgroup_size(64)
+    ///     fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    ///         if id.x < arrayLength(&x) { y[id.x] = 1.0 - x[id.x]; }
+    ///     }
+    /// ")?;
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("picture", Shape::nhwc(1, 4, 4, 1))?;
+    /// let outputs = graph.custom("negative", &invert, &[x])?;
+    /// assert_eq!(graph.shape(outputs[0])?, Shape::nhwc(1, 4, 4, 1));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shader has another number of inputs or outputs, its uniform other members, or a tensor is

@@ -88,12 +88,28 @@ impl Default for Graph {
 
 impl Graph {
     /// An empty graph.
+    ///
+    /// ```
+    /// use diptych::Graph;
+    ///
+    /// assert!(Graph::new().nodes().is_empty());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Names a dimension and gives it an extent, which [`Graph::with_dimensions`] and
     /// [`crate::SessionOptions::dimensions`] change.
+    ///
+    /// ```
+    /// use diptych::{Dim, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// graph.dimension("batch", 2)?;
+    /// let x = graph.input_of("x", &["batch".into(), Dim::Fixed(3)])?;
+    /// assert_eq!(graph.dims(x)?.extents(), [2, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the extent is 0, or the graph has a dimension of this name.
@@ -109,11 +125,30 @@ impl Graph {
     }
 
     /// The named dimensions with their extents.
+    ///
+    /// ```
+    /// use diptych::Graph;
+    ///
+    /// let mut graph = Graph::new();
+    /// graph.dimension("batch", 2)?;
+    /// assert_eq!(graph.dimensions()["batch"], 2);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn dimensions(&self) -> &BTreeMap<String, usize> {
         &self.dimensions
     }
 
     /// Adds an input of f32.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let picture = graph.input("picture", Shape::nhwc(1, 8, 8, 3))?;
+    /// let rows = graph.input("rows", Dims::new(&[5, 3])?)?;
+    /// assert_eq!(graph.inputs(), [picture, rows]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shape is empty or too large, or another input has this name.
@@ -123,6 +158,16 @@ impl Graph {
     }
 
     /// Adds an input of f32, some of whose extents may be named dimensions.
+    ///
+    /// ```
+    /// use diptych::{Dim, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// graph.dimension("batch", 1)?;
+    /// let x = graph.input_of("x", &["batch".into(), Dim::Fixed(3)])?;
+    /// assert_eq!(graph.with_dimensions(&[("batch", 8)])?.dims(x)?.extents(), [8, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the dimensions are empty or too large, a name is not one of [`Graph::dimensions`], or another
@@ -155,11 +200,33 @@ impl Graph {
     }
 
     /// Adds a constant, which nodes read like any other value.
+    ///
+    /// ```
+    /// use diptych::{Function, Graph, HostTensor, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// let scale = graph.constant("scale", HostTensor::vector(vec![0.5, 2.0])?);
+    /// let y = graph.elementwise("y", Function::Mul, &[x.into(), scale.into()])?;
+    /// assert_eq!(graph.shape(y)?, Shape::nhwc(1, 8, 8, 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn constant(&mut self, name: &str, tensor: HostTensor) -> Value {
         self.value(name, tensor.dims(), Origin::Constant(tensor))
     }
 
     /// Marks a value as an output. Outputs are returned in the order they were marked.
+    ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// graph.output(x)?;
+    /// assert_eq!(graph.outputs(), [x]);
+    /// assert!(graph.output(x).is_err()); // each value once
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the value is not of this graph, or is an output already.
@@ -174,6 +241,17 @@ impl Graph {
 
     /// Adds a node that applies `operator` to `inputs`, each as the operand named with it, and returns what
     /// it writes. The methods named after ops are short for this.
+    ///
+    /// ```
+    /// use diptych::{Graph, Operand, Pool, Pooling, Shape};
+    /// use std::sync::Arc;
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// let y = graph.add("half", Arc::new(Pool::new(Pooling::Max, [2, 2])), &[(Operand::Src, x)])?;
+    /// assert_eq!(graph.shape(y[0])?, Shape::nhwc(1, 4, 4, 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an input is missing, not wanted, of another graph, or of a shape that does not fit; the error
@@ -347,6 +425,17 @@ impl Graph {
     /// The same network with other extents of its named dimensions. Constants are shared, not copied.
     /// Values keep their indices.
     ///
+    /// ```
+    /// use diptych::{Dim, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// graph.dimension("batch", 1)?;
+    /// let x = graph.input_of("x", &["batch".into(), Dim::Fixed(3)])?;
+    /// let eight = graph.with_dimensions(&[("batch", 8)])?;
+    /// assert_eq!((graph.dims(x)?.extents()[0], eight.dims(x)?.extents()[0]), (1, 8));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a name is not one of [`Graph::dimensions`], an extent is 0, or shapes no longer fit.
     pub fn with_dimensions(&self, extents: &[(&str, usize)]) -> Result<Graph> {
@@ -386,6 +475,15 @@ impl Graph {
 
     /// The shape of a value as a feature map (see [`Dims::shape`]).
     ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// assert_eq!(graph.shape(x)?, Shape::nhwc(1, 8, 8, 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the value is not of this graph.
     pub fn shape(&self, value: Value) -> Result<Shape> {
@@ -393,6 +491,15 @@ impl Graph {
     }
 
     /// The dimensions of a value.
+    ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// assert_eq!(graph.dims(x)?.extents(), [1, 8, 8, 2]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the value is not of this graph.
@@ -402,6 +509,15 @@ impl Graph {
 
     /// The element type and the dimensions of a value.
     ///
+    /// ```
+    /// use diptych::{DType, Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// assert_eq!(graph.tensor_type(x)?.dtype, DType::F32);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the value is not of this graph.
     pub fn tensor_type(&self, value: Value) -> Result<TensorType> {
@@ -410,6 +526,15 @@ impl Graph {
 
     /// The name of a value: of the input or constant, or of the node that writes it.
     ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// assert_eq!(graph.name(x)?, "x");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the value is not of this graph.
     pub fn name(&self, value: Value) -> Result<&str> {
@@ -417,6 +542,16 @@ impl Graph {
     }
 
     /// The tensor of a constant; `None` for other values.
+    ///
+    /// ```
+    /// use diptych::{Graph, HostTensor};
+    ///
+    /// let mut graph = Graph::new();
+    /// let bias = graph.constant("bias", HostTensor::vector(vec![0.5])?);
+    /// let x = graph.input("x", HostTensor::vector(vec![0.0])?.dims())?;
+    /// assert!(graph.tensor(bias)?.is_some() && graph.tensor(x)?.is_none());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the value is not of this graph.
@@ -442,16 +577,45 @@ impl Graph {
     }
 
     /// The inputs, in the order they were added.
+    ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// assert_eq!(graph.inputs(), [x]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn inputs(&self) -> &[Value] {
         &self.inputs
     }
 
     /// The outputs, in the order they were marked.
+    ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// graph.output(x)?;
+    /// assert_eq!(graph.outputs(), [x]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn outputs(&self) -> &[Value] {
         &self.outputs
     }
 
     /// The nodes, in order of execution.
+    ///
+    /// ```
+    /// use diptych::{Graph, Reduction, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// graph.reduce("mean", x, Reduction::Mean, &[1, 2], false)?;
+    /// assert_eq!(graph.nodes()[0].name(), "mean");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -470,6 +634,17 @@ impl Graph {
     }
 
     /// Floating-point operations of one run.
+    ///
+    /// ```
+    /// use diptych::{Extras, Graph, HostTensor, Pointwise, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 16))?;
+    /// let weights = HostTensor::new(Shape::nhwc(4, 1, 1, 16), vec![0.1; 64])?;
+    /// graph.pointwise("head", x, weights, Extras::default(), Pointwise::default())?;
+    /// assert_eq!(graph.flops()?, 2 * 64 * 16 * 4); // a product and a sum for each weight and pixel
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a node's shapes are inconsistent, which insertion rules out.

@@ -59,6 +59,16 @@ impl Graph {
 
     /// `x` with elements before and after those of each axis.
     ///
+    /// ```
+    /// use diptych::{Bits, Dims, Graph, PadMode};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[1, 4, 4, 2])?)?;
+    /// let y = graph.pad("y", x, &[0, 1, 1, 0], &[0, 1, 1, 0], PadMode::Constant(Bits(0.0)))?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 6, 6, 2]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is not one number for each axis, or the mode does not have so many elements.
     pub fn pad(
@@ -74,6 +84,16 @@ impl Graph {
 
     /// `x` several times along each axis.
     ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[2, 3])?)?;
+    /// let y = graph.tile("y", x, &[2, 1])?;
+    /// assert_eq!(graph.dims(y)?.extents(), [4, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is not one number for each axis, or one is 0.
     pub fn tile(&mut self, name: &str, x: Value, repeats: &[usize]) -> Result<Value> {
@@ -83,6 +103,16 @@ impl Graph {
     /// `x` with axes of one element as often as wanted, and further axes in front. [`Dim::Rest`] stands for an
     /// extent of `x`, any number of times.
     ///
+    /// ```
+    /// use diptych::{Dim, Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[1, 3])?)?;
+    /// let y = graph.broadcast_to("y", x, &[2.into(), 5.into(), Dim::Rest])?;
+    /// assert_eq!(graph.dims(y)?.extents(), [2, 5, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If an axis of several elements would have another extent.
     pub fn broadcast_to(&mut self, name: &str, x: Value, target: &[Dim]) -> Result<Value> {
@@ -90,6 +120,16 @@ impl Graph {
     }
 
     /// `x` backwards along some axes; negative ones count from the last.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[2, 3])?)?;
+    /// let y = graph.reverse("y", x, &[-1])?;
+    /// assert_eq!(graph.dims(y)?.extents(), [2, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `x` does not have such an axis, or one is named twice.
@@ -99,6 +139,16 @@ impl Graph {
 
     /// Groups of channels of `x` as blocks of pixels, `block` rows and columns each: see [`DepthToSpace`].
     ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[1, 4, 4, 12])?)?;
+    /// let y = graph.depth_to_space("y", x, 2)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 8, 8, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `x` is not of rank 4, or does not have that many groups of channels.
     pub fn depth_to_space(&mut self, name: &str, x: Value, block: usize) -> Result<Value> {
@@ -106,6 +156,16 @@ impl Graph {
     }
 
     /// Blocks of pixels of `x` as groups of channels: the inverse of [`Graph::depth_to_space`].
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[1, 8, 8, 3])?)?;
+    /// let y = graph.space_to_depth("y", x, 2)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 4, 4, 12]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `x` is not of rank 4, or not made of whole blocks.
@@ -115,6 +175,16 @@ impl Graph {
 
     /// Blocks of elements along the axes behind the batch as images of their own, zeros added before and after
     /// these axes: see [`SpaceToBatch`]. A border is a node of its own, `{name}.pad`.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[1, 7, 8, 3])?)?;
+    /// let y = graph.space_to_batch("y", x, &[2, 2], &[0, 0], &[1, 0])?;
+    /// assert_eq!(graph.dims(y)?.extents(), [4, 4, 4, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `block`, `before` and `after` have different lengths, there are fewer axes, or blocks are not whole.
@@ -143,6 +213,16 @@ impl Graph {
 
     /// The inverse of [`Graph::space_to_batch`], from whose result elements are cut before and after each axis
     /// of a block. Such a cut is a node of its own, and the blocks are `{name}.blocks`.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[4, 4, 4, 3])?)?;
+    /// let y = graph.batch_to_space("y", x, &[2, 2], &[0, 0], &[1, 0])?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 7, 8, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `block` and the cuts have different lengths, there are fewer axes, or the batch is not made of whole
@@ -210,6 +290,16 @@ impl Graph {
     /// Values of the same dimensions along a new axis, counted in the result: [`Graph::concat`] behind nodes
     /// `{name}.x0` and so on that give each value this axis.
     ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[2, 3])?)?;
+    /// let y = graph.stack("y", &[x, x], 0)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [2, 2, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there are no values, their dimensions differ, or the result has no such axis.
     pub fn stack(&mut self, name: &str, values: &[Value], axis: isize) -> Result<Value> {
@@ -233,6 +323,16 @@ impl Graph {
     }
 
     /// `x` in parts of these sizes along an axis, nodes `{name}.0` and so on.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[2, 5])?)?;
+    /// let parts = graph.split("y", x, 1, &[2, 3])?;
+    /// assert_eq!(graph.dims(parts[1])?.extents(), [2, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `x` does not have the axis, or the sizes are not its extent together.
@@ -293,6 +393,17 @@ impl Graph {
 
     /// Elements of `x` by rows of indices, one for each of its first axes: see [`Graph::gather`].
     ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[4, 5, 3])?)?;
+    /// let places = graph.input("places", Dims::new(&[7, 2])?)?;
+    /// let y = graph.gather_nd("y", x, places)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [7, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the rows are longer than `x` has axes.
     pub fn gather_nd(&mut self, name: &str, x: Value, indices: Value) -> Result<Value> {
@@ -302,6 +413,17 @@ impl Graph {
 
     /// Values at the indices of `x` along a new axis, others elsewhere.
     ///
+    /// ```
+    /// use diptych::{Bits, Dims, Graph, OneHot};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[5])?)?;
+    /// let options = OneHot { depth: 10, on: Bits(1.0), off: Bits(0.0), axis: -1 };
+    /// let y = graph.one_hot("y", x, options)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [5, 10]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the result does not have such an axis, or the depth is 0.
     pub fn one_hot(&mut self, name: &str, x: Value, options: OneHot) -> Result<Value> {
@@ -309,6 +431,16 @@ impl Graph {
     }
 
     /// Sums of the elements of `x` up to each of them, along an axis.
+    ///
+    /// ```
+    /// use diptych::{CumSum, Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[2, 5])?)?;
+    /// let y = graph.cumsum("y", x, CumSum { axis: 1, exclusive: false, reverse: false })?;
+    /// assert_eq!(graph.dims(y)?.extents(), [2, 5]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `x` does not have the axis.
@@ -318,6 +450,17 @@ impl Graph {
 
     /// The `k` largest elements of each row of `x`, in descending order, and their indices: nodes `{name}` and
     /// `{name}.indices`.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[2, 5])?)?;
+    /// let [values, indices] = graph.top_k("best", x, 3)?;
+    /// assert_eq!(graph.dims(values)?.extents(), [2, 3]);
+    /// assert_eq!(graph.dims(indices)?.extents(), [2, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a row does not have so many.
@@ -329,6 +472,18 @@ impl Graph {
 
     /// For each row of `scores` (`r n`) the boxes with the largest scores, without those of `boxes` (`r n 4`, or
     /// `1 n 4` for all rows) that overlap one of them: places and scores, as [`Suppress`] says.
+    ///
+    /// ```
+    /// use diptych::{Bits, Dims, Graph, Suppress};
+    ///
+    /// let mut graph = Graph::new();
+    /// let boxes = graph.input("boxes", Dims::new(&[1, 100, 4])?)?;
+    /// let scores = graph.input("scores", Dims::new(&[1, 100])?)?;
+    /// let options = Suppress { count: 10, overlap: Bits(0.5), score: Bits(0.3), sigma: Bits(0.0), strict: false };
+    /// let kept = graph.suppress("kept", boxes, scores, options)?;
+    /// assert_eq!(graph.dims(kept)?.extents(), [1, 2 * 10 + 100]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not fit, or the options are none.

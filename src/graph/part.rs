@@ -10,6 +10,19 @@ impl Graph {
     /// its inputs and its outputs are in the order given, and its nodes have the names that they have here. Nodes that
     /// others than `outputs` need are left out.
     ///
+    /// ```
+    /// use diptych::{Graph, Pool, Pooling, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// let half = graph.pool("half", x, Pool::new(Pooling::Max, [2, 2]))?;
+    /// let quarter = graph.pool("quarter", half, Pool::new(Pooling::Max, [2, 2]))?;
+    /// let part = graph.part(&[half], &[quarter])?;
+    /// assert_eq!(part.nodes().len(), 1);
+    /// assert_eq!(part.shape(part.inputs()[0])?, Shape::nhwc(1, 4, 4, 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a value is not of this graph, or an output depends on an input of this graph or a state that is none of
     /// `inputs`.

@@ -84,6 +84,16 @@ impl Graph {
 
     /// Adds a softmax along one axis, or its logarithm.
     ///
+    /// ```
+    /// use diptych::{Bits, Dims, Graph, Softmax};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("scores", Dims::new(&[1, 1000])?)?;
+    /// let y = graph.softmax("shares", x, Softmax { axis: -1, beta: Bits(1.0), log: false })?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1, 1000]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the axis is beyond the rank of `x`, or the factor negative or not finite.
     pub fn softmax(&mut self, name: &str, x: Value, options: Softmax) -> Result<Value> {
@@ -93,6 +103,16 @@ impl Graph {
     /// Adds the index of the first largest element along `axis`, as f32; with `keep_dims` the axis stays, with
     /// one element.
     ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("scores", Dims::new(&[1, 1000])?)?;
+    /// let y = graph.arg_max("class", x, -1, false)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the axis is beyond the rank of `x`, or longer than f32 counts.
     pub fn arg_max(&mut self, name: &str, x: Value, axis: isize, keep_dims: bool) -> Result<Value> {
@@ -101,6 +121,16 @@ impl Graph {
     }
 
     /// Adds the index of the first smallest element along `axis`: see [`Graph::arg_max`].
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("scores", Dims::new(&[1, 1000])?)?;
+    /// let y = graph.arg_min("class", x, -1, false)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [1]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Graph::arg_max`].
@@ -138,6 +168,18 @@ impl Graph {
 
     /// Adds a normalisation: mean and variance over the axes of `options` become 0 and 1, then each channel is
     /// multiplied by its `scale` and moved by its `bias`, where these are given.
+    ///
+    /// ```
+    /// use diptych::{Bits, Dims, Graph, HostTensor, Normalize};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[7, 4])?)?;
+    /// let options = Normalize { axes: vec![-1], epsilon: Bits(1e-5) };
+    /// let scale = Some(HostTensor::vector(vec![1.0; 4])?);
+    /// let y = graph.normalize("norm", x, options, scale, None)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [7, 4]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an axis is beyond the rank of `x`, or there is not one value for each channel.

@@ -44,6 +44,17 @@ impl Graph {
     /// Says what a state is in the next run: what `next` is in this one. All states change together, when
     /// everything else is computed.
     ///
+    /// ```
+    /// use diptych::{Function, Graph, HostTensor};
+    ///
+    /// let mut graph = Graph::new();
+    /// let count = graph.state("count", HostTensor::vector(vec![0.0])?);
+    /// let next = graph.elementwise("next", Function::Add, &[count.into(), 1.0.into()])?;
+    /// graph.update(count, next)?;
+    /// graph.output(next)?; // 1 in the first run, 2 in the second
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `state` is no state or has a next value already, or `next` has other dimensions.
     pub fn update(&mut self, state: Value, next: Value) -> Result<()> {

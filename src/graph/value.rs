@@ -17,6 +17,16 @@ pub struct Value {
 
 impl Value {
     /// Its index among the graph's values, in the order they were added.
+    ///
+    /// ```
+    /// use diptych::{Graph, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let first = graph.input("first", Shape::nhwc(1, 1, 1, 1))?;
+    /// let second = graph.input("second", Shape::nhwc(1, 1, 1, 1))?;
+    /// assert_eq!((first.index(), second.index()), (0, 1));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn index(self) -> usize {
         self.index
     }
@@ -63,21 +73,68 @@ pub struct Node {
 
 impl Node {
     /// Its name.
+    ///
+    /// ```
+    /// use diptych::{Graph, Pool, Pooling, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// let y = graph.pool("half", x, Pool::new(Pooling::Max, [2, 2]))?;
+    /// let node = &graph.nodes()[0];
+    /// assert_eq!(node.name(), "half");
+    /// # let _ = y;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// What it computes.
+    ///
+    /// ```
+    /// use diptych::{Graph, Pool, Pooling, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// let y = graph.pool("half", x, Pool::new(Pooling::Max, [2, 2]))?;
+    /// let node = &graph.nodes()[0];
+    /// assert_eq!(node.operator().name(), "pool");
+    /// # let _ = y;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn operator(&self) -> &dyn Operator {
         &*self.operator
     }
 
     /// What it reads, constants included, each with its operand.
+    ///
+    /// ```
+    /// use diptych::{Graph, Operand, Pool, Pooling, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// let y = graph.pool("half", x, Pool::new(Pooling::Max, [2, 2]))?;
+    /// let node = &graph.nodes()[0];
+    /// assert_eq!(node.inputs(), [(Operand::Src, x)]);
+    /// # let _ = y;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn inputs(&self) -> &[(Operand, Value)] {
         &self.inputs
     }
 
     /// What it writes.
+    ///
+    /// ```
+    /// use diptych::{Graph, Pool, Pooling, Shape};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 2))?;
+    /// let y = graph.pool("half", x, Pool::new(Pooling::Max, [2, 2]))?;
+    /// let node = &graph.nodes()[0];
+    /// assert_eq!(node.outputs(), [y]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn outputs(&self) -> &[Value] {
         &self.outputs
     }

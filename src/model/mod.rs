@@ -130,6 +130,14 @@ impl Model {
     /// files are read from its folder; where that is one of the Hugging Face hub's cache, they may be links, as the file
     /// itself is.
     ///
+    /// ```
+    /// use diptych::{LoadOptions, Model};
+    ///
+    /// let model = Model::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert_eq!(model.inputs[0].dims.extents()[3], 3); // a picture of three channels
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be read or is no regular file, and those of [`Model::from_bytes`], which name
     /// the file.
@@ -143,6 +151,15 @@ impl Model {
     }
 
     /// Reads a TensorFlow Lite or an ONNX file that is in memory already.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, Model};
+    ///
+    /// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+    /// let model = Model::from_bytes(&bytes, &LoadOptions::default())?;
+    /// assert!(model.graph.flops()? > 0);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Model`] if the bytes are not a valid file, or need something that is not supported; it names every

@@ -97,6 +97,16 @@ fn replace_stored(bytes: &mut [u8], stored: Stored, random: &mut Random) {
 /// them, has random numbers of the same mean and deviation instead, the same for the same `seed`. Names, shapes,
 /// options and constants of integers stay; so do means and deviations, but for rounding.
 ///
+/// ```
+/// use diptych::{LoadOptions, Model, with_random_weights};
+///
+/// let file = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+/// let shared = with_random_weights(&file, 1)?;
+/// let model = Model::from_bytes(&shared, &LoadOptions::default())?;
+/// assert_eq!(model.inputs[0].dims.extents()[3], 3);
+/// # Ok::<(), diptych::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Model`] if the file is none of these, or has weights in other files or stored in a way that they are not
 /// found in.

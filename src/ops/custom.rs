@@ -89,6 +89,13 @@ impl Custom {
     /// has the dimensions of the first input, and an invocation runs for each element of the first output
     /// along x.
     ///
+    /// ```
+    /// use diptych::Custom;
+    ///
+    /// let error = Custom::new("broken", "fn main() { return 1; }").unwrap_err();
+    /// println!("{error}"); // the numbered source, and what is wrong in it
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Compile`] with the numbered source, if the text is not WGSL; or if it has not one
     /// compute entry point, or a binding that is not of the kinds above: each is named with what was
@@ -149,6 +156,26 @@ impl Custom {
     }
 
     /// The dimensions of the outputs, from those of the inputs.
+    ///
+    /// ```
+    /// use diptych::{Custom, Dims, Graph};
+    /// # let text = "
+    /// #     @group(0) @binding(0) var<storage, read> x: array<f32>;
+    /// #     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    /// #     @compute @workgroup_size(64)
+    /// #     fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    /// #         if id.x < arrayLength(&y) { y[id.x] = x[2u * id.x]; }
+    /// #     }
+    /// # ";
+    ///
+    /// // A shader that keeps every second element.
+    /// let half = Custom::new("half", text)?.outputs(|inputs| Ok(vec![Dims::new(&[inputs[0].elements() / 2])?]));
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[10])?)?;
+    /// let y = graph.custom("y", &half, &[x])?;
+    /// assert_eq!(graph.dims(y[0])?.extents(), [5]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub fn outputs(self, outputs: impl Fn(&[Dims]) -> Result<Vec<Dims>> + Send + Sync + 'static) -> Self {
         Custom { outputs: Arc::new(outputs), ..self }
@@ -156,12 +183,47 @@ impl Custom {
 
     /// Invocations along x, y and z, from the dimensions of inputs and outputs; rounded up to whole
     /// work-groups.
+    ///
+    /// ```
+    /// use diptych::{Custom};
+    /// # let text = "
+    /// #     @group(0) @binding(0) var<storage, read> x: array<f32>;
+    /// #     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    /// #     @compute @workgroup_size(64)
+    /// #     fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    /// #         if id.x < arrayLength(&y) { y[id.x] = x[2u * id.x]; }
+    /// #     }
+    /// # ";
+    ///
+    /// // One invocation for each element of the output, which is also what happens without this call.
+    /// let half = Custom::new("half", text)?.grid(|_inputs, outputs| [outputs[0].elements(), 1, 1]);
+    /// # let _ = half;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub fn grid(self, grid: impl Fn(&[Dims], &[Dims]) -> [usize; 3] + Send + Sync + 'static) -> Self {
         Custom { grid: Arc::new(grid), ..self }
     }
 
     /// The members of the uniform, by name, from the dimensions of inputs and outputs.
+    ///
+    /// ```
+    /// use diptych::{Custom, Scalar};
+    ///
+    /// let scale = Custom::new("scale", "
+    ///     struct Parameters { factor: f32 }
+    ///     @group(0) @binding(0) var<storage, read> x: array<f32>;
+    ///     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    ///     @group(0) @binding(2) var<uniform> parameters: Parameters;
+    ///     @compute @workgroup_size(64)
+    ///     fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    ///         if id.x < arrayLength(&x) { y[id.x] = parameters.factor * x[id.x]; }
+    ///     }
+    /// ")?
+    /// .uniform(|_inputs, _outputs| vec![("factor", Scalar::F32(0.5))]);
+    /// # let _ = scale;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub fn uniform(
         self,
@@ -172,6 +234,28 @@ impl Custom {
 
     /// The same on the CPU: reads the inputs and writes the outputs. Without it a network with this node
     /// runs on GPUs only.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Custom, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let double = Custom::new("double", "
+    ///     @group(0) @binding(0) var<storage, read> x: array<f32>;
+    ///     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    ///     @compute @workgroup_size(64)
+    ///     fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    ///         if id.x < arrayLength(&x) { y[id.x] = 2.0 * x[id.x]; }
+    ///     }
+    /// ")?
+    /// .on_cpu(|inputs, outputs| outputs[0].iter_mut().zip(inputs[0]).for_each(|(y, x)| *y = 2.0 * x));
+    /// let mut graph = Graph::new();
+    /// let two = HostTensor::vector(vec![2.0])?;
+    /// let x = graph.input("x", two.dims())?;
+    /// let y = graph.custom("y", &double, &[x])?;
+    /// graph.output(y[0])?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// assert_eq!(*session.run(&[("x", &two)])?[0].to_f32(), [4.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub fn on_cpu(self, run: impl Fn(&[&[f32]], &mut [&mut [f32]]) + Send + Sync + 'static) -> Self {
         let run = move |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {

@@ -32,6 +32,15 @@ pub struct Choice {
 
 impl Choice {
     /// A choice whose feature maps lie in buffers.
+    ///
+    /// ```
+    /// use diptych::{Choice, SessionOptions};
+    ///
+    /// // The kernel of one node by hand; `Session::steps` prints those that were chosen.
+    /// let choice = Choice::new("direct", [1, 1, 1], [8, 4, 1]);
+    /// let options = SessionOptions { choices: [("stem".to_owned(), choice)].into(), ..Default::default() };
+    /// # let _ = options;
+    /// ```
     pub const fn new(variant: &'static str, tile: [u32; 3], work_group: [u32; 3]) -> Self {
         Choice { variant, tile, work_group, layout: Layout::C4 }
     }
@@ -44,6 +53,13 @@ impl Choice {
     }
 
     /// The same kernel with feature maps in `layout`.
+    ///
+    /// ```
+    /// use diptych::{Choice, Layout};
+    ///
+    /// let choice = Choice::new("direct", [1, 1, 1], [8, 4, 1]).with_layout(Layout::Image2d);
+    /// assert_eq!(choice.layout, Layout::Image2d);
+    /// ```
     #[must_use]
     pub const fn with_layout(self, layout: Layout) -> Self {
         Choice { layout, ..self }

@@ -46,6 +46,14 @@ pub struct Framing {
 impl Framing {
     /// All of a picture of `source` pixels (width, height) as one of `target` pixels.
     ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?;
+    /// assert_eq!(framing.scale(), [2.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If an extent is 0 or above 2^24, which f32 no longer counts.
     pub fn new(source: [u32; 2], target: [u32; 2]) -> Result<Self> {
@@ -62,6 +70,14 @@ impl Framing {
     /// A part of the source: its centre and its width and height, in the source's pixels. It may reach beyond the
     /// source.
     ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?.crop([100.0, 100.0], [64.0, 48.0])?;
+    /// assert_eq!(framing.to_source([160.0, 120.0]), [100.0, 100.0]); // the crop's centre
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a number is not finite, or the width or height is not above 0.
     pub fn crop(self, centre: [f64; 2], extent: [f64; 2]) -> Result<Self> {
@@ -76,6 +92,15 @@ impl Framing {
     /// Turns the crop around its centre, by an angle in radians from the x axis towards the y axis: clockwise as
     /// seen. What points that way in the source points to the right in the target.
     ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?.rotate(std::f64::consts::PI)?;
+    /// let [x, y] = framing.to_source([0.0, 0.0]); // half a turn: the other corner
+    /// assert!((x - 640.0).abs() < 1e-9 && (y - 480.0).abs() < 1e-9);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the angle is not finite.
     pub fn rotate(self, angle: f64) -> Result<Self> {
@@ -86,22 +111,54 @@ impl Framing {
     }
 
     /// How the crop is shown where its aspect ratio is not the target's.
+    ///
+    /// ```
+    /// use diptych::{Fit, Framing};
+    ///
+    /// let framing = Framing::new([640, 480], [256, 256])?.fit(Fit::Letterbox);
+    /// assert_eq!(framing.to_source([128.0, 32.0]), [320.0, 0.0]); // 32 rows of border above the picture
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub fn fit(self, fit: Fit) -> Self {
         Framing { fit, ..self }
     }
 
     /// Width and height of the source.
+    ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?;
+    /// assert_eq!(framing.source(), [640, 480]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn source(&self) -> [u32; 2] {
         self.source
     }
 
     /// Width and height of the target.
+    ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?;
+    /// assert_eq!(framing.target(), [320, 240]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn target(&self) -> [u32; 2] {
         self.target
     }
 
     /// Pixels of the source for one of the target, along the crop's axes.
+    ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?;
+    /// assert_eq!(framing.scale(), [2.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn scale(&self) -> [f64; 2] {
         let [w, h] = self.target.map(f64::from);
         let [sx, sy] = [self.extent[0] / w, self.extent[1] / h];
@@ -113,12 +170,28 @@ impl Framing {
     }
 
     /// Where a place of the target lies in the source.
+    ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?;
+    /// assert_eq!(framing.to_source([160.0, 120.0]), [320.0, 240.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn to_source(&self, [x, y]: [f64; 2]) -> [f64; 2] {
         let [[a, b, c], [d, e, f]] = self.matrix();
         [a * x + b * y + c, d * x + e * y + f]
     }
 
     /// Where a place of the source lies in the target.
+    ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?;
+    /// assert_eq!(framing.to_target([320.0, 240.0]), [160.0, 120.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn to_target(&self, [x, y]: [f64; 2]) -> [f64; 2] {
         let ([sx, sy], (sin, cos)) = (self.scale(), self.angle.sin_cos());
         let (dx, dy) = (x - self.centre[0], y - self.centre[1]);
@@ -127,6 +200,15 @@ impl Framing {
     }
 
     /// The two rows of the affine map from target to source: factors of `x` and `y`, and what is added.
+    ///
+    /// ```
+    /// use diptych::Framing;
+    ///
+    /// let framing = Framing::new([640, 480], [320, 240])?;
+    /// let [[xx, _, _], [_, yy, _]] = framing.matrix();
+    /// assert_eq!([xx, yy], [2.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn matrix(&self) -> [[f64; 3]; 2] {
         let ([sx, sy], (sin, cos)) = (self.scale(), self.angle.sin_cos());
         let [w, h] = self.target.map(f64::from);
@@ -158,6 +240,16 @@ impl Default for Colours {
 impl Colours {
     /// `(colour - mean) / deviation` of red, green and blue, both in `0..=1`.
     ///
+    /// ```
+    /// use diptych::Colours;
+    ///
+    /// // As networks trained on ImageNet want them.
+    /// let colours = Colours::normalized([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])?;
+    /// assert!(Colours::normalized([0.5; 3], [0.0; 3]).is_err());
+    /// # let _ = colours;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a deviation is 0, or a number is not finite.
     pub fn normalized(mean: [f32; 3], deviation: [f32; 3]) -> Result<Self> {
@@ -174,6 +266,13 @@ impl Colours {
     }
 
     /// Red, green and blue from `0..=1` to `low..=high`.
+    ///
+    /// ```
+    /// use diptych::Colours;
+    ///
+    /// let rows = Colours::range(-1.0, 1.0).rows();
+    /// assert_eq!(rows[0], [2.0, 0.0, 0.0, 0.0, -1.0]); // 2 red - 1
+    /// ```
     pub fn range(low: f32, high: f32) -> Self {
         let mut colours = Colours::default();
         for channel in 0..3 {
@@ -184,6 +283,12 @@ impl Colours {
     }
 
     /// Blue first, then green and red.
+    ///
+    /// ```
+    /// use diptych::Colours;
+    ///
+    /// assert_eq!(Colours::default().bgr().rows()[0], [0.0, 0.0, 1.0, 0.0, 0.0]); // blue first
+    /// ```
     #[must_use]
     pub fn bgr(mut self) -> Self {
         self.rows.swap(0, 2);
@@ -191,6 +296,13 @@ impl Colours {
     }
 
     /// One channel: the luma of BT.601, `0.299 r + 0.587 g + 0.114 b` of what red, green and blue are.
+    ///
+    /// ```
+    /// use diptych::Colours;
+    ///
+    /// let [row, ..] = Colours::default().gray().rows();
+    /// assert_eq!(row[..3], [0.299, 0.587, 0.114]);
+    /// ```
     #[must_use]
     pub fn gray(mut self) -> Self {
         let [r, g, b, _] = self.rows;
@@ -201,12 +313,25 @@ impl Colours {
     }
 
     /// The colour beyond the picture, before it is normalised.
+    ///
+    /// ```
+    /// use diptych::Colours;
+    ///
+    /// let colours = Colours::range(-1.0, 1.0).border([0.5, 0.5, 0.5, 1.0]); // grey beyond the picture
+    /// # let _ = colours;
+    /// ```
     #[must_use]
     pub fn border(self, border: [f32; 4]) -> Self {
         Colours { border, ..self }
     }
 
     /// The rows of the matrix: factors of red, green, blue and alpha, and what is added.
+    ///
+    /// ```
+    /// use diptych::Colours;
+    ///
+    /// assert_eq!(Colours::default().rows()[1], [0.0, 1.0, 0.0, 0.0, 0.0]); // green as it is
+    /// ```
     pub fn rows(&self) -> [[f32; 5]; 4] {
         self.rows
     }

@@ -57,6 +57,20 @@ pub struct Profile {
 
 impl Profile {
     /// The sum of the steps' times: less than a run's, which also starts kernels and waits.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    ///
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let profile = session.profile(&[("x", &HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?)])?;
+    /// println!("{profile}\n{:?} in {} steps", profile.total(), profile.nodes.len());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn total(&self) -> Duration {
         self.nodes.iter().map(|node| node.time).sum()
     }

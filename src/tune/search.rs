@@ -21,8 +21,8 @@ pub enum Search {
     Fast,
     /// Every (variant, tile) with every work-group of the generator.
     Exhaustive,
-    /// As many of the exhaustive candidates as this much time on the bench allows, the promising
-    /// ones first: a Gaussian process over the times so far chooses which.
+    /// As many candidates of the exhaustive search as can be timed in this time, the promising ones first: a Gaussian
+    /// process over the times so far chooses the next one.
     Budget(Duration),
 }
 

@@ -104,6 +104,11 @@ pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
 
 /// Reads an ONNX file that is in memory already.
 ///
+/// ```
+/// let error = diptych::onnx::from_bytes(b"no model").unwrap_err();
+/// assert!(matches!(error, diptych::Error::Model { .. }));
+/// ```
+///
 /// # Errors
 /// [`crate::Error::Model`] if the bytes are not a valid file, or need something that is not supported.
 pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {

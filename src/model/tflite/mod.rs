@@ -88,6 +88,13 @@ pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
 
 /// Reads a TensorFlow Lite file that is in memory already.
 ///
+/// ```
+/// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+/// let graph = diptych::tflite::from_bytes(&bytes)?;
+/// assert_eq!(graph.inputs().len(), 1);
+/// # Ok::<(), diptych::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Model`] if the bytes are not a valid file of version 3, or need something that is not
 /// supported; it names every operator that is not, or the one whose options or shapes are not.

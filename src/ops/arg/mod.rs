@@ -29,9 +29,9 @@ const MAX_EXTENT: usize = 1 << 24;
 /// Options of an index of the largest or smallest element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ArgReduce {
-    /// Whether it is that of the largest.
+    /// Whether to find the largest element; else the smallest.
     pub largest: bool,
-    /// The axis, from the end if it is negative.
+    /// The axis; a negative one counts from the last.
     pub axis: isize,
     /// Whether the axis stays, with one element.
     pub keep_dims: bool,

@@ -46,7 +46,7 @@ pub struct Conv2d {
     pub dilation: [usize; 2],
     /// How far the window goes beyond the input.
     pub padding: Padding,
-    /// What lies there.
+    /// What lies beyond the input: zeros, unless set.
     pub border: Border,
     /// Groups of channels that do not mix.
     pub groups: usize,

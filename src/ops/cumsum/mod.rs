@@ -25,7 +25,7 @@ const OP: &str = "cumsum";
 pub struct CumSum {
     /// The axis that is summed along; a negative one counts from the last.
     pub axis: isize,
-    /// Whether a sum is without the element itself.
+    /// Whether a sum leaves out the element itself.
     pub exclusive: bool,
     /// Whether sums begin at the end.
     pub reverse: bool,

@@ -40,7 +40,7 @@ pub struct Depthwise {
     pub stride: [usize; 2],
     /// Distance between taps along height and width.
     pub dilation: [usize; 2],
-    /// The border.
+    /// How far the window goes beyond the input.
     pub padding: Padding,
     /// Applied to the biased sum.
     pub activation: Activation,

@@ -26,7 +26,7 @@ const OP: &str = "gather";
 /// Options of a selection of elements along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gather {
-    /// The axis that indices are of; a negative one counts from the last. In the result, the axes of the
+    /// The axis along which the indices count; a negative one counts from the last. In the result, the axes of the
     /// indices stand in its place.
     pub axis: isize,
     /// How many outer axes the indices share with the value: each element of these has its own indices.

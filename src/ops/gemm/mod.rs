@@ -109,6 +109,14 @@ pub struct GemmOp {
 impl GemmOp {
     /// Checks the extents and leading dimensions of `batch` products of `m x k` by `k x n`.
     ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!((op.m(), op.n(), op.k(), op.batch()), (5, 2, 3, 1));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If an extent is 0, a leading dimension is shorter than its row, or an operand has more
     /// elements than 32-bit indices reach.
@@ -171,21 +179,53 @@ impl GemmOp {
     }
 
     /// Rows of the result.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!(op.m(), 5);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn m(&self) -> usize {
         self.m
     }
 
     /// Columns of the result.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!(op.n(), 2);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn n(&self) -> usize {
         self.n
     }
 
     /// Terms of each sum.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!(op.k(), 3);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn k(&self) -> usize {
         self.k
     }
 
     /// Number of products.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!(op.batch(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn batch(&self) -> usize {
         self.batch
     }
@@ -197,12 +237,29 @@ impl GemmOp {
     }
 
     /// The same with one `B` for all products of the batch.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 8, &Gemm::default(), false, false, Precision::F32)?; // m n k, eight matrices
+    /// assert_eq!((op.elements_b(), op.with_shared_b().elements_b()), (48, 6));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub const fn with_shared_b(self) -> Self {
         GemmOp { shared_b: true, ..self }
     }
 
     /// The same with another factor of what `C` held.
+    ///
+    /// ```
+    /// use diptych::{Bits, Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// let adds = op.with_beta(Bits(1.0)); // C = A B + C
+    /// # let _ = adds;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub const fn with_beta(self, beta: Bits) -> Self {
         GemmOp { beta, ..self }
@@ -239,12 +296,28 @@ impl GemmOp {
     }
 
     /// Elements that `A` must hold: the last row of the last matrix may be short.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!(op.elements_a(), 15);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn elements_a(&self) -> usize {
         let row = if self.transpose_a { self.m } else { self.k };
         self.batch * self.batch_stride_a() - (self.lda - row)
     }
 
     /// Elements that `B` must hold.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!(op.elements_b(), 6);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn elements_b(&self) -> usize {
         let row = if self.transpose_b { self.k } else { self.n };
         let matrices = if self.shared_b { 1 } else { self.batch };
@@ -252,6 +325,14 @@ impl GemmOp {
     }
 
     /// Elements that `C` must hold.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision};
+    ///
+    /// let op = GemmOp::new(5, 2, 3, 1, &Gemm::default(), false, false, Precision::F32)?; // m n k, one matrix
+    /// assert_eq!(op.elements_c(), 10);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub const fn elements_c(&self) -> usize {
         self.batch * self.batch_stride_c() - (self.ldc - self.n)
     }
@@ -280,6 +361,15 @@ impl GemmOp {
 impl GemmOp {
     /// The product of packed matrices of these shapes (see [`crate::Shape::matrix`]); one right
     /// matrix may serve a batch of left ones.
+    ///
+    /// ```
+    /// use diptych::{Gemm, GemmOp, Precision, Shape};
+    ///
+    /// let (a, b) = (Shape::matrix(1, 5, 3), Shape::matrix(1, 3, 2));
+    /// let op = GemmOp::of_matrices(a, b, &Gemm::default(), false, false, Precision::F32)?;
+    /// assert_eq!((op.m(), op.n()), (5, 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not fit each other, or the options ask for leading dimensions or `beta`.

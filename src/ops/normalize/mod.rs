@@ -41,7 +41,7 @@ const OP: &str = "normalize";
 /// Options of a normalisation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Normalize {
-    /// The axes of which mean and variance become 0 and 1: negative ones are counted from the end.
+    /// The axes over which mean and variance are taken. Negative ones count from the last.
     pub axes: Vec<isize>,
     /// What is added to the variance, finite and larger than 0.
     pub epsilon: Bits,

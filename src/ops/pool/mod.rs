@@ -25,7 +25,7 @@ use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "pool";
 
-/// What becomes of a window.
+/// What a pooling computes of each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pooling {
     /// The largest element.
@@ -37,20 +37,27 @@ pub enum Pooling {
 /// Options of a pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pool {
-    /// What becomes of a window.
+    /// The maximum or the mean.
     pub pooling: Pooling,
     /// Extent of the window along height and width.
     pub window: [usize; 2],
     /// Step of the window along height and width.
     pub stride: [usize; 2],
-    /// The border. Every window must hold an element.
+    /// How far windows go beyond the input. Each must contain an element of it.
     pub padding: Padding,
-    /// Applied to the maximum or mean. PReLU, which has a slope per channel, is not served.
+    /// Applied to the maximum or mean. PReLU is refused, because it has a slope for each channel.
     pub activation: Activation,
 }
 
 impl Pool {
     /// Windows side by side, without padding and activation.
+    ///
+    /// ```
+    /// use diptych::{Pool, Pooling};
+    ///
+    /// let pool = Pool::new(Pooling::Max, [2, 2]);
+    /// assert_eq!(pool.stride, [2, 2]); // windows touch
+    /// ```
     pub const fn new(pooling: Pooling, window: [usize; 2]) -> Self {
         Pool { pooling, window, stride: window, padding: Padding::Valid, activation: Activation::None }
     }

@@ -26,7 +26,7 @@ use crate::error::Result;
 
 const OP: &str = "reduce";
 
-/// What many elements become.
+/// How many elements become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {
@@ -59,6 +59,12 @@ impl Reduction {
     ];
 
     /// Its name in keys and messages.
+    ///
+    /// ```
+    /// use diptych::Reduction;
+    ///
+    /// assert_eq!(Reduction::Mean.name(), "mean");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Reduction::Sum => "sum",
@@ -80,9 +86,9 @@ impl Reduction {
 /// Options of a reduction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reduce {
-    /// What many elements become.
+    /// How many elements become one.
     pub reduction: Reduction,
-    /// The axes that are reduced: negative ones are counted from the end, and one may be named twice.
+    /// The axes that are reduced. Negative ones count from the last, and one may be named twice.
     pub axes: Vec<isize>,
     /// Whether they stay, with one element each.
     pub keep_dims: bool,

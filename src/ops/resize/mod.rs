@@ -29,12 +29,12 @@ const OP: &str = "resize";
 /// The longest axis: coordinates between pixels are kept in f32.
 const MAX_EXTENT: usize = 1 << 20;
 
-/// What a pixel between pixels is.
+/// How values between pixels are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResizeMode {
-    /// One of them.
+    /// The nearest pixel.
     Nearest,
-    /// The mean of the four around it, weighted by distance.
+    /// The mean of the four pixels around, weighted by distance.
     Bilinear,
 }
 
@@ -43,7 +43,7 @@ pub enum ResizeMode {
 pub struct Resize {
     /// Height and width of the output.
     pub size: [usize; 2],
-    /// What a pixel between pixels is.
+    /// How values between pixels are computed.
     pub mode: ResizeMode,
     /// Whether the centers of the corners' pixels stay where they are, instead of the corners.
     pub align_corners: bool,
@@ -54,6 +54,13 @@ pub struct Resize {
 
 impl Resize {
     /// To `size`, without aligned corners and half-pixel centers.
+    ///
+    /// ```
+    /// use diptych::{Resize, ResizeMode};
+    ///
+    /// let resize = Resize { half_pixel_centers: true, ..Resize::new(ResizeMode::Bilinear, [64, 64]) };
+    /// assert_eq!(resize.size, [64, 64]);
+    /// ```
     pub const fn new(mode: ResizeMode, size: [usize; 2]) -> Self {
         Resize { size, mode, align_corners: false, half_pixel_centers: false }
     }

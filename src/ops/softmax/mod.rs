@@ -29,7 +29,7 @@ const OP: &str = "softmax";
 /// Options of a softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Softmax {
-    /// The axis along which the results add up to 1, from the end if it is negative.
+    /// The axis along which the results add up to 1; a negative one counts from the last.
     pub axis: isize,
     /// The factor of the exponent, finite and not negative.
     pub beta: Bits,

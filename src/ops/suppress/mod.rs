@@ -34,11 +34,11 @@ const NONE: f32 = -3.0e38;
 /// Options of a suppression of boxes that overlap better ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Suppress {
-    /// The most boxes of a row.
+    /// How many boxes of a row are kept at most.
     pub count: usize,
-    /// The overlap from which on a box is suppressed.
+    /// A box that overlaps a kept box by more than this is suppressed. `strict` says what happens at the value itself.
     pub overlap: Bits,
-    /// The score from which on a box is a candidate.
+    /// A box with less than this score is no candidate. `strict` says what happens at the value itself.
     pub score: Bits,
     /// `sigma`: other scores are multiplied by `exp(-overlap^2 / (2 sigma))`; they stay as they are if it is 0.
     pub sigma: Bits,

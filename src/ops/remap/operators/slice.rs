@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// what lies outside is left out, and a negative step goes backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AxisRange {
-    /// The first element; the first of all, or with a negative step the last, if it is not given.
+    /// The first element. Unless given, the first of the axis, or the last if the step is negative.
     pub begin: Option<isize>,
-    /// The element behind the last; all that there are, if it is not given.
+    /// The element behind the last one taken. Unless given, the range goes to the end of the axis.
     pub end: Option<isize>,
-    /// From one element to the next, not 0.
+    /// The distance from one element to the next; not 0.
     pub step: isize,
 }
 
@@ -29,6 +29,14 @@ impl AxisRange {
     pub const ALL: AxisRange = AxisRange { begin: None, end: None, step: 1 };
 
     /// `begin..end`, each element.
+    ///
+    /// ```
+    /// use diptych::AxisRange;
+    ///
+    /// let last_three = AxisRange { begin: Some(-3), end: None, step: 1 };
+    /// assert_eq!(AxisRange::new(0, 5), AxisRange { begin: Some(0), end: Some(5), step: 1 });
+    /// # let _ = last_three;
+    /// ```
     pub const fn new(begin: isize, end: isize) -> Self {
         AxisRange { begin: Some(begin), end: Some(end), step: 1 }
     }
