@@ -19,6 +19,24 @@ const HALF: f32 = 256.0;
 /// What adds a function of each element under a part's name; the result has the empty one.
 pub(in crate::model) type Each<'e, A> = &'e mut dyn FnMut(&str, Function, &[A]) -> Result<A, Reason>;
 
+/// The quotient of two integers, cut off towards zero, if it is below 2^21. A GPU's division may be off by a few units in the last place, so
+/// that 6 / 3 may be below 2: the nearest integer is one too far from zero where the rest has another sign than `a`.
+pub(in crate::model) fn quotient<A: Clone + From<f32>>(
+    name: &str,
+    [a, b]: [A; 2],
+    each: Each<'_, A>,
+) -> Result<A, Reason> {
+    let quotient = each("quotient", Function::Div, &[a.clone(), b.clone()])?;
+    let nearest = each("nearest", Function::Round, &[quotient])?;
+    let product = each("product", Function::Mul, &[nearest.clone(), b])?;
+    let rest = each("rest", Function::Sub, &[a.clone(), product])?;
+    let turned = each("turned", Function::Mul, &[rest, a])?;
+    let beyond = each("beyond", Function::Less, &[turned, 0.0.into()])?;
+    let sign = each("sign", Function::Sign, std::slice::from_ref(&nearest))?;
+    let step = each("step", Function::Mul, &[beyond, sign])?;
+    each(name, Function::Sub, &[nearest, step])
+}
+
 impl Narrow {
     /// How many integers there are.
     fn count(self) -> f32 {
@@ -118,6 +136,29 @@ mod tests {
             assert_eq!(of(4, true), i64::from((number as i8) << 4 >> 4), "{number}");
             for (bits, signed) in [(4, false), (4, true), (8, false), (8, true), (16, false), (16, true)] {
                 assert_eq!(of(bits, signed), Narrow { bits, signed }.of(number), "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn quotients_are_cut_off_towards_zero_whatever_a_division_rounds() {
+        let numbers =
+            [1i64, 2, 3, 5, 6, 7, 9, 10, 49, 63, 99, 127, 1000, 4096, 65_535, 1 << 20, (1 << 21) - 1];
+        let both = || numbers.into_iter().flat_map(|number| [number, -number]);
+        for off in [-3i32, -1, 0, 1, 3] {
+            let mut rounded = |part: &str, function: Function, arguments: &[f32]| {
+                let exact = compute(part, function, arguments)?;
+                Ok(if function == Function::Div && exact != 0.0 {
+                    f32::from_bits(exact.to_bits().wrapping_add_signed(off))
+                } else {
+                    exact
+                })
+            };
+            for a in both().chain([0]) {
+                for b in both() {
+                    let found = quotient("", [a as f32, b as f32], &mut rounded).expect("a number");
+                    assert_eq!(found as i64, a / b, "{a} / {b}, off by {off}");
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use super::import::{Import, Op, Slot};
 use super::kind::Kind;
 use super::order::Mapped;
 use crate::model::constant::{Constant, Integers};
-use crate::model::narrow::Narrow;
+use crate::model::narrow::{self, Narrow};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -105,4 +105,14 @@ pub(super) fn product(import: &mut Import<'_>, narrow: Narrow, factors: [Arg; 2]
         import.apply(part, function, args).map(Arg::Slot)
     })?;
     product.slot()
+}
+
+/// The quotient of two integers.
+pub(super) fn quotient(import: &mut Import<'_>, part: &str, args: &[Arg]) -> Result<Slot, Reason> {
+    let [a, b] = args else { return refused!("found {} inputs, wanted 2", args.len()) };
+    let quotient =
+        narrow::quotient(part, [a.clone(), b.clone()], &mut |part: &str, function, args: &[Arg]| {
+            import.apply(part, function, args).map(Arg::Slot)
+        })?;
+    quotient.slot()
 }

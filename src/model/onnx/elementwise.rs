@@ -212,7 +212,9 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
         let (own, others) = (import.extents_of(op, 0)?, import.slot_extents(second)?);
         let place = super::operands::axis(op.int("axis", 0), own.len().max(1))?;
         let behind = own.len().checked_sub(place + others.len());
-        let behind = behind.ok_or_else(|| format!("found {others:?} from axis {place} of {own:?}"))?;
+        let behind = behind.ok_or_else(|| {
+            format!("found {others:?} from axis {place} of {own:?}, wanted axes that are there")
+        })?;
         let extents = [&others[..], &vec![1; behind]].concat();
         args[1] = import.slot_reshaped("axes", second.clone(), &extents)?.into();
     }
@@ -228,10 +230,7 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
     }
     let last = if narrow.is_some() { "whole" } else { "" };
     let mut slot = match function {
-        Function::Div => {
-            let quotient = import.apply("quotient", Function::Div, &args)?;
-            import.apply(last, Function::Truncate, &[quotient.into()])?
-        }
+        Function::Div => casts::quotient(import, last, &args)?,
         Function::Pow => {
             let power = import.apply("power", Function::Pow, &args)?;
             import.apply(last, Function::Round, &[power.into()])?

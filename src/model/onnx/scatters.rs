@@ -67,7 +67,9 @@ pub(super) fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], plac
     }
     let kind = i.kind_of(op, 0)?;
     let inputs = (0..3).map(|index| i.slot(op, index)).collect::<Result<Vec<_>, _>>()?;
-    let written = i.hosted("", "scatter", inputs, &[own.to_vec()], move |inputs, outputs| {
+    let narrow = kind.narrow().filter(|_| matches!(combine, Combine::Add | Combine::Mul));
+    let part = if narrow.is_some() { "scattered" } else { "" };
+    let written = i.hosted(part, "scatter", inputs, &[own.to_vec()], move |inputs, outputs| {
         let ([data, indices, updates], [dst]) = (inputs, outputs) else { return Ok(()) };
         dst.copy_from_slice(data);
         let rows = indices.chunks_exact(places.columns.len().max(1));
@@ -80,5 +82,12 @@ pub(super) fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], plac
         }
         Ok(())
     })?;
-    written.into_iter().try_for_each(|slot| i.set(op, 0, slot.of_kind(kind)))
+    for slot in written {
+        let slot = match narrow {
+            Some(narrow) => super::casts::wrapped(i, narrow, slot.of_kind(kind))?,
+            None => slot.of_kind(kind),
+        };
+        i.set(op, 0, slot)?;
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use super::names::{self, element};
 use super::spectra;
 use super::tensors::is_quantised;
 use crate::graph::Term;
-use crate::model::narrow::Narrow;
+use crate::model::narrow::{Narrow, quotient};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -58,10 +58,10 @@ pub(super) fn wrapping<'a>(
     let wrapped = match (function, terms) {
         (Function::Mul, &[a, b]) => narrow.product([a, b], &mut each)?,
         _ => {
-            let mut whole = each("whole", function, terms)?;
-            if function == Function::Div {
-                whole = each("whole", Function::Truncate, &[whole])?;
-            }
+            let whole = match (function, terms) {
+                (Function::Div, &[a, b]) => quotient("whole", [a, b], &mut each)?,
+                _ => each("whole", function, terms)?,
+            };
             narrow.wrapped(whole, &mut each)?
         }
     };

@@ -6,6 +6,7 @@ use super::import::{Import, Input, Op, Slot};
 use super::schema::at;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::model::behind::help;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use std::collections::HashSet;
@@ -30,11 +31,18 @@ pub(super) fn repeat<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     for pass in 0usize.. {
         let scope = format!("{name}/{pass}/");
         let going = import.call(table.condition(), slots.clone(), scope.clone())?;
-        let [Slot::Constant(going)] = &going[..] else {
-            return refused!(
-                "found a loop whose end depends on values of a run, wanted one of a known number of \
-                        passes"
-            );
+        let going = match &going[..] {
+            [Slot::Constant(going)] => going,
+            other => {
+                let values = other.iter().filter_map(|slot| match slot {
+                    Slot::Value(value) => Some(*value),
+                    _ => None,
+                });
+                let help = help(&import.graph, &values.collect::<Vec<_>>());
+                return refused!(
+                    "found a loop whose end depends on values of a run, wanted one of a known number of passes{help}"
+                );
+            }
         };
         if going.number().is_none_or(|number| number == 0.0) {
             break;
@@ -60,12 +68,21 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
             return import.write_slots(op, slots);
         }
         Slot::Value(condition) => condition,
-        _ => return refused!("found a variable as a condition"),
+        _ => return refused!("found a variable as a condition, wanted a value"),
     };
     let before = import.variables.len();
     let kept = import.variables.clone();
-    let then = import.call(table.then(), slots.clone(), format!("{name}/then/"))?;
-    let otherwise = import.call(table.otherwise(), slots, format!("{name}/else/"))?;
+    // Both would have to run: what else would help is to know the condition.
+    let why = |import: &Import<'a>| help(&import.graph, &[condition]);
+    let mut both = Vec::with_capacity(2);
+    for (network, slots, scope) in [(table.then(), slots.clone(), "then"), (table.otherwise(), slots, "else")]
+    {
+        let called = import.call(network, slots, format!("{name}/{scope}/"));
+        both.push(called.map_err(|reason| {
+            format!("{reason} (a branch that a condition computed at each run chooses){}", why(import))
+        })?);
+    }
+    let (then, otherwise) = (both.remove(0), both.remove(0));
     let same = |(a, b): (&Variable, &Variable)| match (&a.current, &b.current) {
         (Some(Input::Value(a)), Some(Input::Value(b))) => a == b,
         (a, b) => a.is_none() && b.is_none(),
@@ -77,13 +94,21 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         );
     }
     if then.len() != op.outputs.len() || otherwise.len() != op.outputs.len() {
-        return refused!("found branches of {} and {} outputs", then.len(), otherwise.len());
+        return refused!(
+            "found branches of {} and {} outputs, wanted as many as the operator has",
+            then.len(),
+            otherwise.len()
+        );
     }
     for (index, (then, otherwise)) in then.into_iter().zip(otherwise).enumerate() {
         let [a, b] = [import.slot_value(then, &name)?, import.slot_value(otherwise, &name)?];
         let (own, other) = (import.dims(a)?, import.dims(b)?);
         if own != other {
-            return refused!("found branches that give {own} and {other}, wanted one shape");
+            return refused!(
+                "found branches that give {own} and {other} by a condition computed at each run, wanted one shape or a \
+                 condition that is known{}",
+                why(import)
+            );
         }
         let name = import.name(op, index)?;
         let one = vec![crate::dims::Dim::Fixed(1); own.rank().max(1)];

@@ -136,8 +136,9 @@ pub(super) fn dilated<'a>(
     if joins.name != "BATCH_TO_SPACE_ND" || joins.inputs.len() != 3 || joins.outputs.len() != 1 {
         return Ok(None);
     }
-    let blocks = import.integers(&joins, 1)?.values;
-    let crops = import.integers(&joins, 2)?.values;
+    let Some(blocks) = import.integers_ahead(&joins, 1)? else { return Ok(None) };
+    let Some(crops) = import.integers_ahead(&joins, 2)? else { return Ok(None) };
+    let (blocks, crops) = (blocks.values, crops.values);
     let (&[block_h, block_w], &[cut_top, cut_below, cut_left, cut_right]) = (&blocks[..], &crops[..]) else {
         return Ok(None);
     };

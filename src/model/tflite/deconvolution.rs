@@ -21,7 +21,9 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     };
     let outputs = import.floats(op, 1)?.shape().n;
     if channels != outputs {
-        return refused!("found output shape {shape:?} for weights of {outputs} output channels");
+        return refused!(
+            "found output shape {shape:?} for weights of {outputs} output channels, wanted rank 4 and as many channels"
+        );
     }
     let options = TransposedConv2d {
         stride: positive("stride", [table.stride_h(), table.stride_w()])?,

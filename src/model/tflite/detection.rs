@@ -222,7 +222,9 @@ fn of_each_class(
     per_class: usize,
 ) -> Result<Found, Reason> {
     let (rows, most) = (options.classes, options.most);
-    let all = rows.checked_mul(per_class).ok_or_else(|| format!("found {rows} classes of {per_class}"))?;
+    let all = rows
+        .checked_mul(per_class)
+        .ok_or_else(|| format!("found {rows} classes of {per_class}, wanted fewer"))?;
     let scores = parts.transpose("by_class", scores, &[1, 0])?;
     let [places, found] = suppressed(parts, boxes, scores, [rows, n], options.options(per_class))?;
     let places = parts.reshape("boxes_of_all", places, &[all])?;

@@ -10,6 +10,7 @@ use crate::emit::Activation;
 use crate::graph::{Term, Value};
 use crate::host::HostTensor;
 use crate::model::fold;
+use crate::model::narrow::quotient;
 use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
@@ -51,11 +52,14 @@ pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -
 
 /// `DIV` of integers: cut off towards zero.
 fn integer_quotient<'a>(import: &mut Import<'a>, op: &Op<'a>, terms: &[Term]) -> Result<(), Reason> {
-    let name = import.name(op, 0)?;
-    let part = import.part_name(&name, "quotient")?;
-    let quotient = import.graph.elementwise(&part, Function::Div, terms)?;
-    let value = import.graph.elementwise(&name, Function::Truncate, &[quotient.into()]);
-    import.write(op, 0, value?)
+    let &[a, b] = terms else { return refused!("found {} inputs, wanted 2", terms.len()) };
+    let mut parts = import.compose(op, 0)?;
+    let mut each =
+        |part: &str, function: Function, terms: &[Term]| parts.each(part, function, terms).map(Term::Value);
+    match quotient("", [a, b], &mut each)? {
+        Term::Value(value) => import.write(op, 0, value),
+        Term::Number(number) => refused!("found the number {number}, wanted a value"),
+    }
 }
 
 /// `LEAKY_RELU`: the slope is an option.
@@ -246,7 +250,11 @@ pub(super) fn activated<'a>(
         Fused::Own(Activation::Relu6) => Function::Relu6,
         Fused::Own(Activation::Tanh) => Function::Tanh,
         Fused::ReluN1To1 => Function::ReluN1To1,
-        Fused::Own(other) => return refused!("found the fused activation {other:?}"),
+        Fused::Own(other) => {
+            return refused!(
+                "found the fused activation {other:?}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"
+            );
+        }
     };
     let part = import.part_name(&name, "sum")?;
     let value = add(import, &part)?;

@@ -42,6 +42,8 @@ pub(super) struct Frame<'a> {
     pub(super) renamed: HashSet<usize>,
     /// What names begin with.
     pub(super) scope: String,
+    /// The operator that writes each tensor, once it is asked for.
+    pub(super) writers: Option<HashMap<i32, usize>>,
 }
 
 impl<'a> Frame<'a> {
@@ -56,7 +58,7 @@ impl<'a> Frame<'a> {
         let mut frame = Frame {
             slots: vec![Slot::Untouched; tensors.len()],
             readers: vec![Readers::default(); tensors.len()],
-            tensors: Tensors::new(tensors, model.buffers()),
+            tensors: Tensors::new(tensors, model.buffers(), [&inputs, &outputs]),
             operators: network.operators(),
             inputs,
             outputs,
@@ -67,6 +69,7 @@ impl<'a> Frame<'a> {
             phases: HashMap::new(),
             renamed: HashSet::new(),
             scope: String::new(),
+            writers: None,
         };
         frame.count_readers(budget)?;
         Ok(frame)
@@ -142,7 +145,8 @@ impl<'a> Import<'a> {
 
     /// Puts network `index` of the file here: what it makes of `inputs`. Names begin with `scope`.
     pub(super) fn call(&mut self, index: i32, inputs: Vec<Slot>, scope: String) -> Result<Vec<Slot>, Reason> {
-        let index = usize::try_from(index).map_err(|_| format!("found a call of network {index}"))?;
+        let index = usize::try_from(index)
+            .map_err(|_| format!("found a call of network {index}, wanted one from 0 on"))?;
         self.calls += 1;
         if self.calls > MAX_CALLS {
             return refused!("found more than {MAX_CALLS} passes of loops, wanted fewer");

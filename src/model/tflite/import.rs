@@ -5,25 +5,19 @@ use super::control::Variable;
 use super::frame::{Frame, Joined};
 use super::names;
 use super::operators;
-use super::rounding::Rounding;
 use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
 use super::survey;
-use super::tensors::{Budget, Extent, indices};
+use super::tensors::{Budget, indices};
 use super::{LoadOptions, Loaded, ModelInfo};
-use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::model::reason::Reason;
-use crate::sorted;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// The most inputs or outputs of a network; adding one to a graph looks at those before it.
-const MAX_ENDS: usize = 4096;
-
-/// The name of a leading extent that the file leaves open.
-const BATCH: &str = "batch";
+pub(super) const MAX_ENDS: usize = 4096;
 
 /// Operators that take complex values.
 const COMPLEX: [&str; 7] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", "REAL", "IMAG", "CAST"];
@@ -65,7 +59,9 @@ pub(super) struct Import<'a> {
     pub(super) budget: Budget,
     pub(super) graph: Graph,
     codes: Tables<'a, OperatorCode<'a>>,
-    names: HashSet<String>,
+    pub(super) names: HashSet<String>,
+    /// The network that is the graph, by index.
+    pub(super) main: usize,
     /// The network that is read.
     pub(super) frame: Box<Frame<'a>>,
     /// Networks that were called, by index.
@@ -105,12 +101,13 @@ pub(super) struct Op<'a> {
     pub(super) outputs: Vec<i32>,
 }
 
-/// Reads the first network of a file.
+/// Reads the first network of a file, or that of a signature.
 pub(super) fn import(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
     let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
     let mut budget = Budget::new(bytes.len());
-    let info = ModelInfo::read(model, bytes, &mut budget).map_err(fail)?;
-    let (mut import, inputs, outputs) = start(model, budget).map_err(fail)?;
+    let main = main(model, options).map_err(fail)?;
+    let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
+    let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
@@ -132,10 +129,25 @@ type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);
 /// What went wrong, and in which operator.
 type Failure = (Option<(usize, String)>, Reason);
 
-fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
+/// The network that the options ask for, by index.
+fn main(model: &Model<'_>, options: &LoadOptions) -> Result<usize, Reason> {
+    let Some(wanted) = &options.signature else { return Ok(0) };
+    let signatures = || model.signatures().into_iter().flat_map(|signatures| signatures.iter());
+    match signatures().find(|signature| signature.key() == Some(wanted)) {
+        Some(signature) => Ok(signature.subgraph() as usize),
+        None => {
+            let names: Vec<&str> = signatures().filter_map(|signature| signature.key()).take(16).collect();
+            refused!("found no signature {wanted:?}, wanted one of {names:?}")
+        }
+    }
+}
+
+fn start<'a>(model: &Model<'a>, main: usize, budget: Budget) -> Result<Started<'a>, Reason> {
     let networks = model.subgraphs();
-    let network: SubGraph<'a> =
-        networks.and_then(|networks| at(networks, 0)).ok_or("found 0 subgraphs, wanted at least 1")?;
+    let count = networks.map_or(0, |networks| networks.len());
+    let network: SubGraph<'a> = networks
+        .and_then(|networks| at(networks, main))
+        .ok_or_else(|| format!("found {count} subgraphs, wanted at least {}", main.saturating_add(1)))?;
     network.tensors().ok_or("found no tensors, wanted at least an input and an output")?;
     let operators = network.operators().filter(|operators| !operators.is_empty());
     operators.ok_or("found no operators, wanted at least one")?;
@@ -150,6 +162,7 @@ fn start<'a>(model: &Model<'a>, budget: Budget) -> Result<Started<'a>, Reason> {
         graph: Graph::new(),
         codes,
         names: HashSet::new(),
+        main,
         frame: Box::new(frame),
         frames: HashMap::new(),
         calls: 0,
@@ -195,122 +208,7 @@ impl<'a> Import<'a> {
         self.operators.map_or(0, |operators| operators.len())
     }
 
-    /// Gives the inputs and outputs the names of the first signature of the first network.
-    fn name_ends(&mut self, model: &Model<'a>) -> Result<(), Reason> {
-        let signatures = model.signatures().into_iter().flat_map(|signatures| signatures.iter());
-        let Some(signature) = signatures.into_iter().find(|signature| signature.subgraph() == 0) else {
-            return Ok(());
-        };
-        for names in [signature.inputs(), signature.outputs()].into_iter().flatten() {
-            for entry in names.iter().take(MAX_ENDS) {
-                let (tensor, name) = (entry.tensor() as usize, entry.name().unwrap_or(""));
-                self.budget.spend(name.len() + 8)?;
-                if !name.is_empty()
-                    && tensor < self.tensors.len()
-                    && !self.signature.contains_key(&tensor)
-                    && self.names.insert(name.to_owned())
-                {
-                    self.frame.signature.insert(tensor, name.to_owned());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn inputs(&mut self, inputs: &[i32], options: &LoadOptions) -> Result<(), Reason> {
-        let mut wanted: HashSet<String> = HashSet::new();
-        for &input in inputs {
-            self.input_end(input, options, &mut wanted).map_err(|message| format!("input {message}"))?;
-        }
-        if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
-            let mut wanted: Vec<_> = wanted.into_iter().collect();
-            sorted::sort(&mut wanted, Ord::cmp);
-            return refused!("found an extent for dimension {name:?}, wanted one of {wanted:?}");
-        }
-        Ok(())
-    }
-
-    fn input_end(
-        &mut self,
-        index: i32,
-        options: &LoadOptions,
-        wanted: &mut HashSet<String>,
-    ) -> Result<(), Reason> {
-        let position = self.tensors.position(index)?;
-        if self.tensors.data(position)?.is_some() {
-            return refused!("{}: found a constant, wanted none", self.tensors.describe(position));
-        }
-        self.check_unwritten(position)?;
-        let name = self.unique_name(position)?;
-        let mut dims = Vec::new();
-        for (axis, extent) in self.tensors.declared(position)?.into_iter().enumerate() {
-            dims.push(match (axis, extent) {
-                (_, Extent::Fixed(extent)) => Dim::Fixed(extent),
-                (0, Extent::Free(extent)) => {
-                    wanted.insert(BATCH.to_owned());
-                    if !self.graph.dimensions().contains_key(BATCH) {
-                        let extent = options.dimensions.get(BATCH).copied().unwrap_or(extent.max(1));
-                        self.graph.dimension(BATCH, extent)?;
-                    }
-                    Dim::Named(BATCH.to_owned())
-                }
-                (_, Extent::Free(extent)) => {
-                    let key = format!("{name}.{axis}");
-                    let given = options.dimensions.get(&key).copied();
-                    let extent = given.or((extent > 1).then_some(extent)).ok_or_else(|| {
-                        format!(
-                            "{}: found no extent of axis {axis}, which the file leaves open, wanted one \
-                             in the load options for dimension {key:?}",
-                            self.tensors.describe(position)
-                        )
-                    })?;
-                    wanted.insert(key);
-                    Dim::Fixed(extent)
-                }
-            });
-        }
-        let value = self
-            .graph
-            .input_of(&name, &dims)
-            .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
-        let value = match self.tensors.steps(position)? {
-            Some(steps) => {
-                let name = self.part_name(&name, "rounded")?;
-                self.rounded(&name, value, steps, Rounding::Even)?
-            }
-            None => value,
-        };
-        self.set(position, Slot::Value(value));
-        Ok(())
-    }
-
-    fn output(&mut self, index: i32) -> Result<(), Reason> {
-        let position = self.tensors.position(index)?;
-        let mut value = match self.resolved(position)? {
-            Input::Value(value) => value,
-            Input::Constant(_) => {
-                let place = self.tensors.describe(position);
-                return refused!("{place}: found a constant, wanted a value computed at each run");
-            }
-        };
-        // An input, or what another output is already under its own name.
-        let named = self.graph.name(value).unwrap_or("").to_owned();
-        let other = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
-        let renamed = self.renamed.contains(&position);
-        let twice = self.graph.outputs().contains(&value);
-        if twice || (other || renamed) && named != self.tensors.name(position) {
-            let name = self.unique_name(position)?;
-            let dims = self.dims(value)?;
-            let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
-            if let Some(leading) = target.first_mut() {
-                *leading = Dim::Rest;
-            }
-            value = self.graph.reshape(&name, value, &target)?;
-        }
-        self.graph.output(value).map_err(Reason::from)
-    }
-
-    fn operator(&mut self, index: usize) -> Result<(), Reason> {
+    pub(super) fn operator(&mut self, index: usize) -> Result<(), Reason> {
         let op = self.op(index)?;
         self.check_complex(&op)?;
         match operators::handler(&op.name) {
@@ -352,7 +250,9 @@ impl<'a> Import<'a> {
 
     fn table(&self, index: usize) -> Result<Operator<'a>, Reason> {
         let table = self.operators.and_then(|operators| at(operators, index));
-        table.ok_or_else(|| format!("found operator {index} of {}", self.operator_count()).into())
+        table.ok_or_else(|| {
+            format!("found operator {index} of {}, wanted one that is there", self.operator_count()).into()
+        })
     }
 
     /// The name of an operator.

@@ -120,7 +120,9 @@ fn joined(parts: &[Constant], axis: usize, budget: &mut Budget) -> Result<Consta
         let same = own.len() == extents.len()
             && own.iter().zip(&extents).enumerate().all(|(at, (own, other))| at == axis || own == other);
         if !same || axis >= own.len() {
-            return refused!("found {own:?} beside {extents:?} along axis {axis}");
+            return refused!(
+                "found {own:?} beside {extents:?} along axis {axis}, wanted the same other extents"
+            );
         }
         starts.push((elements, along, own.clone()));
         elements = elements.saturating_add(part.elements());

@@ -248,7 +248,7 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         let span = (out.max(1) - 1) * stride[axis] + window[axis];
         let before = span.saturating_sub(extent) / 2;
         if out == 0 || window.iter().product::<usize>() > 64 {
-            return refused!("found windows of {window:?} over {dims}");
+            return refused!("found windows of {window:?} over {dims}, wanted rank 4 and steps of a window");
         }
         Ok([out, before, span.saturating_sub(extent + before)])
     };
@@ -257,7 +257,7 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
     let mut parts = Compose::named(import, &values);
     let p = &mut parts;
     let name = p.name("border")?;
-    let mode = PadMode::Constant(Bits(f32::MIN));
+    let mode = PadMode::Constant(Bits(f32::NEG_INFINITY));
     let padded = p.import.graph.pad(&name, x, &[0, top, left, 0], &[0, below, right, 0], mode);
     let padded = padded?;
     let mut best: Option<[Value; 2]> = None;
@@ -281,7 +281,9 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
             }
         });
     }
-    let Some([largest, at]) = best else { return refused!("found an empty window") };
+    let Some([largest, at]) = best else {
+        return refused!("found an empty window, wanted at least one element");
+    };
     let largest = p.reshape("", largest, &[n, out_h, out_w, c])?;
     let mut parts = Compose::named(import, &places);
     let at = parts.each("shown", Add, &[at.into(), 0.1.into()])?;

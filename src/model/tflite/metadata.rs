@@ -72,7 +72,12 @@ union! {
 const AXIS_LABELS: i8 = 2;
 
 impl ModelInfo {
-    pub(super) fn read(model: &Model<'_>, file: &[u8], budget: &mut Budget) -> Result<Self, Reason> {
+    pub(super) fn read(
+        model: &Model<'_>,
+        network: usize,
+        file: &[u8],
+        budget: &mut Budget,
+    ) -> Result<Self, Reason> {
         let mut info = ModelInfo::default();
         if let Some(description) = model.description() {
             budget.spend(description.len())?;
@@ -91,7 +96,9 @@ impl ModelInfo {
         if !description.is_empty() {
             info.description = description;
         }
-        let Some(network) = metadata.networks().and_then(|networks| at(networks, 0)) else { return Ok(info) };
+        let Some(network) = metadata.networks().and_then(|networks| at(networks, network)) else {
+            return Ok(info);
+        };
         for (described, infos) in
             [(network.inputs(), &mut info.inputs), (network.outputs(), &mut info.outputs)]
         {

@@ -20,6 +20,7 @@
 
 #[macro_use]
 mod schema;
+mod ahead;
 mod casts;
 mod compose;
 mod control;
@@ -27,6 +28,7 @@ mod convolution;
 mod deconvolution;
 mod detection;
 mod elementwise;
+mod ends;
 mod flexbuffer;
 mod frame;
 mod import;

@@ -46,7 +46,7 @@ pub(super) fn pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason
         0.0
     };
     if fill.is_nan() {
-        return refused!("found a fill that is no number");
+        return refused!("found a fill that is no number, wanted one");
     }
     padded(import, op, PadMode::Constant(Bits(fill)))
 }
@@ -97,7 +97,9 @@ pub(super) fn tile<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
         Input::Constant(constant) => {
             let target: Option<Vec<usize>> =
                 extents.iter().zip(&repeats).map(|(&extent, &count)| extent.checked_mul(count)).collect();
-            let target = target.ok_or_else(|| format!("found {repeats:?} times {extents:?}"))?;
+            let target = target.ok_or_else(|| {
+                format!("found {repeats:?} times {extents:?}, wanted one for each axis, and fewer elements")
+            })?;
             let moved = constant.moved(target, &mut import.budget, |index| {
                 let index: Vec<usize> =
                     index.iter().zip(&extents).map(|(&at, &extent)| at % extent).collect();
@@ -196,7 +198,9 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     {
         let count = extents[axis] as i64;
         if let Some(index) = indices.values.iter().find(|&&index| !(-count..count).contains(&index)) {
-            return refused!("found index {index} along axis {axis} of {extents:?}");
+            return refused!(
+                "found index {index} along axis {axis} of {extents:?}, wanted one that is there"
+            );
         }
         let list: Vec<usize> = indices.values.iter().map(|index| index.rem_euclid(count) as usize).collect();
         let moved = constant.gathered(axis, &list, &indices.dims, &mut import.budget)?;
@@ -207,7 +211,8 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     {
         return one_index(import, op, (axis, index), &extents, &indices.dims);
     }
-    let batch_dims = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
+    let batch_dims = usize::try_from(batch_dims)
+        .map_err(|_| format!("found batch_dims {batch_dims}, wanted a number from 0 on"))?;
     let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
     node(import, op, |import, name| import.graph.gather(name, x, indices, axis as isize, batch_dims))
 }
@@ -223,7 +228,7 @@ fn one_index<'a>(
     let count = extents[axis] as i64;
     let index = if index < 0 { index + count } else { index };
     if !(0..count).contains(&index) {
-        return refused!("found index {index} along axis {axis} of {extents:?}");
+        return refused!("found index {index} along axis {axis} of {extents:?}, wanted one that is there");
     }
     let x = import.value(op, 0)?;
     let mut ranges = vec![AxisRange::ALL; extents.len()];

@@ -25,6 +25,11 @@ pub(super) mod element {
     pub(in super::super) const BFLOAT16: i8 = 18;
 }
 
+/// Whether elements of a type are floats.
+pub(super) fn is_float(code: i8) -> bool {
+    [element::FLOAT32, element::FLOAT16, element::FLOAT64, element::BFLOAT16].contains(&code)
+}
+
 /// The name of a builtin operator.
 pub(super) fn operator(code: i32) -> String {
     usize::try_from(code)

@@ -9,6 +9,7 @@ use super::tensors::Steps;
 use crate::dims::Dims;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::model::behind::help;
 use crate::model::reason::Reason;
 
 /// Operators whose outputs are elements of their inputs.
@@ -120,7 +121,7 @@ impl<'a> Import<'a> {
     }
 
     /// Whether nothing writes a tensor and it has no elements.
-    fn is_empty(&self, position: usize) -> bool {
+    pub(super) fn is_empty(&self, position: usize) -> bool {
         self.tensors.extents(position).is_ok_and(|extents| extents.contains(&0))
     }
 
@@ -170,9 +171,10 @@ impl<'a> Import<'a> {
         }
         match self.resolved(position)? {
             Input::Constant(constant) => Ok(constant),
-            Input::Value(_) => refused!(
-                "{}: found a value computed or given at each run, wanted a constant",
-                self.tensors.describe(position)
+            Input::Value(value) => refused!(
+                "{}: found a value computed or given at each run, wanted a constant{}",
+                self.tensors.describe(position),
+                help(&self.graph, &[value])
             ),
         }
     }

@@ -106,7 +106,7 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
     let (a_batch, b_batch) = (&a_extents[..a_extents.len() - 2], &b_extents[..b_extents.len() - 2]);
     let a = match a {
         Input::Value(a) => a,
-        Input::Constant(_) => return refused!("found a constant left matrix"),
+        Input::Constant(_) => return refused!("found a constant left matrix, wanted a value"),
     };
     let shared = count(b_batch) == 1;
     // A batch of matrices has height 1; with one right matrix, all rows are one matrix.

@@ -70,7 +70,9 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
         Input::Constant(constant) => constant.extents(),
     };
     let Some((&depth, rows)) = index_dims.split_last().filter(|(depth, _)| **depth <= extents.len()) else {
-        return refused!("found indices {index_dims:?} of {extents:?}");
+        return refused!(
+            "found indices {index_dims:?} of {extents:?}, wanted rows of at most an index for each axis"
+        );
     };
     let (outer, inner_extents) = extents.split_at(depth);
     let (count, inner) = (elements_of(outer)?, elements_of(inner_extents)?);
@@ -78,7 +80,9 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     let updates = import.value(op, 1)?;
     if import.dims(updates)?.elements() != n * inner || count == 0 || inner == 0 {
         let found = import.dims(updates)?;
-        return refused!("found values {found} at {index_dims:?} of {extents:?}");
+        return refused!(
+            "found values {found} at {index_dims:?} of {extents:?}, wanted one for each row of indices"
+        );
     }
     import.budget.spend(4 * count.max(n))?;
     let mut parts = import.compose(op, 0)?;
@@ -89,7 +93,9 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
             let rows = rows_of(&places(&indices, outer), count);
             gathered(p, flat, [n, inner], &rows, (Reduction::Sum, 0.0))?
         }
-        Input::Constant(Constant::Floats(_)) => return refused!("found indices that are floats"),
+        Input::Constant(Constant::Floats(_)) => {
+            return refused!("found indices that are floats, wanted integers");
+        }
         Input::Value(indices) => {
             p.import.budget.spend(count.saturating_mul(n))?;
             let indices = p.reshape("indices", indices, &[n, depth])?;
@@ -117,7 +123,8 @@ pub(super) fn sparse_to_dense<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     op.check(&[4], 1)?;
     let (indices, extents) = (import.integers(op, 0)?, sizes(&import.integers(op, 1)?.values)?);
     let (values, other) = (import.value(op, 2)?, import.constant(op, 3)?);
-    let other = other.number().ok_or_else(|| format!("found default values {:?}", other.extents()))?;
+    let other =
+        other.number().ok_or_else(|| format!("found default values {:?}, wanted one", other.extents()))?;
     let places = match indices.dims.len() {
         0 | 1 => places(&indices, &[elements_of(&extents)?]),
         _ => places(&indices, &extents),
@@ -126,7 +133,9 @@ pub(super) fn sparse_to_dense<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     import.budget.spend(8 * count)?;
     let own = import.dims(values)?.elements();
     if (own != n && own != 1) || n == 0 || count == 0 {
-        return refused!("found {own} values at {n} places of {extents:?}");
+        return refused!(
+            "found {own} values at {n} places of {extents:?}, wanted one for each place, or one for all"
+        );
     }
     let mut rows = rows_of(&places, count);
     for row in &mut rows {
@@ -193,7 +202,9 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         (axis(i64::from(table.time()), extents.len())?, axis(i64::from(table.batch()), extents.len())?);
     if time == batch || import.dims(lengths)?.elements() != extents[batch] {
         let found = import.dims(lengths)?;
-        return refused!("found lengths {found} along axes {batch} and {time} of {extents:?}");
+        return refused!(
+            "found lengths {found} along axes {batch} and {time} of {extents:?}, wanted one for each of the batch"
+        );
     }
     let (count, steps) = (extents[batch], extents[time]);
     let mut parts = import.compose(op, 0)?;
@@ -249,7 +260,7 @@ pub(super) fn matrix_set_diag<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         return refused!("found {own:?} and {other:?}, wanted matrices and diagonals");
     };
     if outer != of || n != rows.min(columns) {
-        return refused!("found diagonals {other:?} for matrices {own:?}");
+        return refused!("found diagonals {other:?} for matrices {own:?}, wanted as long ones");
     }
     let mut parts = import.compose(op, 0)?;
     let p = &mut parts;

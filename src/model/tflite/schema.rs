@@ -4,11 +4,12 @@
 //! both the verifier and the accessors, so that what is read is what was verified.
 
 use flatbuffers::{
-    Follow, ForwardsUOffset, InvalidFlatbuffer, Table, TableVerifier, Vector, Verifiable, Verifier,
-    VerifierOptions,
+    Follow, ForwardsUOffset, InvalidFlatbuffer, SimpleToVerifyInSlice, Table, TableVerifier, Vector,
+    Verifiable, Verifier, VerifierOptions,
 };
 
 use super::options::options;
+use std::marker::PhantomData;
 
 /// An offset to something stored elsewhere in the file.
 pub(super) type Offset<T> = ForwardsUOffset<T>;
@@ -18,6 +19,35 @@ pub(super) type Tables<'a, T> = Vector<'a, Offset<T>>;
 /// Where a table's vtable keeps the field of this id: behind two 16-bit sizes.
 pub(super) const fn slot(id: u16) -> u16 {
     4 + 2 * id
+}
+
+/// A number of eight bytes wherever it lies. Some writers align nothing to more than four bytes, and TensorFlow Lite
+/// reads what they write.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Wide<T>([u8; 8], PhantomData<T>);
+
+macro_rules! wide {
+    ($($number:ty),*) => {$(
+        impl<'a> Follow<'a> for Wide<$number> {
+            type Inner = $number;
+
+            unsafe fn follow(buf: &'a [u8], loc: usize) -> $number {
+                let bytes = buf.get(loc..).and_then(|rest| rest.first_chunk());
+                <$number>::from_le_bytes(bytes.copied().unwrap_or_default())
+            }
+        }
+    )*};
+}
+
+wide!(i64, u64);
+
+impl<T> SimpleToVerifyInSlice for Wide<T> {}
+
+impl<T> Verifiable for Wide<T> {
+    fn run_verifier(verifier: &mut Verifier, position: usize) -> Result<(), InvalidFlatbuffer> {
+        verifier.in_buffer::<Self>(position)
+    }
 }
 
 /// Element `index` of a vector, if there is one.
@@ -36,7 +66,7 @@ macro_rules! accessor {
     };
     ($(#[$doc:meta])* $field:ident, $id:literal, $kind:ty, $default:expr) => {
         $(#[$doc])*
-        pub(super) fn $field(&self) -> $kind {
+        pub(super) fn $field(&self) -> <$kind as Follow<'a>>::Inner {
             // SAFETY: as for the accessors of offsets.
             unsafe { self.0.get::<$kind>(slot($id), None) }.unwrap_or($default)
         }
@@ -182,6 +212,7 @@ table! {
     Signature {
         inputs: 0 => Offset<Tables<'a, TensorName<'a>>>,
         outputs: 1 => Offset<Tables<'a, TensorName<'a>>>,
+        key: 2 => Offset<&'a str>,
         subgraph: 4 => u32 = 0,
     }
 }
@@ -233,7 +264,7 @@ table! {
     /// How integers stand for reals; also written, without scales, in float files.
     Quantization {
         scale: 2 => Offset<Vector<'a, f32>>,
-        zero_point: 3 => Offset<Vector<'a, i64>>,
+        zero_point: 3 => Offset<Vector<'a, Wide<i64>>>,
         /// The axis with a scale for each index, where there are several.
         axis: 6 => i32 = 0,
     }
@@ -332,8 +363,8 @@ table! {
     Buffer {
         data: 0 => Offset<Vector<'a, u8>>,
         /// Where the bytes lie behind the FlatBuffer, in files above 2 GiB.
-        offset: 1 => u64 = 0,
-        size: 2 => u64 = 0,
+        offset: 1 => Wide<u64> = 0,
+        size: 2 => Wide<u64> = 0,
     }
 }
 

@@ -139,7 +139,10 @@ pub(super) fn unpack<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let place = op.table.unpack().map_or(0, |table| table.axis());
     let axis = axis(i64::from(place), extents.len())?;
     if extents[axis] != op.outputs.len() {
-        return refused!("found {} outputs for axis {axis} of {extents:?}", op.outputs.len());
+        return refused!(
+            "found {} outputs for axis {axis} of {extents:?}, wanted one for each index",
+            op.outputs.len()
+        );
     }
     for index in 0..extents[axis] {
         let mut ranges = vec![AxisRange::ALL; extents.len()];
@@ -228,7 +231,7 @@ fn part<'a>(
     if let (Some(axes), Some(at)) = (axes, counts.iter().position(|&count| count != 1)) {
         let of_axis = axes.iter().filter(|axis| **axis != Axis::New).nth(at);
         if of_axis == Some(&Axis::Dropped) {
-            return refused!("found an index beyond axis {at} of {extents:?}");
+            return refused!("found an index beyond axis {at} of {extents:?}, wanted one within it");
         }
     }
     if counts.contains(&0) {

@@ -69,7 +69,7 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
     let mut seen = HashSet::new();
     while let Some(network) = called.pop() {
         if let Ok(index) = usize::try_from(network)
-            && index != 0
+            && index != import.main
             && seen.insert(index)
         {
             let found = import.within(index, |import| {

@@ -47,11 +47,24 @@ pub(super) struct Tensors<'a> {
     buffers: Option<Tables<'a, Buffer<'a>>>,
     /// By buffer, extents and type, and by tensor where that says how the elements are stored.
     constants: HashMap<(u32, Vec<usize>, i8, Option<usize>), Constant>,
+    /// What inputs and outputs of the network are that have no name in the file.
+    ends: HashMap<usize, String>,
 }
 
 impl<'a> Tensors<'a> {
-    pub(super) fn new(tensors: Tables<'a, Tensor<'a>>, buffers: Option<Tables<'a, Buffer<'a>>>) -> Self {
-        Tensors { tensors, buffers, constants: HashMap::new() }
+    pub(super) fn new(
+        tensors: Tables<'a, Tensor<'a>>,
+        buffers: Option<Tables<'a, Buffer<'a>>>,
+        [inputs, outputs]: [&[i32]; 2],
+    ) -> Self {
+        let named = |what: &'static str| {
+            move |(index, tensor): (usize, &i32)| {
+                usize::try_from(*tensor).ok().map(|position| (position, format!("{what} {index}")))
+            }
+        };
+        let outputs = outputs.iter().enumerate().filter_map(named("output"));
+        let ends = outputs.chain(inputs.iter().enumerate().filter_map(named("input"))).collect();
+        Tensors { tensors, buffers, constants: HashMap::new(), ends }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -78,9 +91,10 @@ impl<'a> Tensors<'a> {
 
     /// A tensor for a message.
     pub(super) fn describe(&self, position: usize) -> String {
-        match self.name(position) {
-            "" => format!("tensor {position}"),
-            name => format!("tensor {position} ({name:?})"),
+        match (self.name(position), self.ends.get(&position)) {
+            ("", None) => format!("tensor {position}"),
+            ("", Some(end)) => format!("tensor {position} (the network's {end}, which has no name)"),
+            (name, _) => format!("tensor {position} ({name:?})"),
         }
     }
 
@@ -101,12 +115,17 @@ impl<'a> Tensors<'a> {
             | element::INT64
             | element::INT8
             | element::UINT8
+            | element::INT16
+            | element::UINT16
+            | element::UINT32
             | element::BOOL
             | element::RESOURCE
             | element::COMPLEX64 => Ok(()),
-            other => {
-                refused!("{}: found {}, wanted FLOAT32", self.describe(position), names::element_type(other))
-            }
+            other => refused!(
+                "{}: found {}, wanted floats of 16 or 32 bits, integers or BOOL",
+                self.describe(position),
+                names::element_type(other)
+            ),
         }
     }
 
@@ -123,6 +142,8 @@ impl<'a> Tensors<'a> {
             element::INT8 => Some([-128, 127]),
             element::UINT8 => Some([0, 255]),
             element::INT16 => Some([-32_768, 32_767]),
+            // Of more than 24 bits f32 has the upper ones.
+            element::INT32 => Some([i64::from(i32::MIN), i64::from(i32::MAX)]),
             _ => None,
         };
         match (&scales[..], range) {
@@ -132,7 +153,7 @@ impl<'a> Tensors<'a> {
                 Ok(Some(Steps { scale, range: [low - zero, high - zero], zero }))
             }
             _ => refused!(
-                "{}: found quantised {} of scales {scales:?} and zero {zero}, wanted INT8, UINT8 or INT16 of one scale",
+                "{}: found quantised {} of scales {scales:?} and zero {zero}, wanted INT8, UINT8, INT16 or INT32 of one scale",
                 self.describe(position),
                 names::element_type(tensor.element_type())
             ),

@@ -353,3 +353,30 @@ fn functions_that_call_each_other_are_survived_however_many_there_are() {
     let bytes = writer::chained(20_000);
     assert!(refused(&bytes).contains("deep in each other"));
 }
+
+#[test]
+fn a_number_that_decides_a_branch_is_named_where_it_would_help() {
+    let branch = |op: &'static str| writer::network(&[], &[Node::new(op, &["x"], &["z"])], &["z"]);
+    let file = File {
+        inputs: vec![("x", vec![2, 3]), ("sr", vec![1])],
+        outputs: vec!["y"],
+        constants: vec![floats("least", &[1], &[8_000.0])],
+        nodes: vec![
+            Node::new("Greater", &["sr", "least"], &["fast"]),
+            Node {
+                attributes: vec![
+                    Attribute::Graph("then_branch", branch("Transpose")),
+                    Attribute::Graph("else_branch", branch("Relu")),
+                ],
+                ..Node::new("If", &["fast"], &["y"])
+            },
+        ],
+        ..File::default()
+    };
+    let told = refused(&file.bytes());
+    assert!(told.contains("--value sr=") && told.contains("one shape"), "{told}");
+    let values = [("sr".to_owned(), tensor(&[1], vec![16_000.0]))].into();
+    let options = LoadOptions { values, ..Default::default() };
+    let model = Model::from_bytes(&file.bytes(), &options).expect("the branch is known");
+    assert_eq!(model.outputs[0].dims.extents(), [3, 2]);
+}

@@ -2,6 +2,7 @@
 
 mod accepts;
 mod customs;
+mod ends;
 mod expected;
 mod files;
 mod hostile;

@@ -628,6 +628,29 @@ fn phases_are_one_dilated_convolution() {
 }
 
 #[test]
+fn phases_whose_crops_are_worked_out_behind_them_are_one_convolution() {
+    let mut file = phases();
+    let more = file.integers("more", &[2, 2], &[1, 2, 1, 1]);
+    let less = file.integers("less", &[2, 2], &[1, 1, 1, 1]);
+    let crops = file.map("crops_of_these", &[2, 2]);
+    file.tensors[crops as usize].element_type = element::INT32;
+    file.op(code("SUB"), &[more, less], &[crops], fields(options::SubOptions::TAG, &[]));
+    let own = file.ops.pop().expect("an operator");
+    file.ops.insert(2, own);
+    file.ops[3].inputs[2] = crops;
+    let [found, wanted] = [file, phases()].map(|file| {
+        let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a valid file");
+        let names: Vec<_> = model.graph.nodes().iter().map(|node| node.operator().name()).collect();
+        assert_eq!(names, ["depthwise"]);
+        let x: Vec<f32> = (0..60).map(|at| (at % 7) as f32 * 0.5).collect();
+        let x = HostTensor::new(model.inputs[0].dims, x).expect("an input");
+        let session = Session::on_cpu(&model.graph).expect("a session");
+        session.compute(&[("x", &x)]).expect("a run")[0].to_f32().into_owned()
+    });
+    assert_eq!(found, wanted);
+}
+
+#[test]
 fn arithmetic_on_shapes_is_done_while_reading_and_leaves_the_batch_open() {
     let file = shape_arithmetic();
     let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a valid file");

@@ -26,6 +26,8 @@ pub(super) struct TensorSpec {
     pub(super) quantised: Option<Scales>,
     pub(super) variable: bool,
     pub(super) sparse: Option<Sparse>,
+    /// Whether its zero points lie where four bytes may begin, as some writers have them.
+    pub(super) loose: bool,
 }
 
 /// The scales and zero points of a tensor, and their axis.
@@ -120,6 +122,8 @@ pub(super) struct FileSpec {
     pub(super) outputs: Vec<i32>,
     /// Names of a signature's inputs and outputs, with their tensors.
     pub(super) signature: Option<[Vec<(&'static str, u32)>; 2]>,
+    /// Further signatures: the key, the network, and names as above.
+    pub(super) signatures: Vec<(&'static str, u32, [Vec<(&'static str, u32)>; 2])>,
     pub(super) description: Option<&'static str>,
     /// The name and buffer of metadata.
     pub(super) metadata: Option<(&'static str, u32)>,
@@ -149,6 +153,7 @@ impl FileSpec {
             inputs: vec![0],
             outputs: Vec::new(),
             signature: None,
+            signatures: Vec::new(),
             description: None,
             metadata: None,
             called: Vec::new(),
@@ -241,18 +246,23 @@ impl FileSpec {
         }
         let networks = fbb.create_vector(&networks);
         let description = self.description.map(|text| fbb.create_string(text));
-        let signature = self.signature.as_ref().map(|signature| {
+        let first = self.signature.iter().map(|names| ("", 0, names.clone()));
+        let mut signatures: Vec<Written> = Vec::new();
+        for (key, network, signature) in first.chain(self.signatures.clone()) {
             let lists = signature.each_ref().map(|names| {
                 let names: Vec<Written> =
                     names.iter().map(|&(name, tensor)| tensor_name(&mut fbb, name, tensor)).collect();
                 fbb.create_vector(&names)
             });
+            let key = fbb.create_string(key);
             let table = fbb.start_table();
             fbb.push_slot_always(slot(0), lists[0]);
             fbb.push_slot_always(slot(1), lists[1]);
-            let table = fbb.end_table(table);
-            fbb.create_vector(&[table])
-        });
+            fbb.push_slot_always(slot(2), key);
+            fbb.push_slot(slot(4), network, 0);
+            signatures.push(fbb.end_table(table));
+        }
+        let signature = (!signatures.is_empty()).then(|| fbb.create_vector(&signatures));
         let metadata = self.metadata.map(|(name, buffer)| {
             let entry = tensor_name(&mut fbb, name, buffer);
             fbb.create_vector(&[entry])
@@ -273,7 +283,17 @@ impl FileSpec {
         fbb.push_slot_always(slot(4), buffers);
         let model = fbb.end_table(model);
         fbb.finish(model, Some(self.identifier));
-        crate::model::corpus::kept("tflite", fbb.finished_data().to_vec())
+        let mut bytes = fbb.finished_data().to_vec();
+        for Scales(_, zeros, _) in
+            self.tensors.iter().filter(|tensor| tensor.loose).filter_map(|tensor| tensor.quantised.as_ref())
+        {
+            // They were written as bytes: their number is the vector's length.
+            let data: Vec<u8> = zeros.iter().flat_map(|zero| zero.to_le_bytes()).collect();
+            let written = [&(data.len() as u32).to_le_bytes()[..], &data].concat();
+            let at = bytes.windows(written.len()).position(|part| part == written).expect("the zero points");
+            bytes[at..at + 4].copy_from_slice(&(zeros.len() as u32).to_le_bytes());
+        }
+        crate::model::corpus::kept("tflite", bytes)
     }
 }
 
@@ -340,7 +360,13 @@ fn tensor(fbb: &mut FlatBufferBuilder<'_>, spec: &TensorSpec) -> Written {
     let shape = fbb.create_vector(&spec.shape);
     let signature = spec.signature.as_ref().map(|signature| fbb.create_vector(signature));
     let quantization = spec.quantised.as_ref().map(|Scales(scales, zeros, axis)| {
-        let (scales, zeros) = (fbb.create_vector(scales), fbb.create_vector(zeros));
+        let bytes: Vec<u8> = zeros.iter().flat_map(|zero| zero.to_le_bytes()).collect();
+        let scales = fbb.create_vector(scales);
+        let zeros = match spec.loose {
+            true => fbb.create_vector(&bytes).value(),
+            false => fbb.create_vector(zeros).value(),
+        };
+        let zeros = WIPOffset::<u8>::new(zeros);
         let table = fbb.start_table();
         fbb.push_slot_always(slot(2), scales);
         fbb.push_slot_always(slot(3), zeros);

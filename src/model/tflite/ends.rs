@@ -1,0 +1,193 @@
+//! Inputs and outputs of the network.
+
+use super::LoadOptions;
+use super::constant::{Constant, Integers};
+use super::import::{Import, Input, MAX_ENDS, Slot};
+use super::names;
+use super::rounding::Rounding;
+use super::schema::Model;
+use super::tensors::{Extent, Steps};
+use crate::dims::Dim;
+use crate::host::HostTensor;
+use crate::model::reason::Reason;
+use crate::sorted;
+use std::collections::HashSet;
+
+/// The name of a leading extent that the file leaves open.
+const BATCH: &str = "batch";
+
+impl<'a> Import<'a> {
+    /// Gives the inputs and outputs the names of the first signature of the network.
+    pub(super) fn name_ends(&mut self, model: &Model<'a>) -> Result<(), Reason> {
+        let signatures = model.signatures().into_iter().flat_map(|signatures| signatures.iter());
+        let Some(signature) =
+            signatures.into_iter().find(|signature| signature.subgraph() as usize == self.main)
+        else {
+            return Ok(());
+        };
+        for names in [signature.inputs(), signature.outputs()].into_iter().flatten() {
+            for entry in names.iter().take(MAX_ENDS) {
+                let (tensor, name) = (entry.tensor() as usize, entry.name().unwrap_or(""));
+                self.budget.spend(name.len() + 8)?;
+                if !name.is_empty()
+                    && tensor < self.tensors.len()
+                    && !self.signature.contains_key(&tensor)
+                    && self.names.insert(name.to_owned())
+                {
+                    self.frame.signature.insert(tensor, name.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn inputs(&mut self, inputs: &[i32], options: &LoadOptions) -> Result<(), Reason> {
+        let mut wanted: HashSet<String> = HashSet::new();
+        let mut names = Vec::with_capacity(inputs.len());
+        for &input in inputs {
+            let name = self.input_end(input, options, &mut wanted);
+            names.push(name.map_err(|message| format!("input {message}"))?);
+        }
+        let given = options.values.keys().map(|name| ("a value", name));
+        let given = given.chain(options.inputs.iter().map(|name| ("no value", name)));
+        if let Some((what, name)) = given.into_iter().find(|(_, name)| !names.contains(name)) {
+            return refused!("found {what} for input {name:?}, wanted one of {names:?}");
+        }
+        if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
+            let mut wanted: Vec<_> = wanted.into_iter().collect();
+            sorted::sort(&mut wanted, Ord::cmp);
+            return refused!("found an extent for dimension {name:?}, wanted one of {wanted:?}");
+        }
+        Ok(())
+    }
+
+    /// Makes a tensor an input of the graph, or what is given for it. The result is its name.
+    fn input_end(
+        &mut self,
+        index: i32,
+        options: &LoadOptions,
+        wanted: &mut HashSet<String>,
+    ) -> Result<String, Reason> {
+        let position = self.tensors.position(index)?;
+        if self.tensors.data(position)?.is_some() {
+            return refused!("{}: found a constant, wanted none", self.tensors.describe(position));
+        }
+        self.check_unwritten(position)?;
+        let name = self.unique_name(position)?;
+        if let Some(tensor) = options.values.get(&name) {
+            let constant = self.given(position, tensor);
+            let constant =
+                constant.map_err(|reason| format!("{}: {reason}", self.tensors.describe(position)))?;
+            self.set(position, Slot::Constant(constant));
+            return Ok(name);
+        }
+        let mut dims = Vec::new();
+        for (axis, extent) in self.tensors.declared(position)?.into_iter().enumerate() {
+            dims.push(match (axis, extent) {
+                (_, Extent::Fixed(extent)) => Dim::Fixed(extent),
+                (0, Extent::Free(extent)) => {
+                    wanted.insert(BATCH.to_owned());
+                    if !self.graph.dimensions().contains_key(BATCH) {
+                        let extent = options.dimensions.get(BATCH).copied().unwrap_or(extent.max(1));
+                        self.graph.dimension(BATCH, extent)?;
+                    }
+                    Dim::Named(BATCH.to_owned())
+                }
+                (_, Extent::Free(extent)) => {
+                    let key = format!("{name}.{axis}");
+                    let given = options.dimensions.get(&key).copied();
+                    let extent = given.or((extent > 1).then_some(extent)).ok_or_else(|| {
+                        format!(
+                            "{}: found no extent of axis {axis}, which the file leaves open, wanted one \
+                             in the load options for dimension {key:?}",
+                            self.tensors.describe(position)
+                        )
+                    })?;
+                    wanted.insert(key);
+                    Dim::Fixed(extent)
+                }
+            });
+        }
+        let value = self
+            .graph
+            .input_of(&name, &dims)
+            .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
+        let value = match self.tensors.steps(position)? {
+            Some(steps) => {
+                let part = self.part_name(&name, "rounded")?;
+                self.rounded(&part, value, steps, Rounding::Even)?
+            }
+            None => value,
+        };
+        self.set(position, Slot::Value(value));
+        Ok(name)
+    }
+
+    /// What is given for an input, as a constant of its type.
+    fn given(&mut self, position: usize, tensor: &HostTensor) -> Result<Constant, Reason> {
+        let (found, declared) = (tensor.dims(), self.tensors.declared(position)?);
+        let fits = declared.len() == found.rank()
+            && declared.iter().zip(found.extents()).all(|(extent, own)| match extent {
+                Extent::Fixed(extent) => extent == own,
+                Extent::Free(_) => true,
+            });
+        if !fits {
+            let extents = declared.iter().map(|extent| match extent {
+                Extent::Fixed(extent) => extent.to_string(),
+                Extent::Free(_) => "?".to_owned(),
+            });
+            let wanted = if declared.is_empty() {
+                "one number".to_owned()
+            } else {
+                extents.collect::<Vec<_>>().join("x")
+            };
+            return refused!("found a value of {found}, wanted {wanted}");
+        }
+        self.budget.grow(found.elements().saturating_mul(64));
+        let values = tensor.to_nhwc();
+        if let Some(Steps { scale, range: [low, high], .. }) = self.tensors.steps(position)? {
+            let stepped = |&value: &f32| {
+                (value * (1.0 / scale)).round_ties_even().clamp(low as f32, high as f32) * scale
+            };
+            return Ok(Constant::Floats(HostTensor::new(
+                found,
+                values.iter().map(stepped).collect::<Vec<_>>(),
+            )?));
+        }
+        let kind = self.tensors.tensor(position)?.element_type();
+        if names::is_float(kind) {
+            return Ok(Constant::Floats(HostTensor::new(found, values.into_owned())?));
+        }
+        let whole = |&value: &f32| (value.fract() == 0.0).then_some(value as i64);
+        let whole: Option<Vec<i64>> = values.iter().map(whole).collect();
+        let kind = names::element_type(kind);
+        let whole = whole.ok_or_else(|| format!("found numbers that are not whole, wanted {kind}"))?;
+        Ok(Constant::Integers(Integers::new(found.extents().to_vec(), whole)))
+    }
+
+    pub(super) fn output(&mut self, index: i32) -> Result<(), Reason> {
+        let position = self.tensors.position(index)?;
+        let mut value = match self.resolved(position)? {
+            Input::Value(value) => value,
+            Input::Constant(_) => {
+                let place = self.tensors.describe(position);
+                return refused!("{place}: found a constant, wanted a value computed at each run");
+            }
+        };
+        // An input, or what another output is already under its own name.
+        let named = self.graph.name(value).unwrap_or("").to_owned();
+        let other = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
+        let renamed = self.renamed.contains(&position);
+        let twice = self.graph.outputs().contains(&value);
+        if twice || (other || renamed) && named != self.tensors.name(position) {
+            let name = self.unique_name(position)?;
+            let dims = self.dims(value)?;
+            let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
+            if let Some(leading) = target.first_mut() {
+                *leading = Dim::Rest;
+            }
+            value = self.graph.reshape(&name, value, &target)?;
+        }
+        self.graph.output(value).map_err(Reason::from)
+    }
+}

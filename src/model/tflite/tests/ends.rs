@@ -1,0 +1,224 @@
+//! Inputs that are given while the file is read, signatures, and files as other writers lay them out.
+
+use super::super::{LoadOptions, Model, options};
+use super::operators::{fields, none};
+use super::writer::{Field, FileSpec, NetworkSpec, OpSpec, Scales, TensorSpec, code};
+use crate::host::HostTensor;
+use crate::model::tflite::names::element;
+use crate::session::Session;
+use Field::Int;
+
+fn tensor(extents: &[usize], values: Vec<f32>) -> HostTensor {
+    HostTensor::new(crate::dims::Dims::new(extents).expect("small"), values).expect("as many")
+}
+
+fn given(name: &str, tensor: HostTensor) -> LoadOptions {
+    LoadOptions { values: [(name.to_owned(), tensor)].into(), ..Default::default() }
+}
+
+fn told(file: &FileSpec, options: &LoadOptions) -> String {
+    Model::from_bytes(&file.bytes(), options).expect_err("refused").to_string()
+}
+
+/// The outputs for these inputs.
+fn run(file: &FileSpec, options: &LoadOptions, feeds: &[(&str, &HostTensor)]) -> Vec<HostTensor> {
+    let model = Model::from_bytes(&file.bytes(), options).expect("a file that is read");
+    let session = Session::on_cpu(&model.graph).expect("a session");
+    session.compute(feeds).expect("a run")
+}
+
+/// `y` is `x` in the extents that a second input has.
+fn reshaped() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[2, 6]);
+    let extents = file.map("extents", &[2]);
+    file.tensors[extents as usize].element_type = element::INT32;
+    let y = file.map("y", &[-1, -1]);
+    file.op(code("RESHAPE"), &[0, extents], &[y], none());
+    file.inputs.push(extents);
+    file.outputs = vec![y];
+    file
+}
+
+#[test]
+fn an_input_that_decides_a_shape_is_given_while_the_file_is_read() {
+    let file = reshaped();
+    let told_without = told(&file, &LoadOptions::default());
+    for words in ["wanted a constant", "\"extents\"", "--value extents=", "LoadOptions::values"] {
+        assert!(told_without.contains(words), "{words}: {told_without}");
+    }
+    let x = tensor(&[2, 6], (0..12).map(|value| value as f32).collect());
+    let options = given("extents", tensor(&[2], vec![4.0, 3.0]));
+    let found = run(&file, &options, &[("x", &x)]);
+    assert_eq!(found[0].dims().extents(), [4, 3]);
+    assert_eq!(found[0].to_f32(), x.to_f32());
+    for (name, value, words) in [
+        ("extent", vec![4.0, 3.0], "wanted one of [\"x\", \"extents\"]"),
+        ("extents", vec![4.0, 2.5], "not whole"),
+        ("extents", vec![4.0, 3.0, 1.0], "found a value of 3, wanted 2"),
+    ] {
+        let told = told(&file, &given(name, tensor(&[value.len()], value)));
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let options = LoadOptions { inputs: ["weights".to_owned()].into(), ..Default::default() };
+    assert!(told(&file, &options).contains("\"weights\""));
+}
+
+/// `y` is twice `x` or `-x`, of other extents, as a number says.
+fn by_rate() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[2, 3]);
+    let rate = file.map("sr", &[]);
+    file.tensors[rate as usize].element_type = element::INT32;
+    let wanted = file.integers("wanted", &[], &[16_000]);
+    let (same, y) = (file.map("same", &[]), file.map("y", &[-1, -1]));
+    file.tensors[same as usize].element_type = element::BOOL;
+    file.op(code("EQUAL"), &[rate, wanted], &[same], none());
+    let both = fields(options::IfOptions::TAG, &[(0, Int(1)), (1, Int(2))]);
+    file.op(code("IF"), &[same, 0], &[y], both);
+    file.inputs.push(rate);
+    file.outputs = vec![y];
+    let end = |name: &str, shape: &[i32]| TensorSpec {
+        name: Some(name.to_owned()),
+        shape: shape.to_vec(),
+        ..Default::default()
+    };
+    let call = |name: &str, inputs: &[i32]| OpSpec {
+        code: code(name),
+        inputs: inputs.to_vec(),
+        outputs: vec![1],
+        options: if name == "ADD" { fields(options::AddOptions::TAG, &[]) } else { none() },
+        ..Default::default()
+    };
+    let twice = vec![end("x", &[2, 3]), end("y", &[2, 3])];
+    file.called.push(NetworkSpec {
+        tensors: twice,
+        ops: vec![call("ADD", &[0, 0])],
+        inputs: vec![0],
+        outputs: vec![1],
+    });
+    let turned = vec![end("x", &[2, 3]), end("y", &[3, 2])];
+    let mut turn = call("TRANSPOSE", &[0, 2]);
+    turn.options = none();
+    let mut order = end("order", &[2]);
+    file.integers("order", &[2], &[1, 0]);
+    order.buffer = file.buffers.len() as u32 - 1;
+    order.element_type = element::INT32;
+    let tensors = [turned, vec![order]].concat();
+    file.called.push(NetworkSpec { tensors, ops: vec![turn], inputs: vec![0], outputs: vec![1] });
+    file
+}
+
+#[test]
+fn a_number_that_decides_a_branch_is_named_where_it_would_help() {
+    let file = by_rate();
+    let told = told(&file, &LoadOptions::default());
+    assert!(told.contains("--value sr=") && told.contains("one shape"), "{told}");
+    let x = tensor(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let found = run(&file, &given("sr", tensor(&[], vec![16_000.0])), &[("x", &x)]);
+    assert_eq!(*found[0].to_f32(), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    let found = run(&file, &given("sr", tensor(&[], vec![8_000.0])), &[("x", &x)]);
+    assert_eq!(*found[0].to_f32(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+}
+
+/// Two networks: `y` is `-x`, and by the signature `double` of other names it is twice that.
+fn signed() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[2]);
+    let y = file.map("y", &[2]);
+    file.op(code("NEG"), &[0], &[y], none());
+    file.outputs = vec![y];
+    file.signature = Some([vec![("a", 0)], vec![("b", 1)]]);
+    let end = |name: &str| TensorSpec { name: Some(name.to_owned()), shape: vec![2], ..Default::default() };
+    let twice = OpSpec {
+        code: code("ADD"),
+        inputs: vec![0, 0],
+        outputs: vec![1],
+        options: fields(options::AddOptions::TAG, &[]),
+        ..Default::default()
+    };
+    let tensors = vec![end("x"), end("y")];
+    file.called.push(NetworkSpec { tensors, ops: vec![twice], inputs: vec![0], outputs: vec![1] });
+    file.signatures.push(("double", 1, [vec![("c", 0)], vec![("d", 1)]]));
+    file
+}
+
+#[test]
+fn the_network_of_a_signature_is_read() {
+    let file = signed();
+    let x = tensor(&[2], vec![3.0, -4.0]);
+    let first = LoadOptions::default();
+    assert_eq!(*run(&file, &first, &[("a", &x)])[0].to_f32(), [-3.0, 4.0]);
+    let other = LoadOptions { signature: Some("double".to_owned()), ..Default::default() };
+    assert_eq!(*run(&file, &other, &[("c", &x)])[0].to_f32(), [6.0, -8.0]);
+    let model = Model::from_bytes(&file.bytes(), &other).expect("a file that is read");
+    assert_eq!((model.inputs[0].name.as_str(), model.outputs[0].name.as_str()), ("c", "d"));
+    let none = LoadOptions { signature: Some("triple".to_owned()), ..Default::default() };
+    let told = told(&file, &none);
+    assert!(told.contains("\"triple\"") && told.contains("\"double\""), "{told}");
+}
+
+/// Floats to integers and back; zero points lie at multiples of four bytes.
+fn loose() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[4]);
+    let (whole, y) = (file.map("whole", &[4]), file.map("y", &[4]));
+    let spec = &mut file.tensors[whole as usize];
+    spec.element_type = element::INT16;
+    spec.quantised = Some(Scales(vec![0.25], vec![23_117], 0));
+    spec.loose = true;
+    file.op(code("QUANTIZE"), &[0], &[whole], none());
+    file.op(code("DEQUANTIZE"), &[whole], &[y], none());
+    file.outputs = vec![y];
+    file
+}
+
+#[test]
+fn numbers_of_eight_bytes_need_not_be_aligned() {
+    let x = tensor(&[4], vec![0.3, -1.0, 1e6, 2.125]);
+    let zero = 23_117i64.to_le_bytes();
+    let mut unaligned = 0;
+    for description in ["", "a", "to be moved by these", "and by more than these bytes"] {
+        let file = FileSpec { description: Some(description), ..loose() };
+        let bytes = file.bytes();
+        let at = bytes.windows(8).position(|part| part == zero).expect("the zero point");
+        unaligned += usize::from(!at.is_multiple_of(8));
+        let found = run(&file, &LoadOptions::default(), &[("x", &x)]);
+        assert_eq!(*found[0].to_f32(), [0.25, -1.0, 2412.5, 2.0], "{description:?}");
+    }
+    assert!(unaligned > 0, "all zero points are aligned");
+}
+
+#[test]
+fn casts_and_sums_of_small_integers_wrap() {
+    let mut file = FileSpec::with_input("x", &[6]);
+    let mut cast = |name: &str, kind: i8| {
+        let whole = file.map(name, &[6]);
+        file.tensors[whole as usize].element_type = kind;
+        file.op(code("CAST"), &[0], &[whole], none());
+        whole
+    };
+    let all = [
+        cast("u8", element::UINT8),
+        cast("i8", element::INT8),
+        cast("u16", element::UINT16),
+        cast("i16", element::INT16),
+    ];
+    let sum = file.map("sum", &[6]);
+    file.tensors[sum as usize].element_type = element::INT8;
+    file.op(code("ADD"), &[all[1], all[1]], &[sum], fields(options::AddOptions::TAG, &[]));
+    let product = file.map("product", &[6]);
+    file.tensors[product as usize].element_type = element::UINT16;
+    file.op(code("MUL"), &[all[2], all[2]], &[product], fields(options::MulOptions::TAG, &[]));
+    file.outputs = [&all[..], &[sum, product]].concat();
+    let values = [300.9f32, -1.5, 127.0, 128.0, 40_000.0, -70_000.0];
+    let found = run(&file, &LoadOptions::default(), &[("x", &tensor(&[6], values.to_vec()))]);
+    let of = |number: fn(i64) -> i64| values.map(|value| number(value as i64) as f32).to_vec();
+    let wanted = [
+        of(|value| i64::from(value as u8)),
+        of(|value| i64::from(value as i8)),
+        of(|value| i64::from(value as u16)),
+        of(|value| i64::from(value as i16)),
+        of(|value| i64::from((value as i8).wrapping_add(value as i8))),
+        of(|value| i64::from((value as u16).wrapping_mul(value as u16))),
+    ];
+    for (output, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        assert_eq!(*found.to_f32(), wanted, "output {output}");
+    }
+}
