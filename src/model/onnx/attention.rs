@@ -46,7 +46,9 @@ pub(super) fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot
             let slot = i.slot_reshaped("heads", slot, &[batch, places, heads, wide / heads])?;
             i.slot_transposed(slot, &[0, 2, 1, 3])
         }
-        _ => refused!("found {own:?} for {heads} heads"),
+        _ => refused!(
+            "found {own:?} for {heads} heads, wanted rank 3 of features that the heads share, or rank 4"
+        ),
     }
 }
 
@@ -64,7 +66,7 @@ pub(super) fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -
         return refused!("found {q:?} and {k:?}, wanted heads");
     };
     if few == 0 || !many.is_multiple_of(few) {
-        return refused!("found {many} heads of queries for {few} of keys");
+        return refused!("found {many} heads of queries for {few} of keys, wanted a multiple");
     }
     // Heads of queries that share one of keys are rows of one product.
     let shared = many != few;
@@ -173,7 +175,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         // Keys that the mask does not know are not attended.
         let extents = i.slot_extents(&mask)?;
         let known = extents.last().copied().unwrap_or(columns);
-        if known < columns && known > 1 {
+        if known < columns {
             let mut more = extents.clone();
             if let Some(last) = more.last_mut() {
                 *last = columns - known;
@@ -234,7 +236,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             1 => soft,
             2 => biased,
             3 => shares,
-            other => return refused!("found qk_matmul_output_mode {other}"),
+            other => return refused!("found qk_matmul_output_mode {other}, wanted 0 to 3"),
         };
         i.set(op, 3, wanted)?;
     }

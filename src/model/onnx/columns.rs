@@ -117,10 +117,14 @@ pub(super) fn image<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     for (axis, &extent) in spatial.iter().enumerate() {
         let padded = extent as i64 + windows.pads[axis].0 + windows.pads[axis].1 - windows.span(axis) as i64;
         let count = usize::try_from(padded).ok().map(|rest| rest / windows.stride[axis] + 1);
-        blocks.push(count.ok_or_else(|| format!("found blocks of {kernel:?} for an image of {spatial:?}"))?);
+        blocks.push(count.ok_or_else(|| {
+            format!("found blocks of {kernel:?} for an image of {spatial:?}, wanted smaller ones")
+        })?);
     }
     if !wide.is_multiple_of(taps.max(1)) || elements_of(&blocks)? != columns || whole == 0 {
-        return refused!("found columns of {own:?} for blocks of {kernel:?} in an image of {spatial:?}");
+        return refused!(
+            "found columns of {own:?} for blocks of {kernel:?} in an image of {spatial:?}, wanted one for each block"
+        );
     }
     let rows = n * (wide / taps);
     if taps.saturating_mul(columns) > MAX_PLACES {

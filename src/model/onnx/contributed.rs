@@ -145,7 +145,11 @@ pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.budget.spend(count.saturating_mul(8))?;
     let blob = (block * bits).div_ceil(8);
     if packed.len() != columns * blocks * blob || scales.len() != columns * blocks {
-        return refused!("found {} bytes and {} scales for {rows}x{columns}", packed.len(), scales.len());
+        return refused!(
+            "found {} bytes and {} scales for {rows}x{columns}, wanted as many as the blocks need",
+            packed.len(),
+            scales.len()
+        );
     }
     let number = |list: &[i64], begin: usize, at: usize| -> f32 {
         let byte = list.get(begin + at * bits / 8).copied().unwrap_or(0) as u8;
@@ -227,7 +231,7 @@ pub(super) fn quantised_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `QLinearAveragePool`: of the floats of a quantised tensor, rounded.
 pub(super) fn quantised_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.flag("channels_last", false) {
-        return refused!("found channels last");
+        return refused!("found channels last (channels_last = 1), wanted them after the batch");
     }
     let x = i.slot(op, 0)?;
     let (kind, own) = (x.kind(), i.extents_of(op, 0)?);

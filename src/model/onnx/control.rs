@@ -125,7 +125,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < 1 + count || outputs.len() - 1 != op.node.outputs.len() {
         return refused!(
-            "found {} outputs of the body for {} of the loop",
+            "found {} outputs of the body for {} of the loop, wanted one more, the condition",
             outputs.len(),
             op.node.outputs.len()
         );
@@ -144,7 +144,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             }
         }
         if turn >= MAX_TURNS {
-            return refused!("found more than {MAX_TURNS} turns");
+            return refused!("found more than {MAX_TURNS} turns, wanted fewer");
         }
         let number = Slot::Constant(super::tensors::integers(&[], vec![turn as i64])?, Kind::I64);
         let inputs: Vec<Slot> = [number, go_on.clone()].into_iter().chain(carried).collect();
@@ -182,7 +182,9 @@ fn stacked(i: &mut Import<'_>, list: Vec<Slot>, place: usize) -> Result<Slot, Re
             Slot::Value(_) => None,
         })
         .collect();
-    let first = list.first().ok_or("found a loop of no turns whose results are collected")?;
+    let first = list
+        .first()
+        .ok_or("found a loop of no turns whose results are collected, wanted at least one turn")?;
     let kind = match first {
         Slot::Constant(_, kind) => *kind,
         Slot::Value(mapped) => mapped.kind,
@@ -214,7 +216,12 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let body = op.network("body")?;
     let scans = usize::try_from(op.int("num_scan_inputs", 0)).unwrap_or(0);
     let states = op.inputs().checked_sub(scans).filter(|_| scans > 0);
-    let states = states.ok_or_else(|| format!("found {scans} inputs to scan of {}", op.inputs()))?;
+    let states = states.ok_or_else(|| {
+        format!(
+            "found {scans} inputs to scan of {}, wanted at least one and no more than there are",
+            op.inputs()
+        )
+    })?;
     let listed =
         |name: &str, index: usize| op.ints(name).and_then(|list| list.get(index).copied()).unwrap_or(0);
     let mut carried = (0..states).map(|index| i.any(op, index)).collect::<Result<Vec<_>, _>>()?;
@@ -224,7 +231,10 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let (slot, own) = (i.slot(op, states + index)?, i.extents_of(op, states + index)?);
         let place = axis(listed("scan_input_axes", index), own.len())?;
         if *turns.get_or_insert(own[place]) != own[place] {
-            return refused!("found inputs of {turns:?} and {} elements to scan", own[place]);
+            return refused!(
+                "found inputs of {turns:?} and {} elements to scan, wanted as many in each",
+                own[place]
+            );
         }
         read.push((slot, own, place, listed("scan_input_directions", index) != 0));
     }
@@ -234,7 +244,11 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < states || outputs.len() != op.node.outputs.len() {
-        return refused!("found {} outputs of the body for {}", outputs.len(), op.node.outputs.len());
+        return refused!(
+            "found {} outputs of the body for {}, wanted as many as the operator has",
+            outputs.len(),
+            op.node.outputs.len()
+        );
     }
     let mut scanned: Vec<Vec<Slot>> = vec![Vec::new(); outputs.len() - states];
     for turn in 0..turns {

@@ -50,14 +50,18 @@ impl Windows {
         };
         let (stride, dilation) = (list("strides")?, list("dilations")?);
         if kernel.len() != rank || kernel.iter().any(|&taps| taps == 0 || taps >= 1 << 15) {
-            return refused!("found windows of {kernel:?} over {input:?}");
+            return refused!(
+                "found windows of {kernel:?} over {input:?}, wanted 1 to 32767 taps along each axis"
+            );
         }
         let mut windows = Windows { kernel: kernel.to_vec(), stride, dilation, pads: vec![(0, 0); rank] };
         match op.text("auto_pad", "NOTSET")? {
             "NOTSET" | "" => {
                 if let Some(pads) = op.ints("pads") {
                     if pads.len() != 2 * rank || pads.iter().any(|pad| pad.unsigned_abs() >= 1 << 15) {
-                        return refused!("found pads {pads:?} for {rank} axes");
+                        return refused!(
+                            "found pads {pads:?} for {rank} axes, wanted two for each, below 32768"
+                        );
                     }
                     windows.pads = (0..rank).map(|axis| (pads[axis], pads[rank + axis])).collect();
                 }
@@ -72,7 +76,9 @@ impl Windows {
                     windows.pads[axis] = if mode == "SAME_UPPER" { (less, more) } else { (more, less) };
                 }
             }
-            other => return refused!("found auto_pad {other:?}"),
+            other => {
+                return refused!("found auto_pad {other:?}, wanted NOTSET, VALID, SAME_UPPER or SAME_LOWER");
+            }
         }
         Ok(windows)
     }
@@ -126,11 +132,14 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 fn checked(op: &Op<'_>, own: &[usize], filter: &Filter) -> Result<(Windows, usize), Reason> {
     let rank = own.len();
     if filter.extents.len() != rank || !(3..=5).contains(&rank) {
-        return refused!("found weights {:?} for an input of {own:?}", filter.extents);
+        return refused!(
+            "found weights {:?} for an input of {own:?}, wanted the same number of axes",
+            filter.extents
+        );
     }
     let groups = groups(op)?;
     if !filter.extents[0].is_multiple_of(groups) {
-        return refused!("found {} output channels in {groups} groups", filter.extents[0]);
+        return refused!("found {} output channels in {groups} groups, wanted a multiple", filter.extents[0]);
     }
     Ok((Windows::read(op, own.get(2..).unwrap_or(&[]), filter.extents.get(2..).unwrap_or(&[]))?, groups))
 }
@@ -285,7 +294,8 @@ fn deep(
     let depth = i.extents(mapped)?[2];
     let span = windows.span(0);
     let outputs = depth.checked_sub(span).map(|rest| rest / windows.stride[0] + 1);
-    let outputs = outputs.ok_or_else(|| format!("found windows of {span} over a depth of {depth}"))?;
+    let outputs = outputs
+        .ok_or_else(|| format!("found windows of {span} over a depth of {depth}, wanted at most that"))?;
     let map = Windows {
         kernel: windows.kernel[1..].to_vec(),
         stride: windows.stride[1..].to_vec(),

@@ -25,14 +25,16 @@ fn letters(term: &str, rank: usize) -> Result<Vec<u32>, Reason> {
     let mut list: Vec<u32> = before.chars().map(u32::from).collect();
     if let Some(after) = after {
         let count = rank.checked_sub(before.len() + after.len());
-        let count = count.ok_or_else(|| format!("found the term {term:?} for rank {rank}"))?;
+        let count = count.ok_or_else(|| {
+            format!("found the term {term:?} for rank {rank}, wanted a letter for each axis")
+        })?;
         // Beyond every letter.
         list.extend((0..count as u32).rev().map(|place| 0x0011_0000 + place));
         list.extend(after.chars().map(u32::from));
     }
     match list.len() == rank {
         true => Ok(list),
-        false => refused!("found the term {term:?} for rank {rank}"),
+        false => refused!("found the term {term:?} for rank {rank}, wanted a letter for each axis"),
     }
 }
 
@@ -44,7 +46,10 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let terms: Vec<&str> = inputs.split(',').collect();
     if terms.len() != op.inputs() {
-        return refused!("found the equation {equation:?} for {} inputs", op.inputs());
+        return refused!(
+            "found the equation {equation:?} for {} inputs, wanted a term for each",
+            op.inputs()
+        );
     }
     let mut factors = Vec::with_capacity(terms.len());
     // Each time that a letter is written, also twice in one term.
@@ -102,7 +107,11 @@ fn without_diagonal(i: &mut Import<'_>, factor: Factor) -> Result<Factor, Reason
     while let Some((first, second)) = twice(&letters) {
         let own = i.slot_extents(&slot)?;
         if own[first] != own[second] {
-            return refused!("found axes of {} and {} elements under one letter", own[first], own[second]);
+            return refused!(
+                "found axes of {} and {} elements under one letter, wanted as many",
+                own[first],
+                own[second]
+            );
         }
         let mut order: Vec<usize> = (0..own.len()).filter(|&axis| axis != first && axis != second).collect();
         let outer: Vec<usize> = order.iter().map(|&axis| own[axis]).collect();

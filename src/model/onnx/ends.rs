@@ -46,7 +46,9 @@ impl<'a> Import<'a> {
             }
         }
         if let Some(name) = &options.signature {
-            return refused!("found signature {name:?} wanted, but an ONNX file has one network and no signatures");
+            return refused!(
+                "found signature {name:?} wanted, but an ONNX file has one network and no signatures"
+            );
         }
         self.initializers(network, options)?;
         let known: HashSet<&str> = network.initializers.iter().map(|tensor| tensor.name).collect();
@@ -73,7 +75,9 @@ impl<'a> Import<'a> {
         if let Some(name) = options.inputs.iter().find(|name| !is_input(name)) {
             let names: Vec<&str> =
                 network.inputs.iter().map(|input| input.name).filter(|name| known.contains(name)).collect();
-            return refused!("found no input {name:?}, wanted one of those that the file has a value for: {names:?}");
+            return refused!(
+                "found no input {name:?}, wanted one of those that the file has a value for: {names:?}"
+            );
         }
         if let Some(name) = options.dimensions.keys().find(|name| !wanted.contains(*name)) {
             let wanted: Vec<&String> = wanted.iter().filter(|name| !name.contains('.')).collect();
@@ -147,7 +151,7 @@ impl<'a> Import<'a> {
             0 => return refused!("found a sequence or a map, wanted a tensor"),
             code => Kind::of(code)?,
         };
-        let extents = input.extents.as_ref().ok_or("found no shape")?;
+        let extents = input.extents.as_ref().ok_or("found no shape, wanted its extents in the file")?;
         // What has no elements is known; but some files have 0 for a batch that is open.
         let none = |(axis, extent): (usize, &Extent<'_>)| {
             *extent == Extent::Fixed(0) && (axis > 0 || extents.len() == 1)

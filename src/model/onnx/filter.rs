@@ -39,7 +39,7 @@ pub(super) fn groups(op: &Op<'_>) -> Result<usize, Reason> {
     usize::try_from(op.int("group", 1))
         .ok()
         .filter(|groups| *groups > 0)
-        .ok_or_else(|| format!("found {} groups", op.int("group", 1)).into())
+        .ok_or_else(|| format!("found {} groups, wanted at least 1", op.int("group", 1)).into())
 }
 
 pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Result<Filter, Reason> {
@@ -54,7 +54,11 @@ pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Res
     if let Some(bias) = &filter.bias
         && bias.len() != filter.channels(groups(op)?)
     {
-        return refused!("found a bias of {} for {} channels", bias.len(), filter.channels(groups(op)?));
+        return refused!(
+            "found a bias of {} for {} channels, wanted one for each",
+            bias.len(),
+            filter.channels(groups(op)?)
+        );
     }
     Ok(filter)
 }

@@ -20,7 +20,7 @@ pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     match i.slot(op, 1)? {
         Slot::Constant(indices, _) => {
             let Constant::Integers(indices) = indices else {
-                return refused!("found indices that are floats");
+                return refused!("found indices that are floats, wanted integers");
             };
             let wanted =
                 indices.values.iter().map(|&index| axis(index, own[place])).collect::<Result<Vec<_>, _>>()?;

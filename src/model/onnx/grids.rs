@@ -23,7 +23,9 @@ pub(super) fn sample<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let rank = own.len().saturating_sub(2);
     let fits = (1..=3).contains(&rank) && places.len() == own.len() && places[0] == own[0];
     if !fits || places[rank + 1] != rank || own.contains(&0) {
-        return refused!("found a grid of {places:?} for {own:?}");
+        return refused!(
+            "found a grid of {places:?} for {own:?}, wanted batch, output extents and a coordinate for each axis"
+        );
     }
     let (n, target) = (own[0], &places[..=rank]);
     let rule = Rule { padding: op.text("padding_mode", "zeros")?, aligned: op.flag("align_corners", false) };
@@ -82,7 +84,7 @@ fn settled(i: &mut Import<'_>, place: Arg, extent: usize, rule: &Rule<'_>) -> Re
         "zeros" => Ok(place),
         "border" => i.e(F::Clamp, &[place, 0.0.into(), last.into()]),
         "reflection" => reflected(i, place, extent, rule.aligned),
-        other => refused!("found padding_mode {other:?}"),
+        other => refused!("found padding_mode {other:?}, wanted zeros, border or reflection"),
     }
 }
 

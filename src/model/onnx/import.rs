@@ -90,12 +90,7 @@ pub(super) struct Op<'a> {
 }
 
 /// Reads the network of a file.
-pub(super) fn import(
-    file: &str,
-    bytes: &[u8],
-    path: Option<&Path>,
-    options: &LoadOptions,
-) -> Result<Loaded> {
+pub(super) fn import(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
     let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
     let mut budget = Budget::new(bytes.len());
     budget.extend(LEAST_WORK);
@@ -289,7 +284,9 @@ impl<'a> Import<'a> {
         outputs: &[&'a str],
     ) -> Result<Vec<Slot>, Reason> {
         if self.scopes.len() >= MAX_SCOPES {
-            return refused!("found functions and branches more than {MAX_SCOPES} deep in each other");
+            return refused!(
+                "found functions and branches more than {MAX_SCOPES} deep in each other, wanted fewer"
+            );
         }
         self.budget.spend(nodes.len() * 64)?;
         self.scopes.push(scope);
@@ -313,7 +310,7 @@ impl<'a> Import<'a> {
         let outer = self.scopes.last().map_or("", |scope| &scope.prefix);
         let name = op.node.outputs.iter().find(|name| !name.is_empty()).unwrap_or(&"");
         if outer.len() > 1024 {
-            return refused!("found names of more than 1024 bytes");
+            return refused!("found names of more than 1024 bytes, wanted shorter ones");
         }
         Ok(format!("{outer}{name}/"))
     }
@@ -328,7 +325,9 @@ impl<'a> Import<'a> {
                 break;
             }
         }
-        refused!("found {name:?} read, wanted a tensor that an operator before it writes")
+        refused!(
+            "found {name:?} read, wanted a tensor that an operator writes which does not wait for this one"
+        )
     }
 }
 

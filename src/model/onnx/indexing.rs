@@ -99,7 +99,7 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, wanted) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let shared = usize::try_from(op.int("batch_dims", 0)).unwrap_or(usize::MAX);
     let Some((&count, outer)) = wanted.split_last() else {
-        return refused!("found no rows of indices");
+        return refused!("found no rows of indices, wanted indices of at least rank 1");
     };
     if shared > outer.len() || shared.saturating_add(count) > own.len() || own[..shared] != outer[..shared] {
         return refused!("found rows of {wanted:?} for {own:?} with {shared} shared axes");
@@ -143,12 +143,16 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, extents) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let place = axis(op.int("axis", 0), own.len())?;
     if extents.len() != own.len() {
-        return refused!("found indices of {extents:?} for {own:?}");
+        return refused!(
+            "found indices of {extents:?} for {own:?}, wanted no more axes, and extents within the data's"
+        );
     }
     if matches!(i.slot(op, 1)?, Slot::Value(_)) {
         i.budget.spend(elements_of(&extents)?.saturating_mul(16 * own.len()))?;
         if extents.iter().zip(&own).enumerate().any(|(at, (count, extent))| at != place && count > extent) {
-            return refused!("found indices of {extents:?} for {own:?}");
+            return refused!(
+                "found indices of {extents:?} for {own:?}, wanted no more axes, and extents within the data's"
+            );
         }
         let first = indices(&extents).map(|mut at| {
             at[place] = 0;
@@ -163,7 +167,9 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     for (mut at, &index) in indices(&extents).zip(&list) {
         at[place] = axis(index, own[place])?;
         if at.iter().zip(&own).any(|(at, extent)| at >= extent) {
-            return refused!("found indices of {extents:?} for {own:?}");
+            return refused!(
+                "found indices of {extents:?} for {own:?}, wanted no more axes, and extents within the data's"
+            );
         }
         places.push(position(&own, &at));
     }
@@ -174,7 +180,9 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn scatter_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (own, extents) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?);
     let count = extents.last().copied().filter(|&count| count > 0 && count <= own.len());
-    let count = count.ok_or_else(|| format!("found rows of {extents:?} for {own:?}"))?;
+    let count = count.ok_or_else(|| {
+        format!("found rows of {extents:?} for {own:?}, wanted at most an index for each axis")
+    })?;
     if matches!(i.slot(op, 1)?, Slot::Value(_)) {
         let rows = elements_of(&extents)? / count;
         i.budget.spend(rows.saturating_mul(16))?;
@@ -231,7 +239,9 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
                 layer[place] = Some(update);
                 layers.push(layer);
             }
-            (Some(_), None) => return refused!("found more than {MAX_LAYERS} updates of one element"),
+            (Some(_), None) => {
+                return refused!("found more than {MAX_LAYERS} updates of one element, wanted fewer");
+            }
         }
     }
     let flat = |count: usize| if inner == 1 { vec![count] } else { vec![count, inner] };
@@ -284,7 +294,7 @@ pub(super) fn reverse_sequence<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (batch, time) = (axis(op.int("batch_axis", 1), own.len())?, axis(op.int("time_axis", 0), own.len())?);
     let lengths = i.integers(op, 1)?;
     if lengths.len() != own[batch] || batch == time {
-        return refused!("found {} lengths for {own:?}", lengths.len());
+        return refused!("found {} lengths for {own:?}, wanted one for each of the batch", lengths.len());
     }
     i.budget.spend(elements_of(&own)?.saturating_mul(16))?;
     let list: Vec<i64> = indices(&own)

@@ -115,11 +115,6 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
     parse("model", bytes, None, &LoadOptions::default()).map(|loaded| loaded.graph)
 }
 
-pub(super) fn parse(
-    file: &str,
-    bytes: &[u8],
-    path: Option<&Path>,
-    options: &LoadOptions,
-) -> Result<Loaded> {
+pub(super) fn parse(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
     import::import(file, bytes, path, options)
 }

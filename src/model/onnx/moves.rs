@@ -22,7 +22,7 @@ pub(super) fn transpose<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut sorted = permutation.clone();
     sorted.sort_unstable();
     if sorted.iter().enumerate().any(|(place, &axis)| place != axis) || sorted.len() != rank {
-        return refused!("found the permutation {permutation:?} for rank {rank}");
+        return refused!("found the permutation {permutation:?} for rank {rank}, wanted each axis once");
     }
     match i.slot(op, 0)? {
         Slot::Constant(constant, kind) => {
@@ -91,7 +91,7 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -> Result<Constant, Reason> {
     let mut extents = constants.first().map(Constant::extents).unwrap_or_default();
     if place >= extents.len() {
-        return refused!("found {extents:?} to be joined along axis {place}");
+        return refused!("found {extents:?} to be joined along axis {place}, wanted the same other extents");
     }
     let mut ends = Vec::new();
     let mut whole = 0usize;
@@ -188,8 +188,8 @@ pub(super) fn cut(
 /// `Slice`: starts, ends, axes and steps are inputs from version 10 on, attributes before.
 pub(super) fn slice<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
-    let starts = i.listed(op, 1, "starts")?.ok_or("found no starts")?;
-    let ends = i.listed(op, 2, "ends")?.ok_or("found no ends")?;
+    let starts = i.listed(op, 1, "starts")?.ok_or("found no starts, wanted one for each axis that is cut")?;
+    let ends = i.listed(op, 2, "ends")?.ok_or("found no ends, wanted one for each axis that is cut")?;
     let along = match i.listed(op, 3, "axes")? {
         Some(list) => list.iter().map(|&place| axis(place, own.len())).collect::<Result<Vec<_>, _>>()?,
         None => (0..starts.len()).collect(),
@@ -198,7 +198,9 @@ pub(super) fn slice<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if [ends.len(), along.len(), steps.len()].iter().any(|&count| count != starts.len())
         || starts.len() > own.len()
     {
-        return refused!("found starts {starts:?}, ends {ends:?}, axes {along:?}, steps {steps:?}");
+        return refused!(
+            "found starts {starts:?}, ends {ends:?}, axes {along:?}, steps {steps:?}, wanted lists of one length"
+        );
     }
     let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
     for (((&start, &end), &step), &place) in starts.iter().zip(&ends).zip(&steps).zip(&along) {
@@ -213,7 +215,7 @@ pub(super) fn slice<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// The first element, the number of elements and the step of a range as numpy has it.
 fn range_of(extent: i64, start: i64, end: i64, step: i64) -> Result<(usize, usize, i64), Reason> {
     if step == 0 || step == i64::MIN {
-        return refused!("found a step of {step}");
+        return refused!("found a step of {step}, wanted another");
     }
     let from_end = |place: i64| if place < 0 { place.saturating_add(extent) } else { place };
     let (low, high) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
@@ -238,7 +240,9 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if sizes.len() != parts
         || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)) != Some(own[place])
     {
-        return refused!("found sizes {sizes:?} of axis {place} of {own:?} for {parts} outputs");
+        return refused!(
+            "found sizes {sizes:?} of axis {place} of {own:?} for {parts} outputs, wanted one for each that add up to it"
+        );
     }
     let slot = i.slot(op, 0)?;
     let mut begin = 0;
@@ -259,7 +263,7 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `Pad`: pads are an input from version 11 on; negative ones cut.
 pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
-    let pads = i.listed(op, 1, "pads")?.ok_or("found no pads")?;
+    let pads = i.listed(op, 1, "pads")?.ok_or("found no pads, wanted two for each axis")?;
     let along = match op.has(3) {
         true => {
             i.integers(op, 3)?.iter().map(|&place| axis(place, own.len())).collect::<Result<Vec<_>, _>>()?
@@ -329,7 +333,8 @@ pub(super) fn padded(
     for (&extent, &(before, after)) in own.iter().zip(around) {
         let (first, last) = (before.min(0).unsigned_abs() as usize, after.min(0).unsigned_abs() as usize);
         let count = extent.checked_sub(first).and_then(|count| count.checked_sub(last));
-        let count = count.ok_or_else(|| format!("found pads {around:?} of {own:?}"))?;
+        let count = count
+            .ok_or_else(|| format!("found pads {around:?} of {own:?}, wanted some elements to be left"))?;
         ranges.push((first, count, 1));
     }
     let pads = around.iter().any(|&(before, after)| before > 0 || after > 0);
@@ -351,7 +356,7 @@ pub(super) fn tile<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let repeats = sizes(&i.integers(op, 1)?)?;
     let own = i.extents_of(op, 0)?;
     if repeats.len() != own.len() {
-        return refused!("found repeats {repeats:?} for {own:?}");
+        return refused!("found repeats {repeats:?} for {own:?}, wanted one for each axis");
     }
     match i.slot(op, 0)? {
         Slot::Constant(constant, kind) => {

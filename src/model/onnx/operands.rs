@@ -140,7 +140,9 @@ impl<'a> Import<'a> {
             Slot::Constant(constant, _) => Ok(constant),
             Slot::Value(mapped) => {
                 let (name, help) = (op.input_name(index)?, help(&self.graph, &[mapped.value]));
-                refused!("input {index} ({name:?}): found a value computed at each run, wanted a constant{help}")
+                refused!(
+                    "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"
+                )
             }
         }
     }

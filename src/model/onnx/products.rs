@@ -34,7 +34,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         if op.flag(name, false) { swapped(i, slot) } else { Ok(slot) }
     };
     if op.flag("transBatchA", false) || op.flag("transBatchB", false) {
-        return refused!("found batches that are transposed");
+        return refused!("found batches that are transposed (transBatchA, transBatchB), wanted plain ones");
     }
     let (a, b) = (turned(i, 0, "transA")?, turned(i, 1, "transB")?);
     let alpha = op.float("alpha", 1.0);
@@ -165,7 +165,11 @@ fn matrices(i: &mut Import<'_>, a: Factor, b: Factor) -> Result<(Value, Vec<usiz
     };
     let ((a_batch, [m, k]), (b_batch, [b_rows, n])) = (split(&a), split(&b));
     if k != b_rows {
-        return refused!("found products of {:?} and {:?}", a.extents, b.extents);
+        return refused!(
+            "found products of {:?} and {:?}, wanted the inner extents to be equal",
+            a.extents,
+            b.extents
+        );
     }
     let batch = broadcast(&a_batch, &b_batch)?;
     let shared = b_batch.iter().all(|&extent| extent == 1);
@@ -226,7 +230,11 @@ pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result
         return refused!("found no matrices");
     };
     if k != b_rows {
-        return refused!("found products of {:?} and {:?}", a.extents, b.extents);
+        return refused!(
+            "found products of {:?} and {:?}, wanted the inner extents to be equal",
+            a.extents,
+            b.extents
+        );
     }
     let with_summand = op.has(2) && beta != 0.0;
     // A constant row is a bias.
@@ -266,7 +274,7 @@ pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result
     if let Slot::Value(mapped) = &slot
         && i.extents(mapped)? != [m, n]
     {
-        return refused!("found a summand that does not broadcast to {m}x{n}");
+        return refused!("found a summand that does not broadcast to {m}x{n}, wanted one that does");
     }
     Ok(slot)
 }

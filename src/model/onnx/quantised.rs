@@ -36,7 +36,7 @@ fn spread<'a>(
     let mut extents = vec![1; rank];
     match extents.get_mut(place) {
         Some(extent) => *extent = own[0],
-        None => return refused!("found axis {place} of rank {rank}"),
+        None => return refused!("found axis {place} of rank {rank}, wanted one that is there"),
     }
     Ok(match slot {
         Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind),
@@ -63,7 +63,9 @@ fn of_blocks(
             false => extents[axis] == own[axis],
         });
     if !fits {
-        return refused!("found scales of {extents:?} for blocks of {size} along axis {place} of {own:?}");
+        return refused!(
+            "found scales of {extents:?} for blocks of {size} along axis {place} of {own:?}, wanted one for each block"
+        );
     }
     match slot {
         Slot::Constant(constant, kind) => {

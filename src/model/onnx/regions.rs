@@ -35,7 +35,11 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let half = match op.text("coordinate_transformation_mode", default)? {
         "half_pixel" => true,
         "output_half_pixel" => false,
-        other => return refused!("found coordinate_transformation_mode {other:?}"),
+        other => {
+            return refused!(
+                "found coordinate_transformation_mode {other:?}, wanted half_pixel or output_half_pixel"
+            );
+        }
     };
     let scale = op.float("spatial_scale", 1.0);
     if taps == 0 {
@@ -122,10 +126,14 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let groups = super::filter::groups(op)?;
     let shifts =
         usize::try_from(op.int("offset_group", 1)).ok().filter(|&own| own > 0 && c.is_multiple_of(own));
-    let shifts = shifts.ok_or_else(|| format!("found offset_group {}", op.int("offset_group", 1)))?;
+    let shifts = shifts.ok_or_else(|| {
+        format!("found offset_group {}, wanted a divisor of the channels", op.int("offset_group", 1))
+    })?;
     let taps = kh * kw;
     if c != groups * inner || !oc.is_multiple_of(groups) || offsets[1] != 2 * taps * shifts {
-        return refused!("found weights of {filter} and offsets of {offsets:?} for {own:?}");
+        return refused!(
+            "found weights of {filter} and offsets of {offsets:?} for {own:?}, wanted two offsets for each tap and output pixel"
+        );
     }
     let places = oh * ow;
     let per_tap = |i: &mut Import<'a>, slot: Slot| -> Result<Slot, Reason> {

@@ -131,7 +131,7 @@ fn axes_of(
         return refused!("found scales {scales:?} and sizes {wanted:?} for axes {axes:?}");
     }
     if scales.is_empty() && wanted.is_empty() {
-        return refused!("found neither scales nor sizes");
+        return refused!("found neither scales nor sizes, wanted one of them");
     }
     let ratio = |place: usize| wanted.get(place).map_or(1.0, |&size| size as f64 / own[axes[place]] as f64);
     let common = match op.text("keep_aspect_ratio_policy", "stretch")? {
@@ -143,7 +143,8 @@ fn axes_of(
         let input = own[axis];
         let (scale, output) = match (scales.get(place), wanted.get(place)) {
             (Some(&scale), _) if wanted.is_empty() => {
-                (f64::from(scale), (input as f64 * f64::from(scale)).floor())
+                // In f32, as the file has the scale: 5 times 1.4 are 7.
+                (f64::from(scale), f64::from((input as f32 * scale).floor()))
             }
             (_, Some(_)) => match common {
                 Some(scale) => (scale, (scale * input as f64 + 0.5).floor()),
@@ -152,14 +153,18 @@ fn axes_of(
             _ => return refused!("found no size"),
         };
         if !(input > 0 && scale > 0.0 && (1.0..=1_048_576.0).contains(&output)) {
-            return refused!("found a scale of {scale} for {input} elements along axis {axis}");
+            return refused!(
+                "found a scale of {scale} for {input} elements along axis {axis}, wanted 1 to 1048576 elements"
+            );
         }
         along[axis] = Along { input, output: output as usize, scale, region: [0.0, 1.0] };
     }
     if op.text("coordinate_transformation_mode", "")? == "tf_crop_and_resize" {
         let region = constant(i, 1)?;
         if region.len() != 2 * axes.len() {
-            return refused!("found a region {region:?} for axes {axes:?}");
+            return refused!(
+                "found a region {region:?} for axes {axes:?}, wanted a beginning and an end for each"
+            );
         }
         for (place, &axis) in axes.iter().enumerate() {
             along[axis].region = [f64::from(region[place]), f64::from(region[axes.len() + place])];
@@ -198,7 +203,12 @@ impl Along {
                     false => 0.5 * (start + end) * (input - 1.0),
                 }
             }
-            other => return refused!("found coordinates {other:?}"),
+            other => {
+                return refused!(
+                    "found coordinate_transformation_mode {other:?}, wanted half_pixel, \
+                     half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric or tf_crop_and_resize"
+                );
+            }
         })
     }
 
@@ -213,7 +223,11 @@ impl Along {
             "round_prefer_ceil" => |place| (place + 0.5).floor(),
             "floor" => f64::floor,
             "ceil" => f64::ceil,
-            other => return refused!("found nearest_mode {other:?}"),
+            other => {
+                return refused!(
+                    "found nearest_mode {other:?}, wanted round_prefer_floor, round_prefer_ceil, floor or ceil"
+                );
+            }
         };
         let last = self.input as f64 - 1.0;
         Ok(self
@@ -326,7 +340,9 @@ fn one_axis(
     let rank = mapped.rank();
     if options.mode == "nearest" {
         if options.coordinates == "tf_crop_and_resize" {
-            return refused!("found the nearest elements of a region");
+            return refused!(
+                "found the nearest elements of a region (tf_crop_and_resize), wanted linear or cubic"
+            );
         }
         let list: Vec<i64> = along.nearest(options)?.into_iter().map(|at| at as i64).collect();
         let indices = Constant::Integers(Integers::vector(list));

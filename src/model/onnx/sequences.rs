@@ -40,7 +40,9 @@ impl<'a> Import<'a> {
         let &[position] = &list[..] else { return refused!("found positions {list:?}, wanted one") };
         let place = if position < 0 { position.saturating_add(count as i64) } else { position };
         let place = usize::try_from(place).ok().filter(|&place| place < end);
-        place.ok_or_else(|| format!("found position {position} in a sequence of {count}").into())
+        place.ok_or_else(|| {
+            format!("found position {position} in a sequence of {count}, wanted one that is there").into()
+        })
     }
 }
 
@@ -68,7 +70,7 @@ pub(super) fn erase<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut tensors = i.sequence(op, 0)?.clone();
     let place = match op.has(1) {
         true => i.position(op, 1, tensors.len(), tensors.len())?,
-        false => tensors.len().checked_sub(1).ok_or("found an empty sequence")?,
+        false => tensors.len().checked_sub(1).ok_or("found an empty sequence, wanted an element")?,
     };
     tensors.remove(place);
     i.set_sequence(op, tensors)
@@ -110,7 +112,7 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)) != Some(whole)
         || sizes.len() > MAX_LENGTH
     {
-        return refused!("found sizes {sizes:?} of axis {place} of {own:?}");
+        return refused!("found sizes {sizes:?} of axis {place} of {own:?}, wanted sizes that add up to it");
     }
     let falls_away = !op.has(1) && !op.flag("keepdims", true);
     let (slot, mut begin) = (i.slot(op, 0)?, 0);

@@ -72,7 +72,7 @@ pub(super) fn range<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = |count: f64| match count {
         count if count >= 0.0 && count < f64::from(1 << 28) => Ok(count as usize),
         count if count < 0.0 => Ok(0),
-        _ => refused!("found a range of {count} numbers"),
+        _ => refused!("found a range of {count} numbers, wanted fewer"),
     };
     let constant =
         if let [Constant::Integers(start), Constant::Integers(limit), Constant::Integers(delta)] = &ends {
@@ -90,7 +90,7 @@ pub(super) fn range<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         } else {
             let numbers: Option<Vec<f64>> = ends.iter().map(|end| end.number().map(f64::from)).collect();
             let &[start, limit, delta] = &numbers.ok_or("found no numbers")?[..] else {
-                return refused!("found no three numbers");
+                return refused!("found lists, wanted three numbers: start, limit and step");
             };
             let count = count(((limit - start) / delta).ceil())?;
             i.budget.spend(4 * count)?;
@@ -148,7 +148,9 @@ impl<'a> Import<'a> {
 /// `Reshape`: 0 is the input's extent unless zeros are allowed, -1 what is left.
 pub(super) fn reshape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
-    let listed = i.listed(op, 1, "shape")?.ok_or("found no shape")?;
+    let listed = i.listed(op, 1, "shape")?.ok_or(
+        "found no shape, wanted the extents of the input (onnx.shape_inference or the exporter adds them)",
+    )?;
     let target = reshape_target(&own, &listed, op.flag("allowzero", false))?;
     if target == own {
         return identity(i, op);
@@ -157,7 +159,8 @@ pub(super) fn reshape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 fn reshape_target(own: &[usize], listed: &[i64], allows_zero: bool) -> Result<Vec<usize>, Reason> {
-    let refused = || format!("found shape {listed:?} for a tensor of {own:?}");
+    let refused =
+        || format!("found shape {listed:?} for a tensor of {own:?}, wanted one of as many elements");
     let (mut target, mut rest) = (Vec::with_capacity(listed.len()), None);
     for (place, &extent) in listed.iter().enumerate() {
         target.push(match extent {
@@ -278,7 +281,9 @@ pub(super) fn depth_to_space<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 return refused!("found a tensor of {dims}, wanted rank 4");
             };
             if !c.is_multiple_of(block * block) {
-                return refused!("found {c} channels for blocks of {block}x{block}");
+                return refused!(
+                    "found {c} channels for blocks of {block}x{block}, wanted a multiple of their pixels"
+                );
             }
             // Height and batch are one axis, so that no more than six are needed.
             let depth = c / (block * block);
@@ -302,7 +307,7 @@ pub(super) fn space_to_depth<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 return refused!("found a tensor of {dims}, wanted rank 4");
             };
             if !h.is_multiple_of(block) || !w.is_multiple_of(block) {
-                return refused!("found a map of {h}x{w} for blocks of {block}x{block}");
+                return refused!("found a map of {h}x{w} for blocks of {block}x{block}, wanted multiples");
             }
             let split = i.reshaped("split", x, &[n * (h / block), block, w / block, block, c])?;
             let moved = i.add("blocks", |graph, name| graph.transpose(name, split, &[0, 2, 4, 1, 3]))?;

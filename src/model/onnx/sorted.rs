@@ -77,10 +77,7 @@ mod tests {
         assert_eq!(order(vec![node("x", "a"), node("a", "b"), node("b", "c")]), [0, 1, 2]);
         assert_eq!(order(vec![node("b", "c"), node("a", "b"), node("x", "a")]), [2, 1, 0]);
         // What needs not move stays in the file's order.
-        assert_eq!(
-            order(vec![node("x", "p"), node("q", "r"), node("x", "s"), node("x", "q")]),
-            [0, 2, 3, 1]
-        );
+        assert_eq!(order(vec![node("x", "p"), node("q", "r"), node("x", "s"), node("x", "q")]), [0, 2, 3, 1]);
     }
 
     #[test]

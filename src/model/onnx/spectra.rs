@@ -60,7 +60,7 @@ pub(super) fn transform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         false => own[place],
     };
     if length == 0 {
-        return refused!("found a transform of no elements");
+        return refused!("found a transform of no elements, wanted at least one");
     }
     // The axis last but for the parts, which come first.
     let mut order: Vec<usize> = vec![rank - 1];
@@ -131,10 +131,13 @@ pub(super) fn short_time<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let length = match (op.has(3), op.has(2)) {
         (true, _) => one(i, 3)?,
         (false, true) => i.extents_of(op, 2)?.iter().product(),
-        (false, false) => return refused!("found neither a window nor the length of a frame"),
+        (false, false) => {
+            return refused!("found neither a window nor the length of a frame, wanted one of them");
+        }
     };
     let frames = whole.checked_sub(length).map(|rest| rest / step + 1);
-    let frames = frames.ok_or_else(|| format!("found frames of {length} of {whole} elements"))?;
+    let frames =
+        frames.ok_or_else(|| format!("found frames of {length} of {whole} elements, wanted shorter ones"))?;
     i.budget.spend(frames.saturating_mul(length).saturating_mul(8))?;
     let places =
         (0..frames).flat_map(|frame| (0..length).map(move |at| (frame * step + at) as i64)).collect();

@@ -82,7 +82,9 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             .enumerate()
             .all(|(axis, (a, b))| if axis == place { b <= a } else { a == b });
     if place == 0 || !fits {
-        return refused!("found an update of {update:?} for a cache of {own:?} along axis {place}");
+        return refused!(
+            "found an update of {update:?} for a cache of {own:?} along axis {place}, wanted the same other extents"
+        );
     }
     let (batch, whole, count) = (own[0], own[place], update[place]);
     let circular = match op.text("mode", "linear")? {
@@ -128,7 +130,7 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn linear<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = |name: &str| usize::try_from(op.int(name, 0)).ok().filter(|&count| count > 0);
     let (Some(many), Some(few)) = (count("q_num_heads"), count("kv_num_heads")) else {
-        return refused!("found no numbers of heads");
+        return refused!("found no numbers of heads, wanted q_num_heads and kv_num_heads");
     };
     let (q, k, v) = (i.extents_of(op, 0)?, i.extents_of(op, 1)?, i.extents_of(op, 2)?);
     let (&[batch, tokens, q_wide], &[_, _, k_wide], &[_, _, v_wide]) = (&q[..], &k[..], &v[..]) else {
@@ -136,7 +138,9 @@ pub(super) fn linear<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let (depth, wide, group) = (k_wide / few, v_wide / few, many / few);
     if k_wide != few * depth || v_wide != few * wide || many != few * group || q_wide != many * depth {
-        return refused!("found {q:?}, {k:?} and {v:?} for {many} and {few} heads");
+        return refused!(
+            "found {q:?}, {k:?} and {v:?} for {many} and {few} heads, wanted features that the heads share"
+        );
     }
     if tokens > MAX_TOKENS {
         return refused!("found {tokens} tokens, wanted at most {MAX_TOKENS}");

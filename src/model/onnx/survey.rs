@@ -30,7 +30,9 @@ pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<
                 }
             } else if operators::handler(inner.domain, inner.op).is_none() {
                 let entry = found.entry(kind(inner));
-                entry.or_insert_with(|| Found { count: 0, first: node.index, place: place(inner, node.index) }).count += 1;
+                entry
+                    .or_insert_with(|| Found { count: 0, first: node.index, place: place(inner, node.index) })
+                    .count += 1;
             }
         }
     }
