@@ -149,7 +149,11 @@ fn shown(graph: &Graph, value: Value, run: &ObservedRun) -> Result<HostTensor> {
 /// The graph and options of a file.
 fn network(replay: &Replay) -> Result<(Graph, SessionOptions)> {
     let saved = &replay.saved;
-    let load = LoadOptions { dimensions: saved.dimensions.clone(), values: replay.known.clone(), ..LoadOptions::default() };
+    let load = LoadOptions {
+        dimensions: saved.dimensions.clone(),
+        values: replay.known.clone(),
+        ..LoadOptions::default()
+    };
     let mut graph = Model::from_bytes(&replay.model, &load)?.graph;
     if let Some(batch) = saved.batch {
         graph = graph.with_batch(batch as usize)?;
