@@ -32,30 +32,80 @@ pub struct BufferBinding<B> {
 
 impl<B> BufferBinding<B> {
     /// All of `buffer`, as f32 in NHWC order.
+    ///
+    /// ```
+    /// use diptych::{BufferBinding, DType, Layout, wgpu};
+    ///
+    /// # fn part(buffer: &wgpu::Buffer) {
+    /// // 4096 bytes of a buffer from byte 256 on: f16 in slices of four channels.
+    /// let binding = BufferBinding::new(buffer).offset(256).bytes(4096).dtype(DType::F16).layout(Layout::C4);
+    /// # let _ = binding;
+    /// # }
+    /// ```
     pub fn new(buffer: B) -> Self {
         let arrangement = Arrangement { layout: Layout::Nhwc, dtype: DType::F32 };
         BufferBinding { buffer, offset: 0, bytes: None, arrangement }
     }
 
     /// From this byte on.
+    ///
+    /// ```
+    /// use diptych::{BufferBinding, DType, Layout, wgpu};
+    ///
+    /// # fn part(buffer: &wgpu::Buffer) {
+    /// // 4096 bytes of a buffer from byte 256 on: f16 in slices of four channels.
+    /// let binding = BufferBinding::new(buffer).offset(256).bytes(4096).dtype(DType::F16).layout(Layout::C4);
+    /// # let _ = binding;
+    /// # }
+    /// ```
     #[must_use]
     pub fn offset(self, offset: u64) -> Self {
         BufferBinding { offset, ..self }
     }
 
     /// So many bytes; without it, to the buffer's end. No byte beyond is touched.
+    ///
+    /// ```
+    /// use diptych::{BufferBinding, DType, Layout, wgpu};
+    ///
+    /// # fn part(buffer: &wgpu::Buffer) {
+    /// // 4096 bytes of a buffer from byte 256 on: f16 in slices of four channels.
+    /// let binding = BufferBinding::new(buffer).offset(256).bytes(4096).dtype(DType::F16).layout(Layout::C4);
+    /// # let _ = binding;
+    /// # }
+    /// ```
     #[must_use]
     pub fn bytes(self, bytes: u64) -> Self {
         BufferBinding { bytes: Some(bytes), ..self }
     }
 
     /// The order of the elements: [`Layout::Nhwc`] or [`Layout::C4`].
+    ///
+    /// ```
+    /// use diptych::{BufferBinding, DType, Layout, wgpu};
+    ///
+    /// # fn part(buffer: &wgpu::Buffer) {
+    /// // 4096 bytes of a buffer from byte 256 on: f16 in slices of four channels.
+    /// let binding = BufferBinding::new(buffer).offset(256).bytes(4096).dtype(DType::F16).layout(Layout::C4);
+    /// # let _ = binding;
+    /// # }
+    /// ```
     #[must_use]
     pub fn layout(self, layout: Layout) -> Self {
         BufferBinding { arrangement: Arrangement { layout, ..self.arrangement }, ..self }
     }
 
     /// The elements' type.
+    ///
+    /// ```
+    /// use diptych::{BufferBinding, DType, Layout, wgpu};
+    ///
+    /// # fn part(buffer: &wgpu::Buffer) {
+    /// // 4096 bytes of a buffer from byte 256 on: f16 in slices of four channels.
+    /// let binding = BufferBinding::new(buffer).offset(256).bytes(4096).dtype(DType::F16).layout(Layout::C4);
+    /// # let _ = binding;
+    /// # }
+    /// ```
     #[must_use]
     pub fn dtype(self, dtype: DType) -> Self {
         BufferBinding { arrangement: Arrangement { dtype, ..self.arrangement }, ..self }
@@ -128,6 +178,15 @@ impl Session {
     /// `STORAGE` and nothing else, of OpenCL an output with `CL_MEM_READ_WRITE` and an input that is not
     /// `CL_MEM_WRITE_ONLY`.
     ///
+    /// ```
+    /// # fn tell(session: &diptych::Session) -> diptych::Result<()> {
+    /// for usage in session.required_usages()? {
+    ///     println!("{}: {} bytes, aligned to {}", usage.port, usage.bytes, usage.alignment);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If the session runs on the CPU, or the CPU computes some of its nodes.
     pub fn required_usages(&self) -> Result<Vec<RequiredUsage>> {
@@ -147,6 +206,12 @@ impl Session {
 
     /// Lets go of the application's buffers and textures. Without it, a session holds on to those of its last calls
     /// of `encode` or `enqueue`, eight sets of them.
+    ///
+    /// ```
+    /// # fn done(session: &mut diptych::Session) {
+    /// session.unbind(); // the application's buffers are no longer held
+    /// # }
+    /// ```
     pub fn unbind(&mut self) {
         if let Runner::Device(session) = &mut self.runner {
             session.unbind();

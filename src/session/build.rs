@@ -78,6 +78,19 @@ impl<'a> Teller<'a> {
 impl Session {
     /// Chooses and compiles the kernels, uploads the weights and records the run.
     ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// assert_eq!(session.outputs().len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the graph has no outputs, a node has no kernel on this device (the error lists every
     /// candidate with its reason), a kernel does not compile, or memory runs out.
@@ -89,6 +102,20 @@ impl Session {
     /// [`Session::new`], awaited: the caller's thread is not held up. Elsewhere than in a browser a thread of its own does
     /// the work, and goes on to its end if this is dropped; in a browser the page's other tasks have their turns, and
     /// what is left undone when this is dropped stays so.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let options = SessionOptions::default();
+    /// let session = pollster::block_on(Session::build(&context, &graph, options))?;
+    /// assert_eq!(session.outputs().len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Session::new`].
@@ -217,6 +244,20 @@ impl Session {
     /// constants are uploaded again; kernels that stay are not compiled again, and [states](Graph::state) keep their
     /// values. To be able to, a session with a record holds on to the graph's constants in the host's memory.
     ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// // The names of the nodes whose kernels changed: none, as this session has no record.
+    /// assert!(session.refresh()?.is_empty());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Session::new`]; the session is then as it was.
     #[cfg(not(target_family = "wasm"))]
@@ -226,6 +267,19 @@ impl Session {
 
     /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's
     /// thread.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// assert!(pollster::block_on(session.refresh_async())?.is_empty());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Session::build`]; the session is then as it was, and so it is if this is dropped midway.

@@ -59,6 +59,14 @@ impl Session {
     /// Nothing is compiled, allocated or bound when the same buffers come again: the recordings of the last eight sets
     /// of buffers are kept ([`Session::unbind`]).
     ///
+    /// ```
+    /// # fn frame(session: &mut diptych::Session, encoder: &mut diptych::wgpu::CommandEncoder,
+    /// #     picture: &diptych::wgpu::Buffer, result: &diptych::wgpu::Buffer) -> diptych::Result<()> {
+    /// session.encode(encoder, &[("picture", picture)], &[("mean", result)])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If the session does not run on wgpu, the CPU computes one of its nodes, a name is unknown or given twice, an
     /// input is missing, or a buffer is too small or allows neither way.
@@ -85,6 +93,14 @@ impl Session {
     /// Does what [`Session::encode`] does for a new set of buffers, without an encoder: kernels that are not known yet
     /// are compiled, and the run is recorded. In a browser, where nothing may block, an `encode` that needs such a
     /// kernel is an error without it.
+    ///
+    /// ```
+    /// # async fn prepare(session: &mut diptych::Session, picture: &diptych::wgpu::Buffer,
+    /// #     result: &diptych::wgpu::Buffer) -> diptych::Result<()> {
+    /// session.bind(&[("picture", picture)], &[("mean", result)]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Those of [`Session::encode`].

@@ -66,6 +66,14 @@ impl Session {
     /// retained as long as the recordings that are kept for them: those of the last eight sets of buffers
     /// ([`Session::unbind`]).
     ///
+    /// ```
+    /// # fn frame(session: &mut diptych::Session, picture: &diptych::opencl3::memory::Buffer<f32>,
+    /// #     result: &diptych::opencl3::memory::Buffer<f32>) -> diptych::Result<()> {
+    /// session.enqueue(&[("picture", picture)], &[("mean", result)])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If the session does not run on OpenCL, the CPU computes one of its nodes, a name is unknown or given twice, an
     /// input is missing, or a buffer is too small or of another context.

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Fit {
-    /// Each axis has its own scale: the crop fills the picture.
+    /// Each axis has its own scale: the crop fills the target.
     #[default]
     Stretch,
-    /// One scale: all of the crop is seen, and beside it what lies there in the source, or the border's colour beyond
-    /// the source.
+    /// One scale for both axes. All of the crop is seen. What remains of the target shows what lies beside the crop in the
+    /// source, or the border's colour.
     Letterbox,
-    /// One scale: the crop covers the picture, and what overhangs is not seen.
+    /// One scale for both axes. The crop covers the target, and what overhangs is cut off.
     Fill,
 }
 
@@ -217,7 +217,7 @@ impl Framing {
     }
 }
 
-/// What a network is given of a colour: `y_k = sum_c m[k][c] colour_c + m[k][4]`, for red, green, blue and alpha in
+/// How colours become a network's numbers: `y_k = sum_c m[k][c] colour_c + m[k][4]`, for red, green, blue and alpha in
 /// `0..=1` as the texture gives them. A view in an sRGB format gives linear light; networks are usually trained on
 /// the encoded values, which a view in the plain format gives.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -110,16 +110,58 @@ enum Runner {
 
 impl Session {
     /// The inputs, in the graph's order.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// assert_eq!(session.inputs()[0].name, "x");
+    /// assert_eq!(session.inputs()[0].dims.extents(), [1, 1, 1, 2]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn inputs(&self) -> &[Port] {
         &self.inputs
     }
 
     /// The outputs, in the graph's order.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// assert_eq!(session.outputs()[0].name, "sum");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn outputs(&self) -> &[Port] {
         &self.outputs
     }
 
     /// The kernel of each step, in order of execution; its times are zero.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// for step in session.steps() {
+    ///     println!("{}: {} ({})", step.name, step.kernel, step.source);
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn steps(&self) -> Vec<NodeTime> {
         match &self.runner {
             Runner::Device(session) => session.steps(),
@@ -128,6 +170,20 @@ impl Session {
     }
 
     /// Bytes of the memory that it keeps.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let memory = session.memory();
+    /// assert!(memory.constants > 0 && memory.planned >= memory.least);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn memory(&self) -> MemoryUse {
         match &self.runner {
             Runner::Device(session) => session.memory(),
@@ -137,6 +193,23 @@ impl Session {
 
     /// Runs the network on the given inputs, by name, and returns the outputs in the graph's
     /// order, in NHWC. On a GPU: one submission and one wait.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let outputs = session.run(&[("x", &input)])?;
+    /// assert_eq!(*outputs[0].to_f32(), [3.0]);
+    /// // An input that is missing or has other extents is an error, which says what was wanted.
+    /// assert!(session.run(&[]).is_err());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an input is missing, unknown, given twice or of another shape, or the device fails.
@@ -150,8 +223,21 @@ impl Session {
         self.wrap(outputs)
     }
 
-    /// Gives the graph's states ([`Graph::state`]) what they are in the first run. Where the network has none,
-    /// nothing happens. Runs that were started before it and are not over may still read what the states were.
+    /// Sets the graph's states ([`Graph::state`]) back to what they are in the first run. A network without states does not
+    /// change. Runs that were started before and are not over may still read the earlier states.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// session.reset()?; // this network has no states, so nothing changes
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the device fails.
@@ -166,9 +252,24 @@ impl Session {
     }
 
     /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on
-    /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do. In a browser the CPU's steps take
-    /// turns with the page's other tasks. Dropped midway, the run is as if it had not been asked for, but that states
-    /// may have changed; the next one works.
+    /// OpenCL and the CPU the run goes to a thread of its own. Any executor will do. In a browser the
+    /// page's other tasks run between the CPU's steps. If the future is dropped midway, the session goes on as if the run
+    /// had not been asked for, except that states may have changed.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let outputs = pollster::block_on(session.run_async(&[("x", &input)]))?; // any executor
+    /// assert_eq!(*outputs[0].to_f32(), [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Session::run`].
@@ -278,6 +379,21 @@ impl Session {
 
     /// Runs the network once and returns the time of each step on the device's clock.
     ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let profile = session.profile(&[("x", &input)])?;
+    /// println!("{profile}"); // a table of the steps with their times
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Session::run`]; also if the device has no clock.
     #[cfg(not(target_family = "wasm"))]
@@ -286,6 +402,21 @@ impl Session {
     }
 
     /// [`Session::profile`], awaited. On the CPU backend the run is over when this is first polled.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let profile = pollster::block_on(session.profile_async(&[("x", &input)]))?;
+    /// assert_eq!(profile.nodes.len(), session.steps().len());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Session::profile`].

@@ -83,6 +83,14 @@ pub struct ObservedRun {
 
 impl Deviation {
     /// The distance in proportion to the bound: at most 1 if the result is right.
+    ///
+    /// ```
+    /// use diptych::Deviation;
+    ///
+    /// fn is_right(deviation: &Deviation) -> bool {
+    ///     deviation.ratio() <= 1.0
+    /// }
+    /// ```
     pub fn ratio(&self) -> f64 {
         let found = f64::from(self.found);
         let off = (found - self.wanted).abs();

@@ -64,8 +64,8 @@ const MAX_CHANNELS: usize = 4;
 /// Sets of pictures whose recordings are kept.
 const MAX_SETS: usize = 8;
 
-/// Pictures as an input of a network: one for each place of its batch, with what of it is seen, and what becomes of
-/// its colours. The port has one to four channels, which are its last axis (`n h w c`), or lie in planes behind the
+/// Pictures as an input of a network: one for each image of its batch, with the part of it that the network sees, and how
+/// its colours become numbers. The port has one to four channels, which are its last axis (`n h w c`), or lie in planes behind the
 /// batch as those of most ONNX files do (`n c h w`, or `c h w`); where either could be meant, it is the last axis.
 ///
 /// A pixel is interpolated between the four texels around its centre, as most networks were trained with; where a
@@ -82,6 +82,19 @@ pub struct Pictures<'p, V> {
 
 impl<'p, V> Pictures<'p, V> {
     /// These pictures.
+    ///
+    /// ```
+    /// use diptych::{Colours, Fit, Framing, Pictures, wgpu};
+    ///
+    /// # fn frame(session: &mut diptych::Session, encoder: &mut wgpu::CommandEncoder, camera: &wgpu::TextureView,
+    /// #     result: &wgpu::Buffer) -> diptych::Result<()> {
+    /// let framing = Framing::new([1920, 1080], [257, 257])?.fit(Fit::Letterbox);
+    /// let views = [(camera, framing)];
+    /// let pictures = Pictures::new(&views, Colours::range(-1.0, 1.0));
+    /// session.encode(encoder, &[("image", pictures)], &[("keypoints", result)])?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(pictures: &'p [(V, Framing)], colours: Colours) -> Self {
         Pictures { pictures, colours }
     }

@@ -9,8 +9,7 @@ use std::time::Duration;
 pub struct NodeTime {
     /// The node's name; for a step that the session inserted, that of the value.
     pub name: String,
-    /// Whether it is no node of the graph: the session inserted it to move a value, such as into another
-    /// layout.
+    /// Whether the session inserted the step, such as to move a value into another layout. It is then no node of the graph.
     pub inserted: bool,
     /// The op.
     pub op: &'static str,

@@ -5,9 +5,25 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 
 impl Session {
-    /// Makes the session again from its graph, on `context`: the device was lost, or the network is to run elsewhere.
+    /// Makes the session again from its graph, on `context`: after the device was lost, or to run the network elsewhere.
     /// Kernels, memory and recordings are those of the new device; states ([`Graph::state`](crate::Graph::state)) are
     /// what they are at first. On the same device the outputs are bit for bit what they were.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let options = SessionOptions { keep_graph: true, ..Default::default() };
+    /// let mut session = Session::new(&context, &graph, options)?;
+    /// session.rebuild(&Context::new(Backend::Auto)?)?; // on another device
+    /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// assert_eq!(*session.run(&[("x", &input)])?[0].to_f32(), [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the graph was not kept ([`SessionOptions::keep_graph`](crate::SessionOptions)), and
@@ -20,6 +36,20 @@ impl Session {
     }
 
     /// [`Session::rebuild`], awaited.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let options = SessionOptions { keep_graph: true, ..Default::default() };
+    /// let mut session = Session::new(&context, &graph, options)?;
+    /// pollster::block_on(session.rebuild_async(&context))?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Session::rebuild`].

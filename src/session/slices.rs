@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// A run that was started and is not waited for yet. Made by [`Session::start`].
 ///
-/// It is by itself: the session may start others, run, be tuned or dropped meanwhile. Dropped, the run is left to end,
-/// unread.
+/// It does not borrow the session, which may start others, run, be tuned or be dropped meanwhile. If this is dropped, the
+/// run ends and nobody reads its results.
 #[derive(Debug)]
 #[must_use = "the outputs come from `finish_into`"]
 pub struct Started {
@@ -64,6 +64,22 @@ impl Session {
     /// [`Session::run_slices`] up to the wait. The inputs are read before this returns. Runs take place in the order in
     /// which they were started; each that is under way has memory of its own for its outputs.
     ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let started = session.start(&[("x", &[1.0, 2.0])])?;
+    /// let mut sum = [0.0];
+    /// started.finish_into(&mut [("sum", &mut sum)])?;
+    /// assert_eq!(sum, [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If an input is missing, unknown, given twice or of another length, or the device fails.
     pub fn start(&mut self, inputs: &[(&str, &[f32])]) -> Result<Started> {
@@ -79,6 +95,25 @@ impl Session {
 
 impl Started {
     /// Waits for the run, and copies its outputs to the caller's memory, as [`Session::run_into`] does.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let first = session.start(&[("x", &[1.0, 2.0])])?;
+    /// let second = session.start(&[("x", &[3.0, 4.0])])?; // both are under way
+    /// let mut sums = [[0.0]; 2];
+    /// for (started, sum) in [first, second].into_iter().zip(&mut sums) {
+    ///     started.finish_into(&mut [("sum", sum)])?;
+    /// }
+    /// assert_eq!(sums, [[3.0], [7.0]]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an output is missing, unknown, given twice or of another length, or the device fails.

@@ -21,6 +21,22 @@ impl Session {
     /// [`Session::run`], with the times of its stages. It waits after each of them, so it takes
     /// longer than a run, which submits all at once and waits once.
     ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let (outputs, times) = session.run_in_stages(&[("x", &input)])?;
+    /// println!("{:?} up, {:?} in the network, {:?} down", times.upload, times.network, times.download);
+    /// # assert_eq!(*outputs[0].to_f32(), [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Session::run`].
     pub fn run_in_stages(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<(Vec<HostTensor>, StageTimes)> {

@@ -81,8 +81,27 @@ impl<'s, I: Iterator> Stream<'s, I> {
         Stream(Frames::new(session, frames))
     }
 
-    /// At most this many frames under way at once, at least 1; 2 unless set. More take more memory
-    /// on the host and rarely less time.
+    /// Sets how many frames are under way at once: at least 1, and 2 unless set. More take more memory on the host and
+    /// rarely save time.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let frames = (0..3u8).map(|frame| [("x", HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![f32::from(frame); 2]).unwrap())]);
+    /// let sums: Vec<f32> = session
+    ///     .stream(frames)
+    ///     .in_flight(3)
+    ///     .map(|outputs| Ok(outputs?[0].to_f32()[0]))
+    ///     .collect::<diptych::Result<_>>()?;
+    /// assert_eq!(sums, [0.0, 2.0, 4.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub fn in_flight(mut self, frames: usize) -> Self {
         self.0.in_flight = frames.max(1);
@@ -96,6 +115,25 @@ impl<'s, I: Iterator, E: From<Error>> TryStream<'s, I, E> {
     }
 
     /// [`Stream::in_flight`].
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let frames = (0..3u8).map(|frame| Ok::<_, diptych::Error>([("x", HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![f32::from(frame); 2]).unwrap())]));
+    /// let sums: Vec<f32> = session
+    ///     .try_stream(frames)
+    ///     .in_flight(3)
+    ///     .map(|outputs| Ok(outputs?[0].to_f32()[0]))
+    ///     .collect::<diptych::Result<_>>()?;
+    /// assert_eq!(sums, [0.0, 2.0, 4.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[must_use]
     pub fn in_flight(mut self, frames: usize) -> Self {
         self.0.in_flight = frames.max(1);
