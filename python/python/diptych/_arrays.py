@@ -1,4 +1,4 @@
-"""What goes in, as arrays that a run reads where they lie."""
+"""Inputs as arrays that a run reads without a copy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refused(name: str, found: str, wanted: str) -> InputError:
 
 
 def numbers(name: str, value: Any) -> NDArray[np.float32]:
-    """``value`` as f32 in C order; itself, or the memory that it shows, if it is that already."""
+    """``value`` as f32 in C order. It is not copied if it is that already."""
     if isinstance(value, np.ndarray):
         array: NDArray[Any] = value
     elif hasattr(value, "__dlpack__"):

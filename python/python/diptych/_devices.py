@@ -10,9 +10,10 @@ from . import _native
 
 @dataclass(frozen=True)
 class Device:
-    """A device of one API. A GPU is there once for each API that it speaks; ``pci`` is the same on both."""
+    """A device of one API. A GPU is listed once for each API that reaches it; ``pci`` is the same on both."""
 
-    #: What :class:`Session` takes to open this one: the backend with the PCI address, or the number if there is none.
+    #: The text by which :class:`Session` opens this device: the backend with the PCI address, or with the number if the
+    #: driver reports no address.
     id: str
     #: ``"wgpu"``, ``"opencl"`` or ``"cpu"``.
     backend: str
@@ -58,7 +59,7 @@ def _device(backend: str, place: object, given: Dict[str, Any]) -> Device:
 def devices() -> List[Device]:
     """Every device of every backend, and the CPU, which is always there.
 
-    A backend without a driver has no devices here; to open one gives the reason.
+    A backend without a driver has no devices here. Opening one raises an error with the reason.
     """
     found = [
         _device(backend, index, given)

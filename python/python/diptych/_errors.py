@@ -1,4 +1,4 @@
-"""The exceptions. Each is an :class:`Error`, and of the built-in kind that a caller may expect.
+"""The exceptions. Each is an :class:`Error`, and also of the built-in class that fits: ``ValueError``, ``OSError`` and so on.
 
 The message is the library's. Attributes have the values in it: ``node`` is the node of the network, or ``None``.
 """
@@ -9,7 +9,7 @@ from typing import List, Optional, Tuple
 
 
 class Error(Exception):
-    """What went wrong in Diptych."""
+    """The base of all exceptions of Diptych."""
 
     node: Optional[str] = None
 
@@ -39,7 +39,7 @@ class ModelError(Error, ValueError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """What is not offered, with the ``reason``; ``what`` it is, or the ``kernel``."""
+    """Something that is not supported: ``what`` it is, or which ``kernel``, and the ``reason``."""
 
     what: str = ""
     kernel: str = ""
@@ -80,14 +80,14 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class TimedOutError(Error, TimeoutError):
-    """The device did not come to an end within ``limit`` seconds (``DIPTYCH_TIME_LIMIT``). It may still be at work."""
+    """A wait for the device took longer than ``limit`` seconds (``DIPTYCH_TIME_LIMIT``). The device may still be at work."""
 
     api: str = ""
     limit: float = 0.0
 
 
 class DeviceLostError(Error, OSError, RuntimeError):
-    """The device is gone: ``api`` and ``reason``. :meth:`Session.restore` goes on from there."""
+    """The device is gone: ``api`` and ``reason``. :meth:`Session.restore` makes the session again."""
 
     api: str = ""
     reason: str = ""

@@ -1,4 +1,4 @@
-"""What goes into a network and comes out of it, and the models themselves."""
+"""Inputs and outputs of a network, and where models come from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Port:
 
     name: str
     shape: Tuple[int, ...]
-    #: Of the elements that a run reads and gives; other numbers are converted.
+    #: The type of the elements that a run reads and gives. Other numbers are converted.
     dtype: "np.dtype[np.float32]" = _arrays.F32
 
 

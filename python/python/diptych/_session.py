@@ -16,7 +16,7 @@ from ._stream import Finish, Stream
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """What the file says of an input or an output."""
+    """The file's own description of an input or an output."""
 
     name: str
     description: str
@@ -163,7 +163,7 @@ class Session:
 
     @property
     def steps(self) -> List[NodeTime]:
-        """What a run does, in order, without times."""
+        """The steps of a run in order, without times."""
         return [_node(step, "") for step in self._native.steps()]
 
     @property
@@ -187,10 +187,10 @@ class Session:
     def stream(self, frames: Iterable[Inputs], in_flight: int = 2) -> Stream:
         """Runs the network on one frame after the other, and gives the outputs in the same order.
 
-        While the device works on a frame, the next one is on its way to it, and the caller works on the outputs of the
-        one before. Frames are taken from ``frames`` only when there is room, at most ``in_flight`` at once. What
-        ``frames`` raises, and what is wrong with a frame, is raised in its place, behind the outputs of the frames
-        before; the frames after it go on, if ``frames`` does.
+        While the device works on a frame, the next one is uploaded, and the caller works on the outputs of the one before.
+        Frames are taken from ``frames`` only when there is room, at most ``in_flight`` at once. An error of ``frames``, or
+        of a frame, is raised in the frame's place, after the outputs of the frames before. The frames after it go on, if
+        ``frames`` does.
         """
 
         def start(frame: Inputs) -> Finish:
@@ -206,7 +206,7 @@ class Session:
         return Stream(frames, in_flight, start)
 
     def profile(self, inputs: Optional[Inputs] = None, *, runs: int = 1) -> List[NodeTime]:
-        """The time of each step on the device's clock, the median of so many runs; without inputs on random numbers."""
+        """The time of each step on the device's clock: the median of ``runs`` runs. Without inputs it takes random numbers."""
         if runs < 1:
             raise InputError(f"runs: found {runs}, wanted 1 or more")
         if inputs is None:
@@ -245,11 +245,11 @@ class Session:
         return [_verdict(problem) for problem in tuning.report()]
 
     def refresh(self) -> List[str]:
-        """Takes the kernels that the record has now; the names of the steps that have others than before."""
+        """Takes the kernels that the record has now, and returns the names of the steps whose kernel changed."""
         return self._native.refresh()
 
     def reset(self) -> None:
-        """Gives what one run leaves to the next the values of the first run. Most networks leave nothing."""
+        """Sets values that one run leaves to the next back to those of the first run. Most networks have none."""
         self._native.reset()
 
     def restore(self) -> None:
