@@ -36,19 +36,19 @@ const MAX_FILE_BYTES: u64 = 1 << 33;
 /// What a file leaves open.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoadOptions {
-    /// Extents by name. Of a TensorFlow Lite file, `batch` is the outermost extent of inputs, where the file leaves
-    /// it open; it is 1 if it is not given, and a dimension of the graph ([`Graph::dimensions`]). An ONNX file has
-    /// names of its own for extents that it leaves open; an outermost one is 1 if it is not given. Another open
-    /// extent is named after the input and the axis, as in `image.1`.
+    /// Extents that the file leaves open, by name. An ONNX file has names of its own for them. In a TensorFlow Lite file
+    /// the outermost extent of the inputs is `batch`, which is also a dimension of the graph ([`Graph::dimensions`]).
+    /// An extent without a name is named after the input and the axis, as in `image.1`. An outermost extent that is not
+    /// given is 1; another one that is missing is an error.
     pub dimensions: BTreeMap<String, usize>,
     /// Inputs that are known while the file is read, by name: they become constants, and are no inputs of the
     /// graph. A file that computes shapes or branches from an input wants it here.
     pub values: BTreeMap<String, HostTensor>,
-    /// Inputs to which an ONNX file gives a value of its own, an initializer of the same name. They are constants of that
-    /// value, unless they are in [`LoadOptions::values`], or are named here: then they are inputs of the graph, and each
-    /// run wants them.
+    /// Inputs of the graph that would else be constants: an ONNX file may give an input a value of its own, by an
+    /// initializer of the same name. Unless such an input is named here, it is a constant: of the value in
+    /// [`LoadOptions::values`], or else of the file's.
     pub inputs: BTreeSet<String>,
-    /// The signature of a TensorFlow Lite file whose network is read. Without it, that is the first network of the file.
+    /// The signature of the network to read in a TensorFlow Lite file. Without it, the first network of the file is read.
     pub signature: Option<String>,
 }
 
