@@ -3,7 +3,7 @@
 //!     cargo run --release --example custom_kernel [PICTURE [DRAWING]]
 //!
 //! The same WGSL runs through Vulkan and, printed as OpenCL C, through OpenCL, with every index checked. A
-//! 1x1 convolution of the crate before it makes grey of the colours. Each API's drawing is held against
+//! 1x1 convolution of the crate before it makes grey of the colours. The program compares each API's drawing with
 //! the other's.
 
 use anyhow::{Context as _, Result, ensure};

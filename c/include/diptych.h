@@ -25,7 +25,7 @@
 
 // How a call ended. More may be added.
 typedef enum diptych_status {
-  // As it should.
+  // Success.
   DIPTYCH_STATUS_OK = 0,
   // A pointer is NULL, or a name, length or option does not fit.
   DIPTYCH_STATUS_INPUT = 1,
@@ -51,7 +51,7 @@ typedef enum diptych_status {
   DIPTYCH_STATUS_TIMED_OUT = 11,
 } diptych_status;
 
-// How a session is opened. Made by diptych_options_new, ended by diptych_options_free.
+// How a session is opened. Made by diptych_options_new, freed by diptych_options_free.
 typedef struct diptych_options diptych_options;
 
 // A network that is ready to run, on a device.
@@ -59,17 +59,17 @@ typedef struct diptych_session diptych_session;
 
 // The elements of an input.
 typedef struct diptych_input_data {
-  // The first.
+  // Points to the first element.
   const float *elements;
-  // How many there are: as many as the port has.
+  // The number of elements: the port's.
   size_t length;
 } diptych_input_data;
 
 // Memory for the elements of an output.
 typedef struct diptych_output_data {
-  // The first.
+  // Points to the first element.
   float *elements;
-  // How many there are: as many as the port has.
+  // The number of elements: the port's.
   size_t length;
 } diptych_output_data;
 
@@ -85,11 +85,11 @@ typedef struct diptych_step {
   uint64_t flops;
 } diptych_step;
 
-// Is told each step of a profile. The step lives until the callback returns, which must neither throw nor jump out.
+// Called with each step of a profile. The step is valid until the callback returns, which must neither throw nor jump out.
 typedef void (*diptych_step_callback)(const struct diptych_step *step, void *user);
 
-// Is told how many problems of how many are done, several times a second; false ends the search. It must neither
-// throw nor jump out.
+// Called several times a second with the number of problems that are done and of all problems. Returning false ends
+// the search. It must neither throw nor jump out.
 typedef bool (*diptych_progress_callback)(size_t done, size_t problems, void *user);
 
 // An input or an output of a session. Its elements are floats, the last axis the fastest.
@@ -109,7 +109,7 @@ extern "C" {
 #endif // __cplusplus
 
 // Runs the network: reads the inputs and writes the outputs where they lie, each in the order of the session's ports.
-// Outputs overlap with nothing. On failure what is in the outputs is anything.
+// Outputs must not overlap with anything. After a failure their contents are unspecified.
 //
 // # Safety
 // `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
@@ -145,7 +145,7 @@ enum diptych_status diptych_tune(struct diptych_session *session,
 // thread that fails.
 const char *diptych_last_error(void);
 
-// Options as they are without being set: any device, f32, no record of the tuner's. The caller frees them.
+// New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
 struct diptych_options *diptych_options_new(void);
 
 // The device: "auto" (a GPU, else the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
@@ -173,13 +173,13 @@ enum diptych_status diptych_options_record(struct diptych_options *options, cons
 // `options` are those of diptych_options_new, and `name` is text.
 enum diptych_status diptych_options_dimension(struct diptych_options *options, const char *name, size_t extent);
 
-// Ends options. Those that are NULL are left alone.
+// Frees options. NULL is allowed.
 //
 // # Safety
 // `options` are NULL, or those of diptych_options_new, and not used again.
 void diptych_options_free(struct diptych_options *options);
 
-// The library's version. Lives for ever.
+// The library's version. Valid for ever.
 const char *diptych_version(void);
 
 // Opens a TensorFlow Lite or ONNX file; its contents say which it is. `options` may be NULL. The session is the
@@ -202,7 +202,7 @@ enum diptych_status diptych_open_bytes(const uint8_t *bytes,
                                        const struct diptych_options *options,
                                        struct diptych_session **session);
 
-// Ends a session. One that is NULL is left alone.
+// Closes a session and frees it. NULL is allowed.
 //
 // # Safety
 // `session` is NULL, or of an open function, in no call of another thread's, and not used again.

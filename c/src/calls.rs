@@ -13,9 +13,9 @@ use std::time::Duration;
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_input_data {
-    /// The first.
+    /// Points to the first element.
     pub elements: *const f32,
-    /// How many there are: as many as the port has.
+    /// The number of elements: the port's.
     pub length: usize,
 }
 
@@ -23,9 +23,9 @@ pub struct diptych_input_data {
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_output_data {
-    /// The first.
+    /// Points to the first element.
     pub elements: *mut f32,
-    /// How many there are: as many as the port has.
+    /// The number of elements: the port's.
     pub length: usize,
 }
 
@@ -43,11 +43,11 @@ pub struct diptych_step {
     pub flops: u64,
 }
 
-/// Is told each step of a profile. The step lives until the callback returns, which must neither throw nor jump out.
+/// Called with each step of a profile. The step is valid until the callback returns, which must neither throw nor jump out.
 pub type diptych_step_callback = Option<unsafe extern "C" fn(step: *const diptych_step, user: *mut c_void)>;
 
-/// Is told how many problems of how many are done, several times a second; false ends the search. It must neither
-/// throw nor jump out.
+/// Called several times a second with the number of problems that are done and of all problems. Returning false ends
+/// the search. It must neither throw nor jump out.
 pub type diptych_progress_callback =
     Option<unsafe extern "C" fn(done: usize, problems: usize, user: *mut c_void) -> bool>;
 
@@ -103,7 +103,7 @@ fn addresses<T>(elements: *const T, length: usize) -> Range<usize> {
 }
 
 /// Runs the network: reads the inputs and writes the outputs where they lie, each in the order of the session's ports.
-/// Outputs overlap with nothing. On failure what is in the outputs is anything.
+/// Outputs must not overlap with anything. After a failure their contents are unspecified.
 ///
 /// # Safety
 /// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,

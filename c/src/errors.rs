@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum diptych_status {
-    /// As it should.
+    /// Success.
     Ok = 0,
     /// A pointer is NULL, or a name, length or option does not fit.
     Input = 1,

@@ -6,7 +6,7 @@ use diptych::{DeviceSelector, LoadOptions};
 use std::ffi::c_char;
 use std::path::PathBuf;
 
-/// How a session is opened. Made by diptych_options_new, ended by diptych_options_free.
+/// How a session is opened. Made by diptych_options_new, freed by diptych_options_free.
 #[derive(Debug, Default)]
 pub struct diptych_options {
     pub(crate) device: DeviceSelector,
@@ -15,7 +15,7 @@ pub struct diptych_options {
     pub(crate) load: LoadOptions,
 }
 
-/// Options as they are without being set: any device, f32, no record of the tuner's. The caller frees them.
+/// New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
 #[unsafe(no_mangle)]
 pub extern "C" fn diptych_options_new() -> *mut diptych_options {
     Box::into_raw(Box::default())
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn diptych_options_dimension(
     })
 }
 
-/// Ends options. Those that are NULL are left alone.
+/// Frees options. NULL is allowed.
 ///
 /// # Safety
 /// `options` are NULL, or those of diptych_options_new, and not used again.

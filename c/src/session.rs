@@ -99,7 +99,7 @@ fn port(what: &str, ports: &[Port], names: &[CString], index: usize) -> Result<d
     Ok(diptych_port { name: name.as_ptr(), rank: port.dims.rank(), extents, elements: port.dims.elements() })
 }
 
-/// The library's version. Lives for ever.
+/// The library's version. Valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn diptych_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn diptych_open_bytes(
     })
 }
 
-/// Ends a session. One that is NULL is left alone.
+/// Closes a session and frees it. NULL is allowed.
 ///
 /// # Safety
 /// `session` is NULL, or of an open function, in no call of another thread's, and not used again.
