@@ -93,6 +93,7 @@ pub use opencl3;
 #[cfg(feature = "wgpu")]
 pub use wgpu;
 
+mod alloc;
 #[cfg(not(target_family = "wasm"))]
 mod batch;
 mod calibration;

@@ -1,5 +1,7 @@
 //! Values that begin where a cache line does, so that no vector of them lies in two.
 
+use crate::alloc;
+use crate::error::Result;
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line, and of the widest vector.
@@ -24,7 +26,15 @@ pub(crate) struct Aligned {
 impl Aligned {
     /// So many zeros.
     pub(crate) fn zeros(len: usize) -> Self {
-        let values = vec![0.0; len + SKIPPED];
+        Self::of(vec![0.0; len + SKIPPED], len)
+    }
+
+    /// [`Aligned::zeros`], if there is memory for them.
+    pub(crate) fn try_zeros(len: usize, what: &str) -> Result<Self> {
+        Ok(Self::of(alloc::zeros(len.saturating_add(SKIPPED), what)?, len))
+    }
+
+    fn of(values: Vec<f32>, len: usize) -> Self {
         Aligned { first: first_aligned(&values), values, len }
     }
 }

@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::constant::{Constant, Indices, Integers, broadcast, broadcast_position, dims_of, elements_of};
 use super::reason::Reason;
+use crate::alloc;
 use crate::host::HostTensor;
 use crate::ops::elementwise::Function;
 
@@ -66,7 +67,8 @@ pub(in crate::model) fn of(
         }
         function.reference(arguments) as f32
     };
-    let values: Vec<f32> = (0..count).map(value).collect();
+    let mut values = alloc::reserved(count, "a constant")?;
+    values.extend((0..count).map(value));
     HostTensor::new(dims_of(&extents)?, values).map(Constant::Floats).map_err(Reason::from)
 }
 
@@ -105,7 +107,7 @@ fn arithmetic(
     budget.spend(elements_of(extents)?.saturating_mul(4))?;
     let [a, b] = [a.floats(budget)?, b.floats(budget)?];
     let (a, b) = (a.to_nhwc(), b.to_nhwc());
-    let mut values = Vec::with_capacity(a.len());
+    let mut values = alloc::reserved(a.len(), "a constant")?;
     for (run, &b) in a.chunks(inner).zip(b.iter().take(count).cycle()) {
         values.extend(run.iter().map(|&a| of(a, b)));
     }

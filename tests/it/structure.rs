@@ -15,7 +15,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (
         0,
         &[
-            "error", "dtype", "dims", "shape", "layout", "host", "file", "vector", "erf", "sorted",
+            "error", "dtype", "dims", "shape", "layout", "host", "alloc", "file", "vector", "erf", "sorted",
             "weights", "clock", "disk", "parallel", "sync", "task",
         ],
     ),

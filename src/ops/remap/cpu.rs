@@ -1,6 +1,6 @@
 //! The moves on the CPU: one run along the innermost axis after the other.
 
-use super::axes::{Part, ruled};
+use super::axes::{Part, Piece, ruled};
 use super::{OP, RemapOp, Rule};
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::try_each;
@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 /// Runs of a transpose that are moved at once: as many as a cache line has elements.
 const NEIGHBOURS: usize = 16;
 
+/// Elements of what repeats that are copied at once: as many as a core's first-level cache holds.
+const REPEATED: usize = 4096;
+
 /// How the elements along the innermost axis are found.
 #[derive(Debug, Clone)]
 enum Inner {
@@ -18,8 +21,8 @@ enum Inner {
     Run { before: usize, skipped: usize, taken: usize },
     /// Each so many elements behind the one before.
     Strided(isize),
-    /// Each by itself, counted from the run's first; `None` for the fill value.
-    Each(Vec<Option<usize>>),
+    /// As the rule says; what repeats is found once, in so many elements.
+    Ruled(Part, usize),
 }
 
 /// A move, to run on the CPU as often as wanted.
@@ -167,14 +170,19 @@ impl RemapKernel {
                 }
             }
             &Inner::Strided(stride) => self.columns(begin, stride, src, dst)?,
-            Inner::Each(places) => {
-                let begin = usize::try_from(begin).ok()?;
-                for (value, place) in dst.iter_mut().zip(places) {
-                    *value = match place {
-                        Some(place) => *src.get(begin + place)?,
-                        None => self.fill,
-                    };
+            Inner::Ruled(part, period) => {
+                let mut rest = dst.get_mut(..*period)?;
+                for Piece { count, first, step } in part.pieces(*period, &self.rule) {
+                    let (own, behind) = rest.split_at_mut_checked(count)?;
+                    match first {
+                        Some(first) => {
+                            spread(begin + part.stride * first as isize, part.stride * step, src, own)?;
+                        }
+                        None => own.fill(self.fill),
+                    }
+                    rest = behind;
                 }
+                repeat(*period, dst);
             }
         }
         Some(())
@@ -188,6 +196,40 @@ fn short<const N: usize>(begin: isize, stride: isize, src: &[f32], dst: &mut [f3
         *dst = *src.get(first..)?.first_chunk::<N>()?;
     }
     Some(())
+}
+
+/// Elements `stride` apart from `begin` on, one behind the other.
+fn spread(begin: isize, stride: isize, src: &[f32], dst: &mut [f32]) -> Option<()> {
+    let first = usize::try_from(begin).ok()?;
+    match stride {
+        0 => dst.fill(*src.get(first)?),
+        1 => dst.copy_from_slice(src.get(first..first.checked_add(dst.len())?)?),
+        1.. => {
+            let values = src.get(first..)?.iter().step_by(stride.unsigned_abs());
+            (values.len() >= dst.len()).then_some(())?;
+            dst.iter_mut().zip(values).for_each(|(slot, value)| *slot = *value);
+        }
+        _ => {
+            let values = src.get(..=first)?.iter().rev().step_by(stride.unsigned_abs());
+            (values.len() >= dst.len()).then_some(())?;
+            dst.iter_mut().zip(values).for_each(|(slot, value)| *slot = *value);
+        }
+    }
+    Some(())
+}
+
+/// Repeats the first `period` elements to the end.
+fn repeat(period: usize, dst: &mut [f32]) {
+    let (mut done, mut block) = (period, period);
+    while done < dst.len() {
+        let next = block.min(dst.len() - done);
+        dst.copy_within(..next, done);
+        done += next;
+        // Whole periods, as long as they stay in the cache.
+        if block < REPEATED {
+            block = done;
+        }
+    }
 }
 
 impl Inner {
@@ -204,10 +246,39 @@ impl Inner {
             let taken = (part.extent - before).min(part.source - skipped);
             return Inner::Run { before, skipped, taken };
         }
-        let place = |at: usize| {
-            let at = ruled(part.start + part.step * at as isize, part.source, rule)?;
-            usize::try_from(part.stride * at as isize).ok()
+        Inner::Ruled(*part, part.period(rule))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_repeats_is_repeated_to_the_end_and_no_further() {
+        for period in [1, 2, 3, 1000, 5000] {
+            for len in [period, period + 1, 3 * period, 4 * REPEATED + 7] {
+                let mut found: Vec<f32> = (0..len.max(period)).map(|at| at as f32).collect();
+                let wanted: Vec<f32> = (0..found.len()).map(|at| (at % period) as f32).collect();
+                repeat(period, &mut found);
+                assert!(found == wanted, "{period} in {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_apart_are_read_within_the_source_alone() {
+        let src: Vec<f32> = (0..10).map(|at| at as f32).collect();
+        let of = |begin, stride, count| {
+            let mut dst = vec![-1.0; count];
+            spread(begin, stride, &src, &mut dst).map(|()| dst)
         };
-        Inner::Each((0..part.extent).map(place).collect())
+        assert_eq!(of(1, 3, 3), Some(vec![1.0, 4.0, 7.0]));
+        assert_eq!(of(9, -4, 3), Some(vec![9.0, 5.0, 1.0]));
+        assert_eq!(of(4, 0, 2), Some(vec![4.0, 4.0]));
+        assert_eq!(of(7, 1, 3), Some(vec![7.0, 8.0, 9.0]));
+        for (begin, stride, count) in [(1, 3, 4), (9, -4, 4), (10, 0, 1), (8, 1, 3), (-1, 1, 1), (11, 2, 1)] {
+            assert_eq!(of(begin, stride, count), None, "{begin} {stride} {count}");
+        }
     }
 }

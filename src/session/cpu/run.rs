@@ -23,7 +23,7 @@ impl CpuNetwork {
         mut clock: impl FnMut(Duration) + Send,
         look: impl FnOnce(&[&[f32]]) -> T,
     ) -> Result<T> {
-        let mut run = self.begin();
+        let mut run = self.begin()?;
         let steps = || {
             for step in &self.steps {
                 let start = Instant::now();
@@ -36,9 +36,9 @@ impl CpuNetwork {
         run.end(inputs, look)
     }
 
-    pub(super) fn begin(&self) -> Run<'_> {
+    pub(super) fn begin(&self) -> Result<Run<'_>> {
         let held = lock(&self.states.held).clone();
-        Run { network: self, buffers: self.buffers(), held }
+        Ok(Run { network: self, buffers: self.buffers()?, held })
     }
 
     /// Notes what the states are in the next run.
@@ -56,9 +56,12 @@ impl CpuNetwork {
     }
 
     /// Buffers that no other run uses.
-    fn buffers(&self) -> Buffers {
-        let idle = lock(&self.idle).pop();
-        idle.unwrap_or_else(|| self.lengths.iter().map(|&elements| Aligned::zeros(elements)).collect())
+    fn buffers(&self) -> Result<Buffers> {
+        if let Some(idle) = lock(&self.idle).pop() {
+            return Ok(idle);
+        }
+        let buffer = |&elements: &usize| Aligned::try_zeros(elements, "the values of a run");
+        self.lengths.iter().map(buffer).collect()
     }
 
     fn read<'a>(

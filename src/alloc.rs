@@ -1,0 +1,77 @@
+//! Memory of the host, asked for before it is used: where there is none, that is an error and not the end of the process.
+
+use crate::error::{Error, Result};
+use bytemuck::Zeroable;
+
+/// Blocks of fewer bytes are not asked for apart from being made ([`expect`]): a process without so much ends anyway.
+const MIN_ASKED: usize = 1 << 20;
+
+/// The error of memory that there is not.
+fn refusal(bytes: Option<usize>, what: &str) -> Error {
+    let wanted = match bytes {
+        Some(bytes) => format!("{bytes} bytes"),
+        None => "more bytes than an address counts".to_owned(),
+    };
+    let message =
+        format!("wanted {wanted} for {what}; a smaller input, or fewer runs at once, would take fewer");
+    Error::OutOfMemory { api: "host", call: "allocation", message }
+}
+
+/// An empty vector with room for so many elements.
+pub(crate) fn reserved<T>(elements: usize, what: &str) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    match values.try_reserve_exact(elements) {
+        Ok(()) => Ok(values),
+        Err(_) => Err(refusal(elements.checked_mul(size_of::<T>()), what)),
+    }
+}
+
+/// So many zeros. The system gives large ones page by page as they are written.
+pub(crate) fn zeros<T: Zeroable>(elements: usize, what: &str) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(elements)
+        .map_err(|()| refusal(elements.checked_mul(size_of::<T>()), what))
+}
+
+/// A copy of `values`.
+pub(crate) fn copied<T: Copy>(values: &[T], what: &str) -> Result<Vec<T>> {
+    let mut copy = reserved(values.len(), what)?;
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
+/// Asks whether there is room for so many elements that something is to be made of which cannot refuse: an `Arc<[T]>`.
+pub(crate) fn expect<T>(elements: usize, what: &str) -> Result<()> {
+    match elements.checked_mul(size_of::<T>()) {
+        Some(bytes) if bytes < MIN_ASKED => Ok(()),
+        _ => reserved::<T>(elements, what).map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_machine_has_is_refused_with_what_was_wanted() {
+        // More than half of all addresses, which no allocator gives.
+        let elements = usize::MAX / 8;
+        let refusals = [
+            reserved::<f32>(elements, "a test").map(drop),
+            zeros::<f32>(elements, "a test").map(drop),
+            expect::<f32>(elements, "a test"),
+            expect::<f32>(usize::MAX, "a test"),
+        ];
+        for (refused, wanted) in
+            refusals.into_iter().zip([Some(4 * elements), Some(4 * elements), Some(4 * elements), None])
+        {
+            let error = refused.expect_err("too much");
+            assert!(matches!(error, Error::OutOfMemory { api: "host", .. }), "{error}");
+            let found = error.to_string();
+            let wanted =
+                wanted.map_or("more bytes".to_owned(), |bytes| format!("wanted {bytes} bytes for a test"));
+            assert!(found.contains(&wanted), "{found}");
+        }
+        assert_eq!(copied(&[1.0f32, 2.0], "a test").expect("two"), [1.0, 2.0]);
+        assert_eq!(zeros::<u16>(3, "a test").expect("three"), [0; 3]);
+    }
+}
