@@ -137,6 +137,11 @@ fn moved(op: &dyn Op, bytes: usize) -> f64 {
     op.operands().iter().map(|info| info.elements() * bytes).sum::<usize>() as f64
 }
 
+/// What an op saves in f16, in bytes that could be moved meanwhile.
+fn saves(op: &dyn Op) -> f64 {
+    moved(op, 2) + op.flops() as f64 / (2.0 * OPERATIONS_PER_BYTE)
+}
+
 /// Gives f32 back to units in f16 that follow each other and save less than the conversions around them cost.
 fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option<Assigned>]) {
     let narrow = |assigned: &[Option<Assigned>], unit: usize| {
@@ -178,11 +183,7 @@ fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option
                 }
             }
         }
-        let saves = |&unit: &usize| {
-            let op = &*ops[unit];
-            moved(op, 2) + op.flops() as f64 / (2.0 * OPERATIONS_PER_BYTE)
-        };
-        let saved: f64 = region.iter().map(saves).sum();
+        let saved: f64 = region.iter().map(|&unit| saves(&*ops[unit])).sum();
         let bytes = |value: &Value| network.dims(*value).map_or(0, |dims| 6 * dims.elements()) as f64;
         let cost: f64 = border.iter().map(|value| CONVERSION + bytes(value)).sum();
         if saved < cost {
@@ -203,6 +204,8 @@ pub(crate) struct Observed {
     pub(crate) writes: Vec<Value>,
     /// Whether it may be in f16.
     pub(crate) halves: bool,
+    /// What f16 saves there, in bytes that could be moved meanwhile.
+    pub(crate) saves: f64,
 }
 
 /// What runs of `graph` with `options`.
@@ -217,6 +220,7 @@ pub(crate) fn observed(graph: &crate::graph::Graph, options: &SessionOptions) ->
             reads: unit.reads().map(|value| network.resolve(value).of).collect(),
             writes: unit.outputs.clone(),
             halves: op.halves() && !options.precisions.contains_key(&unit.name),
+            saves: saves(&*op),
         })
     });
     each.collect()

@@ -4,8 +4,12 @@
 //! Then the network runs as it will: while an output is off by more than the tolerance, those nodes are kept in
 //! f32 too that add most to the error of what they read: one, then two, then four, and so on. In the end all are,
 //! and nothing is off.
+//!
+//! Nodes that are kept here and there cut the network into pieces, and a piece that saves less than the conversions
+//! around it cost runs in f32 (`lower/precision.rs`). So f16 up to one node, and f16 from one node on, are tried as well
+//! where pieces were given up: they convert once. What saves most is taken.
 
-use super::Session;
+use super::{NodeTime, Session};
 use crate::calibration::{CalibratedNode, CalibratedOutput, Calibration};
 use crate::context::Context;
 use crate::device::Device;
@@ -48,6 +52,87 @@ impl Seen {
     fn error(&self) -> f32 {
         if self.difference == 0.0 { 0.0 } else { self.difference / self.largest }
     }
+}
+
+/// What came of a session with some nodes in f32.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Tried {
+    /// How far each output is off.
+    errors: Vec<f32>,
+    /// Units that ran in f16.
+    narrow: usize,
+    /// What they save, in bytes that could be moved meanwhile.
+    saved: f64,
+}
+
+impl Tried {
+    fn worst(&self) -> f32 {
+        self.errors.iter().copied().fold(0.0, f32::max)
+    }
+}
+
+/// Why each unit is kept in f32, if it is.
+type Kept = Vec<Option<String>>;
+
+/// What is kept in f32, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+struct Best {
+    kept: Kept,
+    tried: Tried,
+}
+
+/// Looks for what to keep in f32 beside `first`, so that no output is off by more than `tolerance` and f16 saves most.
+/// `open` are the units that may be in f16, `ranked` are those with what each adds to the error, the most first; `try_out`
+/// runs the network.
+fn search(
+    tolerance: f32,
+    first: &Kept,
+    open: &[bool],
+    ranked: Vec<(usize, f32)>,
+    try_out: &mut dyn FnMut(&Kept) -> Result<Tried>,
+) -> Result<Best> {
+    let mut kept = first.clone();
+    let (mut ranked, mut count) = (ranked.into_iter(), 1);
+    let mut best = loop {
+        let tried = try_out(&kept)?;
+        if tried.worst() <= tolerance || ranked.len() == 0 {
+            break Best { kept, tried };
+        }
+        for (unit, added) in ranked.by_ref().take(count) {
+            kept[unit] = Some(format!("it adds {added:.2e} to the error of what it reads"));
+        }
+        count *= 2;
+    };
+    let allowed = |kept: &Kept| open.iter().zip(kept).filter(|(open, kept)| **open && kept.is_none()).count();
+    if best.tried.narrow >= allowed(&best.kept) {
+        return Ok(best);
+    }
+    for from_first in [true, false] {
+        let cut = |wide: usize| -> Kept {
+            let why = "f16 in one piece, which converts once, saves more without it";
+            let own = |(unit, (kept, open)): (usize, (&Option<String>, &bool))| {
+                let beyond = if from_first { unit >= wide } else { unit < first.len().saturating_sub(wide) };
+                kept.clone().or((*open && beyond).then(|| why.to_owned()))
+            };
+            first.iter().zip(open).enumerate().map(own).collect()
+        };
+        // Units in f16 that are within the tolerance, and the fewest known not to be.
+        let (mut within, mut beyond) = (0, first.len() + 1);
+        while beyond - within > 1 {
+            let middle = within + (beyond - within) / 2;
+            let kept = cut(middle);
+            let tried = try_out(&kept)?;
+            if tried.worst() > tolerance {
+                beyond = middle;
+                continue;
+            }
+            within = middle;
+            if tried.saved > best.tried.saved {
+                best = Best { kept, tried };
+            }
+        }
+    }
+    Ok(best)
 }
 
 /// The value if it is finite, else the largest that is.
@@ -112,7 +197,7 @@ struct Search<'a> {
     units: Vec<Observed>,
     seen: HashMap<Value, Seen>,
     /// Why each unit is kept in f32, if it is.
-    kept: Vec<Option<String>>,
+    kept: Kept,
 }
 
 impl<'a> Search<'a> {
@@ -199,30 +284,45 @@ impl<'a> Search<'a> {
     fn refine(mut self, samples: &[Sample<'_>]) -> Result<Calibration> {
         let mut exact = self.session(self.graph, Precision::F32)?;
         let exact = samples.iter().map(|sample| exact.run(sample)).collect::<Result<Vec<_>>>()?;
-        let mut ranked = self.ranked();
-        let mut count = 1;
-        loop {
-            let mut rounded = self.session(self.graph, Precision::Auto)?;
-            let mut outputs = vec![Seen::default(); self.graph.outputs().len()];
-            for (sample, exact) in samples.iter().zip(&exact) {
-                for ((output, exact), rounded) in outputs.iter_mut().zip(exact).zip(rounded.run(sample)?) {
-                    output.add(&exact.to_nhwc(), Some(&rounded.to_nhwc()));
-                }
+        let (tolerance, first) = (self.tolerance, self.kept.clone());
+        let open: Vec<bool> =
+            self.units.iter().zip(&first).map(|(unit, kept)| unit.halves && kept.is_none()).collect();
+        let ranked = self.ranked();
+        let best = search(tolerance, &first, &open, ranked, &mut |kept| {
+            self.kept.clone_from_slice(kept);
+            self.tried(samples, &exact)
+        })?;
+        self.kept = best.kept;
+        let named = self.graph.outputs().iter().zip(&best.tried.errors).map(|(&value, &error)| {
+            let name = self.graph.name(value)?.to_owned();
+            Ok(CalibratedOutput { name, error: finite(error) })
+        });
+        let named = named.collect::<Result<_>>()?;
+        Ok(self.calibration(named))
+    }
+
+    /// What comes of the units that are kept now.
+    fn tried(&self, samples: &[Sample<'_>], exact: &[Vec<HostTensor>]) -> Result<Tried> {
+        let mut rounded = self.session(self.graph, Precision::Auto)?;
+        let mut outputs = vec![Seen::default(); self.graph.outputs().len()];
+        for (sample, exact) in samples.iter().zip(exact) {
+            for ((output, exact), rounded) in outputs.iter_mut().zip(exact).zip(rounded.run(sample)?) {
+                output.add(&exact.to_nhwc(), Some(&rounded.to_nhwc()));
             }
-            let worst = outputs.iter().map(Seen::error).fold(0.0, f32::max);
-            if worst <= self.tolerance || ranked.is_empty() {
-                let named = self.graph.outputs().iter().zip(&outputs).map(|(&value, output)| {
-                    let name = self.graph.name(value)?.to_owned();
-                    Ok(CalibratedOutput { name, error: finite(output.error()) })
-                });
-                let named = named.collect::<Result<_>>()?;
-                return Ok(self.calibration(named));
-            }
-            for (unit, added) in ranked.drain(..count.min(ranked.len())) {
-                self.kept[unit] = Some(format!("it adds {added:.2e} to the error of what it reads"));
-            }
-            count *= 2;
         }
+        let steps = rounded.steps();
+        // A step of several units has the names of all.
+        let in_halves = |unit: &&Observed| {
+            let of_unit = |step: &&NodeTime| step.name.split(" + ").any(|name| name == unit.name);
+            let found = steps.iter().find(|step| step.name == unit.name).or(steps.iter().find(of_unit));
+            found.is_some_and(|step| step.precision != Precision::F32)
+        };
+        let narrow: Vec<&Observed> = self.units.iter().filter(in_halves).collect();
+        Ok(Tried {
+            errors: outputs.iter().map(Seen::error).collect(),
+            narrow: narrow.len(),
+            saved: narrow.iter().map(|unit| unit.saves).sum(),
+        })
     }
 
     /// The units that are in f16 with what each adds to the error of what it reads, the most first.
@@ -244,6 +344,64 @@ impl<'a> Search<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A chain of twelve units, each of which adds to the error and saves three, where a change between f16 and f32
+    /// costs ten: pieces that save less are in f32.
+    fn chain(errors: [f32; 12], kept: &Kept) -> Tried {
+        let wide: Vec<bool> = kept.iter().map(Option::is_some).collect();
+        let mut tried = Tried { errors: vec![0.0], ..Tried::default() };
+        for piece in (0..12).collect::<Vec<usize>>().chunk_by(|a, b| wide[*a] == wide[*b]) {
+            let ends = usize::from(piece[0] > 0) + usize::from(piece[piece.len() - 1] < 11);
+            let saved = 3.0 * piece.len() as f64;
+            if !wide[piece[0]] && saved >= 10.0 * ends as f64 {
+                tried.narrow += piece.len();
+                tried.saved += saved;
+                tried.errors[0] += piece.iter().map(|&unit| errors[unit]).sum::<f32>();
+            }
+        }
+        tried
+    }
+
+    fn found(errors: [f32; 12], tolerance: f32) -> Best {
+        let mut ranked: Vec<(usize, f32)> = errors.into_iter().enumerate().collect();
+        ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        search(tolerance, &vec![None; 12], &[true; 12], ranked, &mut |kept| Ok(chain(errors, kept)))
+            .expect("a search")
+    }
+
+    #[test]
+    fn f16_in_one_piece_is_tried_where_pieces_would_save_too_little() {
+        // Those that add most are kept at first: units 2, 5 and 8, and no piece between them is worth its conversions.
+        let mut errors = [0.5; 12];
+        (errors[2], errors[5], errors[8]) = (3.0, 2.0, 2.5);
+        let here_and_there: Kept = (0..12).map(|unit| [2, 5, 8].contains(&unit).then(String::new)).collect();
+        assert_eq!(chain(errors, &here_and_there).narrow, 0);
+        let best = found(errors, 7.5);
+        assert_eq!((best.tried.narrow, best.tried.saved, best.tried.worst()), (8, 24.0, 7.5));
+        assert_eq!(
+            best.kept.iter().map(Option::is_some).collect::<Vec<_>>(),
+            [[true; 4], [false; 4], [false; 4]].concat()
+        );
+        // What adds most is at the beginning; a piece at the end is left, and there is a longer one.
+        let mut errors = [0.3; 12];
+        (errors[0], errors[3], errors[6]) = (4.0, 2.0, 1.0);
+        let best = found(errors, 5.0);
+        assert!(best.tried.worst() <= 5.0 && best.tried.narrow >= 8, "{best:?}");
+        assert!(best.kept[0].is_some() && best.kept[11].is_none(), "{best:?}");
+    }
+
+    #[test]
+    fn what_fits_as_it_is_stays_so_and_what_never_fits_is_all_in_f32() {
+        let all = found([0.1; 12], 2.0);
+        assert_eq!((all.tried.narrow, all.kept), (12, vec![None; 12]));
+        // One node at the end is kept, and the rest in one piece.
+        let mut errors = [0.1; 12];
+        errors[11] = 9.0;
+        let end = found(errors, 2.0);
+        assert_eq!((end.tried.narrow, end.kept.iter().filter(|kept| kept.is_some()).count()), (11, 1));
+        let none = found([1.0; 12], 0.5);
+        assert_eq!((none.tried.narrow, none.tried.worst()), (0, 0.0));
+    }
 
     #[test]
     fn what_is_not_finite_in_one_run_alone_is_off_without_end() {

@@ -220,3 +220,50 @@ fn what_is_no_calibration_is_refused() {
     }
     assert!(Calibration::load("/nowhere/at/all.json").is_err());
 }
+
+/// Networks that others trained, whose calibrations keep a few nodes.
+#[cfg(feature = "tflite")]
+#[test]
+fn a_calibrated_network_computes_in_f16_what_it_may() {
+    let root =
+        std::env::var_os("DIPTYCH_SHARED").map_or_else(|| "../shared".into(), std::path::PathBuf::from);
+    for name in ["mobilenet_v1_0.25_224_keras_f32", "selfie_segmentation", "gender_lite"] {
+        let path = root.join("models").join(format!("{name}.tflite"));
+        if !path.exists() {
+            println!("skipped: {} is not there", path.display());
+            continue;
+        }
+        let graph = diptych::tflite::load(&path).expect("a network");
+        let input = graph.inputs()[0];
+        let shape = graph.dims(input).expect("a value").shape();
+        let image =
+            HostTensor::new(shape, noise(shape, 7).to_f32().iter().map(|v| v + 0.5).collect::<Vec<_>>());
+        let (port, image) = (graph.name(input).expect("a name").to_owned(), image.expect("as many"));
+        let samples = [vec![(port.as_str(), &image)]];
+        for context in gpus() {
+            let limits = context.info().device.as_ref().map(|info| info.limits.clone());
+            if !limits.is_some_and(|limits| limits.native_half || limits.matrix_unit.is_some()) {
+                continue;
+            }
+            let tolerance = Calibration::TOLERANCE;
+            let found =
+                Session::calibrate(&context, &graph, &auto(), &samples, tolerance).expect("a calibration");
+            let mut exact = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+            let options = SessionOptions { calibration: Some(found.clone()), ..auto() };
+            let mut session = Session::new(&context, &graph, options).expect("a session");
+            let outputs = exact
+                .run(&samples[0])
+                .expect("a run")
+                .into_iter()
+                .zip(session.run(&samples[0]).expect("a run"));
+            for (exact, rounded) in outputs {
+                let off = off(&exact, &rounded);
+                assert!(off <= tolerance, "{name}: {off}");
+            }
+            let steps = session.steps();
+            let halves = steps.iter().filter(|step| step.precision != Precision::F32).count();
+            println!("{name}: {halves} of {} steps in f16, {} nodes kept", steps.len(), found.kept().count());
+            assert!(halves > 0, "{name}: nothing is in f16: {found}");
+        }
+    }
+}
