@@ -360,6 +360,10 @@ pub trait Device: fmt::Debug + Send + Sync {
         Box::pin(async { Ok(self.time_async(recording).await?.into_iter().sum()) })
     }
 
+    /// Lets the driver free what nobody holds any more, without waiting for it: to be called when buffers were dropped.
+    /// An API that frees them by itself does nothing, and neither does a device that is the application's.
+    fn release(&self) {}
+
     /// Awaits the device's word on the calls so far that nobody has awaited: allocations, writes, recordings and
     /// submissions. Other APIs than a browser's say at once what is wrong.
     ///

@@ -1,5 +1,6 @@
 //! The constants of a program, packed for their kernels: several at a time, into one buffer.
 
+use crate::alloc;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
@@ -54,6 +55,31 @@ pub(crate) struct Packed {
 /// Constants packed side by side before the thread's other tasks have their turn.
 const AT_ONCE: usize = if cfg!(target_family = "wasm") { 1 } else { usize::MAX };
 
+/// Offset and length of each of `constants`, of so many packed elements, and where the last one ends.
+fn places(
+    constants: &[Constant],
+    elements: impl Iterator<Item = usize>,
+    alignment: u64,
+) -> (Vec<(u64, u64)>, u64) {
+    let mut end = 0u64;
+    let place = |(constant, elements): (&Constant, usize)| {
+        let offset = end.next_multiple_of(alignment);
+        // Whole vec4s, so that a kernel may bind the range as such.
+        let length = (elements * constant.dtype.bytes()).next_multiple_of(16) as u64;
+        end = offset + length;
+        (offset, length)
+    };
+    let places = constants.iter().zip(elements).map(place).collect();
+    (places, end)
+}
+
+/// The bytes that [`pack`] would give. Each constant is packed and let go of before the next one.
+pub(crate) fn packed_bytes(constants: &[Constant], alignment: u64) -> Result<u64> {
+    let lengths = constants.iter().map(|constant| Ok(constant.packed()?.len()));
+    let lengths = lengths.collect::<Result<Vec<usize>>>()?;
+    Ok(places(constants, lengths.into_iter(), alignment).1)
+}
+
 /// Packs all of `constants`, each to begin at a multiple of `alignment`.
 pub(crate) async fn pack(constants: &[Constant], alignment: u64, turns: &mut Turns) -> Result<Packed> {
     let mut packed = Vec::with_capacity(constants.len());
@@ -63,16 +89,8 @@ pub(crate) async fn pack(constants: &[Constant], alignment: u64, turns: &mut Tur
         }
         turns.pass().await;
     }
-    let mut places = Vec::with_capacity(packed.len());
-    let mut end = 0u64;
-    for (constant, elements) in constants.iter().zip(&packed) {
-        let offset = end.next_multiple_of(alignment);
-        // Whole vec4s, so that a kernel may bind the range as such.
-        let length = (elements.len() * constant.dtype.bytes()).next_multiple_of(16) as u64;
-        places.push((offset, length));
-        end = offset + length;
-    }
-    let mut bytes = vec![0; end as usize];
+    let (places, end) = places(constants, packed.iter().map(Vec::len), alignment);
+    let mut bytes = alloc::zeros(usize::try_from(end).unwrap_or(usize::MAX), "a network's packed constants")?;
     let mut rest = bytes.as_mut_slice();
     let mut targets = Vec::with_capacity(packed.len());
     let mut at = 0;
@@ -123,6 +141,7 @@ mod tests {
         // Eight lanes: five channels and the rest of the last vec4.
         assert_eq!(packed.places, [(0, 32), (256, 16)]);
         assert_eq!(packed.bytes.len(), 272);
+        assert_eq!(packed_bytes(&both, 256).expect("both"), 272);
         let wide: Vec<f32> = bytemuck::pod_collect_to_vec(&packed.bytes[..20]);
         let narrow: Vec<f16> = bytemuck::pod_collect_to_vec(&packed.bytes[256..266]);
         assert_eq!(wide, bias);

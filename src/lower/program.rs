@@ -93,6 +93,11 @@ impl Program {
         self.stored.iter().zip(uses).map(lifetime).collect()
     }
 
+    /// What the packed constants begin at multiples of, in bytes.
+    pub(crate) fn constant_alignment(&self) -> u64 {
+        self.limits.binding_alignment.max(256)
+    }
+
     /// All of a stored value.
     pub(crate) fn whole(&self, stored: Stored) -> Part {
         Part { stored, offset: 0, bytes: self.stored[stored].bytes }
@@ -159,7 +164,8 @@ impl<'n, 'g> Builder<'n, 'g> {
     }
 
     pub(super) fn own(&mut self, bytes: usize, pinned: bool) -> Part {
-        let stored = StoredValue { bytes: bytes as u64, pinned, image: None, constant: None };
+        let stored =
+            StoredValue { bytes: bytes as u64, pinned, image: None, is_constant: false, constant: None };
         self.program.stored.push(stored);
         self.program.whole(self.program.stored.len() - 1)
     }
@@ -182,6 +188,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         let part = self.own(stored_bytes(kind), pinned);
         let stored = &mut self.program.stored[part.stored];
         stored.image = (form == Form::Image).then(|| (Layout::image_extent(&shape), dtype));
+        stored.is_constant = same;
         stored.constant = constant.cloned();
         self.places.entry(value).or_default().push((kind, part));
         part

@@ -18,6 +18,8 @@ pub(crate) struct StoredValue {
     pub(crate) pinned: bool,
     /// Width, height and channels' type, for an image.
     pub(crate) image: Option<([usize; 2], DType)>,
+    /// Whether it is the same at each run: a constant, in whatever form.
+    pub(crate) is_constant: bool,
     /// The rows of a constant, written when the session is built.
     pub(crate) constant: Option<HostTensor>,
 }

@@ -1,8 +1,9 @@
 //! Sessions in the making, and how far they are.
 
+use super::profile::MemoryUse;
 use super::{Port, Runner, Session, cpu};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
-use super::{device, online};
+use super::{device, memory::DeviceMemory, online};
 use crate::context::{Context, Engine};
 use crate::device::Wait;
 use crate::error::{Error, Result};
@@ -12,6 +13,7 @@ use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
 #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
 use crate::task;
+use std::borrow::Cow;
 #[cfg(not(target_family = "wasm"))]
 use std::future::Future;
 #[cfg(not(target_family = "wasm"))]
@@ -191,6 +193,35 @@ impl Session {
         }
     }
 
+    /// What [`Session::memory`] of a session would be: its memory is planned and none of it is allocated, nothing is
+    /// compiled. On a device constants are packed one after the other, each for as long as it takes to measure it, and
+    /// kernels are those that the record has now ([`Tuning::Online`] tunes nothing here).
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Function, Graph, Session, SessionOptions, Shape, Term};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 1000, 1000, 3))?;
+    /// let y = graph.elementwise("y", Function::Abs, &[Term::Value(x)])?;
+    /// graph.output(y)?;
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let memory = Session::plan_memory(&context, &graph, &SessionOptions::default())?;
+    /// assert_eq!(memory.planned, 4 * 1000 * 1000 * 3);
+    /// assert!(memory.planned + memory.constants < 1 << 30, "{memory}: too much for this application");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the graph has no outputs, or a node has no kernel on this device.
+    pub fn plan_memory(context: &Context, graph: &Graph, options: &SessionOptions) -> Result<MemoryUse> {
+        let graph = &*checked(graph, options)?;
+        match &context.engine {
+            Engine::Cpu => cpu::CpuSession::plan_memory(graph, options),
+            #[cfg(any(feature = "wgpu", feature = "opencl"))]
+            engine => DeviceMemory::planned(&device::lowered(engine, graph, options)?),
+        }
+    }
+
     /// What the ways to build a session share; only in a browser it awaits anything.
     async fn built(
         context: &Context,
@@ -198,23 +229,7 @@ impl Session {
         options: SessionOptions,
         tell: &Tell<'_>,
     ) -> Result<Self> {
-        if graph.outputs().is_empty() {
-            return Err(Error::input("graph", "no outputs", "at least one"));
-        }
-        for name in options.choices.keys().chain(options.precisions.keys()).chain(&options.on_cpu) {
-            if !graph.nodes().iter().any(|node| node.name() == name) {
-                return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
-            }
-        }
-        let fixed: Vec<(&str, usize)> =
-            options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
-        let with_dimensions;
-        let graph = if fixed.is_empty() {
-            graph
-        } else {
-            with_dimensions = graph.with_dimensions(&fixed)?;
-            &with_dimensions
-        };
+        let graph = &*checked(graph, &options)?;
         let runner = match &context.engine {
             Engine::Cpu if cfg!(feature = "cpu") => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
             Engine::Cpu => return Err(Error::without_cpu("a session on the CPU")),
@@ -293,6 +308,21 @@ impl Session {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// The graph with the dimensions of `options`, which name nodes of it alone.
+fn checked<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Cow<'g, Graph>> {
+    if graph.outputs().is_empty() {
+        return Err(Error::input("graph", "no outputs", "at least one"));
+    }
+    for name in options.choices.keys().chain(options.precisions.keys()).chain(&options.on_cpu) {
+        if !graph.nodes().iter().any(|node| node.name() == name) {
+            return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
+        }
+    }
+    let fixed: Vec<(&str, usize)> =
+        options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
+    Ok(if fixed.is_empty() { Cow::Borrowed(graph) } else { Cow::Owned(graph.with_dimensions(&fixed)?) })
 }
 
 #[cfg(not(target_family = "wasm"))]

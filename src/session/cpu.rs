@@ -4,7 +4,9 @@
 mod models;
 mod run;
 
+use super::memory::CpuMemory;
 use super::profile::{MemoryUse, NodeTime, Profile};
+use crate::alloc;
 use crate::cpu::CpuKernel;
 use crate::cpu::aligned::Aligned;
 use crate::dtype::Precision;
@@ -12,7 +14,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
 use crate::layout::Layout;
-use crate::lower::{self, Alias, Input, Lifetime, Network, Unit, plan};
+use crate::lower::{self, Alias, Input, Network, Unit};
 use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
 #[cfg(not(target_family = "wasm"))]
@@ -21,7 +23,7 @@ use crate::sync::{Mutex, lock};
 #[cfg(not(target_family = "wasm"))]
 use crate::task::{Running, offload};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,23 +92,12 @@ type Buffers = Vec<Aligned>;
 pub(super) struct CpuSession(Arc<CpuNetwork>);
 
 /// Copies of a run's outputs.
-fn owned(outputs: &[&[f32]]) -> Vec<Arc<[f32]>> {
-    outputs.iter().map(|&output| Arc::from(output)).collect()
-}
-
-/// From the unit that writes a value to the last that reads it; outputs live to the end.
-fn lifetimes(network: &Network<'_>) -> Result<Vec<(Value, Lifetime)>> {
-    let end = network.units().len();
-    let mut lifetimes = Vec::new();
-    for (step, unit) in network.units().iter().enumerate() {
-        for &value in &unit.outputs {
-            let last = network.readers(value).last().unwrap_or(step);
-            let last = if network.leaves(value) { end } else { last };
-            let bytes = 4 * network.dims(value)?.elements() as u64;
-            lifetimes.push((value, Lifetime { bytes, first: step, last }));
-        }
-    }
-    Ok(lifetimes)
+fn owned(outputs: &[&[f32]]) -> Result<Vec<Arc<[f32]>>> {
+    let copy = |output: &&[f32]| {
+        alloc::expect::<f32>(output.len(), "an output")?;
+        Ok(Arc::from(*output))
+    };
+    outputs.iter().map(copy).collect()
 }
 
 /// Where values lie, found while the steps are made.
@@ -210,14 +201,22 @@ impl Places<'_> {
     }
 }
 
+/// The units that the CPU runs.
+fn lowered<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
+    lower::simplified(graph, &|name| options.choices.contains_key(name))
+}
+
 impl CpuSession {
+    /// What a session would take.
+    pub(super) fn plan_memory(graph: &Graph, options: &SessionOptions) -> Result<MemoryUse> {
+        Ok(CpuMemory::of(&lowered(graph, options)?)?.memory)
+    }
+
     pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
-        let network = lower::simplified(graph, &|name| options.choices.contains_key(name))?;
+        let network = lowered(graph, options)?;
         let sources = lower::on_cpu(&network, options)?;
-        let lifetimes = lifetimes(&network)?;
-        let spans: Vec<Lifetime> = lifetimes.iter().map(|(_, lifetime)| *lifetime).collect();
-        let planned = plan(&spans);
-        let buffers = lifetimes.iter().zip(&planned.place).map(|((value, _), &buffer)| (*value, buffer));
+        let CpuMemory { values, plan, memory } = CpuMemory::of(&network)?;
+        let buffers = values.iter().copied().zip(plan.place.iter().copied());
         let mut places = Places {
             network: &network,
             buffers: buffers.collect(),
@@ -234,15 +233,6 @@ impl CpuSession {
         let initial: Vec<Arc<[f32]>> =
             graph.states().iter().map(|state| state.initial.shared_nhwc()).collect();
         let states = States { held: Mutex::new(initial.clone()), initial, next };
-        let inputs = network.units().iter().flat_map(|unit| &unit.inputs);
-        let mut counted = HashSet::new();
-        let constants = inputs.map(|(_, input)| match input {
-            Input::Constant(tensor, _) if counted.insert(tensor.place()) => {
-                4 * tensor.dims().elements() as u64
-            }
-            Input::Constant(..) | Input::Value(_) => 0,
-        });
-        let constants = constants.sum();
         Ok(CpuSession(Arc::new(CpuNetwork {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             flops: steps.iter().map(|step| step.flops).sum(),
@@ -250,21 +240,15 @@ impl CpuSession {
             outputs,
             states,
             constants: places.constants,
-            lengths: planned.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
+            lengths: plan.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
             idle: Mutex::default(),
-            memory: MemoryUse {
-                planned: planned.buffers.iter().sum(),
-                unshared: spans.iter().map(|lifetime| lifetime.bytes).sum(),
-                least: lower::least(&spans),
-                constants,
-                ..MemoryUse::default()
-            },
+            memory,
         })))
     }
 
     #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
     pub(super) fn run(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
-        self.0.run(inputs, |_| {}, owned)
+        self.0.run(inputs, |_| {}, owned)?
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -286,18 +270,18 @@ impl CpuSession {
         if self.runs_at_once() {
             return self.run(inputs);
         }
-        offload(self.work(inputs))?.await
+        offload(self.work(inputs)?)?.await
     }
 
     /// A run whose steps take turns with the page's other tasks.
     #[cfg(target_family = "wasm")]
     pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
-        let (mut run, mut turns) = (self.0.begin(), crate::task::Turns::new());
+        let (mut run, mut turns) = (self.0.begin()?, crate::task::Turns::new());
         for step in &self.0.steps {
             run.step(step, inputs)?;
             turns.pass().await;
         }
-        run.end(inputs, owned)
+        run.end(inputs, owned)?
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -307,7 +291,7 @@ impl CpuSession {
         if self.runs_at_once() {
             return Ok(Running::Done(self.run(inputs)));
         }
-        Running::new(self.work(inputs))
+        Running::new(self.work(inputs)?)
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -325,11 +309,14 @@ impl CpuSession {
 
     #[cfg(not(target_family = "wasm"))]
     /// A run that owns what it needs.
-    fn work(&self, inputs: &[Cow<'_, [f32]>]) -> impl FnOnce() -> Result<Vec<Arc<[f32]>>> + Send + 'static {
+    fn work(
+        &self,
+        inputs: &[Cow<'_, [f32]>],
+    ) -> Result<impl FnOnce() -> Result<Vec<Arc<[f32]>>> + Send + 'static> {
         let network = Arc::clone(&self.0);
-        let inputs: Vec<Cow<'static, [f32]>> =
-            inputs.iter().map(|input| Cow::Owned(input.to_vec())).collect();
-        move || network.run(&inputs, |_| {}, owned)
+        let copy = |input: &Cow<'_, [f32]>| alloc::copied(input, "an input").map(Cow::Owned);
+        let inputs = inputs.iter().map(copy).collect::<Result<Vec<Cow<'static, [f32]>>>>()?;
+        Ok(move || network.run(&inputs, |_| {}, owned)?)
     }
 
     pub(super) fn profile(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Profile> {

@@ -3,9 +3,10 @@
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::bound::{Bindings, Bound, PortBuffer};
 use super::build::Teller;
+use super::memory::{DeviceMemory, Release};
 use super::profile::{MemoryUse, NodeTime, Profile};
 use super::resources::{allocate, dispatches, kernels};
-use super::segments::{Segment, Segments};
+use super::segments::{Segment, SegmentPlan, Segments};
 use super::spare::Spare;
 #[cfg(not(target_family = "wasm"))]
 use super::stages::StageTimes;
@@ -109,6 +110,8 @@ pub(super) struct DeviceSession {
     /// Nothing, if the CPU computes a step.
     #[cfg(any(feature = "wgpu", feature = "opencl"))]
     bindings: Option<Bindings>,
+    /// Last, so that all else is dropped before.
+    _release: Release,
 }
 
 pub(super) fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
@@ -166,8 +169,10 @@ impl DeviceSession {
     async fn of(engine: Engine, program: &Program, teller: &Teller<'_>) -> Result<Self> {
         let device = engine.device()?;
         // A browser compiles kernels while constants are packed here.
-        let (resources, kernels) =
-            both(allocate(device, program, teller), kernels(device, program, teller)).await?;
+        let segments = SegmentPlan::of(program)?;
+        let memory = DeviceMemory::of(program, &segments);
+        let allocated = allocate(device, program, &memory, teller);
+        let (resources, kernels) = both(allocated, kernels(device, program, teller)).await?;
         if !program.setup.is_empty() {
             let setup = dispatches(&program.setup, kernels.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
@@ -188,7 +193,7 @@ impl DeviceSession {
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
         let steps = dispatches(&program.steps, kernels.steps, &resources)?;
-        let segments = Segments::new(device, program, &resources, steps.clone())?;
+        let segments = Segments::new(device, segments, &resources, &steps)?;
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
         let inputs = program.inputs.iter().map(slice).collect::<Result<_>>()?;
         let memory = resources.memory;
@@ -200,11 +205,12 @@ impl DeviceSession {
             spare: Spare::new(outputs.len()),
             outputs: outputs.into(),
             reads,
-            memory: MemoryUse { downloads: segments.downloads(), uploads: segments.uploads(), ..memory },
+            memory,
             kernels: chosen(program),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             bindings,
             segments,
+            _release: Release(engine.clone()),
             engine,
         };
         session.reset()?;

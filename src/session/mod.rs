@@ -19,6 +19,7 @@ mod framing;
 mod into;
 #[cfg(not(target_family = "wasm"))]
 mod joined;
+mod memory;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod observe;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
@@ -169,7 +170,7 @@ impl Session {
         }
     }
 
-    /// Bytes of the memory that it keeps.
+    /// Bytes of the memory that it keeps. Before there is a session: [`Session::plan_memory`].
     ///
     /// ```
     /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};

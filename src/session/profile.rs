@@ -37,12 +37,25 @@ pub struct MemoryUse {
     pub unshared: u64,
     /// For values at least: what is alive at once, in the order in which the steps run.
     pub least: u64,
-    /// For packed constants.
+    /// For constants: packed for their kernels, or as kernels read them.
     pub constants: u64,
     /// What each run downloads, outputs aside, for nodes that the CPU computes in a session on a GPU.
     pub downloads: u64,
     /// What each run uploads of their results.
     pub uploads: u64,
+}
+
+impl fmt::Display for MemoryUse {
+    /// In megabytes: `14.5 MB of constants, 2.4 MB of values`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        write!(
+            f,
+            "{:.1} MB of constants, {:.1} MB of values",
+            megabytes(self.constants),
+            megabytes(self.planned)
+        )
+    }
 }
 
 /// The time of every step of one run.

@@ -1,13 +1,14 @@
 //! What a program becomes on a device: buffers, images and compiled kernels.
 
 use super::build::Teller;
+use super::memory::DeviceMemory;
 use super::profile::MemoryUse;
 #[cfg(not(target_family = "wasm"))]
 use crate::device::compile_planned_together;
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned_async};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
-use crate::lower::{Part, Program, Source, Step, Stored, Work, least, pack, plan};
+use crate::lower::{Part, Program, Source, Step, Work, pack};
 use crate::ops::Launch;
 use crate::task::Turns;
 
@@ -52,36 +53,26 @@ async fn upload(
     Ok(())
 }
 
-/// Plans the memory, allocates it and uploads the constants.
+/// Allocates the memory and uploads the constants.
 pub(super) async fn allocate(
     device: &dyn Device,
     program: &Program,
+    memory: &DeviceMemory,
     teller: &Teller<'_>,
 ) -> Result<Resources> {
     let turns = &mut Turns::new();
-    let lifetimes = program.lifetimes();
-    let shared: Vec<Stored> =
-        (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
-    let shared_lifetimes: Vec<_> = shared.iter().map(|&stored| lifetimes[stored]).collect();
-    let planned = plan(&shared_lifetimes);
+    let DeviceMemory { shared, plan: planned, .. } = memory;
     let buffers = planned
         .buffers
         .iter()
         .map(|&bytes| device.alloc(bytes, Memory::Device))
         .collect::<Result<Vec<_>>>()?;
-    let mut own_bytes = 0;
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
-            (Some(([width, height], dtype)), _) => {
-                own_bytes += value.bytes;
-                (&device.alloc_image(width, height, dtype)?).into()
-            }
+            (Some(([width, height], dtype)), _) => (&device.alloc_image(width, height, dtype)?).into(),
             (None, Some(place)) => (&buffers[planned.place[place]]).into(),
-            (None, None) => {
-                own_bytes += value.bytes;
-                (&device.alloc(value.bytes, Memory::Device)?).into()
-            }
+            (None, None) => (&device.alloc(value.bytes, Memory::Device)?).into(),
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
             let rows = tensor.to_nhwc();
@@ -91,7 +82,7 @@ pub(super) async fn allocate(
         }
         stored.push(resource);
     }
-    let packed = pack(&program.constants, program.limits.binding_alignment.max(256), turns).await?;
+    let packed = pack(&program.constants, program.constant_alignment(), turns).await?;
     let constants = match packed.bytes.len() as u64 {
         0 => None,
         bytes => {
@@ -101,13 +92,7 @@ pub(super) async fn allocate(
             Some(buffer)
         }
     };
-    let memory = MemoryUse {
-        planned: planned.buffers.iter().sum::<u64>() + own_bytes,
-        unshared: program.stored.iter().map(|stored| stored.bytes).sum(),
-        least: least(&shared_lifetimes) + own_bytes,
-        constants: packed.bytes.len() as u64,
-        ..MemoryUse::default()
-    };
+    let memory = memory.with_packed(packed.bytes.len() as u64);
     Ok(Resources { stored, constants, places: packed.places, memory })
 }
 

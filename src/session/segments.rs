@@ -2,10 +2,12 @@
 //!
 //! A network whose steps all run on the device is one segment. A step on the CPU ends a segment: what it reads is
 //! downloaded with that submission, and what it writes is uploaded before the next one. What the host has anyway, an
-//! input of the network or the result of another step on the CPU, is not downloaded.
+//! input of the network or the result of another step on the CPU, is not downloaded. What is in which segment is planned
+//! from the program alone ([`SegmentPlan`]), before anything is allocated.
 
 use super::profile::NodeTime;
 use super::resources::Resources;
+use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::CpuKernel;
 use crate::device::{Device, Dispatch, Recording, Slice, Wait};
@@ -66,26 +68,35 @@ pub(super) struct Segments {
     last: Segment,
 }
 
+/// A submission before anything is allocated.
+#[derive(Debug, Default)]
+struct Planned {
+    /// How many steps of the device it has.
+    dispatches: usize,
+    reads: Vec<Part>,
+    /// Results of the CPU's steps before, by number, and where they belong.
+    uploads: Vec<(usize, Part)>,
+    host: Vec<HostStep>,
+    steps: [Vec<NodeTime>; 4],
+}
+
+/// The segments of a run before anything is allocated: at least one.
+#[derive(Debug)]
+pub(super) struct SegmentPlan(Vec<Planned>);
+
 /// What the host has of a value during a run: an input's or a result's number, and its part.
 type Kept = (usize, Part);
 
 /// Segments in the making.
 struct Builder<'p> {
-    device: &'p dyn Device,
     program: &'p Program,
-    resources: &'p Resources,
-    dispatches: std::vec::IntoIter<Dispatch>,
     /// Stored values that the device, or an output, wants.
     wanted: BTreeSet<Stored>,
     results: Vec<Kept>,
-    done: Vec<Segment>,
-    own: Vec<Dispatch>,
-    reads: Vec<Slice>,
-    uploads: Vec<(usize, Slice)>,
-    /// Those of the steps on the CPU of this segment.
+    done: Vec<Planned>,
+    current: Planned,
+    /// What the steps on the CPU of this segment leave to the next one to upload.
     next: Vec<(usize, Part, NodeTime)>,
-    host: Vec<HostStep>,
-    steps: [Vec<NodeTime>; 4],
 }
 
 fn node(step: &Step, kernel: String, precision: Precision, work_group: [u32; 3]) -> NodeTime {
@@ -144,7 +155,7 @@ impl Builder<'_> {
             pending && within(&self.results, &part).is_none()
         });
         if later {
-            self.close()?;
+            self.close();
         }
         let mut given = Vec::with_capacity(reads.len());
         for (operand, source) in reads {
@@ -157,9 +168,10 @@ impl Builder<'_> {
                     } else if let Some((index, first)) = within(&self.results, part) {
                         (Given::Result(index, first), elements)
                     } else {
-                        self.reads.push(self.resources.slice(part)?);
-                        self.steps[2].push(transfer(&step.name, "download", *operand, part.bytes));
-                        (Given::Download(self.reads.len() - 1), elements)
+                        let current = &mut self.current;
+                        current.reads.push(*part);
+                        current.steps[2].push(transfer(&step.name, "download", *operand, part.bytes));
+                        (Given::Download(current.reads.len() - 1), elements)
                     }
                 }
             };
@@ -174,78 +186,89 @@ impl Builder<'_> {
             self.results.push((self.results.len(), *part));
             written.push((*operand, (part.bytes / 4) as usize));
         }
-        self.steps[3].push(node(step, format!("cpu_{}_f32", step.op), Precision::F32, [0; 3]));
+        self.current.steps[3].push(node(step, format!("cpu_{}_f32", step.op), Precision::F32, [0; 3]));
         let (name, kernel) = (step.name.clone(), Arc::clone(kernel));
-        self.host.push(HostStep { name, kernel, reads: given, writes: written });
+        self.current.host.push(HostStep { name, kernel, reads: given, writes: written });
         Ok(())
     }
 
-    /// The segment so far.
-    fn segment(&mut self) -> Result<Segment> {
-        Ok(Segment {
-            is_first: self.done.is_empty(),
-            recording: self.device.record(&std::mem::take(&mut self.own))?,
-            reads: std::mem::take(&mut self.reads),
-            uploads: std::mem::take(&mut self.uploads),
-            host: Arc::new(HostSteps(std::mem::take(&mut self.host))),
-            steps: std::mem::take(&mut self.steps),
-        })
-    }
-
-    fn close(&mut self) -> Result<()> {
-        let segment = self.segment()?;
-        self.done.push(segment);
+    fn close(&mut self) {
+        self.done.push(std::mem::take(&mut self.current));
         for (index, part, move_up) in std::mem::take(&mut self.next) {
-            self.uploads.push((index, self.resources.slice(&part)?));
-            self.steps[0].push(move_up);
+            self.current.uploads.push((index, part));
+            self.current.steps[0].push(move_up);
         }
-        Ok(())
     }
 }
 
-impl Segments {
-    pub(super) fn new(
-        device: &dyn Device,
-        program: &Program,
-        resources: &Resources,
-        dispatches: Vec<Dispatch>,
-    ) -> Result<Self> {
+impl SegmentPlan {
+    pub(super) fn of(program: &Program) -> Result<Self> {
         let of_device = program.steps.iter().filter(|step| matches!(step.work, Work::Device { .. }));
         let states = program.states.iter().map(|(part, _)| part);
         let ports = program.outputs.iter().chain(states).map(|part| part.stored);
         let mut builder = Builder {
-            device,
             program,
-            resources,
-            dispatches: dispatches.into_iter(),
             wanted: of_device.flat_map(|step| step.parts()).map(|part| part.stored).chain(ports).collect(),
             results: Vec::new(),
             done: Vec::new(),
-            own: Vec::new(),
-            reads: Vec::new(),
-            uploads: Vec::new(),
+            current: Planned::default(),
             next: Vec::new(),
-            host: Vec::new(),
-            steps: Default::default(),
         };
         for step in &program.steps {
             match &step.work {
                 Work::Device { launch, .. } => {
-                    if !builder.host.is_empty() {
-                        builder.close()?;
+                    if !builder.current.host.is_empty() {
+                        builder.close();
                     }
-                    builder.own.extend(builder.dispatches.next());
-                    let spec = &launch.spec;
-                    builder.steps[1].push(node(step, spec.label(), spec.precision, spec.work_group));
+                    let (spec, current) = (&launch.spec, &mut builder.current);
+                    current.dispatches += 1;
+                    current.steps[1].push(node(step, spec.label(), spec.precision, spec.work_group));
                 }
                 Work::Host { .. } => builder.host(step).map_err(|error| error.at_node(&step.name))?,
             }
         }
-        if !builder.host.is_empty() {
-            builder.close()?;
+        if !builder.current.host.is_empty() {
+            builder.close();
         }
-        let last = builder.segment()?;
-        Ok(Segments { lead: builder.done, last })
+        builder.done.push(builder.current);
+        Ok(SegmentPlan(builder.done))
+    }
+
+    /// What a run downloads, in bytes, its outputs aside.
+    pub(super) fn downloads(&self) -> u64 {
+        self.0.iter().flat_map(|segment| &segment.reads).map(|part| part.bytes).sum()
+    }
+
+    /// What a run uploads, in bytes, its inputs aside.
+    pub(super) fn uploads(&self) -> u64 {
+        self.0.iter().flat_map(|segment| &segment.uploads).map(|(_, part)| part.bytes).sum()
+    }
+}
+
+impl Segments {
+    /// The segments of `plan`, which between them run all of `dispatches`.
+    pub(super) fn new(
+        device: &dyn Device,
+        plan: SegmentPlan,
+        resources: &Resources,
+        dispatches: &[Dispatch],
+    ) -> Result<Self> {
+        let mut dispatches = dispatches.iter();
+        let mut segments = Vec::with_capacity(plan.0.len());
+        for (index, planned) in plan.0.into_iter().enumerate() {
+            let own: Vec<Dispatch> = dispatches.by_ref().take(planned.dispatches).cloned().collect();
+            let upload = |(result, part): (usize, Part)| Ok((result, resources.slice(&part)?));
+            segments.push(Segment {
+                is_first: index == 0,
+                recording: device.record(&own)?,
+                reads: planned.reads.iter().map(|part| resources.slice(part)).collect::<Result<_>>()?,
+                uploads: planned.uploads.into_iter().map(upload).collect::<Result<_>>()?,
+                host: Arc::new(HostSteps(planned.host)),
+                steps: planned.steps,
+            });
+        }
+        let last = segments.pop().ok_or_else(|| Error::Internal("a run of no segments".to_owned()))?;
+        Ok(Segments { lead: segments, last })
     }
 
     /// All but the last.
@@ -260,16 +283,6 @@ impl Segments {
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Segment> {
         self.lead.iter().chain([&self.last])
-    }
-
-    /// What a run downloads, in bytes, its outputs aside.
-    pub(super) fn downloads(&self) -> u64 {
-        self.all().flat_map(|segment| &segment.reads).map(Slice::bytes).sum()
-    }
-
-    /// What a run uploads, in bytes, its inputs aside.
-    pub(super) fn uploads(&self) -> u64 {
-        self.all().flat_map(|segment| &segment.uploads).map(|(_, slice)| slice.bytes()).sum()
     }
 
     pub(super) fn steps(&self) -> Vec<NodeTime> {
@@ -313,8 +326,8 @@ impl HostStep {
         downloads: &[Cow<'_, [f32]>],
         results: &mut Vec<Vec<f32>>,
     ) -> Result<()> {
-        let mut written: Vec<Vec<f32>> =
-            self.writes.iter().map(|(_, elements)| vec![0.0; *elements]).collect();
+        let zeros = |(_, elements): &(Operand, usize)| alloc::zeros(*elements, "what the CPU computes");
+        let mut written = self.writes.iter().map(zeros).collect::<Result<Vec<Vec<f32>>>>()?;
         let mut slots: Vec<(Operand, &mut [f32])> = self
             .writes
             .iter()

@@ -18,6 +18,7 @@ mod graph;
 mod idioms;
 mod lost;
 mod machine;
+mod memory;
 mod moves;
 mod on_cpu;
 mod oracle;

@@ -1,7 +1,7 @@
 //! Buffers: allocation, writes, and mapping in place.
 
 #[cfg(not(target_family = "wasm"))]
-use super::scope::catch;
+use super::scope::{self, catch};
 use super::{Owner, WgpuDevice};
 use crate::device::handle::RawBuffer as AnyBuffer;
 #[cfg(not(target_family = "wasm"))]
@@ -122,6 +122,32 @@ impl WgpuDevice {
         if self.inner.unsubmitted.swap(0, Ordering::Relaxed) > 0 {
             self.inner.counters.submit();
             self.inner.queue.submit([]);
+        }
+    }
+
+    /// Has wgpu free the buffers that nobody holds any more: it does so in a poll, and what was written to them holds
+    /// them until the next submission. The device's thread polls, once the work so far is done.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn free_dropped(&self) {
+        let inner = &self.inner;
+        if !inner.own.load(Ordering::Relaxed)
+            || inner.overdue.load(Ordering::Relaxed)
+            || inner.lost.get().is_some()
+        {
+            return;
+        }
+        let submitted = self.scoped("submit", || {
+            inner.unsubmitted.store(0, Ordering::Relaxed);
+            inner.counters.submit();
+            Ok(inner.queue.submit([]))
+        });
+        match submitted {
+            Ok(index) => {
+                let (device, completion) = (inner.device.clone(), self.completion(Some(index)));
+                inner.counters.poll();
+                inner.waiter.wait(&Arc::default(), move || scope::poll(&device, completion));
+            }
+            Err(error) => tracing::warn!("what was dropped is not freed yet: {error}"),
         }
     }
 

@@ -16,7 +16,9 @@
 //! | `clock` | times single dispatches with timestamp queries |
 //!
 //! Nothing polls the device but `read`, `wait`, `run`, `time`, `map` and what is awaited, and no
-//! handler is installed on an application's: it keeps its device to itself.
+//! handler is installed on an application's: it keeps its device to itself. A device that was opened here is polled
+//! as well when a session was dropped, by the thread that waits for it: wgpu frees buffers in a poll, and those that
+//! were written after the next submission only.
 //!
 //! Dropping a handle while its work is in flight is safe: wgpu keeps what the work uses alive
 //! until it is done.
@@ -92,6 +94,9 @@ struct Inner {
     checked_shaders: bool,
     /// Whether work-group memory is zeroed.
     zeroed_memory: bool,
+    /// Whether the device was opened here, so that nobody else polls it.
+    #[cfg(not(target_family = "wasm"))]
+    own: AtomicBool,
     /// Compiled kernels, by their text.
     pipelines: Mutex<HashMap<pipeline::Key, RawPipeline>>,
     /// Compiled kernels on disk.
@@ -353,6 +358,11 @@ impl Device for WgpuDevice {
 
     fn time_together_async<'a>(&'a self, recording: &'a Recording) -> Awaited<'a, Result<Duration>> {
         Box::pin(self.time_together(recording))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn release(&self) {
+        self.free_dropped();
     }
 
     #[cfg(target_family = "wasm")]

@@ -108,7 +108,8 @@ impl WgpuDevice {
 
     /// Uses a device that the application owns, with the features and limits it was created with.
     ///
-    /// No handler is installed on it, and it is polled only by calls that wait. Buffers, kernels
+    /// No handler is installed on it, and it is polled only by calls that wait: wgpu frees what a dropped session held
+    /// when the application submits something and polls the device. Buffers, kernels
     /// and recordings belong to the returned device and its clones.
     ///
     /// # Errors
@@ -151,6 +152,8 @@ impl WgpuDevice {
             features,
             limits,
             counters: super::calls::Counters::default(),
+            #[cfg(not(target_family = "wasm"))]
+            own: false.into(),
             checked_shaders: options.checked_kernels,
             zeroed_memory: options.zeroed_memory,
             pipelines: Mutex::new(HashMap::new()),
@@ -197,6 +200,8 @@ async fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Resul
     let request = unpanicked(|| adapter.request_device(&descriptor)).map_err(failed)?;
     let (device, queue) = request.await.map_err(|error| failed(error.to_string()))?;
     let device = WgpuDevice::from_wgpu_with(adapter, device, queue, options)?;
+    #[cfg(not(target_family = "wasm"))]
+    device.inner.own.store(true, std::sync::atomic::Ordering::Relaxed);
     let lost = Arc::clone(&device.inner.lost);
     device.inner.device.set_device_lost_callback(move |_, message| {
         // The first reason is the cause of the others.

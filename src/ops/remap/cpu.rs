@@ -204,7 +204,7 @@ fn spread(begin: isize, stride: isize, src: &[f32], dst: &mut [f32]) -> Option<(
     match stride {
         0 => dst.fill(*src.get(first)?),
         1 => dst.copy_from_slice(src.get(first..first.checked_add(dst.len())?)?),
-        1.. => {
+        2.. => {
             let values = src.get(first..)?.iter().step_by(stride.unsigned_abs());
             (values.len() >= dst.len()).then_some(())?;
             dst.iter_mut().zip(values).for_each(|(slot, value)| *slot = *value);

@@ -1,0 +1,119 @@
+//! The memory that a session takes, worked out before any of it is asked for.
+
+use super::profile::MemoryUse;
+use super::segments::SegmentPlan;
+use crate::context::Engine;
+use crate::error::Result;
+use crate::lower::{self, Lifetime, MemoryPlan, Network, Program, Stored, least, plan};
+use crate::{graph::Value, lower::Input};
+use std::collections::HashSet;
+
+/// The memory of a program on a device.
+#[derive(Debug)]
+pub(super) struct DeviceMemory {
+    /// The values that share buffers.
+    pub(super) shared: Vec<Stored>,
+    /// Their buffers.
+    pub(super) plan: MemoryPlan,
+    /// What is known before constants are packed.
+    memory: MemoryUse,
+}
+
+impl DeviceMemory {
+    pub(super) fn of(program: &Program, segments: &SegmentPlan) -> Self {
+        let lifetimes = program.lifetimes();
+        let shared: Vec<Stored> =
+            (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
+        let shared_lifetimes: Vec<_> = shared.iter().map(|&stored| lifetimes[stored]).collect();
+        let plan = plan(&shared_lifetimes);
+        let bytes = |is_constant: bool| {
+            let own = program
+                .stored
+                .iter()
+                .filter(move |stored| stored.pinned && stored.is_constant == is_constant);
+            own.map(|stored| stored.bytes).sum::<u64>()
+        };
+        let values = program.stored.iter().filter(|stored| !stored.is_constant);
+        let memory = MemoryUse {
+            planned: plan.buffers.iter().sum::<u64>() + bytes(false),
+            unshared: values.map(|stored| stored.bytes).sum(),
+            least: least(&shared_lifetimes) + bytes(false),
+            constants: bytes(true),
+            downloads: segments.downloads(),
+            uploads: segments.uploads(),
+        };
+        DeviceMemory { shared, plan, memory }
+    }
+
+    /// All of it, with so many bytes of packed constants.
+    pub(super) fn with_packed(&self, bytes: u64) -> MemoryUse {
+        MemoryUse { constants: self.memory.constants + bytes, ..self.memory }
+    }
+
+    /// What a session of `program` would take. Its constants are packed one after the other to know how long they are.
+    pub(super) fn planned(program: &Program) -> Result<MemoryUse> {
+        let memory = DeviceMemory::of(program, &SegmentPlan::of(program)?);
+        Ok(memory.with_packed(lower::packed_bytes(&program.constants, program.constant_alignment())?))
+    }
+}
+
+/// Dropped behind a session's buffers, has their memory freed.
+#[derive(Debug)]
+pub(super) struct Release(pub(super) Engine);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        if let Ok(device) = self.0.device() {
+            device.release();
+        }
+    }
+}
+
+/// The memory of a network on the CPU.
+#[derive(Debug)]
+pub(super) struct CpuMemory {
+    /// The values that share buffers.
+    pub(super) values: Vec<Value>,
+    /// Their buffers.
+    pub(super) plan: MemoryPlan,
+    pub(super) memory: MemoryUse,
+}
+
+impl CpuMemory {
+    pub(super) fn of(network: &Network<'_>) -> Result<Self> {
+        let lifetimes = lifetimes(network)?;
+        let (values, spans): (Vec<Value>, Vec<Lifetime>) = lifetimes.into_iter().unzip();
+        let plan = plan(&spans);
+        let inputs = network.units().iter().flat_map(|unit| &unit.inputs);
+        let mut counted = HashSet::new();
+        let constants = inputs.map(|(_, input)| match input {
+            Input::Constant(tensor, _) if counted.insert(tensor.place()) => {
+                4 * tensor.dims().elements() as u64
+            }
+            Input::Constant(..) | Input::Value(_) => 0,
+        });
+        let memory = MemoryUse {
+            planned: plan.buffers.iter().sum(),
+            unshared: spans.iter().map(|lifetime| lifetime.bytes).sum(),
+            least: least(&spans),
+            constants: constants.sum(),
+            ..MemoryUse::default()
+        };
+        Ok(CpuMemory { values, plan, memory })
+    }
+}
+
+/// From the unit that writes a value to the last that reads it; outputs live to the end.
+fn lifetimes(network: &Network<'_>) -> Result<Vec<(Value, Lifetime)>> {
+    let end = network.units().len();
+    let mut lifetimes = Vec::new();
+    for (step, unit) in network.units().iter().enumerate() {
+        for &value in &unit.outputs {
+            let last = network.readers(value).last().unwrap_or(step);
+            let last = if network.leaves(value) { end } else { last };
+            let bytes = 4 * network.dims(value)?.elements() as u64;
+            lifetimes.push((value, Lifetime { bytes, first: step, last }));
+        }
+    }
+    Ok(lifetimes)
+}
