@@ -9,7 +9,7 @@
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
 //! | `stack` | units that read one input, and only leave the network or are pixels, become one |
 //! | `host` | which units the CPU computes between two recordings |
-//! | `precision` | which units store f16, where the session or the caller asks for several precisions |
+//! | `precision`, `cut` | which units store f16, where the session or the caller asks for several precisions |
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `program` | forms of values and the conversions between them: the steps of a run |
@@ -28,6 +28,7 @@ mod chain;
 mod change;
 mod choose;
 mod constants;
+mod cut;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod followed;
 mod forms;

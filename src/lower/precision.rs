@@ -6,10 +6,10 @@
 //! network's own inputs are taken to be at most [`LARGEST_INPUT`]. So a bounded activation begins anew, and a chain
 //! of others is in f16 as far as their weights allow.
 //!
-//! **Conversions.** Where units of both storages meet, a value is converted. Units in f16 that follow each other are
-//! worth it together: if they save less than the conversions around them cost, all of them
-//! are in f32.
+//! **Conversions.** Where units of both storages meet, a value is converted. Of the units that may be in f16 those are
+//! which save most, conversions paid (`cut`).
 
+use super::cut::Cut;
 use super::unit::{Assigned, Network, Unit};
 use crate::calibration::{CalibratedNode, Calibration};
 use crate::dtype::Precision;
@@ -18,7 +18,7 @@ use crate::graph::Value;
 use crate::limits::Limits;
 use crate::ops::{LARGEST_HALF, Op};
 use crate::options::SessionOptions;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What inputs of a network are taken to be at most: pictures that are not normalised are 255.
@@ -142,54 +142,30 @@ fn saves(op: &dyn Op) -> f64 {
     moved(op, 2) + op.flops() as f64 / (2.0 * OPERATIONS_PER_BYTE)
 }
 
-/// Gives f32 back to units in f16 that follow each other and save less than the conversions around them cost.
+/// Gives f32 back to units in f16 that save less than the conversions between them and others cost.
 fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option<Assigned>]) {
-    let narrow = |assigned: &[Option<Assigned>], unit: usize| {
-        assigned[unit].as_ref().is_some_and(|own| own.precision.storage() == Precision::F16Storage.storage())
-    };
-    let mut writer: HashMap<Value, usize> = HashMap::new();
-    for (index, unit) in network.units().iter().enumerate() {
-        writer.extend(unit.outputs.iter().map(|&value| (value, index)));
-    }
-    let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
-    for (index, unit) in network.units().iter().enumerate() {
-        for read in unit.reads() {
-            readers.entry(network.resolve(read).of).or_default().push(index);
-        }
-    }
-    let mut seen = HashSet::new();
-    for first in 0..assigned.len() {
-        if !narrow(assigned, first) || !seen.insert(first) {
-            continue;
-        }
-        let (mut region, mut next) = (vec![first], 0);
-        // Values on the border, whose other side stores maps in f32.
-        let mut border: HashSet<Value> = HashSet::new();
-        while let Some(&unit) = region.get(next) {
-            next += 1;
-            let own = &network.units()[unit];
-            let read = own.reads().map(|value| network.resolve(value).of);
-            for value in read.chain(own.outputs.iter().copied()) {
-                let others = readers.get(&value).into_iter().flatten().chain(writer.get(&value));
-                for &other in others {
-                    if narrow(assigned, other) {
-                        if seen.insert(other) {
-                            region.push(other);
-                        }
-                    } else if ops[other].halves() {
-                        // What computes in rows is given them in any storage.
-                        border.insert(value);
-                    }
-                }
+    let halves = Precision::F16Storage.storage();
+    let narrow = |own: &Option<Assigned>| own.as_ref().is_some_and(|own| own.precision.storage() == halves);
+    let own = assigned.iter().zip(ops).map(|(own, op)| narrow(own).then(|| saves(&**op) as u64));
+    let mut cut = Cut::new(&own.collect::<Vec<_>>());
+    // The units that store a value as a map: what computes in rows is given them in any storage.
+    let mut users: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
+    for (index, unit) in network.units().iter().enumerate().filter(|(index, _)| ops[*index].halves()) {
+        let read = unit.reads().map(|value| network.resolve(value).of);
+        for value in read.chain(unit.outputs.iter().copied()) {
+            let users = users.entry(value).or_default();
+            if users.last() != Some(&index) {
+                users.push(index);
             }
         }
-        let saved: f64 = region.iter().map(|&unit| saves(&*ops[unit])).sum();
-        let bytes = |value: &Value| network.dims(*value).map_or(0, |dims| 6 * dims.elements()) as f64;
-        let cost: f64 = border.iter().map(|value| CONVERSION + bytes(value)).sum();
-        if saved < cost {
-            for unit in region {
-                assigned[unit] = full("in f16 it would save less than conversions cost");
-            }
+    }
+    for (value, users) in users {
+        let bytes = network.dims(value).map_or(0, |dims| 6 * dims.elements()) as f64;
+        cut.value(&users, (CONVERSION + bytes) as u64);
+    }
+    for (own, stays) in assigned.iter_mut().zip(cut.narrow()) {
+        if narrow(own) && !stays {
+            *own = full("in f16 it would save less than conversions cost");
         }
     }
 }
