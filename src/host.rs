@@ -1,5 +1,6 @@
 //! Tensors in host memory.
 
+use crate::alloc;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -239,6 +240,14 @@ impl HostTensor {
             }
         }
         Cow::Owned(out)
+    }
+
+    /// [`HostTensor::to_nhwc`], if there is memory for what is to be converted.
+    pub(crate) fn try_nhwc(&self) -> Result<Cow<'_, [f32]>> {
+        if self.layout != Layout::Nhwc || self.dtype() != DType::F32 {
+            alloc::expect::<f32>(self.dims.elements(), "an input in NHWC order")?;
+        }
+        Ok(self.to_nhwc())
     }
 
     /// [`HostTensor::to_nhwc`], shared where there is nothing to convert.

@@ -205,14 +205,16 @@ pub use product::{MatrixProduct, ProductOptions};
 pub use session::WgpuInput;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use session::{BufferBinding, Pictures, RequiredUsage};
-pub use session::{BuildProgress, MemoryUse, NodeTime, Port, Profile, Session};
+pub use session::{
+    BuildProgress, Flight, MemoryUse, NodeTime, Outputs, Port, Profile, RunInput, Session, StageTimes,
+};
 pub use session::{Colours, Fit, Framing};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub use session::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(feature = "opencl")]
 pub use session::{OpenClBinding, OpenClInput};
 #[cfg(not(target_family = "wasm"))]
-pub use session::{StageTimes, Started, Stream, TryStream};
+pub use session::{Stream, TryStream};
 pub use shape::{Border, Padding, Shape};
 #[doc(inline)]
 pub use tune::Search;
@@ -312,7 +314,8 @@ mod tests {
         shared::<device::Recording>();
         shared::<dyn device::Device>();
         handed_on::<Session>();
-        handed_on::<Started>();
+        handed_on::<Flight>();
+        handed_on::<Outputs>();
         handed_on::<SessionOptions>();
         handed_on::<Tuner>();
         handed_on::<Box<dyn device::Pending>>();

@@ -17,11 +17,10 @@ pub(crate) fn threads() -> usize {
 }
 
 /// Whether the caller is a thread of a pool.
-#[cfg(not(target_family = "wasm"))]
 pub(crate) fn in_pool() -> bool {
-    #[cfg(feature = "parallel")]
+    #[cfg(all(feature = "parallel", not(target_family = "wasm")))]
     return rayon::current_thread_index().is_some();
-    #[cfg(not(feature = "parallel"))]
+    #[cfg(not(all(feature = "parallel", not(target_family = "wasm"))))]
     false
 }
 

@@ -6,7 +6,7 @@ use crate::model::{self, Source};
 use crate::tuning::Tuning;
 use diptych::{
     Context, Error, Graph, HostTensor, ModelInfo, NodeTime, Port, Session, SessionOptions, SharedDatabase,
-    Started, TensorInfo,
+    TensorInfo,
 };
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::prelude::*;
@@ -40,7 +40,7 @@ pub(crate) struct Network {
 /// A run that was started.
 #[pyclass(frozen, module = "diptych._native")]
 pub(crate) struct Flight {
-    started: Mutex<Option<Started>>,
+    started: Mutex<Option<diptych::Flight>>,
     outputs: Vec<String>,
 }
 
@@ -181,7 +181,7 @@ impl Network {
     fn start(&self, py: Python<'_>, inputs: Vec<PyReadonlyArrayDyn<'_, f32>>) -> PyResult<Flight> {
         let sources = read(&inputs)?;
         let sources = self.named(&sources);
-        let started = self.with(py, |running| running.session.start(&sources))?;
+        let started = self.with(py, |running| running.session.submit(&sources))?;
         let outputs = self.outputs.iter().map(|port| port.name.clone()).collect();
         Ok(Flight { started: Mutex::new(Some(started)), outputs })
     }
@@ -254,6 +254,6 @@ impl Flight {
         let started = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
         let started = started
             .ok_or_else(|| exception(Error::input("run", "one that was waited for", "one that was not")))?;
-        py.detach(|| started.finish_into(&mut targets)).map_err(exception)
+        py.detach(|| started.wait_into(&mut targets)).map_err(exception)
     }
 }

@@ -28,8 +28,7 @@ pub(super) struct Worker {
 struct Running {
     run: Run,
     begun: Instant,
-    /// The session's place, and what it is to wait for.
-    flight: Result<(usize, Flight)>,
+    flight: Result<Flight>,
 }
 
 /// Takes the device out when the thread ends, also by a panic.
@@ -71,24 +70,21 @@ impl Worker {
         drop(end);
     }
 
-    fn start(&mut self, requests: &[Request]) -> Result<(usize, Flight)> {
+    fn start(&mut self, requests: &[Request]) -> Result<Flight> {
         let fits = |(size, _): &(usize, Session)| *size >= requests.len();
         let found = self.sessions.iter().position(fits);
         let missing = || Error::Internal(format!("no session for {} requests", requests.len()));
-        let place = found.ok_or_else(missing)?;
-        let (_, session) = self.sessions.get_mut(place).ok_or_else(missing)?;
+        let found = found.and_then(|place| self.sessions.get_mut(place));
+        let (_, session) = found.ok_or_else(missing)?;
         let ports = requests.first().map_or(0, |request| request.inputs.len());
         let of_port = |port: usize| requests.iter().filter_map(move |request| request.inputs.get(port));
         let parts: Vec<Vec<&[f32]>> =
             (0..ports).map(|port| of_port(port).map(|part| &**part).collect()).collect();
-        Ok((place, session.start_joined(&parts)?))
+        session.submit_joined(&parts)
     }
 
     fn finish(&mut self, Running { run, begun, flight }: Running) {
-        let read = flight.and_then(|(place, flight)| {
-            let session = self.sessions.get(place).map(|(_, session)| session);
-            session.ok_or_else(|| Error::Internal("a run of another session".to_owned()))?.finish(flight)
-        });
+        let read = flight.and_then(|flight| flight.wait()?.tensors());
         match read {
             Ok(outputs) => {
                 let requests = self.queue.succeeded(self.member, run, begun);

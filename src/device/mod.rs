@@ -32,7 +32,7 @@ pub(crate) use planned::compile_planned_async;
 pub(crate) use planned::compile_planned_together;
 pub(crate) use wait::Wait;
 
-pub use crate::task::Awaited;
+pub use crate::task::{Awaited, Movable};
 pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};
 pub use identity::{DeviceUuid, PciAddress};
 
@@ -100,23 +100,44 @@ pub enum Memory {
     HostVisible,
 }
 
+/// What a run read, where it lies: memory that the driver has mapped, or the host's. Dropped, that memory goes back to
+/// whose it is.
+pub trait Readback: fmt::Debug + Movable {
+    /// The bytes of each of the run's reads, in their order.
+    fn parts(&self) -> Vec<&[u8]>;
+}
+
+impl Readback for Vec<Vec<u8>> {
+    fn parts(&self) -> Vec<&[u8]> {
+        self.iter().map(Vec::as_slice).collect()
+    }
+}
+
+/// Copies of what a run read.
+fn copies(read: &dyn Readback) -> Vec<Vec<u8>> {
+    read.parts().into_iter().map(<[u8]>::to_vec).collect()
+}
+
 /// A run under way. Dropping it leaves its results unread, and is safe.
-#[cfg(not(target_family = "wasm"))]
-pub trait Pending: fmt::Debug + Send {
-    /// Waits for the run and gives what it read.
+pub trait Pending: fmt::Debug + Movable {
+    /// Waits for the run, and gives what it read.
+    ///
+    /// # Errors
+    /// If the driver fails, and in a browser, where nothing may block.
+    fn wait(self: Box<Self>) -> Result<Box<dyn Readback>>;
+
+    /// [`Pending::wait`], awaited. Dropped midway, the run is left to end, unread.
     ///
     /// # Errors
     /// If the driver fails.
-    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>>;
+    fn arrive(self: Box<Self>) -> Awaited<'static, Result<Box<dyn Readback>>>;
 
-    /// [`Pending::finish`], with what was read shown to `see` where it lies, instead of copied.
+    /// [`Pending::wait`] with copies of what was read.
     ///
     /// # Errors
-    /// If the driver fails; then nothing is shown.
-    fn finish_and_see(self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
-        let read = self.finish()?;
-        see(&read.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        Ok(())
+    /// Those of [`Pending::wait`].
+    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
+        Ok(copies(&*self.wait()?))
     }
 }
 
@@ -233,31 +254,29 @@ pub trait Device: fmt::Debug + Send + Sync {
         writes: &[(&Slice, &[u8])],
         recording: &Recording,
         reads: &[&Slice],
-    ) -> Result<Vec<Vec<u8>>>;
+    ) -> Result<Vec<Vec<u8>>> {
+        Ok(copies(&*self.run_in_place(writes, recording, reads)?))
+    }
 
-    /// [`Device::run`], with what was read shown to `see` where it lies, instead of copied.
+    /// [`Device::run`], with what was read left where it lies: [`Device::start`] and the wait. Some drivers are faster
+    /// where they know from the start that the caller waits.
     ///
     /// # Errors
-    /// Those of [`Device::run`]; then nothing is shown.
-    #[cfg(not(target_family = "wasm"))]
-    fn run_and_see(
+    /// Those of its parts, and in a browser, where nothing may block.
+    fn run_in_place(
         &self,
         writes: &[(&Slice, &[u8])],
         recording: &Recording,
         reads: &[&Slice],
-        see: &mut dyn FnMut(&[&[u8]]),
-    ) -> Result<()> {
-        let read = self.run(writes, recording, reads)?;
-        see(&read.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        Ok(())
+    ) -> Result<Box<dyn Readback>> {
+        self.start(writes, recording, reads)?.wait()
     }
 
-    /// [`Device::run`] up to the wait: what comes back is waited for when it is wanted. Several
+    /// [`Device::run`] up to the wait: what comes back is waited for, or awaited, when it is wanted. Several
     /// runs may be under way at once; they take place in the order they were started.
     ///
     /// # Errors
     /// Those of its parts.
-    #[cfg(not(target_family = "wasm"))]
     fn start(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -312,10 +331,7 @@ pub trait Device: fmt::Debug + Send + Sync {
         recording: &'a Recording,
         reads: &'a [&'a Slice],
     ) -> Awaited<'a, Result<Vec<Vec<u8>>>> {
-        #[cfg(not(target_family = "wasm"))]
-        return at_once(self.run(writes, recording, reads));
-        #[cfg(target_family = "wasm")]
-        refused((writes, recording, reads))
+        Box::pin(async move { Ok(copies(&*self.start(writes, recording, reads)?.arrive().await?)) })
     }
 
     /// Copies the slice to the host after all work submitted so far, awaited.

@@ -4,7 +4,7 @@ use super::bound::{Bound, PortBuffer};
 use super::device::DeviceSession;
 use super::picture::Shown;
 use super::ports::{every, unknown};
-use super::{Port, Runner, Session};
+use super::{Port, Session};
 use crate::device::Recording;
 use crate::device::adopt::Adopted;
 use crate::dtype::DType;
@@ -213,16 +213,13 @@ impl Session {
     /// # }
     /// ```
     pub fn unbind(&mut self) {
-        if let Runner::Device(session) = &mut self.runner {
+        if let Ok(session) = self.runner.device_mut("buffers of a device") {
             session.unbind();
         }
     }
 
     pub(super) fn on_device(&self, what: &str) -> Result<&DeviceSession> {
-        match &self.runner {
-            Runner::Device(session) => Ok(session),
-            Runner::Cpu(_) => Err(Error::unsupported(what, "the session runs on the CPU")),
-        }
+        self.runner.device(what)
     }
 
     /// The ports' buffers: one for each input, and those of the outputs that are wanted.
@@ -272,9 +269,7 @@ impl Session {
 
     /// [`Session::bound`], awaited.
     pub(super) async fn bound_async(&mut self, given: Vec<Given>) -> Result<BoundRun> {
-        let Runner::Device(session) = &mut self.runner else {
-            return Err(Error::unsupported("buffers of a device", "the session runs on the CPU"));
-        };
+        let session = self.runner.device_mut("buffers of a device")?;
         let (mut buffers, mut recordings) = (Vec::with_capacity(given.len()), Vec::new());
         for (index, given) in given.into_iter().enumerate() {
             buffers.push(match (given, self.inputs.get(index)) {

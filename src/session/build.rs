@@ -1,7 +1,10 @@
 //! Sessions in the making, and how far they are.
 
 use super::profile::MemoryUse;
-use super::{Port, Runner, Session, cpu};
+#[cfg(feature = "onnx")]
+use super::runner::Next;
+use super::runner::Runner;
+use super::{Port, Session, cpu};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::{device, memory::DeviceMemory, online};
 use crate::context::{Context, Engine};
@@ -78,29 +81,6 @@ impl<'a> Teller<'a> {
 }
 
 impl Session {
-    /// Chooses and compiles the kernels, uploads the weights and records the run.
-    ///
-    /// ```
-    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
-    /// # let mut graph = Graph::new();
-    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
-    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
-    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
-    /// # graph.output(y)?;
-    /// # let context = Context::new(Backend::Cpu)?;
-    /// let session = Session::new(&context, &graph, SessionOptions::default())?;
-    /// assert_eq!(session.outputs().len(), 1);
-    /// # Ok::<(), diptych::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the graph has no outputs, a node has no kernel on this device (the error lists every
-    /// candidate with its reason), a kernel does not compile, or memory runs out.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn new(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
-        task::block_on(Self::built(context, graph, options, &|_| {}))
-    }
-
     /// [`Session::new`], awaited: the caller's thread is not held up. Elsewhere than in a browser a thread of its own does
     /// the work, and goes on to its end if this is dropped; in a browser the page's other tasks have their turns, and
     /// what is left undone when this is dropped stays so.
@@ -184,13 +164,10 @@ impl Session {
         built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
     }
 
-    /// [`Session::run`] of a session on the CPU.
+    /// [`Session::run`] of a session on the CPU, wherever that is.
     #[cfg(feature = "onnx")]
     pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
-        match &self.runner {
-            Runner::Cpu(session) => self.wrap(session.run(&self.arrange(inputs)?)?),
-            Runner::Device(_) => Err(Error::Internal("a device is awaited".to_owned())),
-        }
+        self.launch(&self.arrange(inputs)?, Next::Waits)?.wait()?.tensors()
     }
 
     /// What [`Session::memory`] of a session would be: its memory is planned and none of it is allocated, nothing is
@@ -223,7 +200,7 @@ impl Session {
     }
 
     /// What the ways to build a session share; only in a browser it awaits anything.
-    async fn built(
+    pub(super) async fn built(
         context: &Context,
         graph: &Graph,
         options: SessionOptions,
@@ -251,35 +228,6 @@ impl Session {
         Ok(Session { inputs, outputs: outputs.into(), runner, made_of })
     }
 
-    /// Takes the verdicts that its record ([`Tuning::Database`], [`Tuning::Online`]) has by now: for an application that
-    /// tunes while it runs ([`Tuner::step`](crate::Tuner::step)). Returns the names of the steps that have another kernel
-    /// than before, none without a record or on the CPU.
-    ///
-    /// Nothing is tuned. If no kernel changes, nothing but the lookup is done. Otherwise the memory is planned and the
-    /// constants are uploaded again; kernels that stay are not compiled again, and [states](Graph::state) keep their
-    /// values. To be able to, a session with a record holds on to the graph's constants in the host's memory.
-    ///
-    /// ```
-    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
-    /// # let mut graph = Graph::new();
-    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
-    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
-    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
-    /// # graph.output(y)?;
-    /// # let context = Context::new(Backend::Cpu)?;
-    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
-    /// // The names of the nodes whose kernels changed: none, as this session has no record.
-    /// assert!(session.refresh()?.is_empty());
-    /// # Ok::<(), diptych::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`Session::new`]; the session is then as it was.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn refresh(&mut self) -> Result<Vec<String>> {
-        task::block_on(self.refreshed(Wait::Blocks))
-    }
-
     /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's
     /// thread.
     ///
@@ -302,11 +250,11 @@ impl Session {
         self.refreshed(Wait::Awaits).await
     }
 
-    async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
-        match (&mut self.runner, &self.made_of) {
-            (Runner::Device(session), Some(made_of)) => session.refresh(&made_of.0, &made_of.1, wait).await,
-            _ => Ok(Vec::new()),
-        }
+    pub(super) async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
+        let (Ok(session), Some(made_of)) = (self.runner.device_mut("a refresh"), &self.made_of) else {
+            return Ok(Vec::new());
+        };
+        session.refresh(&made_of.0, &made_of.1, wait).await
     }
 }
 

@@ -4,24 +4,29 @@
 mod models;
 mod run;
 
+use super::flight::{self, Launched, Layout};
+use super::input::{Input, whole};
 use super::memory::CpuMemory;
-use super::profile::{MemoryUse, NodeTime, Profile};
+use super::profile::{MemoryUse, NodeTime, Profile, StageTimes};
+use super::runner::{Next, Run};
+use super::spare::Spare;
 use crate::alloc;
+use crate::clock::Instant;
 use crate::cpu::CpuKernel;
 use crate::cpu::aligned::Aligned;
+use crate::device::{Pending, Readback, Wait};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
-use crate::layout::Layout;
-use crate::lower::{self, Alias, Input, Network, Unit};
+use crate::layout::Layout as Order;
+use crate::lower::{self, Alias, Input as Read, Network, Unit};
 use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
-#[cfg(not(target_family = "wasm"))]
 use crate::parallel;
 use crate::sync::{Mutex, lock};
-#[cfg(not(target_family = "wasm"))]
-use crate::task::{Running, offload};
+use crate::task::{Awaited, Running, offload};
+use run::Held;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -66,6 +71,9 @@ struct CpuNetwork {
     outputs: Vec<Place>,
     states: States,
     constants: Vec<Arc<[f32]>>,
+    /// Elements of each input.
+    given: Vec<usize>,
+    layout: Layout,
     flops: u64,
     /// Elements of each buffer of a run.
     lengths: Vec<usize>,
@@ -91,15 +99,6 @@ type Buffers = Vec<Aligned>;
 #[derive(Debug)]
 pub(super) struct CpuSession(Arc<CpuNetwork>);
 
-/// Copies of a run's outputs.
-fn owned(outputs: &[&[f32]]) -> Result<Vec<Arc<[f32]>>> {
-    let copy = |output: &&[f32]| {
-        alloc::expect::<f32>(output.len(), "an output")?;
-        Ok(Arc::from(*output))
-    };
-    outputs.iter().map(copy).collect()
-}
-
 /// Where values lie, found while the steps are made.
 struct Places<'n> {
     network: &'n Network<'n>,
@@ -109,7 +108,7 @@ struct Places<'n> {
 }
 
 /// What a kernel is made of: its op in words, and each constant's operand and place in memory.
-type Making = (String, Vec<(Operand, (usize, Layout))>);
+type Making = (String, Vec<(Operand, (usize, Order))>);
 
 /// Constants of fewer elements are not worth looking for a kernel that was made with them already.
 const MIN_SHARED: usize = 1024;
@@ -139,8 +138,8 @@ impl Places<'_> {
         let mut inputs = Vec::new();
         for info in op.operands().iter().filter(|info| info.role == Role::Input) {
             let place = match unit.input(info.operand)? {
-                Input::Value(value) | Input::Constant(_, Some(value)) => self.of(*value)?,
-                Input::Constant(tensor, None) => {
+                Read::Value(value) | Read::Constant(_, Some(value)) => self.of(*value)?,
+                Read::Constant(tensor, None) => {
                     self.constants.push(tensor.shared_nhwc());
                     let holder = Holder::Constant(self.constants.len() - 1);
                     Place { holder, first: 0, elements: tensor.dims().elements() }
@@ -174,8 +173,8 @@ impl Places<'_> {
     ) -> Result<Arc<dyn CpuKernel>> {
         let constants = || {
             unit.inputs.iter().filter_map(|(operand, input)| match input {
-                Input::Constant(tensor, _) => Some((*operand, tensor)),
-                Input::Value(value) => Some((*operand, self.network.constant(*value)?)),
+                Read::Constant(tensor, _) => Some((*operand, tensor)),
+                Read::Value(value) => Some((*operand, self.network.constant(*value)?)),
             })
         };
         let elements: usize = constants().map(|(_, tensor)| tensor.dims().elements()).sum();
@@ -227,6 +226,7 @@ impl CpuSession {
         for (unit, source) in network.units().iter().zip(sources) {
             steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
         }
+        let elements = |value: Value| Ok(network.dims(value)?.elements());
         let outputs = graph.outputs().iter().map(|&value| places.of(value)).collect::<Result<Vec<_>>>()?;
         let of_state = |state: &State| state.next.map(|next| places.of(next)).transpose();
         let next = graph.states().iter().map(of_state).collect::<Result<Vec<_>>>()?;
@@ -237,6 +237,8 @@ impl CpuSession {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             flops: steps.iter().map(|step| step.flops).sum(),
             steps,
+            given: graph.inputs().iter().map(|&input| elements(input)).collect::<Result<_>>()?,
+            layout: layout(&outputs),
             outputs,
             states,
             constants: places.constants,
@@ -246,90 +248,66 @@ impl CpuSession {
         })))
     }
 
-    #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
-    pub(super) fn run(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
-        self.0.run(inputs, |_| {}, owned)?
+    /// Whether a run is over when it was launched: on a worker of rayon's, which shares its run with its pool, where it
+    /// leaves something to the next one, and where there is no other thread.
+    fn runs_at_once(&self) -> bool {
+        parallel::in_pool() || !self.0.states.initial.is_empty() || cfg!(target_family = "wasm")
     }
 
-    #[cfg(not(target_family = "wasm"))]
-    /// [`CpuSession::run`] with the outputs in the caller's memory.
-    pub(super) fn run_into(&self, inputs: &[Cow<'_, [f32]>], targets: &mut [&mut [f32]]) -> Result<()> {
-        self.0.run(
-            inputs,
-            |_| {},
-            |outputs| {
-                for (output, target) in outputs.iter().zip(targets) {
-                    target.copy_from_slice(output);
-                }
-            },
-        )
+    /// A run on the caller's thread.
+    fn run(&self, inputs: &[Input<'_>], clock: impl FnMut(Duration) + Send) -> Result<Held> {
+        self.0.run(&whole(inputs, &self.0.given)?, clock)
     }
 
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
-        if self.runs_at_once() {
-            return self.run(inputs);
-        }
-        offload(self.work(inputs)?)?.await
+    /// A run on a thread of its own.
+    fn start(&self, inputs: &[Input<'_>]) -> Result<Computing> {
+        let network = Arc::clone(&self.0);
+        let copy = |input: Cow<'_, [f32]>| match input {
+            Cow::Borrowed(elements) => alloc::copied(elements, "an input").map(Cow::Owned),
+            Cow::Owned(elements) => Ok(Cow::Owned(elements)),
+        };
+        let inputs = whole(inputs, &self.0.given)?.into_iter().map(copy);
+        let inputs = inputs.collect::<Result<Vec<Cow<'static, [f32]>>>>()?;
+        offload(move || network.run(&inputs, |_| {})).map(Computing)
     }
 
-    /// A run whose steps take turns with the page's other tasks.
+    /// A run whose steps take turns with the page's other tasks, where there is one thread.
     #[cfg(target_family = "wasm")]
-    pub(super) async fn run_async(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
+    async fn in_turns(&self, inputs: &[Input<'_>]) -> Result<Held> {
+        let inputs = whole(inputs, &self.0.given)?;
         let (mut run, mut turns) = (self.0.begin()?, crate::task::Turns::new());
         for step in &self.0.steps {
-            run.step(step, inputs)?;
+            run.step(step, &inputs)?;
             turns.pass().await;
         }
-        run.end(inputs, owned)?
+        run.end(&inputs)
+    }
+}
+
+/// A run on a thread of its own.
+#[derive(Debug)]
+struct Computing(Running<Held>);
+
+impl Pending for Computing {
+    fn wait(self: Box<Self>) -> Result<Box<dyn Readback>> {
+        Ok(Box::new(self.0.wait()?))
     }
 
-    #[cfg(not(target_family = "wasm"))]
-    /// A run on a thread of its own. On a worker of rayon's it is over when this returns: such a caller shares its
-    /// run with its pool.
-    pub(super) fn start(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Running<Vec<Arc<[f32]>>>> {
-        if self.runs_at_once() {
-            return Ok(Running::Done(self.run(inputs)));
-        }
-        Running::new(self.work(inputs)?)
+    fn arrive(self: Box<Self>) -> Awaited<'static, Result<Box<dyn Readback>>> {
+        Box::pin(async move { Ok(Box::new(self.0.await?) as Box<dyn Readback>) })
     }
+}
 
-    #[cfg(not(target_family = "wasm"))]
-    /// Whether a run is over when it was started: on a worker of rayon's, and where it leaves something to the
-    /// next one.
-    fn runs_at_once(&self) -> bool {
-        parallel::in_pool() || !self.0.states.initial.is_empty()
-    }
+/// The outputs, each by itself.
+fn layout(outputs: &[Place]) -> Layout {
+    let place = |(read, place): (usize, &Place)| flight::Place { read, offset: 0, bytes: 4 * place.elements };
+    let places = outputs.iter().enumerate().map(place).collect();
+    // The caller's thread copies them: it may be a worker that takes up another run meanwhile.
+    Layout { places, spare: Arc::new(Spare::new(0)) }
+}
 
-    /// Gives the states what they are in the first run.
-    pub(super) fn reset(&self) {
-        let states = &self.0.states;
-        lock(&states.held).clone_from(&states.initial);
-    }
-
-    #[cfg(not(target_family = "wasm"))]
-    /// A run that owns what it needs.
-    fn work(
-        &self,
-        inputs: &[Cow<'_, [f32]>],
-    ) -> Result<impl FnOnce() -> Result<Vec<Arc<[f32]>>> + Send + 'static> {
-        let network = Arc::clone(&self.0);
-        let copy = |input: &Cow<'_, [f32]>| alloc::copied(input, "an input").map(Cow::Owned);
-        let inputs = inputs.iter().map(copy).collect::<Result<Vec<Cow<'static, [f32]>>>>()?;
-        Ok(move || network.run(&inputs, |_| {}, owned)?)
-    }
-
-    pub(super) fn profile(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Profile> {
-        let mut times = Vec::with_capacity(self.0.steps.len());
-        self.0.run(inputs, |time| times.push(time), |_| ())?;
-        let mut nodes = self.steps();
-        for (node, time) in nodes.iter_mut().zip(times) {
-            node.time = time;
-        }
-        Ok(Profile { clock: "host clock", nodes })
-    }
-
-    pub(super) fn steps(&self) -> Vec<NodeTime> {
+impl Run for CpuSession {
+    fn steps(&self) -> Vec<NodeTime> {
         let step = |step: &Step| NodeTime {
             precision: crate::dtype::Precision::F32,
             name: step.name.clone(),
@@ -344,8 +322,58 @@ impl CpuSession {
         self.0.steps.iter().map(step).collect()
     }
 
-    pub(super) fn memory(&self) -> MemoryUse {
+    fn memory(&self) -> MemoryUse {
         self.0.memory
+    }
+
+    fn reset(&self) -> Result<()> {
+        let states = &self.0.states;
+        lock(&states.held).clone_from(&states.initial);
+        Ok(())
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched> {
+        Ok(if next == Next::Waits || self.runs_at_once() {
+            Launched::Done(Box::new(self.run(inputs, |_| {})?))
+        } else {
+            Launched::Pending(Box::new(self.start(inputs)?))
+        })
+    }
+
+    fn launch_async<'a>(&'a self, inputs: &'a [Input<'a>]) -> Awaited<'a, Result<Launched>> {
+        #[cfg(target_family = "wasm")]
+        return Box::pin(async { Ok(Launched::Done(Box::new(self.in_turns(inputs).await?))) });
+        #[cfg(not(target_family = "wasm"))]
+        Box::pin(async { self.launch(inputs, Next::GoesOn) })
+    }
+
+    fn stages<'a>(
+        &'a self,
+        inputs: &'a [Input<'a>],
+        _: Wait,
+    ) -> Awaited<'a, Result<(Box<dyn Readback>, StageTimes)>> {
+        Box::pin(async {
+            let start = Instant::now();
+            let held = self.run(inputs, |_| {})?;
+            let times = StageTimes { network: start.elapsed(), ..StageTimes::default() };
+            Ok((Box::new(held) as Box<dyn Readback>, times))
+        })
+    }
+
+    fn profile<'a>(&'a self, inputs: &'a [Input<'a>], _: Wait) -> Awaited<'a, Result<Profile>> {
+        Box::pin(async {
+            let mut times = Vec::with_capacity(self.0.steps.len());
+            self.run(inputs, |time| times.push(time))?;
+            let mut nodes = self.steps();
+            for (node, time) in nodes.iter_mut().zip(times) {
+                node.time = time;
+            }
+            Ok(Profile { clock: "host clock", nodes })
+        })
     }
 }
 

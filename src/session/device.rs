@@ -3,23 +3,22 @@
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::bound::{Bindings, Bound, PortBuffer};
 use super::build::Teller;
+use super::flight::{Launched, Layout, Place};
+use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
-use super::profile::{MemoryUse, NodeTime, Profile};
+use super::profile::{MemoryUse, NodeTime, Profile, StageTimes};
 use super::resources::{allocate, dispatches, kernels};
+use super::runner::{Next, Run};
 use super::segments::{Segment, SegmentPlan, Segments};
 use super::spare::Spare;
-#[cfg(not(target_family = "wasm"))]
-use super::stages::StageTimes;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::{Port, picture::Shown};
-#[cfg(not(target_family = "wasm"))]
+use crate::alloc;
 use crate::clock::Instant;
 use crate::context::Engine;
-#[cfg(not(target_family = "wasm"))]
-use crate::device::Pending;
-#[cfg(not(target_family = "wasm"))]
-use crate::device::copy::copy;
-use crate::device::{Recording, Slice, Wait};
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use crate::device::Recording;
+use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
@@ -28,69 +27,9 @@ use crate::lower::Wiring;
 use crate::lower::{Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
-use crate::task::{both, offload};
+use crate::task::{Awaited, both, offload};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Where an output lies on the device, and in what a run reads.
-#[derive(Debug, Clone)]
-pub(super) struct Output {
-    slice: Slice,
-    read: usize,
-    offset: usize,
-}
-
-/// A run under way.
-#[cfg(not(target_family = "wasm"))]
-#[derive(Debug)]
-pub(super) struct DeviceFlight(pub(super) Box<dyn Pending>);
-
-/// The outputs' bytes in the buffers that a run has read.
-fn parts<'a>(outputs: &[Output], read: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
-    let part = |output: &Output| {
-        let end = output.offset + output.slice.bytes as usize;
-        read.get(output.read)?.get(output.offset..end)
-    };
-    outputs
-        .iter()
-        .map(|output| part(output).ok_or_else(|| Error::Internal(format!("a run did not read {output:?}"))))
-        .collect()
-}
-
-/// The outputs' elements, from the buffers that a run has read.
-fn take_apart(outputs: &[Output], spare: &Spare, read: &[&[u8]]) -> Result<Vec<Arc<[f32]>>> {
-    Ok(parts(outputs, read)?.into_iter().map(|bytes| spare.elements(bytes)).collect())
-}
-
-/// Copies the outputs' elements, from the buffers that a run has read.
-#[cfg(not(target_family = "wasm"))]
-pub(super) fn copy_apart(outputs: &[Output], read: &[&[u8]], targets: &mut [&mut [f32]]) -> Result<()> {
-    let parts = parts(outputs, read)?;
-    let lengths = |found: usize, target: &[f32]| found == size_of_val(target);
-    if parts.len() != targets.len() || !parts.iter().zip(&*targets).all(|(p, t)| lengths(p.len(), t)) {
-        return Err(Error::Internal("outputs of other lengths than their ports".to_owned()));
-    }
-    for (part, target) in parts.into_iter().zip(targets) {
-        copy(bytemuck::cast_slice_mut(target), part);
-    }
-    Ok(())
-}
-
-/// What `take` makes of what `run` shows.
-#[cfg(not(target_family = "wasm"))]
-pub(super) fn taken<T>(
-    run: impl FnOnce(&mut dyn FnMut(&[&[u8]])) -> Result<()>,
-    mut take: impl FnMut(&[&[u8]]) -> Result<T>,
-) -> Result<T> {
-    let mut taken = Err(Error::Internal("a run showed nothing".to_owned()));
-    run(&mut |read| taken = take(read))?;
-    taken
-}
-
-/// [`take_apart`] of buffers that were copied.
-fn take_copies_apart(outputs: &[Output], spare: &Spare, read: &[Vec<u8>]) -> Result<Vec<Arc<[f32]>>> {
-    take_apart(outputs, spare, &read.iter().map(Vec::as_slice).collect::<Vec<_>>())
-}
 
 /// A network made ready to run on a GPU.
 #[derive(Debug)]
@@ -100,10 +39,9 @@ pub(super) struct DeviceSession {
     pub(super) inputs: Vec<Slice>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
-    pub(super) outputs: Arc<[Output]>,
     /// The buffers that the outputs lie in: what a run reads.
     pub(super) reads: Vec<Slice>,
-    spare: Spare,
+    layout: Layout,
     memory: MemoryUse,
     /// The kernel of each step, by the step's name.
     kernels: Vec<(String, String)>,
@@ -179,17 +117,17 @@ impl DeviceSession {
         }
         let slice = |part: &Part| resources.slice(part);
         let mut reads: Vec<Slice> = Vec::new();
-        let mut outputs: Vec<Output> = Vec::with_capacity(program.outputs.len());
+        let mut places: Vec<Place> = Vec::with_capacity(program.outputs.len());
         for (index, part) in program.outputs.iter().enumerate() {
             let earlier = program.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
-            let read = match earlier.and_then(|earlier| outputs.get(earlier)) {
-                Some(Output { read, .. }) => *read,
+            let read = match earlier.and_then(|earlier| places.get(earlier)) {
+                Some(Place { read, .. }) => *read,
                 None => {
                     reads.push(resources.slice(&program.whole(part.stored))?);
                     reads.len() - 1
                 }
             };
-            outputs.push(Output { slice: slice(part)?, read, offset: part.offset as usize });
+            places.push(Place { read, offset: part.offset as usize, bytes: part.bytes as usize });
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
         let steps = dispatches(&program.steps, kernels.steps, &resources)?;
@@ -202,8 +140,7 @@ impl DeviceSession {
         let session = DeviceSession {
             states,
             inputs,
-            spare: Spare::new(outputs.len()),
-            outputs: outputs.into(),
+            layout: Layout { spare: Arc::new(Spare::new(places.len())), places: places.into() },
             reads,
             memory,
             kernels: chosen(program),
@@ -218,152 +155,113 @@ impl DeviceSession {
         Ok(session)
     }
 
-    /// Gives the states what they are in the first run.
-    pub(super) fn reset(&self) -> Result<()> {
-        let device = self.engine.device()?;
-        self.states
-            .iter()
-            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.to_nhwc())))
-    }
-
-    pub(super) fn steps(&self) -> Vec<NodeTime> {
-        self.segments.steps()
-    }
-
-    pub(super) fn memory(&self) -> MemoryUse {
-        self.memory
-    }
-
-    fn writes<'a>(&'a self, inputs: &'a [Cow<'_, [f32]>]) -> Vec<(&'a Slice, &'a [u8])> {
-        self.inputs.iter().zip(inputs).map(|(slice, data)| (slice, bytemuck::cast_slice(data))).collect()
+    /// What is written of the inputs, each where it belongs.
+    fn writes<'a>(&'a self, inputs: &'a [Input<'_>]) -> Result<Vec<Write<'a>>> {
+        let mut writes = Vec::with_capacity(inputs.len());
+        for (slice, input) in self.inputs.iter().zip(inputs) {
+            match input {
+                Input::Whole(elements) => writes.push((Cow::Borrowed(slice), bytemuck::cast_slice(elements))),
+                Input::Parts(parts) => {
+                    let mut at = slice.offset;
+                    for part in parts {
+                        let own = slice.buffer.slice(at, size_of_val(*part) as u64)?;
+                        at += own.bytes;
+                        writes.push((Cow::Owned(own), bytemuck::cast_slice(part)));
+                    }
+                }
+            }
+        }
+        Ok(writes)
     }
 
     /// What a segment writes: the inputs, if it is the first, and results of the CPU.
     fn writes_of<'a>(
         &'a self,
         segment: &'a Segment,
-        inputs: &'a [Cow<'_, [f32]>],
+        inputs: &'a [Input<'_>],
         results: &'a [Vec<f32>],
-    ) -> Vec<(&'a Slice, &'a [u8])> {
-        let mut writes = if segment.is_first { self.writes(inputs) } else { Vec::new() };
-        writes.extend(segment.writes(results));
-        writes
+    ) -> Result<Vec<Write<'a>>> {
+        let mut writes = if segment.is_first { self.writes(inputs)? } else { Vec::new() };
+        writes.extend(segment.writes(results).map(|(slice, bytes)| (Cow::Borrowed(slice), bytes)));
+        Ok(writes)
     }
 
-    /// Runs what is before the last segment, and gives the CPU's results.
-    #[cfg(not(target_family = "wasm"))]
-    fn lead(&self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Vec<f32>>> {
+    /// The inputs as the CPU reads them, if it reads any.
+    fn for_cpu<'a>(&self, inputs: &'a [Input<'_>]) -> Result<Vec<Cow<'a, [f32]>>> {
+        if self.segments.lead().is_empty() {
+            return Ok(Vec::new());
+        }
+        let lengths: Vec<usize> = self.inputs.iter().map(|slice| (slice.bytes / 4) as usize).collect();
+        whole(inputs, &lengths)
+    }
+
+    /// Starts a segment.
+    fn start(
+        &self,
+        segment: &Segment,
+        inputs: &[Input<'_>],
+        results: &[Vec<f32>],
+        reads: &[Slice],
+        next: Next,
+    ) -> Result<Launched> {
+        let writes = self.writes_of(segment, inputs, results)?;
+        let writes: Vec<(&Slice, &[u8])> = writes.iter().map(|(slice, bytes)| (&**slice, *bytes)).collect();
+        let (device, reads) = (self.engine.device()?, reads.iter().collect::<Vec<_>>());
+        Ok(match next {
+            Next::Waits => Launched::Done(device.run_in_place(&writes, &segment.recording, &reads)?),
+            Next::GoesOn => Launched::Pending(device.start(&writes, &segment.recording, &reads)?),
+        })
+    }
+
+    async fn launched(&self, inputs: &[Input<'_>]) -> Result<Launched> {
         let mut results = Vec::new();
-        for segment in self.segments.lead() {
-            let reads: Vec<&Slice> = segment.reads.iter().collect();
-            let writes = self.writes_of(segment, inputs, &results);
-            let read = self.engine.device()?.run(&writes, &segment.recording, &reads)?;
-            segment.host.run(inputs, &read, &mut results)?;
-        }
-        Ok(results)
-    }
-
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn run(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
-        let results = self.lead(inputs)?;
-        let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
-        let (device, writes) = (self.engine.device()?, self.writes_of(last, inputs, &results));
-        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &last.recording, &reads, see);
-        taken(run, |read| take_apart(&self.outputs, &self.spare, read))
-    }
-
-    /// [`DeviceSession::run`] with the outputs in the caller's memory.
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn run_into(&mut self, inputs: &[Cow<'_, [f32]>], targets: &mut [&mut [f32]]) -> Result<()> {
-        let results = self.lead(inputs)?;
-        let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
-        let (device, writes) = (self.engine.device()?, self.writes_of(last, inputs, &results));
-        let run = |see: &mut dyn FnMut(&[&[u8]])| device.run_and_see(&writes, &last.recording, &reads, see);
-        taken(run, |read| copy_apart(&self.outputs, read, targets))
-    }
-
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn run_in_stages(
-        &mut self,
-        inputs: &[Cow<'_, [f32]>],
-    ) -> Result<(Vec<Arc<[f32]>>, StageTimes)> {
-        let device = self.engine.device()?;
-        let mut clock = Instant::now();
-        let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed();
-        for (slice, bytes) in self.writes(inputs) {
-            device.write(slice, bytes)?;
-        }
-        device.wait()?;
-        let upload = lap();
-        let mut results = Vec::new();
-        for segment in self.segments.lead() {
-            let read = segment.submit(device, &results)?;
-            segment.host.run(inputs, &read, &mut results)?;
-        }
-        self.segments.last().submit(device, &results)?;
-        device.wait()?;
-        let network = lap();
-        let read: Vec<Vec<u8>> = self.reads.iter().map(|slice| device.read(slice)).collect::<Result<_>>()?;
-        let download = lap();
-        Ok((take_copies_apart(&self.outputs, &self.spare, &read)?, StageTimes { upload, network, download }))
-    }
-
-    /// A run up to the wait for its last segment.
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn start(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<DeviceFlight> {
-        let results = self.lead(inputs)?;
-        let (reads, last): (Vec<&Slice>, _) = (self.reads.iter().collect(), self.segments.last());
-        let writes = self.writes_of(last, inputs, &results);
-        self.engine.device()?.start(&writes, &last.recording, &reads).map(DeviceFlight)
-    }
-
-    /// The wait for a run of this session.
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn finish(&self, flight: DeviceFlight) -> Result<Vec<Arc<[f32]>>> {
-        taken(|see| flight.0.finish_and_see(see), |read| take_apart(&self.outputs, &self.spare, read))
-    }
-
-    pub(super) async fn run_async(&mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Vec<Arc<[f32]>>> {
-        let (mut results, mut given) = (Vec::new(), Vec::new());
-        if !self.segments.lead().is_empty() {
-            given = inputs.iter().map(|input| Cow::<'static, [f32]>::Owned(input.to_vec())).collect();
+        let mut given = Vec::new();
+        for input in self.for_cpu(inputs)? {
+            given.push(Cow::<'static, [f32]>::Owned(alloc::copied(&input, "an input")?));
         }
         for segment in self.segments.lead() {
-            let writes = self.writes_of(segment, inputs, &results);
-            let read = self.awaited(&writes, &segment.recording, &segment.reads).await?;
+            let read = self.start(segment, inputs, &results, &segment.reads, Next::GoesOn)?.arrived().await?;
             let host = Arc::clone(&segment.host);
             let work = move || {
-                host.run(&given, &read, &mut results)?;
+                host.run(&given, &read.parts(), &mut results)?;
                 Ok((given, results))
             };
             (given, results) = offload(work)?.await?;
         }
-        let last = self.segments.last();
-        let writes = self.writes_of(last, inputs, &results);
-        let read = self.awaited(&writes, &last.recording, &self.reads).await?;
-        take_copies_apart(&self.outputs, &self.spare, &read)
+        self.start(self.segments.last(), inputs, &results, &self.reads, Next::GoesOn)
     }
 
-    /// One submission, awaited.
-    async fn awaited(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[Slice],
-    ) -> Result<Vec<Vec<u8>>> {
-        let reads: Vec<&Slice> = reads.iter().collect();
-        self.engine.device()?.run_async(writes, recording, &reads).await
-    }
-
-    pub(super) async fn profile(&mut self, inputs: &[Cow<'_, [f32]>], wait: Wait) -> Result<Profile> {
+    async fn staged(&self, inputs: &[Input<'_>], wait: Wait) -> Result<(Box<dyn Readback>, StageTimes)> {
         let device = self.engine.device()?;
-        for (slice, bytes) in self.writes(inputs) {
-            device.write(slice, bytes)?;
+        let given = self.for_cpu(inputs)?;
+        let mut clock = Instant::now();
+        let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed();
+        self.writes(inputs)?.iter().try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
+        wait.wait(device).await?;
+        let upload = lap();
+        let mut results = Vec::new();
+        for segment in self.segments.lead() {
+            let read = segment.submit(device, wait, &results).await?;
+            segment.host.run(&given, &read.parts(), &mut results)?;
         }
+        self.segments.last().submit(device, wait, &results).await?;
+        wait.wait(device).await?;
+        let network = lap();
+        let mut read = Vec::with_capacity(self.reads.len());
+        for slice in &self.reads {
+            read.push(wait.read(device, slice).await?);
+        }
+        Ok((Box::new(read), StageTimes { upload, network, download: lap() }))
+    }
+
+    async fn profiled(&self, inputs: &[Input<'_>], wait: Wait) -> Result<Profile> {
+        let device = self.engine.device()?;
+        self.writes(inputs)?.iter().try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
+        let given = self.for_cpu(inputs)?;
         let mut results = Vec::new();
         let mut nodes = Vec::new();
         for segment in self.segments.all() {
-            nodes.extend(segment.profile(device, wait, inputs, &mut results).await?);
+            nodes.extend(segment.profile(device, wait, &given, &mut results).await?);
         }
         let clock = match (device.info().api, self.segments.lead().is_empty()) {
             ("OpenCL", true) => "profiling events",
@@ -372,6 +270,55 @@ impl DeviceSession {
             (_, false) => "GPU timestamps, the host clock for the CPU",
         };
         Ok(Profile { clock, nodes })
+    }
+}
+
+/// Bytes, and where they belong.
+type Write<'a> = (Cow<'a, Slice>, &'a [u8]);
+
+impl Run for DeviceSession {
+    fn steps(&self) -> Vec<NodeTime> {
+        self.segments.steps()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.memory
+    }
+
+    fn reset(&self) -> Result<()> {
+        let device = self.engine.device()?;
+        self.states
+            .iter()
+            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.to_nhwc())))
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched> {
+        let (given, mut results) = (self.for_cpu(inputs)?, Vec::new());
+        for segment in self.segments.lead() {
+            let read = self.start(segment, inputs, &results, &segment.reads, Next::Waits)?.waited()?;
+            segment.host.run(&given, &read.parts(), &mut results)?;
+        }
+        self.start(self.segments.last(), inputs, &results, &self.reads, next)
+    }
+
+    fn launch_async<'a>(&'a self, inputs: &'a [Input<'a>]) -> Awaited<'a, Result<Launched>> {
+        Box::pin(self.launched(inputs))
+    }
+
+    fn stages<'a>(
+        &'a self,
+        inputs: &'a [Input<'a>],
+        wait: Wait,
+    ) -> Awaited<'a, Result<(Box<dyn Readback>, StageTimes)>> {
+        Box::pin(self.staged(inputs, wait))
+    }
+
+    fn profile<'a>(&'a self, inputs: &'a [Input<'a>], wait: Wait) -> Awaited<'a, Result<Profile>> {
+        Box::pin(self.profiled(inputs, wait))
     }
 }
 

@@ -28,22 +28,26 @@ impl Port {
     }
 }
 
+impl Port {
+    /// Whether it is given a tensor of its dimensions.
+    pub(super) fn takes(&self, tensor: &HostTensor) -> Result<()> {
+        // Rank 4 serves for any rank: a tensor of a picture, a vector or a matrix as a feature map.
+        let as_map = tensor.dims().rank() == 4 && tensor.shape() == self.shape;
+        if tensor.dims() == self.dims || as_map {
+            return Ok(());
+        }
+        let name = format!("input {:?}", self.name);
+        Err(Error::input(name, format!("shape {}", tensor.dims()), format!("{}", self.dims)))
+    }
+}
+
 /// The tensors in the order of the ports.
 pub(crate) fn arranged<'a>(ports: &[Port], inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<&'a HostTensor>> {
     let mut found = vec![None; ports.len()];
     for (name, tensor) in inputs {
         let index =
             ports.iter().position(|port| port.name == *name).ok_or_else(|| unknown("input", name, ports))?;
-        let port = &ports[index];
-        // Rank 4 serves for any rank: a tensor of a picture, a vector or a matrix as a feature map.
-        let as_map = tensor.dims().rank() == 4 && tensor.shape() == port.shape;
-        if tensor.dims() != port.dims && !as_map {
-            return Err(Error::input(
-                format!("input {name:?}"),
-                format!("shape {}", tensor.dims()),
-                format!("{}", port.dims),
-            ));
-        }
+        ports[index].takes(tensor)?;
         if found[index].is_some() {
             return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
         }
@@ -69,4 +73,32 @@ pub(super) fn every<T>(what: &str, ports: &[Port], items: Vec<Option<T>>) -> Res
             })
         })
         .collect()
+}
+
+/// The caller's slices in the order of the ports. Of outputs that share a name, the first is the first
+/// given.
+pub(super) fn targets<'a>(
+    ports: &[Port],
+    outputs: &'a mut [(&str, &mut [f32])],
+) -> Result<Vec<&'a mut [f32]>> {
+    let mut found: Vec<Option<&mut [f32]>> = ports.iter().map(|_| None).collect();
+    for (name, target) in outputs {
+        let mut named = ports.iter().zip(&mut found).filter(|(port, _)| port.name == *name).peekable();
+        if named.peek().is_none() {
+            return Err(unknown("output", name, ports));
+        }
+        let Some((port, place)) = named.find(|(_, place)| place.is_none()) else {
+            return Err(Error::input(format!("output {name:?}"), "two slices", "one"));
+        };
+        let wanted = port.shape.elements();
+        if target.len() != wanted {
+            return Err(Error::input(
+                format!("output {name:?}"),
+                format!("a slice of {} elements", target.len()),
+                format!("{wanted} for shape {}", port.dims),
+            ));
+        }
+        *place = Some(target);
+    }
+    every("output", ports, found)
 }

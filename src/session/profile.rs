@@ -27,6 +27,17 @@ pub struct NodeTime {
     pub flops: u64,
 }
 
+/// How long the stages of one run took, on the host's clock, each with its wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StageTimes {
+    /// The inputs' way to the device; nothing on the CPU backend.
+    pub upload: Duration,
+    /// The network itself.
+    pub network: Duration,
+    /// The outputs' way back; nothing on the CPU backend.
+    pub download: Duration,
+}
+
 /// Bytes of memory that a session keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

@@ -303,7 +303,7 @@ impl HostSteps {
     pub(super) fn run(
         &self,
         inputs: &[Cow<'_, [f32]>],
-        read: &[Vec<u8>],
+        read: &[&[u8]],
         results: &mut Vec<Vec<f32>>,
     ) -> Result<()> {
         let downloads: Vec<Cow<'_, [f32]>> = read.iter().map(|bytes| elements(bytes)).collect();
@@ -366,11 +366,19 @@ impl Segment {
     }
 
     /// Uploads, runs and downloads, each by itself.
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn submit(&self, device: &dyn Device, results: &[Vec<f32>]) -> Result<Vec<Vec<u8>>> {
+    pub(super) async fn submit(
+        &self,
+        device: &dyn Device,
+        wait: Wait,
+        results: &[Vec<f32>],
+    ) -> Result<Vec<Vec<u8>>> {
         self.writes(results).try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
         device.submit(&self.recording)?;
-        self.reads.iter().map(|slice| device.read(slice)).collect()
+        let mut read = Vec::with_capacity(self.reads.len());
+        for slice in &self.reads {
+            read.push(wait.read(device, slice).await?);
+        }
+        Ok(read)
     }
 
     /// [`Segment::submit`] and the CPU's work behind it, with the time of each step.

@@ -18,14 +18,14 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// For a session of so many outputs.
+    /// For a session of so many outputs; without any nothing is kept.
     pub(super) fn new(outputs: usize) -> Self {
         Spare { kept: Mutex::default(), most: RUNS * outputs }
     }
 
     /// The elements that `bytes` are.
     pub(super) fn elements(&self, bytes: &[u8]) -> Arc<[f32]> {
-        if bytes.len() < MIN_PARALLEL_BYTES {
+        if bytes.len() < MIN_PARALLEL_BYTES || self.most == 0 {
             return new(bytes);
         }
         let mut kept = lock(&self.kept);

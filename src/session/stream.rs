@@ -1,26 +1,13 @@
 //! A stream of frames through a session, several of them under way at once.
 
-use super::{Session, device};
+use super::{Flight, Session};
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::task::Running;
 use std::collections::VecDeque;
 use std::iter::Fuse;
-use std::sync::Arc;
 
 /// Frames under way by default: one on the device, one being prepared or read.
 const DEFAULT_IN_FLIGHT: usize = 2;
-
-/// A run under way.
-#[derive(Debug)]
-pub(crate) struct Flight(pub(super) UnderWay);
-
-/// Where it is under way.
-#[derive(Debug)]
-pub(super) enum UnderWay {
-    Device(device::DeviceFlight),
-    Cpu(Running<Vec<Arc<[f32]>>>),
-}
 
 /// The outputs of a stream of frames, in their order. Made by [`Session::stream`].
 #[derive(Debug)]
@@ -52,7 +39,7 @@ impl<'s, I: Iterator, E: From<Error>> Frames<'s, I, E> {
         let frame: Vec<(N, HostTensor)> = frame.into_iter().collect();
         let inputs: Vec<(&str, &HostTensor)> =
             frame.iter().map(|(name, tensor)| (name.as_ref(), tensor)).collect();
-        Ok(self.session.start_tensors(&inputs)?)
+        Ok(self.session.submit(&inputs)?)
     }
 
     /// The outputs of the next frame; `take` is given what the source gives.
@@ -66,7 +53,7 @@ impl<'s, I: Iterator, E: From<Error>> Frames<'s, I, E> {
             self.flights.push_back(flight);
         }
         let flight = self.flights.pop_front()?;
-        Some(flight.and_then(|flight| Ok(self.session.finish(flight)?)))
+        Some(flight.and_then(|flight| Ok(flight.wait()?.tensors()?)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

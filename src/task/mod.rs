@@ -5,9 +5,7 @@
 mod offload;
 mod turns;
 
-#[cfg(not(target_family = "wasm"))]
-pub(crate) use offload::Running;
-pub(crate) use offload::offload;
+pub(crate) use offload::{Running, offload};
 pub(crate) use turns::Turns;
 
 use std::future::Future;
@@ -20,6 +18,17 @@ pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// What is awaited. Any thread may do so, but where there is only one.
 #[cfg(target_family = "wasm")]
 pub type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// What another thread may be given, where there is one.
+#[cfg(not(target_family = "wasm"))]
+pub trait Movable: Send {}
+#[cfg(not(target_family = "wasm"))]
+impl<T: Send + ?Sized> Movable for T {}
+/// What another thread may be given, where there is one.
+#[cfg(target_family = "wasm")]
+pub trait Movable {}
+#[cfg(target_family = "wasm")]
+impl<T: ?Sized> Movable for T {}
 
 /// What is awaited on the thread that asked for it.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;

@@ -1,6 +1,6 @@
 //! Work on a thread of its own in the orders that it and who awaits it may take.
 
-use super::{Running, offload};
+use super::offload;
 use crate::sync::models::{check, dropped_after, inline};
 use crate::sync::thread;
 use shuttle::future::block_on;
@@ -15,7 +15,7 @@ fn who_awaits_work_on_a_thread_is_woken() {
         let mut work = offload(|| Ok(2)).expect("a thread");
         let found = dropped_after(1, &mut work).unwrap_or_else(|| block_on(work));
         assert_eq!(found.expect("its result"), 2);
-        assert_eq!(Running::new(|| Ok(3)).expect("a thread").wait().expect("its result"), 3);
+        assert_eq!(offload(|| Ok(3)).expect("a thread").wait().expect("its result"), 3);
     });
 }
 

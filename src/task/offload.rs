@@ -2,6 +2,7 @@
 //!
 //! On `wasm32` the work is done at once: there is no other thread.
 
+use super::Movable;
 use crate::error::{Error, Result};
 #[cfg(not(target_family = "wasm"))]
 use crate::sync::thread::{self, JoinHandle};
@@ -16,12 +17,30 @@ struct State<T> {
     waker: Option<Waker>,
 }
 
-/// The result of work on a thread of its own.
-pub(crate) struct Offloaded<T>(Arc<Mutex<State<T>>>);
+/// Work on a thread of its own, to be awaited or waited for. Dropped, the thread is left to finish.
+pub(crate) struct Running<T> {
+    state: Arc<Mutex<State<T>>>,
+    /// None where the work was done when it was started.
+    thread: Option<Thread>,
+}
+
+#[cfg(not(target_family = "wasm"))]
+type Thread = JoinHandle<()>;
+/// There is one thread.
+#[cfg(target_family = "wasm")]
+type Thread = std::convert::Infallible;
+
+impl<T> std::fmt::Debug for Running<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Running")
+    }
+}
 
 /// Where the thread leaves the result; an error if the work panicked.
+#[cfg(not(target_family = "wasm"))]
 struct Completion<T>(Arc<Mutex<State<T>>>);
 
+#[cfg(not(target_family = "wasm"))]
 impl<T> Completion<T> {
     fn set(&self, result: Result<T>) {
         let waker = {
@@ -38,6 +57,7 @@ impl<T> Completion<T> {
     }
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl<T> Drop for Completion<T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -47,55 +67,54 @@ impl<T> Drop for Completion<T> {
 }
 
 /// Starts `work` on a new thread.
-pub(crate) fn offload<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<Offloaded<T>> {
-    let state = Arc::new(Mutex::new(State { result: None, waker: None }));
-    let completion = Completion(Arc::clone(&state));
+pub(crate) fn offload<T: Movable + 'static>(
+    work: impl FnOnce() -> Result<T> + Movable + 'static,
+) -> Result<Running<T>> {
     #[cfg(target_family = "wasm")]
-    completion.set(work());
-    #[cfg(not(target_family = "wasm"))]
-    thread::Builder::new()
-        .name("diptych run".to_owned())
-        .spawn(move || completion.set(work()))
-        .map_err(|error| Error::Internal(format!("no thread for a run: {error}")))?;
-    Ok(Offloaded(state))
-}
-
-/// Work to be waited for. Dropped, a thread is left to finish.
-#[cfg(not(target_family = "wasm"))]
-#[derive(Debug)]
-pub(crate) enum Running<T> {
-    /// On a thread of its own.
-    Thread(JoinHandle<Result<T>>),
-    /// Done when it was started.
-    Done(Result<T>),
-}
-
-#[cfg(not(target_family = "wasm"))]
-impl<T: Send + 'static> Running<T> {
-    /// Starts `work` on a new thread.
-    pub(crate) fn new(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
-        let thread = thread::Builder::new().name("diptych run".to_owned()).spawn(work);
-        thread.map(Running::Thread).map_err(|error| Error::Internal(format!("no thread for a run: {error}")))
+    {
+        let state = State { result: Some(work()), waker: None };
+        Ok(Running { state: Arc::new(Mutex::new(state)), thread: None })
     }
+    #[cfg(not(target_family = "wasm"))]
+    {
+        let state = Arc::new(Mutex::new(State { result: None, waker: None }));
+        let completion = Completion(Arc::clone(&state));
+        let thread = thread::Builder::new()
+            .name("diptych run".to_owned())
+            .spawn(move || completion.set(work()))
+            .map_err(|error| Error::Internal(format!("no thread for a run: {error}")))?;
+        Ok(Running { state, thread: Some(thread) })
+    }
+}
 
+/// Waits for the thread's end. A panic on it is in the result.
+#[cfg(not(target_family = "wasm"))]
+fn join(thread: Thread) {
+    drop(thread.join());
+}
+
+/// There is none to wait for.
+#[cfg(target_family = "wasm")]
+fn join(thread: Thread) {
+    match thread {}
+}
+
+impl<T> Running<T> {
     /// Waits for the result.
     pub(crate) fn wait(self) -> Result<T> {
-        match self {
-            Running::Thread(thread) => thread
-                .join()
-                .unwrap_or_else(|_| Err(Error::Internal("a run panicked on its thread".to_owned()))),
-            Running::Done(result) => result,
+        if let Some(thread) = self.thread {
+            join(thread);
         }
+        let result = lock(&self.state).result.take();
+        result.unwrap_or_else(|| Err(Error::Internal("work that was taken before".to_owned())))
     }
 }
 
-impl<T> Future for Offloaded<T> {
+impl<T> Future for Running<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         match state.result.take() {
             Some(result) => Poll::Ready(result),
             None => {

@@ -206,7 +206,7 @@ impl<'a> Life<'a> {
             let mut outputs: Vec<(&str, &mut [f32])> =
                 names.iter().map(String::as_str).zip(targets.iter_mut().map(Vec::as_mut_slice)).collect();
             match later {
-                true => session.start(&[("x", &*image.to_f32())])?.finish_into(&mut outputs)?,
+                true => session.submit(&[("x", &*image.to_f32())])?.wait_into(&mut outputs)?,
                 false => session.run_into(&[("x", image)], &mut outputs)?,
             }
             drop(outputs);

@@ -79,7 +79,7 @@ fn lose(context: &Context) {
 /// A run that is waited for later.
 #[cfg(feature = "wgpu")]
 fn started(session: &mut Session, image: &HostTensor, target: &mut [f32]) -> diptych::Result<()> {
-    session.start(&[("x", &*image.to_f32())])?.finish_into(&mut [("head", target)])
+    session.submit(&[("x", &*image.to_f32())])?.wait_into(&mut [("head", target)])
 }
 
 #[cfg(feature = "wgpu")]

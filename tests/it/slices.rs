@@ -61,7 +61,7 @@ fn runs_that_were_started_are_by_themselves() {
             memory[0].copy_from_slice(&left.to_f32());
             memory[1].copy_from_slice(&right.to_f32());
             let inputs = [("left", memory[0].as_slice()), ("right", memory[1].as_slice())];
-            started.push(session.start(&inputs).expect("a start"));
+            started.push(session.submit(&inputs).expect("a flight"));
             // What was read may be written.
             memory.iter_mut().flatten().for_each(|element| *element = f32::NAN);
         }
@@ -75,7 +75,7 @@ fn runs_that_were_started_are_by_themselves() {
             let mut outputs: Vec<Vec<f32>> =
                 wanted.iter().map(|output| vec![f32::NAN; output.len()]).collect();
             let [left, right] = &mut outputs[..] else { panic!("two heads") };
-            run.finish_into(&mut [("left head", left.as_mut_slice()), ("right head", right.as_mut_slice())])
+            run.wait_into(&mut [("left head", left.as_mut_slice()), ("right head", right.as_mut_slice())])
                 .expect("outputs");
             assert_eq!(outputs, *wanted, "{}", context.info());
         }
@@ -94,16 +94,49 @@ fn slices_that_do_not_fit_are_refused_by_name() {
             (&[("left", &image), ("middle", &image)], "input: found \"middle\", wanted one of"),
         ];
         for (inputs, wanted) in cases {
-            let error = session.start(inputs).expect_err(wanted).to_string();
+            let error = session.submit(inputs).expect_err(wanted).to_string();
             assert!(error.starts_with(wanted), "{error}");
             let error = session.run_slices(inputs, &mut []).expect_err(wanted).to_string();
             assert!(error.starts_with(wanted), "{error}");
         }
         let inputs: [(&str, &[f32]); 2] = [("left", &image), ("right", &image)];
         let mut short = [7.0; 3];
-        let started = session.start(&inputs).expect("a start");
-        let error = started.finish_into(&mut [("left head", &mut short)]).expect_err("three of sixty");
+        let started = session.submit(&inputs).expect("a flight");
+        let error = started.wait_into(&mut [("left head", &mut short)]).expect_err("three of sixty");
         assert!(error.to_string().contains("a slice of 3 elements, wanted 60"), "{error}");
         assert_eq!(short, [7.0; 3]);
+    }
+}
+
+#[test]
+fn a_flight_is_awaited_and_its_outputs_stay_as_they_are() {
+    let frames: Vec<[HostTensor; 2]> =
+        (0..3u32).map(|frame| [noise(IMAGE, 30 + frame), noise(IMAGE, 40 + frame)]).collect();
+    for context in &everywhere() {
+        let mut session = Session::new(context, &network(), SessionOptions::default()).expect("a session");
+        let mut held = Vec::new();
+        for [left, right] in &frames {
+            let wanted = session.run(&[("left", left), ("right", right)]).expect("a run");
+            let flight = session.submit(&[("left", left), ("right", right)]).expect("a flight");
+            held.push((pollster::block_on(async { flight.await }).expect("outputs"), wanted));
+        }
+        drop(session);
+        // Other runs have not written over what is held.
+        for (outputs, wanted) in &held {
+            assert_eq!((outputs.len(), outputs.ports().len()), (wanted.len(), wanted.len()));
+            for (index, wanted) in wanted.iter().enumerate() {
+                assert_eq!(outputs[index], *wanted.to_f32(), "{}", context.info());
+                assert_eq!(outputs[outputs.ports()[index].name.as_str()], *wanted.to_f32());
+            }
+            assert_eq!(outputs.tensors().expect("copies"), *wanted, "{}", context.info());
+            let mut copies: Vec<Vec<f32>> =
+                outputs.iter().map(|output| vec![f32::NAN; output.len()]).collect();
+            let names = outputs.ports().iter().map(|port| port.name.as_str());
+            let mut targets: Vec<(&str, &mut [f32])> =
+                names.zip(copies.iter_mut().map(Vec::as_mut_slice)).collect();
+            outputs.copy_into(&mut targets).expect("copies");
+            assert_eq!(copies, outputs.iter().map(<[f32]>::to_vec).collect::<Vec<_>>());
+            assert!(outputs.get(outputs.len()).is_none() && outputs.named("no output").is_none());
+        }
     }
 }

@@ -82,8 +82,8 @@ fn run(session: &mut Session, seed: u32, frame: usize, way: usize) -> Vec<u32> {
         1 => return bits(&block_on(session.run_async(&inputs)).expect("a run")),
         2 => session.run_into(&inputs, &mut [(&name, &mut target)]).expect("a run"),
         _ => {
-            let started = session.start(&[("x", &*image.to_f32())]).expect("a run");
-            started.finish_into(&mut [(&name, &mut target)]).expect("its end");
+            let started = session.submit(&[("x", &*image.to_f32())]).expect("a run");
+            started.wait_into(&mut [(&name, &mut target)]).expect("its end");
         }
     }
     target.into_iter().map(f32::to_bits).collect()

@@ -2,7 +2,8 @@
 
 use super::{OpenClDevice, RawPipeline, compile, joined, memory, record, run};
 use crate::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice, handle,
+    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Readback, Recording, Slice,
+    handle,
 };
 use crate::dtype::DType;
 use crate::emit::{Dialect, KernelSource};
@@ -70,27 +71,13 @@ impl Device for OpenClDevice {
         self.inner.lane().finish()
     }
 
-    fn run(
+    fn run_in_place(
         &self,
         writes: &[(&Slice, &[u8])],
         recording: &Recording,
         reads: &[&Slice],
-    ) -> Result<Vec<Vec<u8>>> {
-        let mut read = Vec::new();
-        run::run(&self.inner, writes, recording, reads, &mut |bytes| {
-            read = bytes.iter().map(|bytes| bytes.to_vec()).collect();
-        })?;
-        Ok(read)
-    }
-
-    fn run_and_see(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[&Slice],
-        see: &mut dyn FnMut(&[&[u8]]),
-    ) -> Result<()> {
-        run::run(&self.inner, writes, recording, reads, see)
+    ) -> Result<Box<dyn Readback>> {
+        run::run(&self.inner, writes, recording, reads)
     }
 
     fn start(
@@ -104,15 +91,6 @@ impl Device for OpenClDevice {
 
     fn time(&self, recording: &Recording) -> Result<Vec<Duration>> {
         record::time(&self.inner, recording)
-    }
-
-    fn run_async<'a>(
-        &'a self,
-        writes: &'a [(&'a Slice, &'a [u8])],
-        recording: &'a Recording,
-        reads: &'a [&'a Slice],
-    ) -> Awaited<'a, Result<Vec<Vec<u8>>>> {
-        Box::pin(OpenClDevice::run_async(self, writes, recording, reads))
     }
 
     fn read_async<'a>(&'a self, slice: &'a Slice) -> Awaited<'a, Result<Vec<u8>>> {

@@ -78,11 +78,8 @@ fn probe(inner: &Arc<Inner>) -> Result<Vec<f16>> {
         labels: vec![source.label],
     };
     let input: Vec<u8> = INPUT.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect();
-    let mut found = Vec::new();
-    run::run(inner, &[(&src.whole(), &input)], &recording, &[&dst.whole()], &mut |read| {
-        found = read.iter().flat_map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
-    })?;
-    Ok(found)
+    let read = run::run(inner, &[(&src.whole(), &input)], &recording, &[&dst.whole()])?;
+    Ok(read.parts().into_iter().flat_map(bytemuck::pod_collect_to_vec).collect())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! | `command_buffer` | a recording as one command, where the device offers it |
 //! | `patience` | waits with a limit, and memory that the device does not let go of |
 //! | `staging` | pinned host memory, and the queues of copies that overlap other work |
-//! | `run`, `awaited` | inputs, a recording and outputs with one wait: the latency path; the same as a future |
+//! | `run`, `awaited`, `readback` | inputs, a recording and outputs with one wait: the latency path; the same as a future; what was read |
 //!
 //! One in-order queue carries all work, so a command sees the effects of those before it without
 //! events. Only the copies of a run that was started and is waited for later, as in a stream, go through
@@ -40,6 +40,7 @@ mod order;
 mod part;
 mod patience;
 mod query;
+mod readback;
 mod record;
 mod retarget;
 mod run;

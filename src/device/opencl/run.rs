@@ -3,11 +3,13 @@
 use super::call::{Event, Owned, Want};
 use super::memory::Range;
 use super::patience::{Drain, let_go};
+use super::readback::{InPinned, Read, parts};
 use super::staging::{DeviceBlock, Pinned, Staging, Transfers};
-use super::{Inner, record};
+use super::{Inner, awaited, record};
+use crate::alloc;
 use crate::device::copy::copy;
-use crate::device::{Pending, Recording, Slice};
-use crate::error::Result;
+use crate::device::{Awaited, Pending, Readback, Recording, Slice};
+use crate::error::{Error, Result};
 use std::sync::Arc;
 
 /// How the end of a run is noticed.
@@ -78,12 +80,7 @@ fn places(lengths: impl Iterator<Item = usize>) -> (Vec<(usize, usize)>, usize) 
     (places.collect(), end)
 }
 
-/// The parts of a block.
-fn parts<'a>(block: &'a [u8], places: &[(usize, usize)]) -> Vec<&'a [u8]> {
-    places.iter().map(|&(at, length)| &block[at..at + length]).collect()
-}
-
-/// The same, to change.
+/// The parts of a block, to change.
 fn parts_mut<'a>(mut block: &'a mut [u8], places: &[(usize, usize)]) -> Vec<&'a mut [u8]> {
     let mut at = 0;
     let mut parts = Vec::with_capacity(places.len());
@@ -101,21 +98,19 @@ pub(super) fn run(
     writes: &[(&Slice, &[u8])],
     recording: &Recording,
     reads: &[&Slice],
-    see: &mut dyn FnMut(&[&[u8]]),
-) -> Result<()> {
+) -> Result<Box<dyn Readback>> {
     if inner.staging.is_none() && inner.patience.is_limited() {
         // What may still be in flight after the limit must not be borrowed.
-        return start(inner, writes, recording, reads)?.finish_and_see(see);
+        return start(inner, writes, recording, reads)?.wait();
     }
     let (mut to, from) = ranges(inner, writes, reads)?;
     let (up_places, up_bytes) = places(to.iter().map(|(_, bytes)| bytes.len()));
     let (down_places, down_bytes) = places(from.iter().map(Range::len));
     let Some(staging) = &inner.staging else {
-        let mut read = vec![0; down_bytes];
+        let mut bytes = alloc::zeros(down_bytes, "what a run reads")?;
         // SAFETY: `writes` are borrowed until this function returns.
-        unsafe { wait_for(inner, &to, recording, &from, &mut parts_mut(&mut read, &down_places)) }?;
-        see(&parts(&read, &down_places));
-        return Ok(());
+        unsafe { wait_for(inner, &to, recording, &from, &mut parts_mut(&mut bytes, &down_places)) }?;
+        return Ok(Box::new(Read { bytes, places: down_places }));
     };
     let (mut up, mut down) = (staging.pin(inner, up_bytes)?, staging.pin(inner, down_bytes)?);
     for ((_, bytes), part) in to.iter().zip(parts_mut(up.bytes_mut(up_bytes), &up_places)) {
@@ -130,9 +125,9 @@ pub(super) fn run(
         let_go(&[inner.lane()], (up, down));
         return Err(error);
     }
-    see(&parts(down.bytes(down_bytes), &down_places));
-    staging.keep([up, down], []);
-    Ok(())
+    staging.keep([up], []);
+    let device = Arc::clone(inner);
+    Ok(Box::new(InPinned { device, block: Some(down), bytes: down_bytes, places: down_places }))
 }
 
 /// Enqueues a run and waits for it.
@@ -191,12 +186,13 @@ pub(super) fn start(
     if let Some(staging) = &inner.staging {
         return Ok(Box::new(start_staged(inner, staging, writes, recording, reads)?));
     }
-    let inputs: Vec<Vec<u8>> = writes.iter().map(|(_, bytes)| bytes.to_vec()).collect();
+    let copy = |(_, bytes): &(&Slice, &[u8])| alloc::copied(bytes, "a run's inputs");
+    let inputs = writes.iter().map(copy).collect::<Result<Vec<Vec<u8>>>>()?;
     let copied: Vec<(&Slice, &[u8])> =
         writes.iter().zip(&inputs).map(|((slice, _), bytes)| (*slice, bytes.as_slice())).collect();
     let (to, from) = ranges(inner, &copied, reads)?;
     let (places, bytes) = places(from.iter().map(Range::len));
-    let mut outputs = vec![0; bytes];
+    let mut outputs = alloc::zeros(bytes, "what a run reads")?;
     let last = {
         let (to, from) = (to, from);
         let drain = Drain::new(inner.lane());
@@ -221,17 +217,15 @@ pub(super) fn start(
 }
 
 impl Pending for Started {
-    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
-        let mut read = Vec::new();
-        self.finish_and_see(&mut |bytes| read = bytes.iter().map(|bytes| bytes.to_vec()).collect())?;
-        Ok(read)
-    }
-
-    fn finish_and_see(mut self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+    fn wait(mut self: Box<Self>) -> Result<Box<dyn Readback>> {
         self.device.lane().wait(self.last.as_ref())?;
         self.arrived = true;
-        see(&parts(&self.outputs, &self.places));
-        Ok(())
+        let (bytes, places) = (std::mem::take(&mut self.outputs), std::mem::take(&mut self.places));
+        Ok(Box::new(Read { bytes, places }))
+    }
+
+    fn arrive(self: Box<Self>) -> Awaited<'static, Result<Box<dyn Readback>>> {
+        Box::pin(awaited::arrived(Arc::clone(&self.device), self))
     }
 }
 
@@ -343,13 +337,7 @@ fn start_staged(
 }
 
 impl Pending for Staged {
-    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
-        let mut read = Vec::new();
-        self.finish_and_see(&mut |bytes| read = bytes.iter().map(|bytes| bytes.to_vec()).collect())?;
-        Ok(read)
-    }
-
-    fn finish_and_see(mut self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+    fn wait(mut self: Box<Self>) -> Result<Box<dyn Readback>> {
         let (transfers, device) = (Arc::clone(&self.transfers), Arc::clone(&self.device));
         let down_lane = transfers.down(&device);
         let (Some(computed), Some([_, down]), Some([_, block])) =
@@ -357,8 +345,7 @@ impl Pending for Staged {
         else {
             // Nothing is read: the end of all work is this run's as well.
             device.lane().finish()?;
-            see(&[]);
-            return Ok(());
+            return Ok(Box::new(Vec::<Vec<u8>>::new()));
         };
         if device.patience.is_limited() {
             device.patience.wait(computed)?;
@@ -366,13 +353,18 @@ impl Pending for Staged {
         down_lane.await_event(computed)?;
         // SAFETY: the read waits; if it fails, the block is dropped behind it in `drop`.
         unsafe { down_lane.read(block.memory.raw(), 0, down.bytes_mut(self.bytes), Want::Nothing, true) }?;
-        see(&parts(down.bytes(self.bytes), &self.places));
-        if let (Some(staging), Some(pinned), Some(blocks)) =
+        let (Some(staging), Some([up, down]), Some(blocks)) =
             (&device.staging, self.pinned.take(), self.blocks.take())
-        {
-            staging.keep(pinned, blocks);
-        }
-        Ok(())
+        else {
+            return Err(Error::Internal("a run without the memory that it began with".to_owned()));
+        };
+        staging.keep([up], blocks);
+        let (bytes, places) = (self.bytes, std::mem::take(&mut self.places));
+        Ok(Box::new(InPinned { device: Arc::clone(&device), block: Some(down), bytes, places }))
+    }
+
+    fn arrive(self: Box<Self>) -> Awaited<'static, Result<Box<dyn Readback>>> {
+        Box::pin(awaited::arrived(Arc::clone(&self.device), self))
     }
 }
 

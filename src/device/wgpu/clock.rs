@@ -3,7 +3,7 @@
 use super::WgpuDevice;
 use super::record::Step;
 use super::submission::{Source, Submission};
-use crate::device::Recording;
+use crate::device::{Readback, Recording};
 use crate::error::{Error, Result};
 use std::time::Duration;
 
@@ -85,10 +85,11 @@ impl WgpuDevice {
     }
 
     /// The times of the passes whose queries were resolved to these bytes.
-    fn times(&self, resolved: &[Vec<u8>]) -> Vec<Duration> {
+    fn times(&self, resolved: &dyn Readback) -> Vec<Duration> {
         let period = f64::from(self.inner.queue.get_timestamp_period());
         let ticks: Vec<u64> = resolved
-            .iter()
+            .parts()
+            .into_iter()
             .flat_map(|bytes| bytes.as_chunks().0)
             .map(|tick| u64::from_ne_bytes(*tick))
             .collect();

@@ -40,9 +40,10 @@ mod submission;
 #[cfg(not(target_family = "wasm"))]
 mod visible;
 
-#[cfg(not(target_family = "wasm"))]
 use super::Pending;
 use super::cache::KernelCache;
+#[cfg(not(target_family = "wasm"))]
+use super::copies;
 use super::lock;
 #[cfg(not(target_family = "wasm"))]
 use super::waiter::Waiter;
@@ -253,7 +254,7 @@ impl Device for WgpuDevice {
 
     #[cfg(not(target_family = "wasm"))]
     fn read(&self, slice: &Slice) -> Result<Vec<u8>> {
-        let mut outputs = self.finish(self.launch(&[], None, &[slice])?)?;
+        let mut outputs = copies(&self.finish(self.launch(&[], None, &[slice])?)?);
         outputs.pop().ok_or_else(|| Error::Internal("a read of one slice gave nothing".to_owned()))
     }
 
@@ -286,28 +287,6 @@ impl Device for WgpuDevice {
         self.wait_all()
     }
 
-    #[cfg(not(target_family = "wasm"))]
-    fn run(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[&Slice],
-    ) -> Result<Vec<Vec<u8>>> {
-        self.finish(self.submit_run(writes, recording, reads)?)
-    }
-
-    #[cfg(not(target_family = "wasm"))]
-    fn run_and_see(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[&Slice],
-        see: &mut dyn FnMut(&[&[u8]]),
-    ) -> Result<()> {
-        self.finish_and_show(self.submit_run(writes, recording, reads)?, see)
-    }
-
-    #[cfg(not(target_family = "wasm"))]
     fn start(
         &self,
         writes: &[(&Slice, &[u8])],
@@ -333,15 +312,6 @@ impl Device for WgpuDevice {
     ) -> Awaited<'a, Result<Pipeline>> {
         // SAFETY: promised by the caller.
         Box::pin(unsafe { self.compile_trusted(source) })
-    }
-
-    fn run_async<'a>(
-        &'a self,
-        writes: &'a [(&'a Slice, &'a [u8])],
-        recording: &'a Recording,
-        reads: &'a [&'a Slice],
-    ) -> Awaited<'a, Result<Vec<Vec<u8>>>> {
-        Box::pin(WgpuDevice::run_async(self, writes, recording, reads))
     }
 
     fn read_async<'a>(&'a self, slice: &'a Slice) -> Awaited<'a, Result<Vec<u8>>> {

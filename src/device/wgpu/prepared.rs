@@ -8,7 +8,7 @@
 
 use super::fill::fill;
 use super::record::Recorded;
-use super::submission::{Readback, Source};
+use super::submission::{Source, Staged};
 use super::{WgpuDevice, lock};
 use crate::device::Slice;
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ pub(super) struct Prepared {
     commands: wgpu::CommandBuffer,
     /// Mapped, until the run is submitted.
     upload: Option<wgpu::Buffer>,
-    readback: Option<Readback>,
+    readback: Option<Staged>,
 }
 
 /// Runs of a recording that are encoded already.

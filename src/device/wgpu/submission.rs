@@ -8,10 +8,8 @@ use super::WgpuDevice;
 use super::{lock, scope};
 #[cfg(not(target_family = "wasm"))]
 use crate::clock::Instant;
-#[cfg(not(target_family = "wasm"))]
-use crate::device::Pending;
 use crate::device::signal::Signal;
-use crate::device::{Recording, Slice};
+use crate::device::{Awaited, Pending, Readback, Recording, Slice, copies};
 use crate::error::{Error, Result};
 #[cfg(target_family = "wasm")]
 use std::future::Future;
@@ -44,14 +42,14 @@ pub(super) struct Submission {
     index: wgpu::SubmissionIndex,
     #[cfg(target_family = "wasm")]
     errors: Errors,
-    readback: Option<Readback>,
+    readback: Option<Staged>,
     /// The buffer the inputs came from, and when it is mapped again.
     upload: Option<(wgpu::Buffer, Arc<Signal>)>,
 }
 
 /// Where the results of a submission are read.
 #[derive(Debug)]
-pub(super) struct Readback {
+pub(super) struct Staged {
     staging: wgpu::Buffer,
     used: u64,
     /// Offset and length of each result.
@@ -72,26 +70,62 @@ impl std::fmt::Debug for Errors {
 }
 
 /// A submission and the device that waits for it.
-#[cfg(not(target_family = "wasm"))]
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) device: WgpuDevice,
     pub(super) submission: Submission,
 }
 
-#[cfg(not(target_family = "wasm"))]
 impl Pending for Started {
-    fn finish(self: Box<Self>) -> Result<Vec<Vec<u8>>> {
-        self.device.finish(self.submission)
+    #[cfg(not(target_family = "wasm"))]
+    fn wait(self: Box<Self>) -> Result<Box<dyn Readback>> {
+        Ok(Box::new(self.device.finish(self.submission)?))
     }
 
-    fn finish_and_see(self: Box<Self>, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
-        self.device.finish_and_show(self.submission, see)
+    #[cfg(target_family = "wasm")]
+    fn wait(self: Box<Self>) -> Result<Box<dyn Readback>> {
+        Err(Error::unsupported("a wait for the GPU in a browser", "nothing may block there: await the run"))
+    }
+
+    fn arrive(self: Box<Self>) -> Awaited<'static, Result<Box<dyn Readback>>> {
+        Box::pin(async move {
+            let mapped = self.device.arrive(self.submission).await?;
+            Ok(Box::new(mapped) as Box<dyn Readback>)
+        })
     }
 }
 
-fn copies(read: &[&[u8]]) -> Vec<Vec<u8>> {
-    read.iter().map(|bytes| bytes.to_vec()).collect()
+/// The results of a submission in its staging buffer, which is mapped until this is dropped.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    device: WgpuDevice,
+    /// None if nothing was read.
+    results: Option<(wgpu::Buffer, wgpu::BufferView)>,
+    /// Offset and length of each result.
+    parts: Vec<(usize, usize)>,
+}
+
+impl Readback for Mapped {
+    fn parts(&self) -> Vec<&[u8]> {
+        // They were found to lie within it.
+        let part = |&(at, length): &(usize, usize)| self.results.as_ref()?.1.get(at..at + length);
+        self.parts.iter().map(|place| part(place).unwrap_or_default()).collect()
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let Some((staging, view)) = self.results.take() else { return };
+        drop(view);
+        let unmapped = self.device.scoped("unmap", || {
+            staging.unmap();
+            Ok(())
+        });
+        match unmapped {
+            Ok(()) => self.device.keep_staging(staging),
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
 }
 
 impl Submission {
@@ -112,35 +146,20 @@ impl Submission {
 }
 
 impl WgpuDevice {
-    /// Writes inputs, runs a recording and reads outputs as [`crate::device::Device::run`] does,
-    /// without blocking the calling thread while the device works.
-    ///
-    /// The work is submitted when the future is first polled. In a browser its own promises are awaited. Elsewhere, if it is not done by then, a thread
-    /// of the device waits for the driver and wakes the task; wgpu has no other way to learn
-    /// that the device has finished. The thread ends with the device. No executor is needed beyond
-    /// one that polls the future, such as `pollster::block_on`. Dropping the future leaves the
-    /// submitted work to finish and its results unread. Where threads cannot be started, the wait
-    /// blocks.
-    ///
-    /// # Errors
-    /// Those of [`crate::device::Device::run`].
-    pub async fn run_async(
-        &self,
-        writes: &[(&Slice, &[u8])],
-        recording: &Recording,
-        reads: &[&Slice],
-    ) -> Result<Vec<Vec<u8>>> {
-        self.arrive(self.submit_run(writes, recording, reads)?).await
-    }
-
     /// Copies the slice to the host after all work submitted so far, awaited.
     pub(super) async fn read_slice_async(&self, slice: &Slice) -> Result<Vec<u8>> {
-        let mut outputs = self.arrive(self.launch(&[], None, &[slice])?).await?;
+        let mut outputs = copies(&self.arrive(self.launch(&[], None, &[slice])?).await?);
         outputs.pop().ok_or_else(|| Error::Internal("a read of one slice gave nothing".to_owned()))
     }
 
     /// The results of a submission, awaited.
-    pub(super) async fn arrive(&self, submission: Submission) -> Result<Vec<Vec<u8>>> {
+    ///
+    /// In a browser its own promises are awaited. Elsewhere, if the work is not done when this is first polled, a thread
+    /// of the device waits for the driver and wakes the task; wgpu has no other way to learn that the device has
+    /// finished. The thread ends with the device. No executor is needed beyond one that polls the future, such as
+    /// `pollster::block_on`. Dropped, the submitted work is left to finish and its results unread. Where threads cannot
+    /// be started, the wait blocks.
+    pub(super) async fn arrive(&self, submission: Submission) -> Result<Mapped> {
         #[cfg(target_family = "wasm")]
         let submission = submission.accepted(self).await?;
         let done = match &submission.readback {
@@ -167,9 +186,7 @@ impl WgpuDevice {
         })
         .await?;
         result.map_err(|message| self.failed("map_async", message))?;
-        let mut results = Vec::new();
-        self.show(submission, &mut |read| results = copies(read))?;
-        Ok(results)
+        self.mapped(submission)
     }
 
     /// Sees to it that `done` is set when the submission is done: a browser does so by itself.
@@ -259,7 +276,7 @@ impl WgpuDevice {
         &self,
         encoder: &mut wgpu::CommandEncoder,
         sources: &[Source<'_>],
-    ) -> Option<Readback> {
+    ) -> Option<Staged> {
         let mut used = 0;
         let mut parts = Vec::with_capacity(sources.len());
         for source in sources {
@@ -275,7 +292,7 @@ impl WgpuDevice {
                 encoder.copy_buffer_to_buffer(source.buffer, source.offset, staging, at as u64, words);
             }
         }
-        staging.map(|staging| Readback { staging, used, parts, mapped: Arc::default() })
+        staging.map(|staging| Staged { staging, used, parts, mapped: Arc::default() })
     }
 
     /// Submits commands, and has the buffers mapped that the host touches next.
@@ -283,7 +300,7 @@ impl WgpuDevice {
         &self,
         commands: wgpu::CommandBuffer,
         upload: Option<wgpu::Buffer>,
-        readback: Option<Readback>,
+        readback: Option<Staged>,
     ) -> Submission {
         let map = |buffer: &wgpu::Buffer, mode, bytes, signal: &Arc<Signal>| {
             let signal = Arc::clone(signal);
@@ -301,7 +318,7 @@ impl WgpuDevice {
             map(&buffer, wgpu::MapMode::Write, buffer.size(), &mapped);
             (buffer, mapped)
         });
-        if let Some(Readback { staging, used, mapped, .. }) = &readback {
+        if let Some(Staged { staging, used, mapped, .. }) = &readback {
             map(staging, wgpu::MapMode::Read, *used, mapped);
         }
         Submission {
@@ -316,19 +333,7 @@ impl WgpuDevice {
 
     /// Waits for a submission and gives its results.
     #[cfg(not(target_family = "wasm"))]
-    pub(super) fn finish(&self, submission: Submission) -> Result<Vec<Vec<u8>>> {
-        let mut results = Vec::new();
-        self.finish_and_show(submission, &mut |read| results = copies(read))?;
-        Ok(results)
-    }
-
-    /// Waits for a submission and shows its results.
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn finish_and_show(
-        &self,
-        submission: Submission,
-        see: &mut dyn FnMut(&[&[u8]]),
-    ) -> Result<()> {
+    pub(super) fn finish(&self, submission: Submission) -> Result<Mapped> {
         match &submission.readback {
             Some(readback) => {
                 self.spin(&readback.mapped)?;
@@ -337,7 +342,7 @@ impl WgpuDevice {
             }
             None => self.poll(self.completion(Some(submission.index.clone())))?,
         }
-        self.show(submission, see)
+        self.mapped(submission)
     }
 
     /// The wait for a submission, the last one if none is said, within the device's limit.
@@ -379,33 +384,22 @@ impl WgpuDevice {
         }
     }
 
-    /// Shows the results of a finished submission in its staging buffer.
-    fn show(&self, submission: Submission, see: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+    /// The results of a finished submission.
+    fn mapped(&self, submission: Submission) -> Result<Mapped> {
         if let Some((buffer, mapped)) = submission.upload
             && mapped.get() == Some(Ok(()))
         {
             self.keep_upload(buffer);
         }
-        let Some(Readback { staging, used, parts, .. }) = submission.readback else {
-            see(&[]);
-            return Ok(());
+        let Some(Staged { staging, used, parts, .. }) = submission.readback else {
+            return Ok(Mapped { device: self.clone(), results: None, parts: Vec::new() });
         };
         let view = staging
             .get_mapped_range(0..used)
             .map_err(|error| self.failed("get_mapped_range", error.to_string()))?;
-        let results = parts
-            .iter()
-            .map(|&(at, length)| view.get(at..at + length))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| Error::Internal(format!("results {parts:?} beyond {used} staged bytes")))?;
-        see(&results);
-        drop(results);
-        drop(view);
-        self.scoped("unmap", || {
-            staging.unmap();
-            Ok(())
-        })?;
-        self.keep_staging(staging);
-        Ok(())
+        if parts.iter().any(|&(at, length)| view.get(at..at + length).is_none()) {
+            return Err(Error::Internal(format!("results {parts:?} beyond {used} staged bytes")));
+        }
+        Ok(Mapped { device: self.clone(), results: Some((staging, view)), parts })
     }
 }

@@ -2,9 +2,13 @@
 
 use super::CpuSession;
 use super::run::MAX_IDLE_SETS;
+use crate::device::Readback;
 use crate::graph::{Graph, Term};
 use crate::ops::elementwise::Function;
 use crate::options::SessionOptions;
+use crate::session::flight::Launched;
+use crate::session::input::Input;
+use crate::session::runner::{Next, Run};
 use crate::shape::Shape;
 use crate::sync::models::{check, dropped_after, inline};
 use crate::sync::{lock, thread};
@@ -25,12 +29,17 @@ fn session() -> Arc<CpuSession> {
     Arc::new(CpuSession::new(&graph, &SessionOptions::default()).expect("a session"))
 }
 
-fn input(value: f32) -> [Cow<'static, [f32]>; 1] {
-    [Cow::Owned(vec![value, 10.0 * value])]
+fn input(value: f32) -> [Input<'static>; 1] {
+    [Input::Whole(Cow::Owned(vec![value, 10.0 * value]))]
 }
 
-fn right(outputs: &[Arc<[f32]>], value: f32) -> bool {
-    outputs.len() == 1 && *outputs[0] == [value + 1.0, 10.0 * value + 1.0]
+fn right(outputs: &dyn Readback, value: f32) -> bool {
+    let wanted = [value + 1.0, 10.0 * value + 1.0];
+    outputs.parts() == [bytemuck::cast_slice::<f32, u8>(&wanted)]
+}
+
+async fn awaited(session: Arc<CpuSession>, value: f32) -> crate::Result<Box<dyn Readback>> {
+    session.launch_async(&input(value)).await?.arrived().await
 }
 
 #[test]
@@ -42,11 +51,11 @@ fn runs_that_overlap_do_not_share_buffers() {
             thread::spawn(move || {
                 let value = f32::from(run);
                 let outputs = match run % 3 {
-                    0 => session.run(&input(value)),
-                    1 => block_on(session.run_async(&input(value))),
-                    _ => session.start(&input(value)).expect("a thread").wait(),
+                    0 => session.launch(&input(value), Next::Waits).and_then(Launched::waited),
+                    1 => block_on(awaited(session, value)),
+                    _ => session.launch(&input(value), Next::GoesOn).expect("a thread").waited(),
                 };
-                assert!(right(&outputs.expect("a run"), value), "{value}");
+                assert!(right(&*outputs.expect("a run"), value), "{value}");
             })
         });
         for run in runs.collect::<Vec<_>>() {
@@ -62,12 +71,15 @@ fn a_run_that_is_dropped_midway_or_polled_where_it_ends_harms_no_other() {
     check(|| {
         let session = session();
         for polls in 0..3 {
-            let early = dropped_after(polls, session.run_async(&input(5.0)));
-            assert!(early.is_none_or(|early| right(&early.expect("a run"), 5.0)));
+            let early = dropped_after(polls, awaited(Arc::clone(&session), 5.0));
+            assert!(early.is_none_or(|early| right(&*early.expect("a run"), 5.0)));
         }
         let own = Arc::clone(&session);
-        let task = inline(async move { own.run_async(&input(1.0)).await });
-        assert!(right(&session.run(&input(2.0)).expect("a run"), 2.0));
-        assert!(right(&task.recv().expect("it came to its end").expect("a run"), 1.0));
+        let task = inline(awaited(own, 1.0));
+        assert!(right(
+            &*session.launch(&input(2.0), Next::Waits).and_then(Launched::waited).expect("a run"),
+            2.0
+        ));
+        assert!(right(&*task.recv().expect("it came to its end").expect("a run"), 1.0));
     });
 }

@@ -1,9 +1,11 @@
 //! A run on the CPU: its steps one after the other.
 
 use super::{Buffers, CpuNetwork, Holder, Place, Step};
+use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::aligned::Aligned;
 use crate::cpu::workers;
+use crate::device::Readback;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::sync::lock;
@@ -16,13 +18,12 @@ pub(super) const MAX_IDLE_SETS: usize = 4;
 
 impl CpuNetwork {
     /// Runs the units on the caller's thread, with the help of others. Nothing is locked meanwhile: a
-    /// worker that waits for parts of its own may take up another run. `look` is given the outputs.
-    pub(super) fn run<T>(
-        &self,
+    /// worker that waits for parts of its own may take up another run.
+    pub(super) fn run(
+        self: &Arc<Self>,
         inputs: &[Cow<'_, [f32]>],
         mut clock: impl FnMut(Duration) + Send,
-        look: impl FnOnce(&[&[f32]]) -> T,
-    ) -> Result<T> {
+    ) -> Result<Held> {
         let mut run = self.begin()?;
         let steps = || {
             for step in &self.steps {
@@ -33,10 +34,10 @@ impl CpuNetwork {
             Ok(())
         };
         workers::run(self.flops, self.threads, steps)?;
-        run.end(inputs, look)
+        run.end(inputs)
     }
 
-    pub(super) fn begin(&self) -> Result<Run<'_>> {
+    pub(super) fn begin(self: &Arc<Self>) -> Result<Run<'_>> {
         let held = lock(&self.states.held).clone();
         Ok(Run { network: self, buffers: self.buffers()?, held })
     }
@@ -82,10 +83,50 @@ impl CpuNetwork {
 
 /// A run under way. Dropped, nothing comes of it.
 pub(super) struct Run<'n> {
-    network: &'n CpuNetwork,
+    network: &'n Arc<CpuNetwork>,
     buffers: Buffers,
     /// The states as this run finds them.
     held: Vec<Arc<[f32]>>,
+}
+
+/// What holds an output of a run that is over.
+#[derive(Debug)]
+enum Output {
+    Place(Place),
+    /// A copy of an input or a state, which may change.
+    Own(Arc<[f32]>),
+}
+
+/// The outputs of a run, in the buffers that it wrote: other runs have these once it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    network: Arc<CpuNetwork>,
+    buffers: Buffers,
+    outputs: Vec<Output>,
+}
+
+impl Readback for Held {
+    fn parts(&self) -> Vec<&[u8]> {
+        let mut parts = Vec::with_capacity(self.outputs.len());
+        for output in &self.outputs {
+            let elements = match output {
+                // It was found to be there.
+                Output::Place(place) => self.network.read(*place, &[], &self.buffers).unwrap_or_default(),
+                Output::Own(elements) => elements,
+            };
+            parts.push(bytemuck::cast_slice(elements));
+        }
+        parts
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut idle = lock(&self.network.idle);
+        if idle.len() < MAX_IDLE_SETS {
+            idle.push(std::mem::take(&mut self.buffers));
+        }
+    }
 }
 
 /// The inputs, and behind them the states.
@@ -106,19 +147,22 @@ impl Run<'_> {
         step.run(self.network, inputs, &mut self.buffers).map_err(|error| error.at_node(&step.name))
     }
 
-    /// What `look` makes of the outputs. The states are those of the next run from then on.
-    pub(super) fn end<T>(self, inputs: &[Cow<'_, [f32]>], look: impl FnOnce(&[&[f32]]) -> T) -> Result<T> {
+    /// The outputs. The states are those of the next run from then on.
+    pub(super) fn end(self, inputs: &[Cow<'_, [f32]>]) -> Result<Held> {
         let inputs = with_states(inputs, &self.held);
         let network = self.network;
-        let outputs = network.outputs.iter().map(|place| network.read(*place, &inputs, &self.buffers));
-        let result = look(&outputs.collect::<Result<Vec<&[f32]>>>()?);
+        let output = |place: &Place| {
+            let elements = network.read(*place, &inputs, &self.buffers)?;
+            if let Holder::Input(_) = place.holder {
+                alloc::expect::<f32>(elements.len(), "an output")?;
+                return Ok(Output::Own(Arc::from(elements)));
+            }
+            Ok(Output::Place(*place))
+        };
+        let outputs = network.outputs.iter().map(output).collect::<Result<Vec<Output>>>()?;
         network.keep(&inputs, &self.buffers, &self.held)?;
         drop(inputs);
-        let mut idle = lock(&network.idle);
-        if idle.len() < MAX_IDLE_SETS {
-            idle.push(self.buffers);
-        }
-        Ok(result)
+        Ok(Held { network: Arc::clone(network), buffers: self.buffers, outputs })
     }
 }
 

@@ -1,0 +1,258 @@
+//! A run that was submitted, and what came of it.
+
+use super::Port;
+use super::ports::targets;
+use super::spare::Spare;
+use crate::alloc;
+use crate::device::copy::copy;
+use crate::device::{Pending, Readback};
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use crate::task::Awaited;
+use std::future::IntoFuture;
+use std::ops::Index;
+use std::sync::Arc;
+
+/// Where an output lies in what a run reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) read: usize,
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+}
+
+/// Where the outputs of a session's runs lie, and memory for copies of them.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    pub(super) places: Arc<[Place]>,
+    pub(super) spare: Arc<Spare>,
+}
+
+/// What a runner gives: a run under way, or one that is over.
+#[derive(Debug)]
+pub(super) enum Launched {
+    Pending(Box<dyn Pending>),
+    Done(Box<dyn Readback>),
+}
+
+impl Launched {
+    /// What the run read, once it is there.
+    pub(super) fn waited(self) -> Result<Box<dyn Readback>> {
+        match self {
+            Launched::Pending(pending) => pending.wait(),
+            Launched::Done(read) => Ok(read),
+        }
+    }
+
+    /// [`Launched::waited`], awaited.
+    pub(super) async fn arrived(self) -> Result<Box<dyn Readback>> {
+        match self {
+            Launched::Pending(pending) => pending.arrive().await,
+            Launched::Done(read) => Ok(read),
+        }
+    }
+}
+
+/// A run that was submitted and whose outputs are not there yet. Made by [`Session::submit`](crate::Session::submit).
+///
+/// Wait for it ([`Flight::wait`], [`Flight::wait_into`]), or await it (`flight.await`). It is by itself: the session may
+/// submit others, run, be tuned or dropped meanwhile. Dropped, the run is left to end, unread.
+#[derive(Debug)]
+#[must_use = "the outputs come from `wait`, or when it is awaited"]
+pub struct Flight {
+    pub(super) launched: Launched,
+    pub(super) ports: Arc<[Port]>,
+    pub(super) layout: Layout,
+}
+
+impl Flight {
+    /// Waits for the run.
+    ///
+    /// # Errors
+    /// If the device fails; and in a browser, where nothing may block and a flight is awaited.
+    pub fn wait(self) -> Result<Outputs> {
+        Outputs::new(self.ports, self.layout, self.launched.waited()?)
+    }
+
+    /// Waits for the run, and copies its outputs to the caller's memory: each by name, with a slice of as many elements as
+    /// it has.
+    ///
+    /// # Errors
+    /// Those of [`Flight::wait`]; also if an output is missing, unknown, given twice or of another length. Then nothing is
+    /// written.
+    pub fn wait_into(self, outputs: &mut [(&str, &mut [f32])]) -> Result<()> {
+        let mut targets = targets(&self.ports, outputs)?;
+        self.wait()?.copy_to(&mut targets)
+    }
+}
+
+impl IntoFuture for Flight {
+    type Output = Result<Outputs>;
+    type IntoFuture = Awaited<'static, Result<Outputs>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { Outputs::new(self.ports, self.layout, self.launched.arrived().await?) })
+    }
+}
+
+/// The outputs of a run, where they lie: in memory that the driver has mapped, or the session's own. Dropped, that memory
+/// is used by other runs.
+///
+/// Each output is a slice of f32 in NHWC order, by its number or its name:
+///
+/// ```
+/// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+/// # let mut graph = Graph::new();
+/// # let x = graph.input("x", Shape::nhwc(1, 1, 2, 3))?;
+/// # let ones = HostTensor::new(Shape::nhwc(1, 1, 1, 3), vec![1.0; 3])?;
+/// # let y = graph.pointwise("sum", x, ones, Extras::default(), Pointwise::default())?;
+/// # graph.output(y)?;
+/// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+/// let outputs = session.submit(&[("x", &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0])])?.wait()?;
+/// assert_eq!(outputs[0], [3.0, 12.0]);
+/// assert_eq!(outputs["sum"][1], 12.0);
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Outputs {
+    ports: Arc<[Port]>,
+    layout: Layout,
+    read: Box<dyn Readback>,
+}
+
+impl Outputs {
+    pub(super) fn new(ports: Arc<[Port]>, layout: Layout, read: Box<dyn Readback>) -> Result<Self> {
+        let parts = read.parts();
+        let mut aligned = true;
+        for place in &*layout.places {
+            let part = place.of(&parts);
+            let part = part.ok_or_else(|| Error::Internal(format!("a run did not read {place:?}")))?;
+            aligned &= bytemuck::try_cast_slice::<u8, f32>(part).is_ok();
+        }
+        // Drivers map memory at whole vec4s; what a driver copies before it gets here may lie anywhere.
+        let copies = || parts.iter().map(|part| Words::copy(part)).collect::<Result<Vec<Words>>>();
+        let copies = if aligned { None } else { Some(copies()?) };
+        drop(parts);
+        let read = match copies {
+            Some(copies) => Box::new(copies),
+            None => read,
+        };
+        Ok(Outputs { ports, layout, read })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whether there are none, which no session has.
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty()
+    }
+
+    /// The outputs' names and shapes.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// An output by its number, in the graph's order.
+    pub fn get(&self, index: usize) -> Option<&[f32]> {
+        let part = self.layout.places.get(index)?.of(&self.read.parts())?;
+        bytemuck::try_cast_slice(part).ok()
+    }
+
+    /// An output by its name.
+    pub fn named(&self, name: &str) -> Option<&[f32]> {
+        self.get(self.ports.iter().position(|port| port.name == name)?)
+    }
+
+    /// The outputs in the graph's order.
+    pub fn iter(&self) -> impl Iterator<Item = &[f32]> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Copies of the outputs as tensors of their dimensions.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if there is none for them.
+    pub fn tensors(&self) -> Result<Vec<HostTensor>> {
+        let parts = self.read.parts();
+        let tensor = |(port, place): (&Port, &Place)| {
+            alloc::expect::<u8>(place.bytes, "an output")?;
+            HostTensor::new(port.dims, self.layout.spare.elements(place.of(&parts).unwrap_or_default()))
+        };
+        self.ports.iter().zip(&*self.layout.places).map(tensor).collect()
+    }
+
+    /// Copies the outputs to the caller's memory: each by name, with a slice of as many elements as it has.
+    ///
+    /// # Errors
+    /// If an output is missing, unknown, given twice or of another length. Then nothing is written.
+    pub fn copy_into(&self, outputs: &mut [(&str, &mut [f32])]) -> Result<()> {
+        self.copy_to(&mut targets(&self.ports, outputs)?)
+    }
+
+    /// Copies the outputs to slices in the order of the ports, as long as they are.
+    pub(super) fn copy_to(&self, targets: &mut [&mut [f32]]) -> Result<()> {
+        let parts = self.read.parts();
+        let lengths = self.layout.places.iter().map(|place| place.bytes);
+        if !lengths.eq(targets.iter().map(|target| size_of_val(&**target))) {
+            return Err(Error::Internal("outputs of other lengths than their ports".to_owned()));
+        }
+        for (place, target) in self.layout.places.iter().zip(targets) {
+            copy(bytemuck::cast_slice_mut(target), place.of(&parts).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+impl Index<usize> for Outputs {
+    type Output = [f32];
+
+    #[expect(clippy::panic, reason = "as an index beyond a slice does")]
+    fn index(&self, index: usize) -> &[f32] {
+        self.get(index).unwrap_or_else(|| panic!("output {index} of {}", self.len()))
+    }
+}
+
+impl Index<&str> for Outputs {
+    type Output = [f32];
+
+    #[expect(clippy::panic, reason = "as the index of an unknown key does")]
+    fn index(&self, name: &str) -> &[f32] {
+        self.named(name).unwrap_or_else(|| panic!("no output {name:?}"))
+    }
+}
+
+impl Place {
+    /// Its bytes among what was read.
+    fn of<'a>(&self, parts: &[&'a [u8]]) -> Option<&'a [u8]> {
+        parts.get(self.read)?.get(self.offset..self.offset.checked_add(self.bytes)?)
+    }
+}
+
+/// Bytes that begin where an f32 may.
+#[derive(Debug)]
+struct Words {
+    words: Vec<u32>,
+    bytes: usize,
+}
+
+impl Words {
+    fn copy(part: &[u8]) -> Result<Self> {
+        let mut words: Vec<u32> = alloc::zeros(part.len().div_ceil(4), "an output")?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        bytes.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+        Ok(Words { words, bytes: part.len() })
+    }
+
+    fn part(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words).get(..self.bytes).unwrap_or_default()
+    }
+}
+
+impl Readback for Vec<Words> {
+    fn parts(&self) -> Vec<&[u8]> {
+        self.iter().map(Words::part).collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! What a run is given for an input.
+
+use super::Port;
+use super::ports::{every, unknown};
+use crate::alloc;
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use std::borrow::Cow;
+
+/// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`, or a slice of as many f32 as
+/// the input has, in the order of its dimensions. Nothing of a slice is copied on the way to the device.
+#[derive(Debug, Clone)]
+pub struct RunInput<'a>(Source<'a>);
+
+#[derive(Debug, Clone)]
+enum Source<'a> {
+    Tensor(&'a HostTensor),
+    Slice(&'a [f32]),
+}
+
+impl<'a> From<&'a HostTensor> for RunInput<'a> {
+    fn from(tensor: &'a HostTensor) -> Self {
+        RunInput(Source::Tensor(tensor))
+    }
+}
+
+impl<'a> From<&'a [f32]> for RunInput<'a> {
+    fn from(elements: &'a [f32]) -> Self {
+        RunInput(Source::Slice(elements))
+    }
+}
+
+impl<'a> From<&'a Vec<f32>> for RunInput<'a> {
+    fn from(elements: &'a Vec<f32>) -> Self {
+        RunInput(Source::Slice(elements))
+    }
+}
+
+impl<'a, const N: usize> From<&'a [f32; N]> for RunInput<'a> {
+    fn from(elements: &'a [f32; N]) -> Self {
+        RunInput(Source::Slice(elements))
+    }
+}
+
+/// The elements of an input.
+#[derive(Debug, Clone)]
+pub(super) enum Input<'a> {
+    Whole(Cow<'a, [f32]>),
+    /// One behind the other. What is behind the last part is anything.
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "services give them, which have threads"))]
+    Parts(Vec<&'a [f32]>),
+}
+
+/// The inputs with so many elements each, in one piece.
+pub(super) fn whole<'a>(inputs: &'a [Input<'_>], lengths: &[usize]) -> Result<Vec<Cow<'a, [f32]>>> {
+    let whole = |(input, &length): (&'a Input<'_>, &usize)| match input {
+        Input::Whole(elements) => Ok(Cow::Borrowed(&**elements)),
+        Input::Parts(parts) => match parts[..] {
+            [whole] if whole.len() == length => Ok(Cow::Borrowed(whole)),
+            _ => {
+                let mut joined = alloc::reserved(length, "an input")?;
+                parts.iter().for_each(|part| joined.extend_from_slice(part));
+                joined.resize(length, 0.0);
+                Ok(Cow::Owned(joined))
+            }
+        },
+    };
+    inputs.iter().zip(lengths).map(whole).collect()
+}
+
+/// The inputs in the order of the ports.
+pub(super) fn arranged<'a>(ports: &[Port], inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<Input<'a>>> {
+    let mut found = vec![None; ports.len()];
+    for (name, RunInput(source)) in inputs {
+        let of_name = ports.iter().zip(&mut found).find(|(port, _)| port.name == name);
+        let (port, place) = of_name.ok_or_else(|| unknown("input", name, ports))?;
+        let (what, elements) = match source {
+            Source::Tensor(tensor) => {
+                port.takes(tensor)?;
+                ("tensors", tensor.try_nhwc()?)
+            }
+            Source::Slice(elements) => {
+                let wanted = port.dims.elements();
+                if elements.len() != wanted {
+                    return Err(Error::input(
+                        format!("input {name:?}"),
+                        format!("a slice of {} elements", elements.len()),
+                        format!("{wanted} for shape {}", port.dims),
+                    ));
+                }
+                ("slices", Cow::Borrowed(elements))
+            }
+        };
+        if place.is_some() {
+            return Err(Error::input(format!("input {name:?}"), format!("two {what}"), "one"));
+        }
+        *place = Some(Input::Whole(elements));
+    }
+    every("input", ports, found)
+}

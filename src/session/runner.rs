@@ -1,0 +1,87 @@
+//! What runs a session: a device, or the CPU. Everything that a session does goes through [`Run`].
+
+use super::cpu::CpuSession;
+use super::device::DeviceSession;
+use super::flight::{Launched, Layout};
+use super::input::Input;
+use super::profile::{MemoryUse, NodeTime, Profile, StageTimes};
+use crate::device::{Readback, Wait};
+use crate::error::{Error, Result};
+use crate::task::Awaited;
+
+/// What the caller does once a run is launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing else than wait: the run is over when it was launched, and the caller's thread may do its work.
+    Waits,
+    /// Something else.
+    GoesOn,
+}
+
+/// A network that is ready to run.
+pub(super) trait Run {
+    /// The kernel of each step.
+    fn steps(&self) -> Vec<NodeTime>;
+
+    /// Bytes of memory.
+    fn memory(&self) -> MemoryUse;
+
+    /// Gives the states what they are in the first run.
+    fn reset(&self) -> Result<()>;
+
+    /// Where the outputs lie in what a run reads.
+    fn layout(&self) -> &Layout;
+
+    /// Begins a run. What the CPU computes before a device's last submission is computed before this returns.
+    fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched>;
+
+    /// [`Run::launch`] without blocking.
+    fn launch_async<'a>(&'a self, inputs: &'a [Input<'a>]) -> Awaited<'a, Result<Launched>>;
+
+    /// A run with a wait after each of its stages.
+    fn stages<'a>(
+        &'a self,
+        inputs: &'a [Input<'a>],
+        wait: Wait,
+    ) -> Awaited<'a, Result<(Box<dyn Readback>, StageTimes)>>;
+
+    /// A run with the time of each step.
+    fn profile<'a>(&'a self, inputs: &'a [Input<'a>], wait: Wait) -> Awaited<'a, Result<Profile>>;
+}
+
+/// Where a session runs.
+#[derive(Debug)]
+pub(super) enum Runner {
+    Device(Box<DeviceSession>),
+    Cpu(CpuSession),
+}
+
+impl std::ops::Deref for Runner {
+    type Target = dyn Run;
+
+    fn deref(&self) -> &(dyn Run + 'static) {
+        match self {
+            Runner::Device(session) => &**session,
+            Runner::Cpu(session) => session,
+        }
+    }
+}
+
+impl Runner {
+    /// The session on a device, for what only a device does.
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
+    pub(super) fn device(&self, what: &str) -> Result<&DeviceSession> {
+        let Runner::Device(session) = self else { return Err(on_cpu(what)) };
+        Ok(session)
+    }
+
+    /// [`Runner::device`], to change.
+    pub(super) fn device_mut(&mut self, what: &str) -> Result<&mut DeviceSession> {
+        let Runner::Device(session) = self else { return Err(on_cpu(what)) };
+        Ok(session)
+    }
+}
+
+fn on_cpu(what: &str) -> Error {
+    Error::unsupported(what, "the session runs on the CPU")
+}
