@@ -50,7 +50,7 @@
 //! | [`Session::run`] | gives the outputs as new tensors |
 //! | [`Session::run_into`], [`Session::run_slices`] | write the outputs to the caller's memory, and read the inputs there |
 //! | [`Session::run_async`] | does not block the thread |
-//! | [`Session::start`] | begins a run that is waited for later |
+//! | [`Session::submit`] | begins a run and gives a [`Flight`], to wait for or to await |
 //! | [`Session::stream`] | overlaps one frame with the next |
 //! | `Session::encode` | records the run into the application's own `wgpu` encoder, with its buffers and textures |
 //! | `Session::enqueue` | enqueues the run on the application's own OpenCL queue, with its buffers and images |

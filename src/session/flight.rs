@@ -55,8 +55,8 @@ impl Launched {
 
 /// A run that was submitted and whose outputs are not there yet. Made by [`Session::submit`](crate::Session::submit).
 ///
-/// Wait for it ([`Flight::wait`], [`Flight::wait_into`]), or await it (`flight.await`). It is by itself: the session may
-/// submit others, run, be tuned or dropped meanwhile. Dropped, the run is left to end, unread.
+/// Wait for it ([`Flight::wait`], [`Flight::wait_into`]), or await it (`flight.await`). It does not borrow the session, which
+/// may submit others, run, be tuned or be dropped meanwhile. If a flight is dropped, the run ends and nobody reads its outputs.
 #[derive(Debug)]
 #[must_use = "the outputs come from `wait`, or when it is awaited"]
 pub struct Flight {
@@ -68,6 +68,20 @@ pub struct Flight {
 impl Flight {
     /// Waits for the run.
     ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let flight = session.submit(&[("x", &[1.0f32, 2.0])])?;
+    /// // Work of the caller's, or other runs.
+    /// assert_eq!(flight.wait()?[0], [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the device fails; and in a browser, where nothing may block and a flight is awaited.
     pub fn wait(self) -> Result<Outputs> {
@@ -76,6 +90,20 @@ impl Flight {
 
     /// Waits for the run, and copies its outputs to the caller's memory: each by name, with a slice of as many elements as
     /// it has.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let mut sum = [0.0];
+    /// session.submit(&[("x", &[1.0f32, 2.0])])?.wait_into(&mut [("sum", &mut sum)])?;
+    /// assert_eq!(sum, [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Flight::wait`]; also if an output is missing, unknown, given twice or of another length. Then nothing is
@@ -95,8 +123,8 @@ impl IntoFuture for Flight {
     }
 }
 
-/// The outputs of a run, where they lie: in memory that the driver has mapped, or the session's own. Dropped, that memory
-/// is used by other runs.
+/// The outputs of a run, without a copy: in memory that the driver has mapped, or the session's own. Other runs use that
+/// memory once this is dropped.
 ///
 /// Each output is a slice of f32 in NHWC order, by its number or its name:
 ///
@@ -141,37 +169,129 @@ impl Outputs {
     }
 
     /// How many there are.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// assert_eq!(outputs.len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.ports.len()
     }
 
-    /// Whether there are none, which no session has.
+    /// Whether there are no outputs. A session always has some.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// assert!(!outputs.is_empty());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty()
     }
 
     /// The outputs' names and shapes.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// assert_eq!(outputs.ports()[0].name, "sum");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn ports(&self) -> &[Port] {
         &self.ports
     }
 
     /// An output by its number, in the graph's order.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// assert_eq!(outputs.get(0), Some(&[3.0][..]));
+    /// assert_eq!(outputs.get(1), None);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn get(&self, index: usize) -> Option<&[f32]> {
         let part = self.layout.places.get(index)?.of(&self.read.parts())?;
         bytemuck::try_cast_slice(part).ok()
     }
 
     /// An output by its name.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// assert_eq!(outputs.named("sum"), Some(&[3.0][..]));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn named(&self, name: &str) -> Option<&[f32]> {
         self.get(self.ports.iter().position(|port| port.name == name)?)
     }
 
     /// The outputs in the graph's order.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// assert_eq!(outputs.iter().map(|output| output[0]).sum::<f32>(), 3.0);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = &[f32]> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
     /// Copies of the outputs as tensors of their dimensions.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// assert_eq!(outputs.tensors()?[0].dims().extents(), [1, 1, 1, 1]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if there is none for them.
@@ -185,6 +305,21 @@ impl Outputs {
     }
 
     /// Copies the outputs to the caller's memory: each by name, with a slice of as many elements as it has.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
+    /// let mut sum = [0.0];
+    /// outputs.copy_into(&mut [("sum", &mut sum)])?;
+    /// assert_eq!(sum, [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an output is missing, unknown, given twice or of another length. Then nothing is written.

@@ -300,6 +300,21 @@ impl Session {
     /// A run whose outputs are awaited, with the times of its stages. It waits after each of them, so it takes longer than
     /// a run, which submits all at once and waits once. On the CPU backend it is over when this is first polled.
     ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let (outputs, times) = pollster::block_on(session.run_in_stages_async(&[("x", &input)]))?;
+    /// println!("{:?} in the network", times.network);
+    /// # assert_eq!(outputs.len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Session::run`].
     pub async fn run_in_stages_async(
