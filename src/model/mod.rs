@@ -5,6 +5,12 @@ mod reason;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 mod behind;
 mod budget;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+#[cfg_attr(
+    not(all(feature = "onnx", feature = "tflite")),
+    expect(unused, reason = "some of it serves one format alone")
+)]
+mod build;
 mod constant;
 #[cfg(test)]
 mod corpus;
@@ -14,6 +20,8 @@ mod narrow;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 mod series;
+#[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
+mod spans;
 mod taken;
 #[cfg(feature = "tflite")]
 pub mod tflite;

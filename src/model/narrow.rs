@@ -2,7 +2,6 @@
 //!
 //! All of it is exact for what f32 holds exactly: scales are powers of two, and nothing reaches 2^24 that did not.
 
-use super::constant::Integers;
 use super::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -50,12 +49,6 @@ impl Narrow {
             true => integer << beyond >> beyond,
             false => (((integer as u64) << beyond) >> beyond) as i64,
         }
-    }
-
-    /// Integers that are known, wrapped.
-    pub(in crate::model) fn all(self, integers: &Integers) -> Integers {
-        let values: Vec<i64> = integers.values.iter().map(|&value| self.of(value)).collect();
-        Integers::new(integers.dims.clone(), values)
     }
 
     /// Whether a function of these integers may give one that is none of them.

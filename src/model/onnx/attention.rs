@@ -1,11 +1,7 @@
 //! `Attention` and what belongs to it: `softmax(scale Q K^T + bias) V` of each head.
 
-use super::elementwise::Arg;
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::cut;
-use super::products::{product, swapped};
-use super::reductions::reduced;
+use super::import::{Import, Op};
+use crate::model::build::{Arg, Kind, Operand, cut, product, reduced, swapped};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
@@ -18,33 +14,33 @@ const MASKED: f32 = f32::NEG_INFINITY;
 
 /// Queries, keys and values as batch, head, place, feature.
 pub(super) struct Heads {
-    pub(super) q: Slot,
-    pub(super) k: Slot,
-    pub(super) v: Slot,
+    pub(super) q: Operand,
+    pub(super) k: Operand,
+    pub(super) v: Operand,
 }
 
 /// What is added to the products, and what is done to them.
 pub(super) struct Rule {
     pub(super) scale: f32,
     pub(super) softcap: f32,
-    pub(super) bias: Option<Slot>,
+    pub(super) bias: Option<Operand>,
 }
 
 /// What comes of it.
 pub(super) struct Attended {
-    pub(super) output: Slot,
+    pub(super) output: Operand,
     /// The products; with the soft bound; with the bias; behind the softmax.
-    products: [Slot; 4],
+    products: [Operand; 4],
 }
 
 /// `batch place (head feature)` as `batch head place feature`.
-pub(super) fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot, Reason> {
-    let own = i.slot_extents(&slot)?;
+pub(super) fn split(i: &mut Import<'_>, slot: Operand, heads: usize) -> Result<Operand, Reason> {
+    let own = i.shape(&slot)?;
     match own[..] {
         [_, _, _, _] => Ok(slot),
         [batch, places, wide] if heads > 0 && wide.is_multiple_of(heads) => {
-            let slot = i.slot_reshaped("heads", slot, &[batch, places, heads, wide / heads])?;
-            i.slot_transposed(slot, &[0, 2, 1, 3])
+            let slot = i.with_extents("heads", slot, &[batch, places, heads, wide / heads])?;
+            i.transposed(slot, &[0, 2, 1, 3])
         }
         _ => refused!(
             "found {own:?} for {heads} heads, wanted rank 3 of features that the heads share, or rank 4"
@@ -53,15 +49,15 @@ pub(super) fn split(i: &mut Import<'_>, slot: Slot, heads: usize) -> Result<Slot
 }
 
 /// The inverse of [`split`].
-pub(super) fn merged(i: &mut Import<'_>, part: &str, slot: Slot) -> Result<Slot, Reason> {
-    let own = i.slot_extents(&slot)?;
+pub(super) fn merged(i: &mut Import<'_>, part: &str, slot: Operand) -> Result<Operand, Reason> {
+    let own = i.shape(&slot)?;
     let &[batch, heads, places, wide] = &own[..] else { return refused!("found {own:?}, wanted heads") };
-    let slot = i.slot_transposed(slot, &[0, 2, 1, 3])?;
-    i.slot_reshaped(part, slot, &[batch, places, heads * wide])
+    let slot = i.transposed(slot, &[0, 2, 1, 3])?;
+    i.with_extents(part, slot, &[batch, places, heads * wide])
 }
 
 pub(super) fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -> Result<Attended, Reason> {
-    let (q, k) = (i.slot_extents(&heads.q)?, i.slot_extents(&heads.k)?);
+    let (q, k) = (i.shape(&heads.q)?, i.shape(&heads.k)?);
     let (&[batch, many, rows, depth], &[_, few, columns, _]) = (&q[..], &k[..]) else {
         return refused!("found {q:?} and {k:?}, wanted heads");
     };
@@ -73,11 +69,11 @@ pub(super) fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -
     let turned = swapped(i, heads.k)?;
     let mut q = i.apply("scaled", Function::Mul, &[heads.q.into(), rule.scale.into()])?;
     if shared {
-        q = i.slot_reshaped("queries", q, &[batch, few, many / few * rows, depth])?;
+        q = i.with_extents("queries", q, &[batch, few, many / few * rows, depth])?;
     }
     let mut products = product(i, "products", q, turned)?;
     if shared {
-        products = i.slot_reshaped("products", products, &[batch, many, rows, columns])?;
+        products = i.with_extents("products", products, &[batch, many, rows, columns])?;
     }
     let plain = products.clone();
     if rule.softcap > 0.0 {
@@ -90,10 +86,10 @@ pub(super) fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -
         products = i.apply("biased", Function::Add, &[products.into(), bias.clone().into()])?;
     }
     let biased = products.clone();
-    let mut shares = i.slot_softmax("shares", products)?;
+    let mut shares = i.softmax("shares", products)?;
     if let Some(bias) = rule.bias.filter(may_mask_rows) {
         // A query that attends nothing has no result.
-        let most = match i.slot_extents(&bias)?.len().checked_sub(1) {
+        let most = match i.shape(&bias)?.len().checked_sub(1) {
             Some(last) => reduced(i, "most", bias, Reduction::Max, &[last], true)?,
             None => bias,
         };
@@ -102,21 +98,21 @@ pub(super) fn attend(i: &mut Import<'_>, part: &str, heads: Heads, rule: Rule) -
     }
     let mut left = shares.clone();
     if shared {
-        left = i.slot_reshaped("rows", left, &[batch, few, many / few * rows, columns])?;
+        left = i.with_extents("rows", left, &[batch, few, many / few * rows, columns])?;
     }
     let mut output = product(i, if shared { "sums" } else { part }, left, heads.v)?;
     if shared {
-        let wide = i.slot_extents(&output)?.last().copied().unwrap_or(1);
-        output = i.slot_reshaped(part, output, &[batch, many, rows, wide])?;
+        let wide = i.shape(&output)?.last().copied().unwrap_or(1);
+        output = i.with_extents(part, output, &[batch, many, rows, wide])?;
     }
     Ok(Attended { output, products: [plain, soft, biased, shares] })
 }
 
 /// Whether a row of the bias may mask everything.
-fn may_mask_rows(bias: &Slot) -> bool {
+fn may_mask_rows(bias: &Operand) -> bool {
     match bias {
-        Slot::Value(_) => true,
-        Slot::Constant(constant, _) => {
+        Operand::Value(_) => true,
+        Operand::Constant(constant, _) => {
             let columns = constant.extents().last().copied().unwrap_or(1).max(1);
             let masked = |value: f32| value == MASKED;
             match constant {
@@ -130,7 +126,7 @@ fn may_mask_rows(bias: &Slot) -> bool {
 }
 
 /// What a mask adds: of booleans nothing where it is true, of numbers themselves.
-fn bias_of(i: &mut Import<'_>, mask: Slot) -> Result<Slot, Reason> {
+fn bias_of(i: &mut Import<'_>, mask: Operand) -> Result<Operand, Reason> {
     match mask.kind() {
         Kind::Bool => i
             .apply("mask", Function::Select, &[mask.into(), 0.0.into(), MASKED.into()])
@@ -140,7 +136,11 @@ fn bias_of(i: &mut Import<'_>, mask: Slot) -> Result<Slot, Reason> {
 }
 
 /// A bias on top of another.
-pub(super) fn with_bias(i: &mut Import<'_>, bias: Option<Slot>, more: Slot) -> Result<Option<Slot>, Reason> {
+pub(super) fn with_bias(
+    i: &mut Import<'_>,
+    bias: Option<Operand>,
+    more: Operand,
+) -> Result<Option<Operand>, Reason> {
     Ok(Some(match bias {
         None => more,
         Some(bias) => i.apply("bias", Function::Add, &[bias.into(), more.into()])?,
@@ -151,7 +151,7 @@ pub(super) fn with_bias(i: &mut Import<'_>, bias: Option<Slot>, more: Slot) -> R
 pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = |name: &str| usize::try_from(op.int(name, 0)).unwrap_or(0);
     let (q, k, v) = (i.slot(op, 0)?, i.slot(op, 1)?, i.slot(op, 2)?);
-    let flat = i.slot_extents(&q)?.len() == 3;
+    let flat = i.shape(&q)?.len() == 3;
     let q = split(i, q, count("q_num_heads"))?;
     let (mut k, mut v) = (split(i, k, count("kv_num_heads"))?, split(i, v, count("kv_num_heads"))?);
     let mut past = 0;
@@ -159,21 +159,21 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         past = i.extents_of(op, 4)?.get(2).copied().unwrap_or(0);
         if past > 0 {
             let (before_k, before_v) = (i.slot(op, 4)?, i.slot(op, 5)?);
-            k = i.slots_joined("keys", vec![before_k, k], 2)?;
-            v = i.slots_joined("values", vec![before_v, v], 2)?;
+            k = i.joined("keys", vec![before_k, k], 2)?;
+            v = i.joined("values", vec![before_v, v], 2)?;
         }
     }
     i.set(op, 1, k.clone())?;
     i.set(op, 2, v.clone())?;
-    let own = i.slot_extents(&q)?;
+    let own = i.shape(&q)?;
     let (rows, depth) = (own[2], own[3]);
-    let columns = i.slot_extents(&k)?[2];
+    let columns = i.shape(&k)?[2];
     let mut bias = None;
     if op.has(3) {
         let mask = i.slot(op, 3)?;
         let mut mask = bias_of(i, mask)?;
         // Keys that the mask does not know are not attended.
-        let extents = i.slot_extents(&mask)?;
+        let extents = i.shape(&mask)?;
         let known = extents.last().copied().unwrap_or(columns);
         if known < columns {
             let mut more = extents.clone();
@@ -181,7 +181,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 *last = columns - known;
             }
             let more = i.filled(&more, MASKED)?;
-            mask = i.slots_joined("mask", vec![mask, more], extents.len() - 1)?;
+            mask = i.joined("mask", vec![mask, more], extents.len() - 1)?;
         }
         bias = Some(mask);
     }
@@ -190,10 +190,10 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let offset: Arg = match &lengths {
         Some(lengths) => {
             let batch = own[0];
-            let lengths = i.slot_reshaped("lengths", lengths.clone(), &[batch, 1, 1, 1])?;
+            let lengths = i.with_extents("lengths", lengths.clone(), &[batch, 1, 1, 1])?;
             i.apply("offset", Function::Sub, &[lengths.into(), (rows as f32).into()])?.into()
         }
-        None => Slot::integers(Vec::new(), vec![past as i64]).into(),
+        None => Operand::integers(Vec::new(), vec![past as i64]).into(),
     };
     let (key, query): (Arg, Arg) = (i.counted(columns, 1, 2)?.into(), i.counted(rows, 0, 2)?.into());
     let place: Arg = i.apply("place", Function::Add, &[query, offset])?.into();
@@ -211,7 +211,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         allowed.push(i.apply("allowed", Function::LessEqual, &[key.clone(), last.into()])?);
     }
     if let Some(lengths) = lengths {
-        let lengths = i.slot_reshaped("lengths", lengths, &[own[0], 1, 1, 1])?;
+        let lengths = i.with_extents("lengths", lengths, &[own[0], 1, 1, 1])?;
         allowed.push(i.apply("allowed", Function::Less, &[key, lengths.into()])?);
     }
     for mask in allowed {
@@ -248,26 +248,26 @@ pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     // The operator of com.microsoft has the places in front of the angles.
     let [cosines, sines, places] = if op.node.domain.is_empty() { [1, 2, 3] } else { [2, 3, 1] };
     let x = i.slot(op, 0)?;
-    let shape = i.slot_extents(&x)?;
+    let shape = i.shape(&x)?;
     let (x, flat) = match shape[..] {
         [batch, rows, wide] => {
             let heads = usize::try_from(op.int("num_heads", 0)).ok().filter(|&heads| heads > 0);
             let angles = i.extents_of(op, cosines)?.last().copied().unwrap_or(1).max(1);
             let heads = heads.unwrap_or(wide / (2 * angles).max(1)).max(1);
-            (i.slot_reshaped("heads", x, &[batch, rows, heads, wide / heads])?, true)
+            (i.with_extents("heads", x, &[batch, rows, heads, wide / heads])?, true)
         }
-        [_, _, _, _] => (i.slot_transposed(x, &[0, 2, 1, 3])?, false),
+        [_, _, _, _] => (i.transposed(x, &[0, 2, 1, 3])?, false),
         _ => return refused!("found an input of {shape:?}, wanted rank 3 or 4"),
     };
-    let own = i.slot_extents(&x)?;
+    let own = i.shape(&x)?;
     let (batch, rows, heads, wide) = (own[0], own[1], own[2], own[3]);
     let turned =
         usize::try_from(op.int("rotary_embedding_dim", 0)).ok().filter(|&turned| turned > 0).unwrap_or(wide);
     let half = turned / 2;
-    let angle = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+    let angle = |i: &mut Import<'a>, index: usize| -> Result<Operand, Reason> {
         let table = i.slot(op, index)?;
         if !op.has(places) {
-            return i.slot_reshaped("angles", table, &[batch, rows, 1, half]);
+            return i.with_extents("angles", table, &[batch, rows, 1, half]);
         }
         let indices = i.mapped(op, places)?;
         let indices = i.logical(&indices)?;
@@ -275,8 +275,9 @@ pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let table = i.logical(&table)?;
         let value = i.add("angles", |graph, name| graph.gather(name, table, indices, 0, 0))?;
         let count = i.dims(value)?.elements() / half.max(1);
-        let slot = Slot::Value(super::order::Mapped::plain(value, i.dims(value)?.rank(), Kind::F32));
-        i.slot_reshaped("angles", slot, &[count / rows.max(1), rows, 1, half])
+        let slot =
+            Operand::Value(crate::model::build::Mapped::plain(value, i.dims(value)?.rank(), Kind::F32));
+        i.with_extents("angles", slot, &[count / rows.max(1), rows, 1, half])
     };
     let (cosine, sine) = (angle(i, cosines)?, angle(i, sines)?);
     let interleaved = op.flag("interleaved", false);
@@ -288,7 +289,7 @@ pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         false => (range(0, half, 1), range(half, half, 1)),
     };
     let (a, b) = (cut(i, "a", x.clone(), &a)?, cut(i, "b", x.clone(), &b)?);
-    let mut term = |function, parts: [(&Slot, &Slot); 2]| -> Result<Slot, Reason> {
+    let mut term = |function, parts: [(&Operand, &Operand); 2]| -> Result<Operand, Reason> {
         let [one, two] = parts
             .map(|(angle, x)| i.apply("turned", Function::Mul, &[angle.clone().into(), x.clone().into()]));
         i.apply("sum", function, &[one?.into(), two?.into()])
@@ -296,21 +297,20 @@ pub(super) fn rotary<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let real = term(Function::Sub, [(&cosine, &a), (&sine, &b)])?;
     let imaginary = term(Function::Add, [(&sine, &a), (&cosine, &b)])?;
     let mut result = if interleaved {
-        let pair =
-            [real, imaginary].map(|slot| i.slot_reshaped("pair", slot, &[batch, rows, heads, half, 1]));
+        let pair = [real, imaginary].map(|slot| i.with_extents("pair", slot, &[batch, rows, heads, half, 1]));
         let [real, imaginary] = pair;
-        let both = i.slots_joined("pairs", vec![real?, imaginary?], 4)?;
-        i.slot_reshaped("features", both, &[batch, rows, heads, turned])?
+        let both = i.joined("pairs", vec![real?, imaginary?], 4)?;
+        i.with_extents("features", both, &[batch, rows, heads, turned])?
     } else {
-        i.slots_joined("features", vec![real, imaginary], 3)?
+        i.joined("features", vec![real, imaginary], 3)?
     };
     if turned < wide {
         let rest = cut(i, "rest", x, &range(turned, wide - turned, 1))?;
-        result = i.slots_joined("all", vec![result, rest], 3)?;
+        result = i.joined("all", vec![result, rest], 3)?;
     }
     let result = match flat {
-        true => i.slot_reshaped("", result, &shape)?,
-        false => i.slot_transposed(result, &[0, 2, 1, 3])?,
+        true => i.with_extents("", result, &shape)?,
+        false => i.transposed(result, &[0, 2, 1, 3])?,
     };
     i.set(op, 0, result)
 }

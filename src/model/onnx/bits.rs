@@ -1,7 +1,7 @@
 //! Operators on the bits of integers that are known while the file is read.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
+use super::import::{Import, Op};
+use crate::model::build::{Kind, Operand};
 use crate::model::constant::{Constant, Integers, broadcast, broadcast_position, elements_of, indices};
 use crate::model::reason::Reason;
 use half::{bf16, f16};
@@ -26,7 +26,7 @@ pub(super) fn pairs<'a>(i: &mut Import<'a>, op: &Op<'a>, function: fn(i64, i64) 
     };
     let values =
         indices(&extents).map(|index| kind.wrapped(function(at(&a, &index), at(&b, &index)))).collect();
-    i.set(op, 0, Slot::integers(extents, values).of_kind(kind))
+    i.set(op, 0, Operand::integers(extents, values).of_kind(kind))
 }
 
 /// `BitShift`: by as many places as there are, or more, nothing is left but the sign.
@@ -52,7 +52,7 @@ pub(super) fn not<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let kind: Kind = i.kind_of(op, 0)?;
     let own = integers(i, op, 0)?;
     let values = own.values.iter().map(|&value| kind.wrapped(!value)).collect();
-    i.set(op, 0, Slot::integers(own.dims, values).of_kind(kind))
+    i.set(op, 0, Operand::integers(own.dims, values).of_kind(kind))
 }
 
 /// `BitCast` of a constant: the bits of each element as those of another type of the same width.
@@ -79,8 +79,10 @@ pub(super) fn cast<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         Constant::Floats(tensor) => tensor.to_nhwc().iter().map(|&value| bits_of(value, from)).collect(),
     };
     let constant = match to.is_float() {
-        true => super::tensors::floats(&extents, bits.iter().map(|&bits| float_of(bits, to)).collect())?,
-        false => super::tensors::integers(&extents, bits.iter().map(|&bits| to.wrapped(bits)).collect())?,
+        true => crate::model::build::floats(&extents, bits.iter().map(|&bits| float_of(bits, to)).collect())?,
+        false => {
+            crate::model::build::integers(&extents, bits.iter().map(|&bits| to.wrapped(bits)).collect())?
+        }
     };
     i.write_constant(op, 0, constant, to)
 }

@@ -1,9 +1,8 @@
 //! Windows as columns of their taps: the places of the largest, and columns put back.
 
 use super::convolution::Windows;
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::operands::sizes;
+use super::import::{Import, Op};
+use crate::model::build::{Kind, Operand, sizes};
 use crate::model::constant::{elements_of, indices, position};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
@@ -31,13 +30,13 @@ impl Table {
 }
 
 /// Elements along the second axis of `rows n`, zero where the place is -1.
-pub(super) fn taken(i: &mut Import<'_>, part: &str, x: Slot, places: Slot) -> Result<Slot, Reason> {
+pub(super) fn taken(i: &mut Import<'_>, part: &str, x: Operand, places: Operand) -> Result<Operand, Reason> {
     let kind = x.kind();
     let (x, places) = (i.mapped_slot(x, None)?, i.mapped_slot(places, None)?);
     let (x, places) = (i.logical(&x)?, i.logical(&places)?);
     let value = i.add(part, |graph, name| graph.gather(name, x, places, 1, 0))?;
     let rank = i.dims(value)?.rank();
-    Ok(Slot::Value(super::order::Mapped::plain(value, rank, kind)))
+    Ok(Operand::Value(crate::model::build::Mapped::plain(value, rank, kind)))
 }
 
 /// The indices that `MaxPool` writes: of the first largest element of each window, in the whole tensor.
@@ -86,21 +85,21 @@ pub(super) fn largest<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: &[usize]) ->
         }
     }
     let x = i.slot(op, 0)?;
-    let x = i.slot_reshaped("rows", x, &[rows, whole])?;
-    let columns = taken(i, "windows", x, Slot::integers(vec![many, taps], places))?;
+    let x = i.with_extents("rows", x, &[rows, whole])?;
+    let columns = taken(i, "windows", x, Operand::integers(vec![many, taps], places))?;
     let columns = i.mapped_slot(columns, None)?;
     let value = i.add("tap", |graph, name| graph.arg_max(name, columns.value, -1, false))?;
-    let tap = Slot::Value(super::order::Mapped::plain(value, 2, Kind::F32));
-    let begin = Slot::integers(vec![1, many], (0..many).map(|at| (at * taps) as i64).collect());
+    let tap = Operand::Value(crate::model::build::Mapped::plain(value, 2, Kind::F32));
+    let begin = Operand::integers(vec![1, many], (0..many).map(|at| (at * taps) as i64).collect());
     let number = i.apply("number", F::Add, &[tap.into(), begin.into()])?;
-    let list = Slot::integers(vec![1, many * taps], numbers);
-    let list = i.slot_reshaped("list", list, &[1, many * taps])?;
+    let list = Operand::integers(vec![1, many * taps], numbers);
+    let list = i.with_extents("list", list, &[1, many * taps])?;
     let found = taken(i, "place", list, number)?;
-    let found = i.slot_reshaped("place", found, &[rows, many])?;
+    let found = i.with_extents("place", found, &[rows, many])?;
     let row = i.counted(rows, 0, 2)?;
     let row = i.apply("row", F::Mul, &[row.into(), (whole as f32).into()])?;
     let index = i.apply("index", F::Add, &[found.into(), row.into()])?;
-    let index = i.slot_reshaped("indices", index, &[&own[..2], outputs].concat())?;
+    let index = i.with_extents("indices", index, &[&own[..2], outputs].concat())?;
     i.set(op, 1, index.of_kind(Kind::I64))
 }
 
@@ -150,9 +149,9 @@ pub(super) fn image<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let table = Table::new(i, &lists)?;
     let x = i.slot(op, 0)?;
     let kind = x.kind();
-    let x = i.slot_reshaped("rows", x, &[rows, taps * columns])?;
-    let picked = taken(i, "parts", x, Slot::integers(vec![whole, table.each], table.places))?;
-    let sum = super::reductions::reduced(i, "sum", picked, Reduction::Sum, &[2], false)?;
-    let slot = i.slot_reshaped("", sum, &[&[n, wide / taps], &spatial[..]].concat())?;
+    let x = i.with_extents("rows", x, &[rows, taps * columns])?;
+    let picked = taken(i, "parts", x, Operand::integers(vec![whole, table.each], table.places))?;
+    let sum = crate::model::build::reduced(i, "sum", picked, Reduction::Sum, &[2], false)?;
+    let slot = i.with_extents("", sum, &[&[n, wide / taps], &spatial[..]].concat())?;
     i.set(op, 0, slot.of_kind(kind))
 }

@@ -1,12 +1,9 @@
 //! Operators of com.microsoft that runtimes' optimisers write: several standard ones as one.
 
-use super::casts::converted;
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
+use super::import::{Import, Op};
 use super::norms::{layer_of, root_of};
-use super::products::product;
 use super::quantised::range_of;
-use super::recurrent::part_of;
+use crate::model::build::{Kind, Operand, converted, one_of, product};
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
@@ -26,13 +23,13 @@ pub(super) fn skip_root<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 /// Rows of a table by indices.
-fn rows(i: &mut Import<'_>, table: Slot, indices: Slot) -> Result<Slot, Reason> {
+fn rows(i: &mut Import<'_>, table: Operand, indices: Operand) -> Result<Operand, Reason> {
     let kind = table.kind();
     let (table, indices) = (i.mapped_slot(table, None)?, i.mapped_slot(indices, None)?);
     let (table, indices) = (i.logical(&table)?, i.logical(&indices)?);
     let value = i.add("rows", |graph, name| graph.gather(name, table, indices, 0, 0))?;
     let rank = i.dims(value)?.rank();
-    Ok(Slot::Value(super::order::Mapped::plain(value, rank, kind)))
+    Ok(Operand::Value(crate::model::build::Mapped::plain(value, rank, kind)))
 }
 
 /// `EmbedLayerNormalization`: the sum of the rows of words, places and segments, normalised.
@@ -50,7 +47,7 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let mask = i.slot(op, 7)?;
         let mask = converted(i, mask, Kind::F32)?;
         let count =
-            super::reductions::reduced(i, "count", mask, crate::ops::reduce::Reduction::Sum, &[1], false)?;
+            crate::model::build::reduced(i, "count", mask, crate::ops::reduce::Reduction::Sum, &[1], false)?;
         i.set(op, 1, count.of_kind(Kind::I32))?;
     }
     let (words, table) = (i.slot(op, 0)?, i.slot(op, 2)?);
@@ -59,7 +56,7 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.budget.spend(batch.saturating_add(1).saturating_mul(length).saturating_mul(16))?;
     let places = match op.has(8) {
         true => i.slot(op, 8)?,
-        false => Slot::integers(vec![1, length], (0..length as i64).collect()),
+        false => Operand::integers(vec![1, length], (0..length as i64).collect()),
     };
     let places = rows(i, table, places)?;
     sum = i.apply("placed", F::Add, &[sum.into(), places.into()])?;
@@ -67,7 +64,7 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let table = i.slot(op, 4)?;
         let segments = match op.has(1) {
             true => i.slot(op, 1)?,
-            false => Slot::integers(vec![batch, length], vec![0; batch * length]),
+            false => Operand::integers(vec![batch, length], vec![0; batch * length]),
         };
         let segments = rows(i, table, segments)?;
         sum = i.apply("summed", F::Add, &[sum.into(), segments.into()])?;
@@ -93,7 +90,7 @@ pub(super) fn integer_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 /// An input as floats less its zero point, which broadcasts along the columns.
-fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Slot, Reason> {
+fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Operand, Reason> {
     let x = i.slot(op, index)?;
     let x = converted(i, x, Kind::F32)?;
     if !op.has(zero) {
@@ -107,9 +104,9 @@ fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Re
 fn scaled<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-    left: Slot,
-    scale: Slot,
-    right: Slot,
+    left: Operand,
+    scale: Operand,
+    right: Operand,
     others: usize,
     bias: usize,
 ) -> Done {
@@ -168,7 +165,7 @@ pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             weights[row * columns + column] = (number(&packed, own * blob, at) - zero) * scales[own];
         }
     }
-    let weights = Slot::Constant(super::tensors::floats(&[rows, columns], weights)?, Kind::F32);
+    let weights = Operand::Constant(crate::model::build::floats(&[rows, columns], weights)?, Kind::F32);
     let x = i.slot(op, 0)?;
     let y = product(i, if op.has(5) { "product" } else { "" }, x, weights)?;
     if !op.has(5) {
@@ -205,10 +202,10 @@ pub(super) fn fused_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn quantised_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (mut a, mut b) = (centred(i, op, 0, 2)?, centred(i, op, 3, 5)?);
     if op.flag("transA", false) {
-        a = super::products::swapped(i, a)?;
+        a = crate::model::build::swapped(i, a)?;
     }
     if op.flag("transB", false) {
-        b = super::products::swapped(i, b)?;
+        b = crate::model::build::swapped(i, b)?;
     }
     let kind = i.kind_of(op, 0)?;
     let mut sums = product(i, "sums", a, b)?;
@@ -237,10 +234,10 @@ pub(super) fn quantised_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (kind, own) = (x.kind(), i.extents_of(op, 0)?);
     let x = super::quantised::floats(i, op, x, 1, 2, "x")?;
     let mapped = i.mapped_slot(x, None)?;
-    let order = super::order::channels_last(own.len());
+    let order = crate::model::build::channels_last(own.len());
     let x = i.in_order(&mapped, &order)?;
     let value = super::pooling::average_of(i, op, x, &own)?;
-    let y = Slot::Value(super::order::Mapped { value, order, kind: Kind::F32 });
+    let y = Operand::Value(crate::model::build::Mapped { value, order, kind: Kind::F32 });
     let y = super::quantised::rounded(i, op, y, 3, 4, 0, kind)?;
     i.set(op, 0, y)
 }
@@ -257,9 +254,9 @@ pub(super) fn unpacked<'a>(
     op: &Op<'a>,
     index: usize,
     direction: usize,
-) -> Result<Slot, Reason> {
+) -> Result<Operand, Reason> {
     let (scale, zero) = (6 + 2 * index, 7 + 2 * index);
-    let spread = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+    let spread = |i: &mut Import<'a>, index: usize| -> Result<Operand, Reason> {
         let own = i.extents_of(op, index)?;
         let target = match own[..] {
             [_] => [1, 1, 1],
@@ -271,7 +268,8 @@ pub(super) fn unpacked<'a>(
             }
         };
         let slot = i.slot(op, index)?;
-        let slot = part_of(i, slot, direction, &target)?;
+        let slot = one_of(i, "direction", &slot, 0, direction)?;
+        let slot = i.with_extents("part", slot, &target)?;
         converted(i, slot, Kind::F32)
     };
     let own = i.extents_of(op, index)?;
@@ -279,7 +277,8 @@ pub(super) fn unpacked<'a>(
         return refused!("found weights of {own:?}, wanted directions, features and gates");
     };
     let weights = i.slot(op, index)?;
-    let weights = part_of(i, weights, direction, &[1, features, gates])?;
+    let weights = one_of(i, "direction", &weights, 0, direction)?;
+    let weights = i.with_extents("part", weights, &[1, features, gates])?;
     let mut weights = converted(i, weights, Kind::F32)?;
     if op.has(zero) {
         let zero = spread(i, zero)?;
@@ -287,5 +286,5 @@ pub(super) fn unpacked<'a>(
     }
     let scale = spread(i, scale)?;
     let weights = i.apply("weights", F::Mul, &[weights.into(), scale.into()])?;
-    super::products::swapped(i, weights)
+    crate::model::build::swapped(i, weights)
 }

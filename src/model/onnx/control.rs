@@ -1,31 +1,24 @@
 //! Branches and loops whose conditions are known while the file is read.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::joined;
-use super::operands::axis;
-use super::order::Mapped;
+use super::import::{Import, Op, inner};
 use super::schema::Graph as Network;
 use super::turns::{self, Start};
 use crate::model::behind::help;
+use crate::model::build::{Kind, Mapped, Operand, axis, joined};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
-use std::collections::HashMap;
 
 type Done = Result<(), Reason>;
 
 /// The most turns of a loop that is unrolled.
 const MAX_TURNS: usize = 4096;
 
-/// The work of a network within an operator, beside that of its nodes. Loops may lie in each other.
-const TURN_BYTES: usize = 8 << 10;
-
 /// The truth that a slot is, if it is known.
-fn truth(slot: &Slot) -> Option<bool> {
+fn truth(slot: &Operand) -> Option<bool> {
     match slot {
-        Slot::Constant(constant, _) => constant.number().map(|number| number != 0.0),
-        Slot::Value(_) => None,
+        Operand::Constant(constant, _) => constant.number().map(|number| number != 0.0),
+        Operand::Value(_) => None,
     }
 }
 
@@ -35,7 +28,7 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let condition = i.slot(op, 0)?;
     let (then, other) = (op.network("then_branch")?, op.network("else_branch")?);
     let current = i.current.clone();
-    let run = |i: &mut Import<'a>, network: &'a Network<'a>| -> Result<Vec<Slot>, Reason> {
+    let run = |i: &mut Import<'a>, network: &'a Network<'a>| -> Result<Vec<Operand>, Reason> {
         let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
         if outputs.len() != op.node.outputs.len() {
             return refused!("found {} outputs of a branch, wanted {}", outputs.len(), op.node.outputs.len());
@@ -48,8 +41,8 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         None => {
             // The other branch, too, would have to run.
             let why = |i: &Import<'a>| match &condition {
-                Slot::Value(mapped) => help(&i.graph, &[mapped.value]),
-                Slot::Constant(..) => String::new(),
+                Operand::Value(mapped) => help(&i.graph, &[mapped.value]),
+                Operand::Constant(..) => String::new(),
             };
             let mut both = Vec::with_capacity(2);
             for (name, network) in [("then_branch", then), ("else_branch", other)] {
@@ -60,7 +53,7 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             let (then, other) = (both.remove(0), both.remove(0));
             let mut selected = Vec::with_capacity(then.len());
             for (a, b) in then.into_iter().zip(other) {
-                let (own, others) = (i.slot_extents(&a)?, i.slot_extents(&b)?);
+                let (own, others) = (i.shape(&a)?, i.shape(&b)?);
                 if own != others {
                     return refused!(
                         "found branches that write {own:?} and {others:?} by a condition computed at each run, wanted \
@@ -84,34 +77,12 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     Ok(())
 }
 
-/// What a network within the operator writes, with some of its inputs given. It reads the tensors around it, or those
-/// of `around` alone.
-pub(super) fn inner<'a>(
-    i: &mut Import<'a>,
-    op: &Op<'a>,
-    network: &'a Network<'a>,
-    inputs: &[Slot],
-    outputs: &[&'a str],
-    around: Option<HashMap<&'a str, Slot>>,
-) -> Result<Vec<Slot>, Reason> {
-    i.budget.spend(TURN_BYTES)?;
-    let mut scope = i.branch(op, around)?;
-    for tensor in &network.initializers {
-        let (constant, kind) = i.files.constant(tensor, &mut i.budget)?;
-        scope.slots.insert(tensor.name, Slot::Constant(constant, kind));
-    }
-    for (input, slot) in network.inputs.iter().zip(inputs) {
-        scope.slots.insert(input.name, slot.clone());
-    }
-    i.within(scope, &network.nodes, outputs)
-}
-
 /// `Loop` with a number of turns that is known: each turn's nodes behind the last one's.
 pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let body = op.network("body")?;
     let count = op.inputs().saturating_sub(2);
     let mut carried = (0..count).map(|index| i.any(op, index + 2)).collect::<Result<Vec<_>, _>>()?;
-    let computed = |index: usize| op.has(index) && matches!(i.slot(op, index), Ok(Slot::Value(_)));
+    let computed = |index: usize| op.has(index) && matches!(i.slot(op, index), Ok(Operand::Value(_)));
     if computed(0) || computed(1) {
         let given = |i: &Import<'a>, index: usize| op.has(index).then(|| i.slot(op, index)).transpose();
         let start = Start { turn: 0, most: given(i, 0)?, go_on: given(i, 1)? };
@@ -130,7 +101,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             op.node.outputs.len()
         );
     }
-    let mut scanned: Vec<Vec<Slot>> = vec![Vec::new(); outputs.len() - 1 - count];
+    let mut scanned: Vec<Vec<Operand>> = vec![Vec::new(); outputs.len() - 1 - count];
     let mut turn = 0;
     while turn < most {
         match truth(&go_on) {
@@ -138,7 +109,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             Some(false) => break,
             // The turns so far are part of the network; how many follow is known at run time.
             None => {
-                let most = (most != usize::MAX).then(|| Slot::integers(Vec::new(), vec![most as i64]));
+                let most = (most != usize::MAX).then(|| Operand::integers(Vec::new(), vec![most as i64]));
                 let start = Start { turn: turn as u32, most, go_on: Some(go_on) };
                 return turns::repeat(i, op, start, carried);
             }
@@ -146,8 +117,8 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         if turn >= MAX_TURNS {
             return refused!("found more than {MAX_TURNS} turns, wanted fewer");
         }
-        let number = Slot::Constant(super::tensors::integers(&[], vec![turn as i64])?, Kind::I64);
-        let inputs: Vec<Slot> = [number, go_on.clone()].into_iter().chain(carried).collect();
+        let number = Operand::Constant(crate::model::build::integers(&[], vec![turn as i64])?, Kind::I64);
+        let inputs: Vec<Operand> = [number, go_on.clone()].into_iter().chain(carried).collect();
         let mut written = inner(i, op, body, &inputs, &outputs, None)?.into_iter();
         go_on = written.next().ok_or("found no condition")?;
         carried = written.by_ref().take(count).collect();
@@ -168,26 +139,26 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     Ok(())
 }
 
-fn truth_of(value: bool) -> Slot {
+fn truth_of(value: bool) -> Operand {
     let integers = crate::model::constant::Integers::new(Vec::new(), vec![i64::from(value)]);
-    Slot::Constant(Constant::Integers(integers), Kind::Bool)
+    Operand::Constant(Constant::Integers(integers), Kind::Bool)
 }
 
 /// Slots of one shape along a new axis.
-fn stacked(i: &mut Import<'_>, list: Vec<Slot>, place: usize) -> Result<Slot, Reason> {
+fn stacked(i: &mut Import<'_>, list: Vec<Operand>, place: usize) -> Result<Operand, Reason> {
     let constants: Option<Vec<Constant>> = list
         .iter()
         .map(|slot| match slot {
-            Slot::Constant(constant, _) => Some(constant.clone()),
-            Slot::Value(_) => None,
+            Operand::Constant(constant, _) => Some(constant.clone()),
+            Operand::Value(_) => None,
         })
         .collect();
     let first = list
         .first()
         .ok_or("found a loop of no turns whose results are collected, wanted at least one turn")?;
     let kind = match first {
-        Slot::Constant(_, kind) => *kind,
-        Slot::Value(mapped) => mapped.kind,
+        Operand::Constant(_, kind) => *kind,
+        Operand::Value(mapped) => mapped.kind,
     };
     if let Some(constants) = constants {
         let mut whole = Vec::with_capacity(constants.len());
@@ -196,7 +167,7 @@ fn stacked(i: &mut Import<'_>, list: Vec<Slot>, place: usize) -> Result<Slot, Re
             extents.insert(place.min(extents.len()), 1);
             whole.push(constant.reshaped(&extents)?);
         }
-        return Ok(Slot::Constant(joined(i, &whole, place)?, kind));
+        return Ok(Operand::Constant(joined(i, &whole, place)?, kind));
     }
     let mut values = Vec::with_capacity(list.len());
     for slot in list {
@@ -205,7 +176,7 @@ fn stacked(i: &mut Import<'_>, list: Vec<Slot>, place: usize) -> Result<Slot, Re
     }
     let value = i.add("stacked", |graph, name| graph.stack(name, &values, place as isize))?;
     let rank = i.dims(value)?.rank();
-    Ok(Slot::Value(Mapped::plain(value, rank, kind)))
+    Ok(Operand::Value(Mapped::plain(value, rank, kind)))
 }
 
 /// `Scan` of version 9 on: a turn for each element along an axis of its inputs.
@@ -250,22 +221,22 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             op.node.outputs.len()
         );
     }
-    let mut scanned: Vec<Vec<Slot>> = vec![Vec::new(); outputs.len() - states];
+    let mut scanned: Vec<Vec<Operand>> = vec![Vec::new(); outputs.len() - states];
     for turn in 0..turns {
         let mut inputs = carried;
         for (slot, own, place, backwards) in &read {
             let at = if *backwards { turns - 1 - turn } else { turn };
             let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
             ranges[*place] = (at, 1, 1);
-            let one = super::moves::cut(i, "step", slot.clone(), &ranges)?;
+            let one = crate::model::build::cut(i, "step", slot.clone(), &ranges)?;
             let mut extents = own.clone();
             extents.remove(*place);
             inputs.push(match one {
-                Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind),
-                Slot::Value(mapped) => {
+                Operand::Constant(constant, kind) => Operand::Constant(constant.reshaped(&extents)?, kind),
+                Operand::Value(mapped) => {
                     let value = i.logical(&mapped)?;
                     let value = i.reshaped("element", value, &extents)?;
-                    Slot::Value(Mapped::plain(value, extents.len(), mapped.kind))
+                    Operand::Value(Mapped::plain(value, extents.len(), mapped.kind))
                 }
             });
         }

@@ -1,13 +1,11 @@
 //! Convolutions: weights and what follows them per channel are worked out while the file is read.
 
 use super::filter::{Filter, filter, follow, groups};
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::{cut, padded};
-use super::order::{Mapped, channels_last};
+use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
+use crate::model::build::{Kind, Mapped, Operand, channels_last, cut, padded};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::conv2d::Conv2d;
@@ -125,7 +123,7 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, kind) = i.map_input(op, 0)?;
     let value = convolved(i, x, &own, filter, windows, groups)?;
     let mapped = Mapped { value, order: channels_last(own.len()), kind };
-    i.set_name(target, Slot::Value(mapped))
+    i.set_name(target, Operand::Value(mapped))
 }
 
 /// The windows and groups of a convolution of an input of extents `own`.
@@ -148,11 +146,11 @@ fn checked(op: &Op<'_>, own: &[usize], filter: &Filter) -> Result<(Windows, usiz
 pub(super) fn sums<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-    x: Slot,
+    x: Operand,
     weights: &HostTensor,
     bias: Option<Vec<f32>>,
-) -> Result<Slot, Reason> {
-    let own = i.slot_extents(&x)?;
+) -> Result<Operand, Reason> {
+    let own = i.shape(&x)?;
     let extents = weights.dims().extents().to_vec();
     let filter = Filter { weights: weights.to_nhwc().into_owned(), extents, bias, outputs: 0 };
     let (windows, groups) = checked(op, &own, &filter)?;
@@ -160,7 +158,7 @@ pub(super) fn sums<'a>(
     let order = channels_last(own.len());
     let x = i.in_order(&mapped, &order)?;
     let value = convolved(i, x, &own, filter, windows, groups)?;
-    Ok(Slot::Value(Mapped { value, order, kind: mapped.kind }))
+    Ok(Operand::Value(Mapped { value, order, kind: mapped.kind }))
 }
 
 /// `FusedConv` of com.microsoft: a convolution, a summand, and a function.
@@ -210,7 +208,7 @@ pub(super) fn convolved(
         let order = channels_last(own.len());
         let mut around = vec![(0, 0); 2];
         around.extend(windows.pads.iter().map(|pads| (pads.0.min(0), pads.1.min(0))));
-        let slot = Slot::Value(Mapped { value: x, order, kind: Kind::F32 });
+        let slot = Operand::Value(Mapped { value: x, order, kind: Kind::F32 });
         let slot = padded(i, "cut", slot, &own, &around, PadMode::Constant(Bits(0.0)))?;
         let mapped = i.mapped_slot(slot, None)?;
         own = i.extents(&mapped)?;
@@ -288,9 +286,9 @@ fn deep(
     let (before, after) = windows.pads[0];
     let order = channels_last(5);
     let around = [(0, 0), (0, 0), (before, after), (0, 0), (0, 0)];
-    let slot = Slot::Value(Mapped { value: x, order, kind: Kind::F32 });
+    let slot = Operand::Value(Mapped { value: x, order, kind: Kind::F32 });
     let slot = padded(i, "deep", slot, own, &around, PadMode::Constant(Bits(0.0)))?;
-    let Slot::Value(mapped) = &slot else { return refused!("found a constant") };
+    let Operand::Value(mapped) = &slot else { return refused!("found a constant") };
     let depth = i.extents(mapped)?[2];
     let span = windows.span(0);
     let outputs = depth.checked_sub(span).map(|rest| rest / windows.stride[0] + 1);

@@ -1,8 +1,7 @@
 //! `Einsum`: sums of products by the letters of the axes, two factors at a time.
 
-use super::import::{Import, Op, Slot};
-use super::products::product;
-use super::reductions::reduced;
+use super::import::{Import, Op};
+use crate::model::build::{Operand, product, reduced};
 use crate::model::reason::Reason;
 use crate::ops::reduce::Reduction;
 use std::collections::HashMap;
@@ -11,7 +10,7 @@ type Done = Result<(), Reason>;
 
 /// A tensor with a letter for each axis. Axes of an ellipsis have upper case letters from `A` in a range of their own.
 struct Factor {
-    slot: Slot,
+    slot: Operand,
     letters: Vec<u32>,
 }
 
@@ -56,7 +55,7 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut counts: HashMap<u32, usize> = HashMap::new();
     for (index, term) in terms.iter().enumerate() {
         let slot = i.slot(op, index)?;
-        let rank = i.slot_extents(&slot)?.len();
+        let rank = i.shape(&slot)?.len();
         let letters = letters(term.trim(), rank)?;
         letters.iter().for_each(|letter| *counts.entry(*letter).or_default() += 1);
         factors.push(without_diagonal(i, Factor { slot, letters })?);
@@ -97,7 +96,7 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let permutation = permutation.ok_or_else(|| {
         format!("found the equation {equation:?}, wanted each letter of the output once, and in a term")
     })?;
-    let slot = i.slot_transposed(result.slot, &permutation)?;
+    let slot = i.transposed(result.slot, &permutation)?;
     i.set(op, 0, slot)
 }
 
@@ -105,7 +104,7 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 fn without_diagonal(i: &mut Import<'_>, factor: Factor) -> Result<Factor, Reason> {
     let Factor { mut slot, mut letters } = factor;
     while let Some((first, second)) = twice(&letters) {
-        let own = i.slot_extents(&slot)?;
+        let own = i.shape(&slot)?;
         if own[first] != own[second] {
             return refused!(
                 "found axes of {} and {} elements under one letter, wanted as many",
@@ -117,12 +116,12 @@ fn without_diagonal(i: &mut Import<'_>, factor: Factor) -> Result<Factor, Reason
         let outer: Vec<usize> = order.iter().map(|&axis| own[axis]).collect();
         let kept: Vec<u32> = order.iter().map(|&axis| letters[axis]).collect();
         order.extend([first, second]);
-        slot = i.slot_transposed(slot, &order)?;
+        slot = i.transposed(slot, &order)?;
         let count: usize = outer.iter().product();
         let (extent, step) = (own[first], own[first] + 1);
-        slot = i.slot_reshaped("square", slot, &[count, extent * extent])?;
-        slot = super::moves::cut(i, "diagonal", slot, &[(0, count, 1), (0, extent, step as i64)])?;
-        slot = i.slot_reshaped("diagonal", slot, &[&outer[..], &[extent]].concat())?;
+        slot = i.with_extents("square", slot, &[count, extent * extent])?;
+        slot = crate::model::build::cut(i, "diagonal", slot, &[(0, count, 1), (0, extent, step as i64)])?;
+        slot = i.with_extents("diagonal", slot, &[&outer[..], &[extent]].concat())?;
         letters = [&kept[..], &[letters[first]]].concat();
     }
     Ok(Factor { slot, letters })
@@ -154,7 +153,7 @@ fn multiplied(
     let (of_a, of_b) = (a.letters.clone(), b.letters.clone());
     let a = summed(i, a, &|letter| keep(letter) || of_b.contains(letter))?;
     let b = summed(i, b, &|letter| keep(letter) || of_a.contains(letter))?;
-    let (own_a, own_b) = (i.slot_extents(&a.slot)?, i.slot_extents(&b.slot)?);
+    let (own_a, own_b) = (i.shape(&a.slot)?, i.shape(&b.slot)?);
     let extent = |letters: &[u32], own: &[usize], letter: u32| {
         letters.iter().position(|other| *other == letter).map(|axis| own[axis])
     };
@@ -178,14 +177,14 @@ fn multiplied(
     };
     let (count, depth) = (size(&batch, &a.letters, &own_a), size(&inner, &a.letters, &own_a));
     let (m, n) = (size(&rows, &a.letters, &own_a), size(&columns, &b.letters, &own_b));
-    let mut ordered = |factor: &Factor, wanted: [&[u32]; 3], shape: [usize; 3]| -> Result<Slot, Reason> {
+    let mut ordered = |factor: &Factor, wanted: [&[u32]; 3], shape: [usize; 3]| -> Result<Operand, Reason> {
         let wanted = wanted.concat();
         let mut order: Vec<usize> =
             wanted.iter().filter_map(|letter| factor.letters.iter().position(|own| own == letter)).collect();
         // Those of one element that were left out.
         order.extend((0..factor.letters.len()).filter(|axis| !wanted.contains(&factor.letters[*axis])));
-        let slot = i.slot_transposed(factor.slot.clone(), &order)?;
-        i.slot_reshaped("matrices", slot, &shape)
+        let slot = i.transposed(factor.slot.clone(), &order)?;
+        i.with_extents("matrices", slot, &shape)
     };
     let left = ordered(&a, [&batch, &rows, &inner], [count, m, depth])?;
     let right = ordered(&b, [&batch, &inner, &columns], [count, depth, n])?;
@@ -198,7 +197,7 @@ fn multiplied(
             x.into_iter().chain(y).max()
         })
         .collect();
-    let slot = i.slot_reshaped("result", sums, &extents)?;
+    let slot = i.with_extents("result", sums, &extents)?;
     Ok(Factor { slot, letters })
 }
 

@@ -1,21 +1,17 @@
 //! Inputs and outputs of the network.
 
-use super::import::{Import, Slot};
-use super::kind::Kind;
-use super::order::Mapped;
+use super::import::Import;
 use super::schema::{Described, Extent, Graph as Network};
 use crate::dims::Dim;
 use crate::host::HostTensor;
 use crate::model::LoadOptions;
+use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The most inputs or outputs of a network; adding one to a graph looks at those before it.
 const MAX_ENDS: usize = 4096;
-
-/// Whole numbers up to this one are floats too.
-const MOST_EXACT: i64 = 1 << 24;
 
 /// One number for an input that has one element, or may have one, whatever its rank.
 fn as_declared(input: &Described<'_>, tensor: &HostTensor) -> HostTensor {
@@ -96,14 +92,14 @@ impl<'a> Import<'a> {
             }
             let (constant, kind) = self
                 .files
-                .constant(tensor, &mut self.budget)
+                .constant(tensor, &mut self.build.budget)
                 .map_err(|message| format!("constant {:?}: {message}", tensor.name))?;
-            self.insert(tensor.name, Slot::Constant(constant, kind))?;
+            self.insert(tensor.name, Operand::Constant(constant, kind))?;
         }
         Ok(())
     }
 
-    fn insert(&mut self, name: &'a str, slot: Slot) -> Result<(), Reason> {
+    fn insert(&mut self, name: &'a str, slot: Operand) -> Result<(), Reason> {
         let scope = self.scopes.last_mut().ok_or("found no scope")?;
         match scope.slots.insert(name, slot) {
             None => Ok(()),
@@ -127,17 +123,17 @@ impl<'a> Import<'a> {
     }
 
     /// A value that is known while the file is read.
-    fn given(&mut self, input: &Described<'_>, tensor: &HostTensor) -> Result<Slot, Reason> {
+    fn given(&mut self, input: &Described<'_>, tensor: &HostTensor) -> Result<Operand, Reason> {
         let kind = Kind::of(input.kind)?;
         self.budget.extend(64 * tensor.dims().elements() as u64);
         if kind.is_float() {
-            return Ok(Slot::Constant(Constant::Floats(tensor.clone()), kind));
+            return Ok(Operand::Constant(Constant::Floats(tensor.clone()), kind));
         }
         let whole = |&value: &f32| (value.fract() == 0.0).then_some(value as i64);
         let values: Option<Vec<i64>> = tensor.to_nhwc().iter().map(whole).collect();
         let values = values.ok_or_else(|| format!("found numbers that are not whole, wanted {kind:?}"))?;
         let integers = Integers::new(tensor.dims().extents().to_vec(), values);
-        Ok(Slot::Constant(Constant::Integers(integers), kind))
+        Ok(Operand::Constant(Constant::Integers(integers), kind))
     }
 
     fn input(
@@ -166,7 +162,7 @@ impl<'a> Import<'a> {
                 .collect();
             crate::model::constant::elements_of(&fixed)?;
             let empty = Constant::Integers(Integers::new(fixed, Vec::new()));
-            return self.insert(input.name, Slot::Constant(empty, kind));
+            return self.insert(input.name, Operand::Constant(empty, kind));
         }
         let mut dims = Vec::with_capacity(extents.len());
         for (axis, extent) in extents.iter().enumerate() {
@@ -203,7 +199,7 @@ impl<'a> Import<'a> {
         }
         let value = self.graph.input_of(input.name, &dims)?;
         self.names.insert(input.name.to_owned());
-        self.insert(input.name, Slot::Value(Mapped::plain(value, dims.len(), kind)))
+        self.insert(input.name, Operand::Value(Mapped::plain(value, dims.len(), kind)))
     }
 
     /// Marks the outputs, each in the order of its axes and under its name.
@@ -221,7 +217,7 @@ impl<'a> Import<'a> {
     fn output(&mut self, name: &'a str) -> Result<(), Reason> {
         self.current = name.to_owned();
         let slot = self.find(name)?;
-        if let Slot::Constant(constant, kind) = &slot {
+        if let Operand::Constant(constant, kind) = &slot {
             self.check_exact(constant, *kind)?;
         }
         let mapped = self.mapped_slot(slot, Some(name))?;
@@ -257,18 +253,5 @@ impl<'a> Import<'a> {
             self.graph.rename(value, name)?;
         }
         self.graph.output(value).map_err(Reason::from)
-    }
-
-    /// Refuses integers that no float is.
-    pub(super) fn check_exact(&self, constant: &Constant, kind: Kind) -> Result<(), Reason> {
-        let Constant::Integers(integers) = constant else { return Ok(()) };
-        let beyond = integers.values.iter().find(|value| {
-            value.unsigned_abs() > MOST_EXACT.unsigned_abs()
-                && (**value as f32) as i128 != i128::from(**value)
-        });
-        match beyond {
-            Some(value) => refused!("found {value} of {kind:?}, wanted an integer that f32 holds"),
-            None => Ok(()),
-        }
     }
 }

@@ -1,11 +1,9 @@
 //! Operators of constants alone, computed while the file is read.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::operators::Handler;
-use super::order::Mapped;
+use super::import::{Handler, Import, Op};
 use crate::graph::Graph;
 use crate::host::HostTensor;
+use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 use crate::session::Session;
@@ -21,7 +19,8 @@ impl<'a> Import<'a> {
     pub(super) fn has_known_inputs(&self, op: &Op<'a>) -> bool {
         let mut inputs = op.node.inputs.iter().filter(|name| !name.is_empty()).peekable();
         inputs.peek().is_some()
-            && inputs.all(|name| matches!(self.find(name), Ok(Slot::Constant(_, kind)) if !kind.is_handle()))
+            && inputs
+                .all(|name| matches!(self.find(name), Ok(Operand::Constant(_, kind)) if !kind.is_handle()))
             && op.node.attributes.iter().all(|attribute| attribute.graph.is_none())
     }
 
@@ -41,7 +40,7 @@ impl<'a> Import<'a> {
         let written = std::mem::take(&mut self.written);
         let mut values = Vec::new();
         for name in &written {
-            if let Ok(Slot::Value(mapped)) = self.find(name) {
+            if let Ok(Operand::Value(mapped)) = self.find(name) {
                 values.push((*name, mapped));
             }
         }
@@ -57,7 +56,7 @@ impl<'a> Import<'a> {
         let constants = self.computed(own, &values)?;
         for ((name, mapped), constant) in values.into_iter().zip(constants) {
             if let Some(scope) = self.scopes.last_mut() {
-                scope.slots.insert(name, Slot::Constant(constant, mapped.kind));
+                scope.slots.insert(name, Operand::Constant(constant, mapped.kind));
             }
         }
         Ok(())
@@ -99,10 +98,10 @@ impl<'a> Import<'a> {
     }
 
     /// What a slot is that depends on constants alone, within an operator whose inputs are all known.
-    pub(super) fn known(&mut self, slot: Slot) -> Result<Constant, Reason> {
+    pub(super) fn known(&mut self, slot: Operand) -> Result<Constant, Reason> {
         match slot {
-            Slot::Constant(constant, _) => Ok(constant),
-            Slot::Value(mapped) => {
+            Operand::Constant(constant, _) => Ok(constant),
+            Operand::Value(mapped) => {
                 let constants = self.computed(self.graph.clone(), &[("", mapped)])?;
                 constants.into_iter().next().ok_or_else(|| "found no result of a constant".into())
             }

@@ -1,7 +1,8 @@
 //! Weights of convolutions, and what follows a convolution and only changes its channels.
 
-use super::import::{Import, Op, Slot};
+use super::import::{Import, Op};
 use super::schema::Node;
+use crate::model::build::Operand;
 use crate::model::reason::Reason;
 
 /// Weights `oc ic/groups taps..` of f32, and one summand per output channel.
@@ -105,7 +106,7 @@ fn affine<'a>(
     if !node.domain.is_empty() {
         return Ok(None);
     }
-    let known = |i: &Import<'a>, index: usize| matches!(i.slot(op, index), Ok(Slot::Constant(..)));
+    let known = |i: &Import<'a>, index: usize| matches!(i.slot(op, index), Ok(Operand::Constant(..)));
     if node.op == "BatchNormalization" && node.inputs.first() == Some(&source) {
         if !(1..5).all(|index| known(i, index)) || op.flag("training_mode", false) {
             return Ok(None);

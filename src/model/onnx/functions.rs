@@ -1,8 +1,7 @@
 //! Functions of each element that are made of others.
 
-use super::elementwise::Arg;
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
+use super::import::{Import, Op};
+use crate::model::build::{Arg, Kind, Operand};
 use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function as F;
@@ -12,7 +11,7 @@ type Done = Result<(), Reason>;
 impl<'a> Import<'a> {
     /// A part of a function.
     fn f(&mut self, function: F, args: &[Arg]) -> Result<Arg, Reason> {
-        self.apply("part", function, args).map(Arg::Slot)
+        self.apply("part", function, args).map(Arg::Operand)
     }
 
     /// What a function gives.
@@ -22,7 +21,7 @@ impl<'a> Import<'a> {
     }
 
     fn first(&mut self, op: &Op<'a>) -> Result<Arg, Reason> {
-        self.slot(op, 0).map(Arg::Slot)
+        self.slot(op, 0).map(Arg::Operand)
     }
 }
 
@@ -42,7 +41,7 @@ pub(super) fn prelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         && (op.version < 7 || last != count)
     {
         let extents = [&[count][..], &vec![1; own.len() - 2]].concat();
-        slope = i.slot_reshaped("slopes", slope, &extents)?;
+        slope = i.with_extents("slopes", slope, &extents)?;
     }
     i.result(op, F::PRelu, &[x, slope.into()])
 }
@@ -332,7 +331,7 @@ pub(super) fn dropout<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let count = crate::model::constant::elements_of(&extents)?;
         i.budget.spend(count.saturating_mul(2 * size_of::<i64>()))?;
         let ones = vec![1; count];
-        i.set(op, 1, Slot::Constant(super::tensors::integers(&extents, ones)?, Kind::Bool))?;
+        i.set(op, 1, Operand::Constant(crate::model::build::integers(&extents, ones)?, Kind::Bool))?;
     }
     Ok(())
 }

@@ -10,10 +10,8 @@
 //! that of the products. Keys behind the query (`unidirectional`) get the least float in its stead.
 
 use super::attention::{Heads, Rule, attend, merged, split, with_bias};
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::cut;
-use super::products::product;
+use super::import::{Import, Op};
+use crate::model::build::{Kind, Operand, cut, product};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -36,10 +34,10 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let bias = i.slot(op, 2)?;
         all = i.apply("biased", Function::Add, &[all.into(), bias.into()])?;
     }
-    let own = i.slot_extents(&all)?;
+    let own = i.shape(&all)?;
     let &[batch, rows, wide] = &own[..] else { return refused!("found {own:?}, wanted rank 3") };
     let sizes = match op.ints("qkv_hidden_sizes").filter(|list| list.len() == 3) {
-        Some(list) => super::operands::sizes(list)?,
+        Some(list) => crate::model::build::sizes(list)?,
         None => vec![wide / 3; 3],
     };
     let mut parts = Vec::new();
@@ -49,7 +47,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         parts.push(split(i, part, heads)?);
         begin += size;
     }
-    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
+    let Ok([q, k, v]) = <[Operand; 3]>::try_from(parts) else { return refused!("found no three parts") };
     finish(i, op, Heads { q, k, v }, 3, 5)
 }
 
@@ -66,7 +64,7 @@ pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut begin = 0;
     for index in 0..3 {
         let mut slot = i.slot(op, index)?;
-        let extents = i.slot_extents(&slot)?;
+        let extents = i.shape(&slot)?;
         if op.has(3) && extents.len() == 3 {
             let bias = i.slot(op, 3)?;
             let bias = cut(i, "bias", bias, &[(begin, extents[2], 1)])?;
@@ -75,7 +73,7 @@ pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
         parts.push(split(i, slot, heads)?);
     }
-    let Ok([q, k, v]) = <[Slot; 3]>::try_from(parts) else { return refused!("found no three parts") };
+    let Ok([q, k, v]) = <[Operand; 3]>::try_from(parts) else { return refused!("found no three parts") };
     i.set(op, 1, k.clone())?;
     i.set(op, 2, v.clone())?;
     finish(i, op, Heads { q, k, v }, 4, 5)
@@ -83,9 +81,9 @@ pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// With a mask of keys (input `mask`) and a bias (input `more`).
 fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: usize) -> Done {
-    let own = i.slot_extents(&heads.q)?;
+    let own = i.shape(&heads.q)?;
     let (batch, rows, depth) = (own[0], own[2], own[3]);
-    let keys = i.slot_extents(&heads.k)?[2];
+    let keys = i.shape(&heads.k)?[2];
     let mut bias = None;
     if op.has(mask)
         && let Some(known) = known_keys(i, op, mask, [batch, rows, keys])?
@@ -120,15 +118,15 @@ fn known_keys<'a>(
     op: &Op<'a>,
     mask: usize,
     [batch, rows, keys]: [usize; 3],
-) -> Result<Option<Slot>, Reason> {
+) -> Result<Option<Operand>, Reason> {
     let slot = i.slot(op, mask)?;
-    let own = i.slot_extents(&slot)?;
+    let own = i.shape(&slot)?;
     let target = match own[..] {
         [count] if count == batch || count == 2 * batch => {
             let key = i.counted(keys, 3, 4)?;
-            let mut part = |first: usize, function: Function| -> Result<Slot, Reason> {
+            let mut part = |first: usize, function: Function| -> Result<Operand, Reason> {
                 let ends = cut(i, "ends", slot.clone(), &[(first, batch, 1)])?;
-                let ends = i.slot_reshaped("ends", ends, &[batch, 1, 1, 1])?;
+                let ends = i.with_extents("ends", ends, &[batch, 1, 1, 1])?;
                 i.apply("known", function, &[key.clone().into(), ends.into()])
             };
             let mut known = part(0, Function::Less)?;
@@ -152,5 +150,5 @@ fn known_keys<'a>(
         }
     };
     let truth = i.apply("known", Function::Greater, &[slot.into(), 0.0.into()])?;
-    i.slot_reshaped("known", truth, &target).map(Some)
+    i.with_extents("known", truth, &target).map(Some)
 }

@@ -1,11 +1,8 @@
 //! Maps sampled at the places of a grid.
 
-use super::elementwise::Arg;
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::cut;
+use super::import::{Import, Op};
 use super::pixels::linear;
-use super::products::{product, swapped};
+use crate::model::build::{Arg, Kind, Operand, cut, product, swapped};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
@@ -39,7 +36,7 @@ pub(super) fn sample<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         // The last axis comes first.
         ranges.push((rank - 1 - axis, 1, 1));
         let part = cut(i, "column", grid.clone(), &ranges)?;
-        let part: Arg = i.slot_reshaped("column", part, target)?.into();
+        let part: Arg = i.with_extents("column", part, target)?.into();
         let (scale, offset) = match rule.aligned {
             true => ((extent - 1) as f32 / 2.0, (extent - 1) as f32 / 2.0),
             false => (extent as f32 / 2.0, (extent as f32 - 1.0) / 2.0),
@@ -51,7 +48,7 @@ pub(super) fn sample<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let image = if n > 1 { Some(Arg::from(i.counted(n, 0, rank + 1)?)) } else { None };
     let slot = pixels.sum(i, image.as_ref(), None, &axes, target)?;
     let back: Vec<usize> = [0, rank + 1].into_iter().chain(1..=rank).collect();
-    let slot = i.slot_transposed(slot, &back)?;
+    let slot = i.transposed(slot, &back)?;
     i.set(op, 0, slot.of_kind(kind))
 }
 
@@ -132,7 +129,7 @@ fn cubic(i: &mut Import<'_>, place: Arg, extent: usize, rule: &Rule<'_>) -> Resu
 
 /// `AffineGrid`: the places of an evenly spaced grid, moved by a matrix.
 pub(super) fn affine<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let size = super::operands::sizes(&i.integers(op, 1)?)?;
+    let size = crate::model::build::sizes(&i.integers(op, 1)?)?;
     let aligned = op.flag("align_corners", false);
     let spatial = size.get(2..).unwrap_or(&[]).to_vec();
     if !(2..=3).contains(&spatial.len()) || spatial.contains(&0) {
@@ -151,10 +148,10 @@ pub(super) fn affine<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         base.extend(at.iter().zip(&spatial).rev().map(|(&at, &extent)| place(at, extent)));
         base.push(1.0);
     }
-    let base = Slot::Constant(super::tensors::floats(&[1, count, wide], base)?, Kind::F32);
+    let base = Operand::Constant(crate::model::build::floats(&[1, count, wide], base)?, Kind::F32);
     let theta = i.slot(op, 0)?;
     let turned = swapped(i, theta)?;
     let grid = product(i, "grid", base, turned)?;
-    let grid = i.slot_reshaped("", grid, &[&[size[0]], &spatial[..], &[wide - 1]].concat())?;
+    let grid = i.with_extents("", grid, &[&[size[0]], &spatial[..], &[wide - 1]].concat())?;
     i.set(op, 0, grid)
 }

@@ -1,51 +1,14 @@
 //! Operators that a GPU does not pay for: functions of the CPU, in a session on a GPU too.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::order::Mapped;
-use super::tensors::{floats, integers};
-use crate::dims::Dims;
-use crate::error::{Error, Result as GraphResult};
-use crate::model::constant::{Constant, Integers, dims_of};
+use super::import::{Import, Op};
+use crate::model::build::{Kind, Operand, floats, integers};
+use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
-use crate::ops::custom::Custom;
 use std::cmp::Ordering;
 
 type Done = Result<(), Reason>;
 
 impl<'a> Import<'a> {
-    /// Adds a function of the CPU, with outputs of these extents.
-    pub(super) fn hosted(
-        &mut self,
-        part: &str,
-        kernel: &'static str,
-        inputs: Vec<Slot>,
-        outputs: &[Vec<usize>],
-        run: impl Fn(&[&[f32]], &mut [&mut [f32]]) -> GraphResult<()> + Send + Sync + 'static,
-    ) -> Result<Vec<Slot>, Reason> {
-        let dims = outputs.iter().map(|own| dims_of(own)).collect::<Result<Vec<Dims>, Reason>>()?;
-        let mut values = Vec::with_capacity(inputs.len());
-        for slot in inputs {
-            let mapped = self.mapped_slot(slot, None)?;
-            values.push(self.logical(&mapped)?);
-        }
-        let mut wanted = Vec::with_capacity(values.len());
-        for &value in &values {
-            wanted.push(self.dims(value)?);
-        }
-        // The function is made for these extents.
-        let outputs_of = move |inputs: &[Dims]| match inputs == wanted {
-            true => Ok(dims.clone()),
-            false => {
-                Err(Error::shape(kernel, format!("inputs {inputs:?}"), format!("{wanted:?}, as in the file")))
-            }
-        };
-        let function = Custom::host(kernel, outputs_of, run);
-        let written = self.add(part, |graph, name| graph.custom(name, &function, &values))?;
-        let slot = |(value, own): (_, &Vec<usize>)| Slot::Value(Mapped::plain(value, own.len(), Kind::F32));
-        Ok(written.into_iter().zip(outputs).map(slot).collect())
-    }
-
     /// Refuses a result whose extents depend on values where something else than the network's caller reads it.
     fn only_leaves(&self, op: &Op<'a>, index: usize) -> Done {
         let Some(name) = op.node.outputs.get(index).filter(|name| !name.is_empty()) else { return Ok(()) };
@@ -142,7 +105,7 @@ fn ascending(a: f32, b: f32) -> Ordering {
 pub(super) fn unique<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
     let axis = match op.has_attribute("axis") {
-        true => Some(super::operands::axis(op.int("axis", 0), own.len())?),
+        true => Some(crate::model::build::axis(op.int("axis", 0), own.len())?),
         false => None,
     };
     let (things, sorted) = (Things::of(&own, axis), op.flag("sorted", true));
@@ -152,7 +115,7 @@ pub(super) fn unique<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let kind = i.kind_of(op, 0)?;
     let whole = |list: Vec<usize>| list.into_iter().map(|number| number as i64).collect::<Vec<i64>>();
-    if let Slot::Constant(constant, _) = i.slot(op, 0)? {
+    if let Operand::Constant(constant, _) = i.slot(op, 0)? {
         // Things without elements are things, too.
         let elements = constant.elements().max(things.count);
         i.budget.spend(elements.saturating_mul(64))?;
@@ -177,7 +140,7 @@ pub(super) fn unique<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let count = found.first.len();
         for (index, list) in [(1, found.first), (2, found.of), (3, found.counts)] {
             let extents = if index == 2 { things.count } else { count };
-            i.set(op, index, Slot::integers(vec![extents], whole(list)))?;
+            i.set(op, index, Operand::integers(vec![extents], whole(list)))?;
         }
         return Ok(());
     }
@@ -208,7 +171,7 @@ pub(super) fn unique<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `NonZero` of what is computed at each run: a column for each element that could be, -1 in those that are not filled.
 pub(super) fn non_zero<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if matches!(i.slot(op, 0)?, Slot::Constant(..)) {
+    if matches!(i.slot(op, 0)?, Operand::Constant(..)) {
         return super::indexing::non_zero(i, op);
     }
     i.only_leaves(op, 0)?;

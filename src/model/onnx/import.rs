@@ -1,38 +1,25 @@
-//! A file to a graph, operator by operator.
+//! A graph in the making: the tensors of a file's networks, and its operators one after the other.
 
-use super::kind::Kind;
-use super::operators;
-use super::order::Mapped;
-use super::schema::{Attribute, Function, Graph as Network, Model, Node};
-use super::survey;
+use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
-use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use crate::graph::Value;
 use crate::model::budget::Budget;
-use crate::model::constant::Constant;
+use crate::model::build::{Builder, Operand};
 use crate::model::reason::Reason;
-use crate::model::{LoadOptions, Loaded, ModelInfo};
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::ops::{Deref, DerefMut};
 
 /// The versions of the standard operators that are read.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
 
-/// The work that any file may cause, whatever its length: the largest masks and tables that are computed of lengths
-/// alone, and time to read it that nobody minds. What is held at once may be three times of it.
-const LEAST_WORK: u64 = 384 << 20;
+/// What a node may take of memory, with its names and values.
+const NODE_BYTES: usize = 4096;
 
 /// The most scopes within each other.
 const MAX_SCOPES: usize = 64;
 
-/// What a tensor of the file stands for.
-#[derive(Debug, Clone)]
-pub(super) enum Slot {
-    /// A value of the graph.
-    Value(Mapped),
-    /// Known while the file is read.
-    Constant(Constant, Kind),
-}
+/// The work of a network within an operator, beside that of its nodes. Loops may lie in each other.
+const TURN_BYTES: usize = 8 << 10;
 
 /// Who reads a tensor.
 #[derive(Clone, Copy, Default)]
@@ -46,7 +33,7 @@ pub(super) struct Readers {
 /// The tensors of a network, of a branch or of a function.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
-    pub(super) slots: HashMap<&'a str, Slot>,
+    pub(super) slots: HashMap<&'a str, Operand>,
     /// Constants that are values of the graph.
     pub(super) uploaded: HashMap<&'a str, Value>,
     pub(super) readers: HashMap<&'a str, Readers>,
@@ -59,25 +46,38 @@ pub(super) struct Scope<'a> {
     pub(super) prefix: String,
 }
 
+/// Adds an operator to the graph, or works out its constants.
+pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
+
+/// The function of an operator, by its domain and name.
+pub(super) type Handlers = fn(&str, &str) -> Option<Handler>;
+
 /// A graph in the making.
 pub(super) struct Import<'a> {
-    pub(super) budget: Budget,
-    pub(super) graph: Graph,
+    pub(super) build: Builder,
+    pub(super) handlers: Handlers,
     pub(super) files: Files,
     pub(super) scopes: Vec<Scope<'a>>,
     pub(super) functions: HashMap<(&'a str, &'a str, &'a str), &'a Function<'a>>,
     opsets: HashMap<&'a str, i64>,
-    pub(super) names: HashSet<String>,
-    /// Values in another order of axes, by value and order.
-    pub(super) moved: HashMap<(Value, Vec<usize>), Value>,
-    /// What the operator writes, for the names of its nodes.
-    pub(super) current: String,
-    /// Nodes of the graph that change the order of axes.
-    pub(super) transposes: usize,
     /// What the operator has written so far.
     pub(super) written: Vec<&'a str>,
     /// Lists of tensors, by number.
-    pub(super) sequences: Vec<Vec<Slot>>,
+    pub(super) sequences: Vec<Vec<Operand>>,
+}
+
+impl Deref for Import<'_> {
+    type Target = Builder;
+
+    fn deref(&self) -> &Builder {
+        &self.build
+    }
+}
+
+impl DerefMut for Import<'_> {
+    fn deref_mut(&mut self) -> &mut Builder {
+        &mut self.build
+    }
 }
 
 /// An operator with its options.
@@ -89,46 +89,16 @@ pub(super) struct Op<'a> {
     pub(super) attributes: HashMap<&'a str, &'a Attribute<'a>>,
 }
 
-/// Reads the network of a file.
-pub(super) fn import(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
-    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
-    let mut budget = Budget::new(bytes.len());
-    budget.extend(LEAST_WORK);
-    let model = Model::read(bytes, &mut budget).map_err(fail)?;
-    let network = model
-        .graph
-        .as_ref()
-        .ok_or_else(|| fail("found no graph: this is no ONNX model, or one that is cut short".into()))?;
-    let mut import = Import::new(&model, network, Files::new(path), budget).map_err(fail)?;
-    if let Some(unsupported) = survey::unsupported(&import, network) {
-        return Err(fail(unsupported.into()));
-    }
-    import.inputs(network, options).map_err(fail)?;
-    let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
-    import.nodes(&network.nodes, &outputs).map_err(|(place, message)| {
-        let node = place.and_then(|place| network.nodes.get(place));
-        let op = node.map(|node| (node.index, node.op.to_owned()));
-        Error::Model { file: file.to_owned(), op, message: message.into() }
-    })?;
-    import.outputs(network).map_err(fail)?;
-    let info = ModelInfo {
-        name: network.name.to_owned(),
-        description: model.description.to_owned(),
-        transposes: import.transposes,
-        ..ModelInfo::default()
-    };
-    Ok(Loaded { graph: import.graph, info })
-}
-
 /// What went wrong, and at which node.
 pub(super) type Trouble = (Option<usize>, Reason);
 
 impl<'a> Import<'a> {
-    fn new(
+    pub(super) fn new(
         model: &'a Model<'a>,
         network: &'a Network<'a>,
         files: Files,
         budget: Budget,
+        handlers: Handlers,
     ) -> Result<Self, Reason> {
         let mut opsets = HashMap::new();
         for &(domain, version) in &model.opsets {
@@ -149,16 +119,12 @@ impl<'a> Import<'a> {
             .map(|function| ((function.domain, function.name, function.overload), function))
             .collect();
         Ok(Import {
-            budget,
-            graph: Graph::new(),
+            build: Builder::new(budget, NODE_BYTES),
+            handlers,
             files,
             scopes: vec![Scope::default()],
             functions,
             opsets,
-            names: HashSet::new(),
-            moved: HashMap::new(),
-            current: String::new(),
-            transposes: 0,
             written: Vec::new(),
             sequences: Vec::new(),
         })
@@ -227,7 +193,7 @@ impl<'a> Import<'a> {
             return self.call(&op, function);
         }
         self.current = self.output_name(&op)?;
-        match operators::handler(node.domain, node.op) {
+        match (self.handlers)(node.domain, node.op) {
             Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op),
             Some(handler) => {
                 self.written.clear();
@@ -282,7 +248,7 @@ impl<'a> Import<'a> {
         scope: Scope<'a>,
         nodes: &'a [Node<'a>],
         outputs: &[&'a str],
-    ) -> Result<Vec<Slot>, Reason> {
+    ) -> Result<Vec<Operand>, Reason> {
         if self.scopes.len() >= MAX_SCOPES {
             return refused!(
                 "found functions and branches more than {MAX_SCOPES} deep in each other, wanted fewer"
@@ -300,7 +266,7 @@ impl<'a> Import<'a> {
     pub(super) fn branch(
         &self,
         op: &Op<'a>,
-        around: Option<HashMap<&'a str, Slot>>,
+        around: Option<HashMap<&'a str, Operand>>,
     ) -> Result<Scope<'a>, Reason> {
         let (sees_outer, prefix) = (around.is_none(), self.inner_prefix(op)?);
         Ok(Scope { sees_outer, prefix, slots: around.unwrap_or_default(), ..Scope::default() })
@@ -316,7 +282,7 @@ impl<'a> Import<'a> {
     }
 
     /// The slot of a tensor by its name.
-    pub(super) fn find(&self, name: &str) -> Result<Slot, Reason> {
+    pub(super) fn find(&self, name: &str) -> Result<Operand, Reason> {
         for scope in self.scopes.iter().rev() {
             if let Some(slot) = scope.slots.get(name) {
                 return Ok(slot.clone());
@@ -329,6 +295,28 @@ impl<'a> Import<'a> {
             "found {name:?} read, wanted a tensor that an operator writes which does not wait for this one"
         )
     }
+}
+
+/// What a network within the operator writes, with some of its inputs given. It reads the tensors around it, or those
+/// of `around` alone.
+pub(super) fn inner<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    network: &'a Network<'a>,
+    inputs: &[Operand],
+    outputs: &[&'a str],
+    around: Option<HashMap<&'a str, Operand>>,
+) -> Result<Vec<Operand>, Reason> {
+    i.budget.spend(TURN_BYTES)?;
+    let mut scope = i.branch(op, around)?;
+    for tensor in &network.initializers {
+        let (constant, kind) = i.files.constant(tensor, &mut i.build.budget)?;
+        scope.slots.insert(tensor.name, Operand::Constant(constant, kind));
+    }
+    for (input, slot) in network.inputs.iter().zip(inputs) {
+        scope.slots.insert(input.name, slot.clone());
+    }
+    i.within(scope, &network.nodes, outputs)
 }
 
 /// Which nodes the outputs depend on.
@@ -345,15 +333,4 @@ pub(super) fn needed(nodes: &[Node<'_>], outputs: &[&str]) -> Vec<bool> {
         }
     }
     needed
-}
-
-/// Every name that the branches of a node read or return. The file bounds their depth.
-pub(super) fn captures<'a>(node: &Node<'a>, into: &mut Vec<&'a str>) {
-    for graph in node.attributes.iter().filter_map(|attribute| attribute.graph.as_deref()) {
-        for inner in &graph.nodes {
-            into.extend(inner.inputs.iter().copied());
-            captures(inner, into);
-        }
-        into.extend(graph.outputs.iter().map(|output| output.name));
-    }
 }

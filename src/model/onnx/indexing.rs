@@ -1,12 +1,8 @@
 //! Elements by computed or given indices.
 
-use super::elementwise::Arg;
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::cut;
-use super::operands::axis;
-use super::order::Mapped;
+use super::import::{Import, Op};
 use super::scatters::{self, Places};
+use crate::model::build::{Arg, Kind, Mapped, Operand, axis, cut};
 use crate::model::constant::{Constant, elements_of, indices, position, strides};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -21,11 +17,11 @@ const MAX_LAYERS: usize = 64;
 
 impl Import<'_> {
     /// Indices of which negative ones count from the end of `extent`.
-    fn counted_from_start(&mut self, index: Slot, extent: usize) -> Result<Slot, Reason> {
-        if let Slot::Constant(Constant::Integers(integers), kind) = &index
+    fn counted_from_start(&mut self, index: Operand, extent: usize) -> Result<Operand, Reason> {
+        if let Operand::Constant(Constant::Integers(integers), kind) = &index
             && integers.values.iter().all(|&index| index >= 0)
         {
-            return Ok(Slot::Constant(Constant::Integers(integers.clone()), *kind));
+            return Ok(Operand::Constant(Constant::Integers(integers.clone()), *kind));
         }
         let negative = self.apply("negative", Function::Less, &[index.clone().into(), 0.0.into()])?;
         let moved = self.apply("moved", Function::Add, &[index.clone().into(), (extent as f32).into()])?;
@@ -33,8 +29,8 @@ impl Import<'_> {
     }
 
     /// Rows of a tensor, flattened to `rows inner`, by places that are whole numbers.
-    fn rows_at(&mut self, part: &str, x: Slot, inner: usize, places: Slot) -> Result<Slot, Reason> {
-        let extents = self.slot_extents(&x)?;
+    fn rows_at(&mut self, part: &str, x: Operand, inner: usize, places: Operand) -> Result<Operand, Reason> {
+        let extents = self.shape(&x)?;
         let count = elements_of(&extents)?;
         if count == 0 {
             return refused!("found {extents:?} to choose from, wanted elements");
@@ -44,12 +40,12 @@ impl Import<'_> {
         }
         let kind = x.kind();
         let flat = if inner == 1 { vec![count] } else { vec![count / inner, inner] };
-        let x = self.slot_reshaped("flat", x, &flat)?;
+        let x = self.with_extents("flat", x, &flat)?;
         let (x, places) = (self.mapped_slot(x, None)?, self.mapped_slot(places, None)?);
         let (x, places) = (self.logical(&x)?, self.logical(&places)?);
         let value = self.add(part, |graph, name| graph.gather(name, x, places, 0, 0))?;
         let rank = self.dims(value)?.rank();
-        Ok(Slot::Value(Mapped::plain(value, rank, kind)))
+        Ok(Operand::Value(Mapped::plain(value, rank, kind)))
     }
 }
 
@@ -65,12 +61,12 @@ pub(super) fn gather_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 fn elements_at(
     i: &mut Import<'_>,
     part: &str,
-    x: Slot,
-    index: Slot,
+    x: Operand,
+    index: Operand,
     own: &[usize],
     wanted: &[usize],
     place: usize,
-) -> Result<Slot, Reason> {
+) -> Result<Operand, Reason> {
     let rank = own.len();
     if wanted.len() != rank {
         return refused!("found indices of {wanted:?} for {own:?}");
@@ -78,7 +74,7 @@ fn elements_at(
     let steps = strides(own);
     let index = i.counted_from_start(index, own[place])?;
     let mut places = i.apply("places", Function::Mul, &[index.into(), (steps[place] as f32).into()])?;
-    let mut offset: Option<Slot> = None;
+    let mut offset: Option<Operand> = None;
     for axis in (0..rank).filter(|&axis| axis != place && wanted[axis] > 1) {
         let along = i.counted(wanted[axis], axis, rank)?;
         let along = i.apply("along", Function::Mul, &[along.into(), (steps[axis] as f32).into()])?;
@@ -91,7 +87,7 @@ fn elements_at(
         places = i.apply("places", Function::Add, &[places.into(), offset.into()])?;
     }
     let slot = i.rows_at("elements", x, 1, places)?;
-    i.slot_reshaped(part, slot, wanted)
+    i.with_extents(part, slot, wanted)
 }
 
 /// `GatherND`: rows of indices, one for each of the first axes behind those that are shared.
@@ -107,8 +103,8 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let steps = strides(own.get(..shared + count).unwrap_or(&[]));
     let inner: usize = own[shared + count..].iter().product();
     let index = i.slot(op, 1)?;
-    let mut places: Option<Slot> = None;
-    let mut add = |i: &mut Import<'a>, term: Slot| -> Done {
+    let mut places: Option<Operand> = None;
+    let mut add = |i: &mut Import<'a>, term: Operand| -> Done {
         places = Some(match places.take() {
             None => term,
             Some(places) => i.apply("places", Function::Add, &[places.into(), term.into()])?,
@@ -121,7 +117,7 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             *range = (column, 1, 1);
         }
         let one = cut(i, "column", index.clone(), &ranges)?;
-        let one = i.slot_reshaped("column", one, outer)?;
+        let one = i.with_extents("column", one, outer)?;
         let one = i.counted_from_start(one, own[shared + column])?;
         let term = i.apply("term", Function::Mul, &[one.into(), (steps[shared + column] as f32).into()])?;
         add(i, term)?;
@@ -134,7 +130,7 @@ pub(super) fn gather_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let places = places.ok_or("found no indices")?;
     let x = i.slot(op, 0)?;
     let slot = i.rows_at("rows", x, inner, places)?;
-    let slot = i.slot_reshaped("", slot, &[outer, &own[shared + count..]].concat())?;
+    let slot = i.with_extents("", slot, &[outer, &own[shared + count..]].concat())?;
     i.set(op, 0, slot)
 }
 
@@ -147,7 +143,7 @@ pub(super) fn scatter_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             "found indices of {extents:?} for {own:?}, wanted no more axes, and extents within the data's"
         );
     }
-    if matches!(i.slot(op, 1)?, Slot::Value(_)) {
+    if matches!(i.slot(op, 1)?, Operand::Value(_)) {
         i.budget.spend(elements_of(&extents)?.saturating_mul(16 * own.len()))?;
         if extents.iter().zip(&own).enumerate().any(|(at, (count, extent))| at != place && count > extent) {
             return refused!(
@@ -183,7 +179,7 @@ pub(super) fn scatter_nd<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = count.ok_or_else(|| {
         format!("found rows of {extents:?} for {own:?}, wanted at most an index for each axis")
     })?;
-    if matches!(i.slot(op, 1)?, Slot::Value(_)) {
+    if matches!(i.slot(op, 1)?, Operand::Value(_)) {
         let rows = elements_of(&extents)? / count;
         i.budget.spend(rows.saturating_mul(16))?;
         let columns = own.iter().copied().zip(strides(&own)).take(count).collect();
@@ -245,28 +241,28 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
         }
     }
     let flat = |count: usize| if inner == 1 { vec![count] } else { vec![count, inner] };
-    let mut result = i.slot_reshaped("data", data, &flat(rows))?;
-    let updates = i.slot_reshaped("updates", updates, &flat(places.len()))?;
+    let mut result = i.with_extents("data", data, &flat(rows))?;
+    let updates = i.with_extents("updates", updates, &flat(places.len()))?;
     for layer in layers {
-        let both = i.slots_joined("both", vec![result.clone(), updates.clone()], 0)?;
+        let both = i.joined("both", vec![result.clone(), updates.clone()], 0)?;
         let list = layer
             .iter()
             .enumerate()
             .map(|(row, update)| update.map_or(row, |update| rows + update) as i64)
             .collect();
-        let taken = i.rows_at("taken", both, inner, Slot::integers(vec![rows], list))?;
+        let taken = i.rows_at("taken", both, inner, Operand::integers(vec![rows], list))?;
         result = match function {
             None => taken,
             Some(function) => {
                 let mask = layer.iter().map(|update| i64::from(update.is_some())).collect();
                 let shape = if inner == 1 { vec![rows] } else { vec![rows, 1] };
-                let mask: Arg = Slot::integers(shape, mask).of_kind(Kind::Bool).into();
+                let mask: Arg = Operand::integers(shape, mask).of_kind(Kind::Bool).into();
                 let combined = i.apply("combined", function, &[result.clone().into(), taken.into()])?;
                 i.apply("result", Function::Select, &[mask, combined.into(), result.into()])?
             }
         };
     }
-    let result = i.slot_reshaped("", result.of_kind(kind), own)?;
+    let result = i.with_extents("", result.of_kind(kind), own)?;
     i.set(op, 0, result)
 }
 
@@ -279,9 +275,9 @@ pub(super) fn compress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.slot(op, 0)?;
     let (x, place) = match op.has_attribute("axis") {
         true => (x, axis(op.int("axis", 0), own.len())?),
-        false => (i.slot_reshaped("flat", x, &[elements_of(&own)?])?, 0),
+        false => (i.with_extents("flat", x, &[elements_of(&own)?])?, 0),
     };
-    let (mapped, list) = (i.mapped_slot(x, None)?, Slot::integers(vec![kept.len()], kept));
+    let (mapped, list) = (i.mapped_slot(x, None)?, Operand::integers(vec![kept.len()], kept));
     let list = i.mapped_slot(list, None)?.value;
     let along = mapped.place(place) as isize;
     let value = i.add("", |graph, name| graph.gather(name, mapped.value, list, along, 0))?;
@@ -304,7 +300,7 @@ pub(super) fn reverse_sequence<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             if step < length { length - 1 - step } else { step }
         })
         .collect();
-    let (x, index) = (i.slot(op, 0)?, Slot::integers(own.clone(), list));
+    let (x, index) = (i.slot(op, 0)?, Operand::integers(own.clone(), list));
     let slot = elements_at(i, "", x, index, &own, &own, time)?;
     i.set(op, 0, slot)
 }
@@ -318,7 +314,7 @@ pub(super) fn non_zero<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         indices(&extents).zip(&values).filter(|(_, value)| **value != 0.0).map(|(at, _)| at).collect();
     i.budget.spend(found.len().saturating_mul(16 * extents.len().max(1)))?;
     let list = (0..extents.len()).flat_map(|axis| found.iter().map(move |at| at[axis] as i64)).collect();
-    i.set(op, 0, Slot::integers(vec![extents.len(), found.len()], list))
+    i.set(op, 0, Operand::integers(vec![extents.len(), found.len()], list))
 }
 
 /// `NegativeLogLikelihoodLoss` and `SoftmaxCrossEntropyLoss`: of logarithms, or of what a softmax makes them of.
@@ -333,13 +329,13 @@ pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done
         let options =
             crate::ops::softmax::Softmax { axis: mapped.place(1) as isize, log: true, ..Default::default() };
         let value = i.add("log", |graph, name| graph.softmax(name, mapped.value, options))?;
-        x = Slot::Value(Mapped { value, ..mapped });
+        x = Operand::Value(Mapped { value, ..mapped });
         i.set(op, 1, x.clone())?;
     }
     let mut wanted = own.clone();
     wanted[1] = 1;
     let target = i.slot(op, 1)?;
-    let target = i.slot_reshaped("target", target, &wanted)?;
+    let target = i.with_extents("target", target, &wanted)?;
     let known = match op.has_attribute("ignore_index") {
         true => Some(i.apply(
             "known",
@@ -357,7 +353,7 @@ pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done
     };
     let taken = elements_at(i, "taken", x, index.clone(), &own, &wanted, 1)?;
     let mut losses = i.apply("losses", Function::Neg, &[taken.into()])?;
-    let mut weights: Option<Slot> = None;
+    let mut weights: Option<Operand> = None;
     if op.has(2) {
         let list = i.slot(op, 2)?;
         weights = Some(i.rows_at("weights", list, 1, index)?);
@@ -372,13 +368,13 @@ pub(super) fn loss<'a>(i: &mut Import<'a>, op: &Op<'a>, of_scores: bool) -> Done
     }
     let all: Vec<usize> = (0..own.len()).collect();
     let sum = |i: &mut Import<'a>, part: &str, slot| {
-        super::reductions::reduced(i, part, slot, crate::ops::reduce::Reduction::Sum, &all, false)
+        crate::model::build::reduced(i, part, slot, crate::ops::reduce::Reduction::Sum, &all, false)
     };
     let slot = match op.text("reduction", "mean")? {
         "none" => {
             let mut extents = own.clone();
             extents.remove(1);
-            i.slot_reshaped("", losses, &extents)?
+            i.with_extents("", losses, &extents)?
         }
         "sum" => sum(i, "", losses)?,
         "mean" => {

@@ -14,7 +14,7 @@
 //! loops whose turns are counted at each run, `turns.rs`).
 //!
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
-//! stored (`order.rs`), so that only what needs the order of the file moves elements.
+//! stored (`build/operand.rs`), so that only what needs the order of the file moves elements.
 //!
 //! `operators.rs` lists the operators, each with the function that adds it to the graph; versions 1 to 28 are read, those before 7 where numpy's rule of broadcasting is all they need.
 //!
@@ -25,8 +25,6 @@
 
 mod attention;
 mod bits;
-mod casts;
-mod cells;
 mod columns;
 mod contributed;
 mod control;
@@ -43,12 +41,11 @@ mod grids;
 mod hosted;
 mod import;
 mod indexing;
-mod kind;
+mod load;
 mod moves;
 mod norms;
 mod operands;
 mod operators;
-mod order;
 mod pixels;
 mod pooling;
 mod products;
@@ -61,7 +58,6 @@ mod scatters;
 mod schema;
 mod sequences;
 mod shapes;
-mod slots;
 mod small;
 mod sorted;
 mod spectra;
@@ -116,5 +112,5 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
 }
 
 pub(super) fn parse(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
-    import::import(file, bytes, path, options)
+    load::load(file, bytes, path, options)
 }

@@ -1,13 +1,11 @@
 //! Operators that move elements.
 
-use super::import::{Import, Op, Slot};
-use super::operands::{axes, axis, sizes};
-use super::order::{Mapped, stored};
+use super::import::{Import, Op};
 use crate::emit::Bits;
-use crate::graph::Value;
-use crate::model::constant::{Constant, Integers, position, ranged};
+use crate::model::build::{Mapped, Operand, axes, axis, cut, joined, padded, sizes, tiled};
+use crate::model::constant::Constant;
 use crate::model::reason::Reason;
-use crate::ops::remap::{AxisRange, PadMode};
+use crate::ops::remap::PadMode;
 
 type Done = Result<(), Reason>;
 
@@ -25,11 +23,11 @@ pub(super) fn transpose<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return refused!("found the permutation {permutation:?} for rank {rank}, wanted each axis once");
     }
     match i.slot(op, 0)? {
-        Slot::Constant(constant, kind) => {
+        Operand::Constant(constant, kind) => {
             let constant = i.constant_in_order(&constant, &permutation)?;
             i.write_constant(op, 0, constant, kind)
         }
-        Slot::Value(mapped) => {
+        Operand::Value(mapped) => {
             let place = |axis: &usize| permutation.iter().position(|own| own == axis);
             let order = mapped.order.iter().filter_map(place).collect();
             i.write(op, 0, Mapped { order, ..mapped })
@@ -50,12 +48,12 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if slots.iter().any(|(_, _, extents)| !extents.contains(&0)) {
         slots.retain(|(_, _, extents)| !extents.contains(&0));
     }
-    if slots.iter().all(|(_, slot, _)| matches!(slot, Slot::Constant(..))) {
+    if slots.iter().all(|(_, slot, _)| matches!(slot, Operand::Constant(..))) {
         let constants: Vec<Constant> = slots
             .into_iter()
             .filter_map(|(_, slot, _)| match slot {
-                Slot::Constant(constant, _) => Some(constant),
-                Slot::Value(_) => None,
+                Operand::Constant(constant, _) => Some(constant),
+                Operand::Value(_) => None,
             })
             .collect();
         let joined = joined(i, &constants, place)?;
@@ -66,7 +64,7 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let mut order: Option<(usize, Vec<usize>)> = None;
     for (_, slot, extents) in &slots {
-        if let Slot::Value(mapped) = slot {
+        if let Operand::Value(mapped) = slot {
             let elements: usize = extents.iter().product();
             if order.as_ref().is_none_or(|(most, _)| elements > *most) {
                 order = Some((elements, mapped.order.clone()));
@@ -85,104 +83,6 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let along = order.iter().position(|&own| own == place).unwrap_or(place) as isize;
     let value = i.add("", |graph, name| graph.concat(name, &values, along))?;
     i.write(op, 0, Mapped { value, order, kind })
-}
-
-/// Constants one behind the other along an axis.
-pub(super) fn joined(i: &mut Import<'_>, constants: &[Constant], place: usize) -> Result<Constant, Reason> {
-    let mut extents = constants.first().map(Constant::extents).unwrap_or_default();
-    if place >= extents.len() {
-        return refused!("found {extents:?} to be joined along axis {place}, wanted the same other extents");
-    }
-    let mut ends = Vec::new();
-    let mut whole = 0usize;
-    for constant in constants {
-        let own = constant.extents();
-        let fits = own.len() == extents.len()
-            && own.iter().zip(&extents).enumerate().all(|(axis, (a, b))| axis == place || a == b);
-        if !fits {
-            return refused!("found {own:?} beside {extents:?}, wanted the same but along axis {place}");
-        }
-        whole = whole.checked_add(own[place]).ok_or("found too many elements")?;
-        ends.push(whole);
-    }
-    if let Some(extent) = extents.get_mut(place) {
-        *extent = whole;
-    }
-    let elements = crate::model::constant::elements_of(&extents)?;
-    i.budget.spend(elements.saturating_mul(16))?;
-    let all_integers: Option<Vec<&Integers>> = constants
-        .iter()
-        .map(|constant| match constant {
-            Constant::Integers(integers) => Some(integers),
-            Constant::Floats(_) => None,
-        })
-        .collect();
-    let inner: usize = extents[place + 1..].iter().product();
-    let outer: usize = if elements == 0 { 0 } else { extents[..place].iter().product() };
-    if let Some(all) = all_integers {
-        let mut values = Vec::new();
-        for row in 0..outer {
-            for own in &all {
-                let length = own.dims[place] * inner;
-                values.extend_from_slice(own.values.get(row * length..(row + 1) * length).unwrap_or(&[]));
-            }
-        }
-        return super::tensors::integers(&extents, values);
-    }
-    let tensors = constants.iter().map(|own| own.floats(&mut i.budget)).collect::<Result<Vec<_>, _>>()?;
-    let lists: Vec<_> = tensors.iter().map(|tensor| tensor.to_nhwc()).collect();
-    let mut values = Vec::new();
-    for row in 0..outer {
-        for (tensor, own) in tensors.iter().zip(&lists) {
-            let length = tensor.dims().extents()[place] * inner;
-            values.extend_from_slice(own.get(row * length..(row + 1) * length).unwrap_or(&[]));
-        }
-    }
-    super::tensors::floats(&extents, values)
-}
-
-/// Some of the elements of a slot, a range for each axis: (first, count, step).
-pub(super) fn cut(
-    i: &mut Import<'_>,
-    part: &str,
-    slot: Slot,
-    ranges: &[(usize, usize, i64)],
-) -> Result<Slot, Reason> {
-    match slot {
-        Slot::Constant(constant, kind) => {
-            let own = constant.extents();
-            let target: Vec<usize> = ranges.iter().map(|range| range.1).collect();
-            let (first, steps) = ranged(&own, ranges.iter().map(|&(first, _, step)| (first, step as isize)));
-            Ok(Slot::Constant(constant.strided(target, &mut i.budget, first, &steps)?, kind))
-        }
-        Slot::Value(mapped) => {
-            let extents = i.extents(&mapped)?;
-            if ranges
-                .iter()
-                .zip(&extents)
-                .all(|(&(first, count, step), &extent)| (first, count, step) == (0, extent, 1))
-            {
-                return Ok(Slot::Value(mapped));
-            }
-            if ranges.iter().any(|range| range.1 == 0) {
-                let extents = ranges.iter().map(|range| range.1).collect();
-                return Ok(Slot::Constant(
-                    Constant::Integers(Integers::new(extents, Vec::new())),
-                    mapped.kind,
-                ));
-            }
-            let of = |&(first, count, step): &(usize, usize, i64)| {
-                let (first, step) = (first as isize, step as isize);
-                let last = first + step * (count as isize - 1);
-                let end = if step > 0 { Some(last + 1) } else { (last > 0).then(|| last - 1) };
-                AxisRange { begin: Some(first), end, step }
-            };
-            let ranges: Vec<AxisRange> = ranges.iter().map(of).collect();
-            let ranges = stored(&ranges, &mapped.order);
-            let value = i.add(part, |graph, name| graph.strided_slice(name, mapped.value, &ranges))?;
-            Ok(Slot::Value(Mapped { value, ..mapped }))
-        }
-    }
 }
 
 /// `Slice`: starts, ends, axes and steps are inputs from version 10 on, attributes before.
@@ -295,9 +195,9 @@ fn wrapped<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], pads: &[i64], alo
     let mut slot = i.slot(op, 0)?;
     for (index, &place) in along.iter().enumerate() {
         let mut parts = Vec::new();
-        let extents = i.slot_extents(&slot)?;
+        let extents = i.shape(&slot)?;
         let extent = own[place];
-        let range = |i: &mut Import<'a>, first: usize, count: usize| -> Result<Slot, Reason> {
+        let range = |i: &mut Import<'a>, first: usize, count: usize| -> Result<Operand, Reason> {
             let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
             ranges[place] = (first, count, 1);
             cut(i, "end", slot.clone(), &ranges)
@@ -314,72 +214,18 @@ fn wrapped<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], pads: &[i64], alo
             parts.push(range(i, 0, after)?);
         }
         if parts.len() > 1 {
-            slot = i.slots_joined("wrapped", parts, place)?;
+            slot = i.joined("wrapped", parts, place)?;
         }
     }
     i.set(op, 0, slot)
 }
 
-/// A slot with elements before and after those of each axis; where there are fewer than none, some are cut off.
-pub(super) fn padded(
-    i: &mut Import<'_>,
-    part: &str,
-    slot: Slot,
-    own: &[usize],
-    around: &[(i64, i64)],
-    mode: PadMode,
-) -> Result<Slot, Reason> {
-    let mut ranges = Vec::with_capacity(own.len());
-    for (&extent, &(before, after)) in own.iter().zip(around) {
-        let (first, last) = (before.min(0).unsigned_abs() as usize, after.min(0).unsigned_abs() as usize);
-        let count = extent.checked_sub(first).and_then(|count| count.checked_sub(last));
-        let count = count
-            .ok_or_else(|| format!("found pads {around:?} of {own:?}, wanted some elements to be left"))?;
-        ranges.push((first, count, 1));
-    }
-    let pads = around.iter().any(|&(before, after)| before > 0 || after > 0);
-    let slot = cut(i, if pads { "cut" } else { part }, slot, &ranges)?;
-    if !pads {
-        return Ok(slot);
-    }
-    let mapped = i.mapped_slot(slot, None)?;
-    let size = |pad: i64| pad.clamp(0, i64::from(i32::MAX)) as usize;
-    let before: Vec<usize> = around.iter().map(|pads| size(pads.0)).collect();
-    let after: Vec<usize> = around.iter().map(|pads| size(pads.1)).collect();
-    let (before, after) = (stored(&before, &mapped.order), stored(&after, &mapped.order));
-    let value = i.add(part, |graph, name| graph.pad(name, mapped.value, &before, &after, mode))?;
-    Ok(Slot::Value(Mapped { value, ..mapped }))
-}
-
 /// `Tile`: as often as the repeats say along each axis.
 pub(super) fn tile<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let repeats = sizes(&i.integers(op, 1)?)?;
-    let own = i.extents_of(op, 0)?;
-    if repeats.len() != own.len() {
-        return refused!("found repeats {repeats:?} for {own:?}, wanted one for each axis");
-    }
-    match i.slot(op, 0)? {
-        Slot::Constant(constant, kind) => {
-            let target: Option<Vec<usize>> =
-                own.iter().zip(&repeats).map(|(a, b)| a.checked_mul(*b)).collect();
-            let source = |index: &[usize]| {
-                let at: Vec<usize> = index.iter().zip(&own).map(|(&at, &extent)| at % extent).collect();
-                position(&own, &at)
-            };
-            let constant = constant.moved(target.ok_or("found too many repeats")?, &mut i.budget, source)?;
-            i.write_constant(op, 0, constant, kind)
-        }
-        Slot::Value(mapped) => {
-            let repeats = stored(&repeats, &mapped.order);
-            let value = i.add("", |graph, name| graph.tile(name, mapped.value, &repeats))?;
-            i.write(op, 0, Mapped { value, ..mapped })
-        }
-    }
-}
-
-/// A value backwards along an axis.
-pub(super) fn reversed(i: &mut Import<'_>, part: &str, x: Value, place: usize) -> Result<Value, Reason> {
-    i.add(part, |graph, name| graph.reverse(name, x, &[place as isize]))
+    let x = i.slot(op, 0)?;
+    let slot = tiled(i, x, &repeats)?;
+    i.set(op, 0, slot)
 }
 
 /// `CenterCropPad`: the middle of each axis, with zeros around where it is too short.

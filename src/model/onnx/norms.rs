@@ -1,20 +1,14 @@
 //! Normalisations.
 
-use super::elementwise::Arg;
-use super::import::{Import, Op, Slot};
-use super::operands::axis;
-use super::order::{Mapped, channels_last};
-use super::reductions::reduced;
+use super::import::{Import, Op};
 use crate::emit::Bits;
-use crate::graph::Extras;
 use crate::host::HostTensor;
+use crate::model::build::{Arg, LocalResponse, Mapped, Operand, axis, channels_last, of_size_one, reduced};
 use crate::model::constant::{Constant, dims_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::normalize::Normalize;
-use crate::ops::pointwise::Pointwise;
 use crate::ops::reduce::Reduction;
-use crate::shape::Shape;
 
 type Done = Result<(), Reason>;
 
@@ -40,14 +34,14 @@ pub(super) fn batch_constants<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(Ve
 }
 
 /// A list with one element for each channel of a tensor of rank `rank`.
-fn per_channel(list: Vec<f32>, rank: usize) -> Result<Slot, Reason> {
+fn per_channel(list: Vec<f32>, rank: usize) -> Result<Operand, Reason> {
     let mut extents = vec![1; rank];
     match extents.get_mut(1) {
         Some(extent) => *extent = list.len(),
         None => extents = vec![list.len()],
     }
     let tensor = HostTensor::new(dims_of(&extents)?, list)?;
-    Ok(Slot::Constant(Constant::Floats(tensor), super::kind::Kind::F32))
+    Ok(Operand::Constant(Constant::Floats(tensor), crate::model::build::Kind::F32))
 }
 
 /// `BatchNormalization` in inference that no convolution takes.
@@ -57,7 +51,7 @@ pub(super) fn batch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let rank = i.extents_of(op, 0)?.len();
     let x = i.slot(op, 0)?;
-    let constant = (1..5).all(|index| matches!(i.slot(op, index), Ok(Slot::Constant(..))));
+    let constant = (1..5).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
     if !constant {
         return batch_of_values(i, op, x, rank);
     }
@@ -68,7 +62,7 @@ pub(super) fn batch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot)
 }
 
-fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, rank: usize) -> Done {
+fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, rank: usize) -> Done {
     let mut lists = Vec::new();
     for index in 1..5 {
         let (value, kind) = i.value(op, index)?;
@@ -77,9 +71,9 @@ fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, rank: usize) ->
         *channels.ok_or_else(|| format!("found an input of rank {rank}, wanted at least 2"))? =
             i.dims(value)?.elements();
         let value = i.reshaped("channels", value, &extents)?;
-        lists.push(Slot::Value(Mapped::plain(value, rank, kind)));
+        lists.push(Operand::Value(Mapped::plain(value, rank, kind)));
     }
-    let Ok([scale, bias, mean, variance]) = <[Slot; 4]>::try_from(lists) else {
+    let Ok([scale, bias, mean, variance]) = <[Operand; 4]>::try_from(lists) else {
         return refused!("found no statistics");
     };
     let centred = i.apply("centred", Function::Sub, &[x.into(), mean.into()])?;
@@ -99,7 +93,7 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let epsilon = op.epsilon();
     let (x, kind) = i.map_input(op, 0)?;
-    let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Slot::Constant(..))));
+    let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
     let axes: Vec<isize> = (1..rank as isize - 1).collect();
     let options = Normalize { axes, epsilon: Bits(epsilon) };
     let order = channels_last(rank);
@@ -110,7 +104,7 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return i.write(op, 0, Mapped { value, order, kind });
     }
     let value = i.add("normal", |graph, name| graph.normalize(name, x, options, None, None))?;
-    let normal = Slot::Value(Mapped { value, order, kind });
+    let normal = Operand::Value(Mapped { value, order, kind });
     let slot = scaled_by_channel(i, op, normal, rank, 1)?;
     i.set(op, 0, slot)
 }
@@ -119,19 +113,19 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 fn scaled_by_channel<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-    x: Slot,
+    x: Operand,
     rank: usize,
     first: usize,
-) -> Result<Slot, Reason> {
+) -> Result<Operand, Reason> {
     let channels = |i: &mut Import<'a>, index: usize| -> Result<Arg, Reason> {
         let mut extents = vec![1; rank];
         extents[1] = i.extents_of(op, index)?.iter().product();
         Ok(match i.slot(op, index)? {
-            Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind).into(),
-            Slot::Value(mapped) => {
+            Operand::Constant(constant, kind) => Operand::Constant(constant.reshaped(&extents)?, kind).into(),
+            Operand::Value(mapped) => {
                 let value = i.logical(&mapped)?;
                 let value = i.reshaped("channels", value, &extents)?;
-                Slot::Value(Mapped::plain(value, rank, mapped.kind)).into()
+                Operand::Value(Mapped::plain(value, rank, mapped.kind)).into()
             }
         })
     };
@@ -157,14 +151,14 @@ pub(super) fn group<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.epsilon()) };
     let value = i.add("normal", |graph, name| graph.normalize(name, split, options, None, None))?;
     let value = i.reshaped("joined", value, &stored)?;
-    let normal = Slot::Value(Mapped { value, order: channels_last(rank), kind });
+    let normal = Operand::Value(Mapped { value, order: channels_last(rank), kind });
     // Until version 21 there is a factor for each group.
     let per_group = i.extents_of(op, 1)?.iter().product::<usize>() == groups && groups != own[1];
     if !per_group {
         let slot = scaled_by_channel(i, op, normal, rank, 1)?;
         return i.set(op, 0, slot);
     }
-    let spread = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+    let spread = |i: &mut Import<'a>, index: usize| -> Result<Operand, Reason> {
         let list = i.list(op, index)?;
         let each = own[1] / groups;
         per_channel(list.iter().flat_map(|&one| std::iter::repeat_n(one, each)).collect(), rank)
@@ -194,7 +188,13 @@ pub(super) fn skip_layer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     layer_of(i, op, sum, [2, 3], -1)
 }
 
-pub(super) fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [usize; 2], place: i64) -> Done {
+pub(super) fn layer_of<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Operand,
+    inputs: [usize; 2],
+    place: i64,
+) -> Done {
     let mapped = i.mapped_slot(x, None)?;
     let (rank, kind) = (mapped.rank(), mapped.kind);
     let first = axis(place, rank)?;
@@ -202,13 +202,13 @@ pub(super) fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [us
     let own = i.dims(x)?.extents().to_vec();
     let options = Normalize { axes: (first as isize..rank as isize).collect(), epsilon: Bits(op.epsilon()) };
     if op.writes(1) || op.writes(2) {
-        let plain = Slot::Value(Mapped::plain(x, rank, kind));
+        let plain = Operand::Value(Mapped::plain(x, rank, kind));
         statistics(i, op, plain, first)?;
     }
     let last = own[rank - 1];
     let constant = |i: &Import<'a>, index: usize| -> Result<bool, Reason> {
         Ok(!op.has(index)
-            || matches!(i.slot(op, index)?, Slot::Constant(..)) && i.extents_of(op, index)? == [last])
+            || matches!(i.slot(op, index)?, Operand::Constant(..)) && i.extents_of(op, index)? == [last])
     };
     if constant(i, inputs[0])? && constant(i, inputs[1])? {
         let list = |i: &mut Import<'a>, index: usize| -> Result<Option<HostTensor>, Reason> {
@@ -222,7 +222,7 @@ pub(super) fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [us
         return i.write_plain(op, 0, value, kind);
     }
     let value = i.add("normal", |graph, name| graph.normalize(name, x, options, None, None))?;
-    let mut slot = Slot::Value(Mapped::plain(value, rank, kind));
+    let mut slot = Operand::Value(Mapped::plain(value, rank, kind));
     for (index, function, part) in [(inputs[0], Function::Mul, "scaled"), (inputs[1], Function::Add, "")] {
         if op.has(index) {
             let own = i.slot(op, index)?;
@@ -233,7 +233,7 @@ pub(super) fn layer_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, inputs: [us
 }
 
 /// The mean and one over the deviation, where an output wants them.
-fn statistics<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, first: usize) -> Done {
+fn statistics<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, first: usize) -> Done {
     let rank = i.extents_of(op, 0)?.len();
     let along: Vec<usize> = (first..rank).collect();
     let mean = reduced(i, "mean", x.clone(), Reduction::Mean, &along, true)?;
@@ -257,8 +257,8 @@ pub(super) fn root_mean_square<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 /// The same of any tensor, with the scale that is an input of the operator.
-pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, place: i64, scale: usize) -> Done {
-    let rank = i.slot_extents(&x)?.len();
+pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, place: i64, scale: usize) -> Done {
+    let rank = i.shape(&x)?.len();
     let first = axis(place, rank)?;
     let along: Vec<usize> = (first..rank).collect();
     let squares = i.apply("squares", Function::Square, &[x.clone().into()])?;
@@ -279,7 +279,7 @@ pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Slot, place: i64, 
 pub(super) fn mean_variance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mapped = i.mapped(op, 0)?;
     let listed = op.ints("axes").map_or_else(|| vec![0, 2, 3], <[i64]>::to_vec);
-    let along = super::operands::axes(&listed, mapped.rank())?;
+    let along = crate::model::build::axes(&listed, mapped.rank())?;
     let axes = along.iter().map(|&axis| mapped.place(axis) as isize).collect();
     let options = Normalize { axes, epsilon: Bits(1e-9) };
     let value = i.add("", |graph, name| graph.normalize(name, mapped.value, options, None, None))?;
@@ -288,48 +288,19 @@ pub(super) fn mean_variance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `LpNormalization`: divided by the sum of sizes, or the root of the sum of squares, along an axis.
 pub(super) fn lp<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let place = axis(op.int("axis", -1), i.extents_of(op, 0)?.len())?;
     let x = i.slot(op, 0)?;
-    let rank = i.extents_of(op, 0)?.len();
-    let place = axis(op.int("axis", -1), rank)?;
-    let square = op.int("p", 2) == 2;
-    let function = if square { Function::Square } else { Function::Abs };
-    let sizes = i.apply("sizes", function, &[x.clone().into()])?;
-    let mut sum = reduced(i, "sum", sizes, Reduction::Sum, &[place], true)?;
-    if square {
-        sum = i.apply("root", Function::Sqrt, &[sum.into()])?;
-    }
-    let bounded = i.apply("bounded", Function::Maximum, &[sum.into(), f32::MIN_POSITIVE.into()])?;
-    let slot = i.apply("", Function::Div, &[x.into(), bounded.into()])?;
+    let slot = of_size_one(i, x, place, op.int("p", 2) == 2, f32::MIN_POSITIVE)?;
     i.set(op, 0, slot)
 }
 
-/// `LRN`: `x / (bias + alpha / size sum x_j^2)^beta` over neighbouring channels. The sum is a product with a matrix
-/// that has ones beside its diagonal.
+/// `LRN`: `x / (bias + alpha / size sum x_j^2)^beta` over neighbouring channels.
 pub(super) fn local_response<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (alpha, beta, bias) = (op.float("alpha", 1e-4), op.float("beta", 0.75), op.float("bias", 1.0));
     let size = usize::try_from(op.int("size", 1)).ok().filter(|&size| size > 0).ok_or("found no size")?;
-    let (x, kind) = i.map_input(op, 0)?;
-    let rank = i.dims(x)?.rank();
-    if rank != 4 {
-        return refused!("found an input of rank {rank}, wanted 4");
-    }
-    let channels = i.dims(x)?.shape().c;
-    i.budget.spend(channels.saturating_mul(channels).saturating_mul(8))?;
-    let (before, after) = ((size - 1) / 2, size - 1 - (size - 1) / 2);
-    let near = |row: usize, column: usize| column + before >= row && column <= row + after;
-    let share = alpha / size as f32;
-    let matrix: Vec<f32> = (0..channels * channels)
-        .map(|at| if near(at / channels, at % channels) { share } else { 0.0 })
-        .collect();
-    let weights = HostTensor::new(Shape::nhwc(channels, 1, 1, channels), matrix)?;
-    let extras = Extras::bias(HostTensor::vector(vec![bias; channels])?);
-    let order = channels_last(4);
-    let squares = i.add("squares", |graph, name| graph.elementwise(name, Function::Square, &[x.into()]))?;
-    let sum =
-        i.add("sum", |graph, name| graph.pointwise(name, squares, weights, extras, Pointwise::default()))?;
-    let sum = Slot::Value(Mapped { value: sum, order: order.clone(), kind });
-    let factor = i.apply("factor", Function::Pow, &[sum.into(), (-beta).into()])?;
-    let x = Slot::Value(Mapped { value: x, order, kind });
-    let slot = i.apply("", Function::Mul, &[x.into(), factor.into()])?;
+    let before = (size - 1) / 2;
+    let norm = LocalResponse { reach: [before, size - 1 - before], share: alpha / size as f32, bias, beta };
+    let x = i.slot(op, 0)?;
+    let slot = norm.of(i, x, 1)?;
     i.set(op, 0, slot)
 }

@@ -1,18 +1,13 @@
 //! What handlers ask of an operator: its inputs, its options, and where its results go.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::order::Mapped;
+use super::import::{Import, Op};
 use super::schema::{Graph as Network, Tensor};
-use crate::error::Result as GraphResult;
-use crate::graph::{Graph, Value};
+use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::behind::help;
+use crate::model::build::{Kind, MOST_LISTED, Mapped, Operand, channels_last};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
-
-/// What a node may take of memory, with its names and values.
-const NODE_BYTES: usize = 4096;
 
 impl<'a> Op<'a> {
     /// Whether there is an input at `index`.
@@ -90,9 +85,9 @@ impl<'a> Op<'a> {
 
 impl<'a> Import<'a> {
     /// A tensor that an operator reads.
-    pub(super) fn slot(&self, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
+    pub(super) fn slot(&self, op: &Op<'a>, index: usize) -> Result<Operand, Reason> {
         match self.any(op, index)? {
-            Slot::Constant(_, kind) if kind.is_handle() => refused!(
+            Operand::Constant(_, kind) if kind.is_handle() => refused!(
                 "input {index} ({:?}): found a sequence or nothing, wanted a tensor",
                 op.input_name(index)?
             ),
@@ -101,7 +96,7 @@ impl<'a> Import<'a> {
     }
 
     /// What an operator reads, be it a tensor or not.
-    pub(super) fn any(&self, op: &Op<'a>, index: usize) -> Result<Slot, Reason> {
+    pub(super) fn any(&self, op: &Op<'a>, index: usize) -> Result<Operand, Reason> {
         self.find(op.input_name(index)?)
     }
 
@@ -122,29 +117,53 @@ impl<'a> Import<'a> {
     /// The extents of an input.
     pub(super) fn extents_of(&self, op: &Op<'a>, index: usize) -> Result<Vec<usize>, Reason> {
         match self.slot(op, index)? {
-            Slot::Value(mapped) => self.extents(&mapped),
-            Slot::Constant(constant, _) => Ok(constant.extents()),
+            Operand::Value(mapped) => self.extents(&mapped),
+            Operand::Constant(constant, _) => Ok(constant.extents()),
         }
     }
 
     pub(super) fn kind_of(&self, op: &Op<'a>, index: usize) -> Result<Kind, Reason> {
         Ok(match self.slot(op, index)? {
-            Slot::Value(mapped) => mapped.kind,
-            Slot::Constant(_, kind) => kind,
+            Operand::Value(mapped) => mapped.kind,
+            Operand::Constant(_, kind) => kind,
         })
     }
 
     /// An input that is known while the file is read.
     pub(super) fn constant(&self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
         match self.slot(op, index)? {
-            Slot::Constant(constant, _) => Ok(constant),
-            Slot::Value(mapped) => {
+            Operand::Constant(constant, _) => Ok(constant),
+            Operand::Value(mapped) => {
                 let (name, help) = (op.input_name(index)?, help(&self.graph, &[mapped.value]));
                 refused!(
                     "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"
                 )
             }
         }
+    }
+
+    /// Input `index` as a value with channels last, and its kind.
+    pub(super) fn map_input(&mut self, op: &Op<'a>, index: usize) -> Result<(Value, Kind), Reason> {
+        let mapped = self.mapped(op, index)?;
+        let order = channels_last(mapped.rank());
+        Ok((self.in_order(&mapped, &order)?, mapped.kind))
+    }
+
+    /// What an operand is as a value: constants become values of the graph, once where they have a name.
+    pub(super) fn mapped_slot(&mut self, operand: Operand, name: Option<&'a str>) -> Result<Mapped, Reason> {
+        let (constant, kind) = match operand {
+            Operand::Value(mapped) => return Ok(mapped),
+            Operand::Constant(constant, kind) => (constant, kind),
+        };
+        let known = name.and_then(|name| self.scopes.last().and_then(|scope| scope.uploaded.get(name)));
+        if let Some(&known) = known {
+            return Ok(Mapped::plain(known, constant.extents().len(), kind));
+        }
+        let mapped = self.build.uploaded(name.unwrap_or("constant"), constant, kind)?;
+        if let (Some(name), Some(scope)) = (name, self.scopes.last_mut()) {
+            scope.uploaded.insert(name, mapped.value);
+        }
+        Ok(mapped)
     }
 
     /// A constant of floats.
@@ -197,48 +216,13 @@ impl<'a> Import<'a> {
         Ok(format!("{prefix}{}", if name.is_empty() { op.node.op } else { name }))
     }
 
-    /// A name that no other node has.
-    pub(super) fn unique(&mut self, base: &str) -> Result<String, Reason> {
-        self.budget.spend(2 * base.len() + 32)?;
-        let mut name = base.to_owned();
-        let mut number = self.names.len();
-        while !self.names.insert(name.clone()) {
-            self.budget.spend(2 * base.len() + 32)?;
-            name = format!("{base}#{number}");
-            number += 1;
-        }
-        Ok(name)
-    }
-
-    /// The name of a node that computes a part of the operator; the result has the empty one.
-    pub(super) fn part(&mut self, part: &str) -> Result<String, Reason> {
-        let base = if part.is_empty() { self.current.clone() } else { format!("{}/{part}", self.current) };
-        self.unique(&base)
-    }
-
-    /// Adds what `add` adds under the name of a part.
-    pub(super) fn add<T>(
-        &mut self,
-        part: &str,
-        add: impl FnOnce(&mut Graph, &str) -> GraphResult<T>,
-    ) -> Result<T, Reason> {
-        let name = self.part(part)?;
-        self.budget.spend(NODE_BYTES)?;
-        let before = self.graph.nodes().len();
-        let added = add(&mut self.graph, &name)?;
-        // Some methods add several, as many as they were given values.
-        let more = (self.graph.nodes().len() - before).saturating_sub(1);
-        self.budget.spend(more.saturating_mul(NODE_BYTES))?;
-        Ok(added)
-    }
-
     /// Makes a slot what output `index` stands for.
-    pub(super) fn set(&mut self, op: &Op<'a>, index: usize, slot: Slot) -> Result<(), Reason> {
+    pub(super) fn set(&mut self, op: &Op<'a>, index: usize, slot: Operand) -> Result<(), Reason> {
         let Some(&name) = op.node.outputs.get(index) else { return Ok(()) };
         self.set_name(name, slot)
     }
 
-    pub(super) fn set_name(&mut self, name: &'a str, slot: Slot) -> Result<(), Reason> {
+    pub(super) fn set_name(&mut self, name: &'a str, slot: Operand) -> Result<(), Reason> {
         if name.is_empty() {
             return Ok(());
         }
@@ -251,7 +235,7 @@ impl<'a> Import<'a> {
     }
 
     pub(super) fn write(&mut self, op: &Op<'a>, index: usize, mapped: Mapped) -> Result<(), Reason> {
-        self.set(op, index, Slot::Value(mapped))
+        self.set(op, index, Operand::Value(mapped))
     }
 
     /// Writes a value whose axes are in the order of the file.
@@ -273,38 +257,6 @@ impl<'a> Import<'a> {
         constant: Constant,
         kind: Kind,
     ) -> Result<(), Reason> {
-        self.set(op, index, Slot::Constant(constant, kind))
+        self.set(op, index, Operand::Constant(constant, kind))
     }
-}
-
-/// Numbers in a list of axes, extents or parts, at most.
-const MOST_LISTED: usize = 1 << 16;
-
-/// The axis that a number of the file names.
-pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
-    let place = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
-    let place = place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < rank);
-    place.ok_or_else(|| format!("found axis {axis}, wanted one of {rank}").into())
-}
-
-/// Several axes, each once, in order.
-pub(super) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
-    if list.len() > rank {
-        return refused!("found axes {list:?}, wanted at most {rank}");
-    }
-    let mut axes = list.iter().map(|&own| axis(own, rank)).collect::<Result<Vec<_>, _>>()?;
-    axes.sort_unstable();
-    match axes.windows(2).any(|pair| pair[0] == pair[1]) {
-        true => refused!("found axes {list:?}, wanted each once"),
-        false => Ok(axes),
-    }
-}
-
-/// Numbers that must not be negative.
-pub(super) fn sizes(list: &[i64]) -> Result<Vec<usize>, Reason> {
-    if list.len() > MOST_LISTED {
-        return refused!("found {} numbers, wanted at most {MOST_LISTED}", list.len());
-    }
-    let sizes: Option<Vec<usize>> = list.iter().map(|&size| usize::try_from(size).ok()).collect();
-    sizes.ok_or_else(|| format!("found {list:?}, wanted numbers from 0 on").into())
 }

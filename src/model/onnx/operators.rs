@@ -1,19 +1,15 @@
 //! The operators that the loader reads: one line each, the function that adds it to the graph.
 
-use super::import::{Import, Op};
-use super::recurrent::Cell;
+use super::import::Handler;
+use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, bits, casts, columns, contributed, control, convolution, einsum, elementwise, functions,
+    attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions,
     fused_attention, gathers, grids, hosted, indexing, moves, norms, pooling, products, quantised, recurrent,
     reductions, regions, resize, sequences, shapes, spectra, states, suppression, transposed, unpool,
 };
-use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
-
-/// Adds an operator to the graph, or works out its constants.
-pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
 
 /// The operators beside the standard ones that exporters write.
 const MICROSOFT: &str = "com.microsoft";
@@ -37,6 +33,7 @@ const STANDARD: &[(&str, Handler)] = &[
     ("LpPool", pooling::lp),
     ("GlobalAveragePool", |i, op| pooling::global(i, op, Reduction::Mean)),
     ("GlobalMaxPool", |i, op| pooling::global(i, op, Reduction::Max)),
+    ("GlobalLpPool", pooling::global_lp),
     ("MatMul", products::matmul),
     ("Gemm", products::gemm),
     ("MatMulInteger", products::integer),
@@ -68,9 +65,9 @@ const STANDARD: &[(&str, Handler)] = &[
     ("CausalConvWithState", states::causal),
     ("TensorScatter", states::write_into),
     ("RotaryEmbedding", attention::rotary),
-    ("LSTM", |i, op| recurrent::sequence(i, op, Cell::Lstm)),
-    ("GRU", |i, op| recurrent::sequence(i, op, Cell::Gru)),
-    ("RNN", |i, op| recurrent::sequence(i, op, Cell::Rnn)),
+    ("LSTM", |i, op| recurrent::sequence(i, op, Form::Lstm)),
+    ("GRU", |i, op| recurrent::sequence(i, op, Form::Gru)),
+    ("RNN", |i, op| recurrent::sequence(i, op, Form::Rnn)),
     ("If", control::branch),
     ("Loop", control::repeat),
     ("Scan", control::scan),
@@ -143,8 +140,8 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Xor", functions::xor),
     ("Where", |i, op| elementwise::of(i, op, Function::Select)),
     ("Clip", elementwise::clip),
-    ("Cast", casts::cast),
-    ("CastLike", casts::cast_like),
+    ("Cast", elementwise::cast),
+    ("CastLike", elementwise::cast_like),
     ("Dropout", functions::dropout),
 
     ("Relu", |i, op| elementwise::of(i, op, Function::Relu)),
@@ -248,7 +245,7 @@ const OTHERS: &[(&str, Handler)] = &[
     ("QGemm", contributed::quantised_gemm),
     ("DynamicQuantizeMatMul", contributed::dynamic_product),
     ("MatMulIntegerToFloat", contributed::integer_product),
-    ("DynamicQuantizeLSTM", |i, op| recurrent::sequence(i, op, Cell::Lstm)),
+    ("DynamicQuantizeLSTM", |i, op| recurrent::sequence(i, op, Form::Lstm)),
     ("MatMulNBits", contributed::packed_product),
     ("FusedGemm", contributed::fused_gemm),
     ("EmbedLayerNormalization", contributed::embed),

@@ -1,8 +1,7 @@
 //! Maps as rows of pixels, read at computed places.
 
-use super::elementwise::Arg;
-use super::import::{Import, Slot};
-use super::order::{Mapped, channels_last};
+use super::import::Import;
+use crate::model::build::{Arg, Mapped, Operand, channels_last};
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
@@ -13,7 +12,7 @@ const MAX_PIXELS: usize = 1 << 24;
 /// Pixels of maps.
 pub(super) struct Pixels {
     /// The channels of each group of each pixel of each map: a row each.
-    rows: Slot,
+    rows: Operand,
     /// The spatial extents.
     pub(super) extents: Vec<usize>,
     groups: usize,
@@ -24,12 +23,12 @@ pub(super) struct Pixels {
 impl Import<'_> {
     /// A function of each element, a part of an operator.
     pub(super) fn e(&mut self, function: F, args: &[Arg]) -> Result<Arg, Reason> {
-        self.apply("part", function, args).map(Arg::Slot)
+        self.apply("part", function, args).map(Arg::Operand)
     }
 
     /// The pixels of maps `n c d...`, their channels in groups that are read at places of their own.
-    pub(super) fn pixels(&mut self, maps: Slot, groups: usize) -> Result<Pixels, Reason> {
-        let own = self.slot_extents(&maps)?;
+    pub(super) fn pixels(&mut self, maps: Operand, groups: usize) -> Result<Pixels, Reason> {
+        let own = self.shape(&maps)?;
         let [n, c, spatial @ ..] = &own[..] else {
             return refused!("found {own:?}, wanted maps");
         };
@@ -42,8 +41,8 @@ impl Import<'_> {
         }
         let mapped = self.mapped_slot(maps, None)?;
         let value = self.in_order(&mapped, &channels_last(own.len()))?;
-        let rows = Slot::Value(Mapped::plain(value, own.len(), mapped.kind));
-        let rows = self.slot_reshaped("pixels", rows, &[count, c / groups])?;
+        let rows = Operand::Value(Mapped::plain(value, own.len(), mapped.kind));
+        let rows = self.with_extents("pixels", rows, &[count, c / groups])?;
         Ok(Pixels { rows, extents: spatial.to_vec(), groups, wide: c / groups })
     }
 }
@@ -58,7 +57,7 @@ impl Pixels {
         group: Option<Arg>,
         places: &[Arg],
         target: &[usize],
-    ) -> Result<Slot, Reason> {
+    ) -> Result<Operand, Reason> {
         let mut inside: Option<Arg> = None;
         let mut index = map;
         for (place, &extent) in places.iter().zip(&self.extents) {
@@ -83,10 +82,10 @@ impl Pixels {
             index = i.e(F::Add, &[scaled, group])?;
         }
         // Elements of no pixel are zero.
-        let Arg::Slot(index) = i.e(F::Select, &[inside, index, (-1.0).into()])? else {
+        let Arg::Operand(index) = i.e(F::Select, &[inside, index, (-1.0).into()])? else {
             return refused!("found no places");
         };
-        let index = i.slot_reshaped("index", index, target)?;
+        let index = i.with_extents("index", index, target)?;
         let (index, rows) = (i.mapped_slot(index, None)?, i.mapped_slot(self.rows.clone(), None)?);
         let kind = rows.kind;
         let (index, rows) = (i.logical(&index)?, i.logical(&rows)?);
@@ -96,7 +95,7 @@ impl Pixels {
         let value = i.add("tap", |graph, name| graph.gather(name, rows, flat, 0, 0))?;
         let extents = [target, &[self.wide]].concat();
         let value = i.reshaped("taps", value, &extents)?;
-        Ok(Slot::Value(Mapped::plain(value, extents.len(), kind)))
+        Ok(Operand::Value(Mapped::plain(value, extents.len(), kind)))
     }
 
     /// The sum over the taps of every axis of weight times pixel. A tap is a place and its weight, of the extents
@@ -108,8 +107,8 @@ impl Pixels {
         group: Option<&Arg>,
         axes: &[Vec<(Arg, Arg)>],
         target: &[usize],
-    ) -> Result<Slot, Reason> {
-        let mut sum: Option<Slot> = None;
+    ) -> Result<Operand, Reason> {
+        let mut sum: Option<Operand> = None;
         for (tap, weight) in self.weighted(i, map, group, axes, target)? {
             let term = match weight {
                 None => tap,
@@ -131,7 +130,7 @@ impl Pixels {
         group: Option<&Arg>,
         axes: &[Vec<(Arg, Arg)>],
         target: &[usize],
-    ) -> Result<Vec<(Slot, Option<Arg>)>, Reason> {
+    ) -> Result<Vec<(Operand, Option<Arg>)>, Reason> {
         let counts: Vec<usize> = axes.iter().map(Vec::len).collect();
         let mut terms = Vec::new();
         for choice in crate::model::constant::indices(&counts) {
@@ -147,10 +146,10 @@ impl Pixels {
             }
             let pixels = self.at(i, map.cloned(), group.cloned(), &places, target)?;
             let weight = match weight {
-                Some(Arg::Slot(weight)) => {
-                    let mut extents = i.slot_extents(&weight)?;
+                Some(Arg::Operand(weight)) => {
+                    let mut extents = i.shape(&weight)?;
                     extents.push(1);
-                    Some(i.slot_reshaped("weight", weight, &extents)?.into())
+                    Some(i.with_extents("weight", weight, &extents)?.into())
                 }
                 other => other,
             };

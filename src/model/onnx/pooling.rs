@@ -1,11 +1,10 @@
 //! Pooling in one to three dimensions.
 
 use super::convolution::Windows;
-use super::import::{Import, Op, Slot};
-use super::moves::{cut, padded};
-use super::order::{Mapped, channels_last};
+use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::Value;
+use crate::model::build::{Builder, Mapped, Operand, channels_last, cut, padded, reduced, root_of_powers};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::pool::{Pool, Pooling};
@@ -24,7 +23,7 @@ pub(super) fn max<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let name = op.node.outputs.first().copied().filter(|name| !name.is_empty());
     let slot = i.find(name.ok_or("found no output of the largest elements")?)?;
-    let outputs = i.slot_extents(&slot)?;
+    let outputs = i.shape(&slot)?;
     super::columns::largest(i, op, outputs.get(2..).unwrap_or(&[]))
 }
 
@@ -35,58 +34,93 @@ pub(super) fn average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 fn pool<'a>(i: &mut Import<'a>, op: &Op<'a>, pooling: Pooling) -> Done {
     let own = i.extents_of(op, 0)?;
     let (x, kind) = i.map_input(op, 0)?;
-    let value = pooled(i, op, "", x, &own, pooling, op.flag("count_include_pad", false))?;
+    let value = pooled(i, op, "", x, &own, pooling, Counted::of(op))?;
     i.write(op, 0, Mapped { value, order: channels_last(own.len()), kind })
 }
 
 /// The means of windows of a map whose channels are last.
 pub(super) fn average_of(i: &mut Import<'_>, op: &Op<'_>, x: Value, own: &[usize]) -> Result<Value, Reason> {
-    pooled(i, op, "mean", x, own, Pooling::Average, op.flag("count_include_pad", false))
+    pooled(i, op, "mean", x, own, Pooling::Average, Counted::of(op))
 }
 
-/// `LpPool`: the root of the sum of the powers of a window's elements.
+/// `LpPool`: the root of the sum of the powers of a window's elements, of which those beyond the input are 0.
 pub(super) fn lp<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
-    let power = op.int("p", 2) as f32;
     let (x, kind) = i.map_input(op, 0)?;
-    let of = |i: &mut Import<'a>, part: &str, function, value: Value, number: Option<f32>| {
-        let mut terms = vec![value.into()];
-        terms.extend(number.map(crate::graph::Term::Number));
-        i.add(part, |graph, name| graph.elementwise(name, function, &terms))
-    };
-    let size = of(i, "size", Function::Abs, x, None)?;
-    let powers = of(i, "powers", Function::Pow, size, Some(power))?;
-    let mean = pooled(i, op, "mean", powers, &own, Pooling::Average, true)?;
     let taps: usize =
         op.ints("kernel_shape").unwrap_or(&[]).iter().map(|&taps| taps.max(1) as usize).product();
-    let sum = of(i, "sum", Function::Mul, mean, Some(taps as f32))?;
-    let value = of(i, "", Function::Pow, sum, Some(1.0 / power))?;
-    i.write(op, 0, Mapped { value, order: channels_last(own.len()), kind })
+    let order = channels_last(own.len());
+    let x = Operand::Value(Mapped { value: x, order, kind });
+    let slot = root_of_powers(i, x, op.int("p", 2) as f32, &mut |b, powers| {
+        let mapped = b.mapped(powers)?;
+        let value = pooled(b, op, "mean", mapped.value, &own, Pooling::Average, Counted::All)?;
+        b.apply(
+            "sum",
+            Function::Mul,
+            &[Operand::Value(Mapped { value, ..mapped }).into(), (taps as f32).into()],
+        )
+    })?;
+    i.set(op, 0, slot)
+}
+
+/// `GlobalLpPool`: the same over all axes behind the channels.
+pub(super) fn global_lp<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let rank = i.extents_of(op, 0)?.len();
+    if rank < 3 {
+        return refused!("found an input of rank {rank}, wanted at least 3");
+    }
+    let along: Vec<usize> = (2..rank).collect();
+    let x = i.slot(op, 0)?;
+    let slot = root_of_powers(i, x, op.int("p", 2) as f32, &mut |b, powers| {
+        reduced(b, "sum", powers, Reduction::Sum, &along, true)
+    })?;
+    i.set(op, 0, slot)
+}
+
+/// Which elements of a window beyond the input count in a mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Inside,
+    /// Those of the pads, but not what `ceil_mode` lets a window reach beyond them.
+    Pads,
+    All,
+}
+
+impl Counted {
+    fn of(op: &Op<'_>) -> Self {
+        if op.flag("count_include_pad", false) { Counted::Pads } else { Counted::Inside }
+    }
 }
 
 /// The pooled map of `x`, whose channels are last and whose extents in the file's order are `own`.
 fn pooled(
-    i: &mut Import<'_>,
+    i: &mut Builder,
     op: &Op<'_>,
     part: &str,
     x: Value,
     own: &[usize],
     pooling: Pooling,
-    counts_pads: bool,
+    counted: Counted,
 ) -> Result<Value, Reason> {
     let rank = own.len();
     if !(3..=5).contains(&rank) {
         return refused!("found an input of {own:?}, wanted rank 3 to 5");
     }
-    let kernel = super::operands::sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
+    let kernel = crate::model::build::sizes(op.ints("kernel_shape").unwrap_or(&[]))?;
     let mut windows = Windows::read(op, &own[2..], &kernel)?;
     let (mut x, mut own) = (x, own.to_vec());
     let spread = windows.dilation.iter().any(|&step| step > 1);
+    let ceil = op.flag("ceil_mode", false) && matches!(op.text("auto_pad", "NOTSET")?, "NOTSET" | "");
+    let mut more: Vec<usize> =
+        (0..rank - 2).map(|axis| if ceil { overhang(&windows, axis, own[2 + axis]) } else { 0 }).collect();
+    if counted == Counted::All {
+        for (pads, more) in windows.pads.iter_mut().zip(&mut more) {
+            pads.1 += std::mem::take(more) as i64;
+        }
+    }
+    let counts_pads = counted != Counted::Inside;
     let explicit = windows.pads.iter().any(|pads| *pads != (0, 0)) && (spread || counts_pads)
         || windows.pads.iter().any(|pads| pads.0 < 0 || pads.1 < 0);
-    let ceil = op.flag("ceil_mode", false) && matches!(op.text("auto_pad", "NOTSET")?, "NOTSET" | "");
-    let more: Vec<usize> =
-        (0..rank - 2).map(|axis| if ceil { overhang(&windows, axis, own[2 + axis]) } else { 0 }).collect();
     if explicit {
         if spread && pooling == Pooling::Average && !counts_pads {
             return refused!("found dilations and pads that do not count");
@@ -94,9 +128,13 @@ fn pooled(
         let fill = if pooling == Pooling::Max { f32::NEG_INFINITY } else { 0.0 };
         let mut around = vec![(0, 0); 2];
         around.extend(&windows.pads);
-        let slot = Slot::Value(Mapped { value: x, order: channels_last(rank), kind: super::kind::Kind::F32 });
+        let slot = Operand::Value(Mapped {
+            value: x,
+            order: channels_last(rank),
+            kind: crate::model::build::Kind::F32,
+        });
         let slot = padded(i, "pad", slot, &own, &around, PadMode::Constant(Bits(fill)))?;
-        let mapped = i.mapped_slot(slot, None)?;
+        let mapped = i.mapped(slot)?;
         own = i.extents(&mapped)?;
         x = mapped.value;
         windows.pads.fill((0, 0));
@@ -173,13 +211,7 @@ fn overhang(windows: &Windows, axis: usize, input: usize) -> usize {
     (last * stride + span - whole).max(0) as usize
 }
 
-fn flat(
-    i: &mut Import<'_>,
-    part: &str,
-    x: Value,
-    windows: &Windows,
-    pooling: Pooling,
-) -> Result<Value, Reason> {
+fn flat(i: &mut Builder, part: &str, x: Value, windows: &Windows, pooling: Pooling) -> Result<Value, Reason> {
     let options = Pool {
         stride: [windows.stride[0], windows.stride[1]],
         padding: windows.padding(),
@@ -190,7 +222,7 @@ fn flat(
 
 /// Windows whose taps are apart: a slice for each tap, combined.
 fn apart(
-    i: &mut Import<'_>,
+    i: &mut Builder,
     part: &str,
     x: Value,
     own: &[usize],
@@ -206,7 +238,8 @@ fn apart(
         );
     }
     let order = channels_last(own.len());
-    let mut slot = Slot::Value(Mapped { value: x, order: order.clone(), kind: super::kind::Kind::F32 });
+    let mut slot =
+        Operand::Value(Mapped { value: x, order: order.clone(), kind: crate::model::build::Kind::F32 });
     let mut own = own.to_vec();
     if more.iter().any(|&more| more > 0) {
         if pooling == Pooling::Average {
@@ -231,7 +264,7 @@ fn apart(
                 (tap[axis] * windows.dilation[axis], outputs[axis], windows.stride[axis] as i64)
             }));
         let slice = cut(i, "tap", slot.clone(), &ranges)?;
-        let slice = i.mapped_slot(slice, None)?.value;
+        let slice = i.mapped(slice)?.value;
         let function = if pooling == Pooling::Max { Function::Maximum } else { Function::Add };
         result = Some(match result {
             None => slice,

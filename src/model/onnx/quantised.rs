@@ -1,10 +1,7 @@
 //! Operators on quantised tensors, as floats that are rounded to the integers' grid.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::operands::axis;
-use super::order::Mapped;
-use super::products::product;
+use super::import::{Import, Op};
+use crate::model::build::{Kind, Mapped, Operand, axis, product};
 use crate::model::constant::position;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -18,7 +15,7 @@ fn spread<'a>(
     index: usize,
     place: usize,
     rank: usize,
-) -> Result<Slot, Reason> {
+) -> Result<Operand, Reason> {
     let slot = i.slot(op, index)?;
     let own = i.extents_of(op, index)?;
     let size = usize::try_from(op.int("block_size", 0)).map_err(|_| "found blocks of no elements")?;
@@ -29,7 +26,7 @@ fn spread<'a>(
     if own.len() != 1 || own == [1] && rank > 0 {
         let one = own.iter().product::<usize>() == 1;
         return match (slot, one) {
-            (Slot::Constant(constant, kind), true) => Ok(Slot::Constant(constant.reshaped(&[])?, kind)),
+            (Operand::Constant(constant, kind), true) => Ok(Operand::Constant(constant.reshaped(&[])?, kind)),
             (slot, _) => Ok(slot),
         };
     }
@@ -39,10 +36,10 @@ fn spread<'a>(
         None => return refused!("found axis {place} of rank {rank}, wanted one that is there"),
     }
     Ok(match slot {
-        Slot::Constant(constant, kind) => Slot::Constant(constant.reshaped(&extents)?, kind),
-        Slot::Value(mapped) => {
+        Operand::Constant(constant, kind) => Operand::Constant(constant.reshaped(&extents)?, kind),
+        Operand::Value(mapped) => {
             let value = i.reshaped("channels", mapped.value, &extents)?;
-            Slot::Value(Mapped::plain(value, rank, mapped.kind))
+            Operand::Value(Mapped::plain(value, rank, mapped.kind))
         }
     })
 }
@@ -50,12 +47,12 @@ fn spread<'a>(
 /// A scale or a zero point of blocks along an axis, of the extents of what it belongs to.
 fn of_blocks(
     i: &mut Import<'_>,
-    slot: Slot,
+    slot: Operand,
     place: usize,
     size: usize,
     own: &[usize],
-) -> Result<Slot, Reason> {
-    let extents = i.slot_extents(&slot)?;
+) -> Result<Operand, Reason> {
+    let extents = i.shape(&slot)?;
     let fits = place < own.len()
         && extents.len() == own.len()
         && (0..own.len()).all(|axis| match axis == place {
@@ -68,21 +65,21 @@ fn of_blocks(
         );
     }
     match slot {
-        Slot::Constant(constant, kind) => {
+        Operand::Constant(constant, kind) => {
             let source = |index: &[usize]| {
                 let mut at = index.to_vec();
                 at[place] /= size;
                 position(&extents, &at)
             };
-            Ok(Slot::Constant(constant.moved(own.to_vec(), &mut i.budget, source)?, kind))
+            Ok(Operand::Constant(constant.moved(own.to_vec(), &mut i.budget, source)?, kind))
         }
-        Slot::Value(mapped) => {
+        Operand::Value(mapped) => {
             let list =
-                Slot::integers(vec![own[place]], (0..own[place]).map(|at| (at / size) as i64).collect());
+                Operand::integers(vec![own[place]], (0..own[place]).map(|at| (at / size) as i64).collect());
             let list = i.mapped_slot(list, None)?.value;
             let along = mapped.place(place) as isize;
             let value = i.add("blocks", |graph, name| graph.gather(name, mapped.value, list, along, 0))?;
-            Ok(Slot::Value(Mapped { value, ..mapped }))
+            Ok(Operand::Value(Mapped { value, ..mapped }))
         }
     }
 }
@@ -98,22 +95,22 @@ pub(super) fn dequantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn floats<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-    x: Slot,
+    x: Operand,
     scale: usize,
     zero: usize,
     part: &str,
-) -> Result<Slot, Reason> {
-    let rank = i.slot_extents(&x)?.len();
+) -> Result<Operand, Reason> {
+    let rank = i.shape(&x)?.len();
     let place = match i.extents_of(op, scale)?.len() {
         1 if rank > 0 => axis(op.int("axis", 1), rank).unwrap_or(0),
         _ if op.int("block_size", 0) > 0 => axis(op.int("axis", 1), rank)?,
         _ => 0,
     };
     let kind = i.kind_of(op, scale)?;
-    let mut x = super::casts::converted(i, x, Kind::F32)?;
+    let mut x = crate::model::build::converted(i, x, Kind::F32)?;
     if op.has(zero) {
         let zero = spread(i, op, zero, place, rank)?;
-        let zero = super::casts::converted(i, zero, Kind::F32)?;
+        let zero = crate::model::build::converted(i, zero, Kind::F32)?;
         x = i.apply("centred", Function::Sub, &[x.into(), zero.into()])?;
     }
     let scale = spread(i, op, scale, place, rank)?;
@@ -138,37 +135,37 @@ pub(super) fn quantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn rounded<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-    x: Slot,
+    x: Operand,
     scale: usize,
     zero: usize,
     place: usize,
     kind: Kind,
-) -> Result<Slot, Reason> {
-    let rank = i.slot_extents(&x)?.len();
+) -> Result<Operand, Reason> {
+    let rank = i.shape(&x)?.len();
     let [low, high] = kind.range().ok_or_else(|| format!("found {kind:?}, wanted integers"))?;
     let scale = spread(i, op, scale, place, rank)?;
     let quotient = i.apply("quotient", Function::Div, &[x.into(), scale.into()])?;
     let mut steps = i.apply("steps", Function::Round, &[quotient.into()])?;
     if op.has(zero) {
         let zero = spread(i, op, zero, place, rank)?;
-        let zero = super::casts::converted(i, zero, Kind::F32)?;
+        let zero = crate::model::build::converted(i, zero, Kind::F32)?;
         steps = i.apply("moved", Function::Add, &[steps.into(), zero.into()])?;
     }
     let slot = i.apply("", Function::Clamp, &[steps.into(), (low as f32).into(), (high as f32).into()])?;
     match slot {
         // Whole numbers within the range.
-        Slot::Value(mapped) => Ok(Slot::Value(Mapped { kind, ..mapped })),
-        constant => super::casts::converted(i, constant, kind),
+        Operand::Value(mapped) => Ok(Operand::Value(Mapped { kind, ..mapped })),
+        constant => crate::model::build::converted(i, constant, kind),
     }
 }
 
 /// `QLinearMatMul`: the product of the floats, rounded.
 pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (a, b) = (i.slot(op, 0)?, i.slot(op, 3)?);
-    let centred = |i: &mut Import<'a>, x: Slot, zero: usize| -> Result<Slot, Reason> {
-        let x = super::casts::converted(i, x, Kind::F32)?;
+    let centred = |i: &mut Import<'a>, x: Operand, zero: usize| -> Result<Operand, Reason> {
+        let x = crate::model::build::converted(i, x, Kind::F32)?;
         let zero = i.slot(op, zero)?;
-        let zero = super::casts::converted(i, zero, Kind::F32)?;
+        let zero = crate::model::build::converted(i, zero, Kind::F32)?;
         i.apply("centred", Function::Sub, &[x.into(), zero.into()])
     };
     let (a, b) = (centred(i, a, 2)?, centred(i, b, 5)?);
@@ -192,10 +189,10 @@ pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 /// A tensor rounded to 8 bits of its own range; the scale and the zero point of that.
-pub(super) fn range_of(i: &mut Import<'_>, x: Slot) -> Result<[Slot; 3], Reason> {
-    let all: Vec<usize> = (0..i.slot_extents(&x)?.len()).collect();
-    let end = |i: &mut Import<'_>, reduction, function| -> Result<Slot, Reason> {
-        let own = super::reductions::reduced(i, "end", x.clone(), reduction, &all, false)?;
+pub(super) fn range_of(i: &mut Import<'_>, x: Operand) -> Result<[Operand; 3], Reason> {
+    let all: Vec<usize> = (0..i.shape(&x)?.len()).collect();
+    let end = |i: &mut Import<'_>, reduction, function| -> Result<Operand, Reason> {
+        let own = crate::model::build::reduced(i, "end", x.clone(), reduction, &all, false)?;
         i.apply("end", function, &[own.into(), 0.0.into()])
     };
     let high = end(i, crate::ops::reduce::Reduction::Max, Function::Maximum)?;
@@ -214,23 +211,23 @@ pub(super) fn range_of(i: &mut Import<'_>, x: Slot) -> Result<[Slot; 3], Reason>
 }
 
 /// A tensor less its zero point, which may be one for each index along its first axis.
-fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Slot, Reason> {
+fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Operand, Reason> {
     let x = i.slot(op, index)?;
-    let x = super::casts::converted(i, x, Kind::F32)?;
+    let x = crate::model::build::converted(i, x, Kind::F32)?;
     if !op.has(zero) {
         return Ok(x);
     }
-    let rank = i.slot_extents(&x)?.len();
+    let rank = i.shape(&x)?.len();
     let zero = spread(i, op, zero, 0, rank)?;
-    let zero = super::casts::converted(i, zero, Kind::F32)?;
+    let zero = crate::model::build::converted(i, zero, Kind::F32)?;
     i.apply("centred", Function::Sub, &[x.into(), zero.into()])
 }
 
 /// The constant that a slot is.
-fn weights(i: &mut Import<'_>, slot: Slot) -> Result<crate::host::HostTensor, Reason> {
+fn weights(i: &mut Import<'_>, slot: Operand) -> Result<crate::host::HostTensor, Reason> {
     match slot {
-        Slot::Constant(constant, _) => constant.floats(&mut i.budget),
-        Slot::Value(_) => refused!("found weights computed at each run, wanted a constant"),
+        Operand::Constant(constant, _) => constant.floats(&mut i.budget),
+        Operand::Value(_) => refused!("found weights computed at each run, wanted a constant"),
     }
 }
 
@@ -253,7 +250,7 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         None
     };
     let sums = super::convolution::sums(i, op, x, &w, bias)?;
-    let rank = i.slot_extents(&sums)?.len();
+    let rank = i.shape(&sums)?.len();
     let (own, others) = (spread(i, op, 1, 1, rank)?, spread(i, op, 4, 1, rank)?);
     let scale = i.apply("scale", Function::Mul, &[own.into(), others.into()])?;
     let floats = i.apply("floats", Function::Mul, &[sums.into(), scale.into()])?;
@@ -291,9 +288,9 @@ pub(super) fn global_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.slot(op, 0)?;
     let kind = x.kind();
     let x = floats(i, op, x, 1, 2, "x")?;
-    let rank = i.slot_extents(&x)?.len();
+    let rank = i.shape(&x)?.len();
     let axes: Vec<usize> = if last { (1..rank.max(2) - 1).collect() } else { (2..rank).collect() };
-    let mean = super::reductions::reduced(i, "mean", x, crate::ops::reduce::Reduction::Mean, &axes, true)?;
+    let mean = crate::model::build::reduced(i, "mean", x, crate::ops::reduce::Reduction::Mean, &axes, true)?;
     let slot = rounded(i, op, mean, 3, 4, 0, kind)?;
     i.set(op, 0, slot)
 }
@@ -306,9 +303,9 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let x = i.slot(op, index)?;
         parts.push(floats(i, op, x, index + 1, index + 2, "x")?);
     }
-    let rank = parts.first().map(|slot| i.slot_extents(slot)).transpose()?.map_or(0, |own| own.len());
+    let rank = parts.first().map(|slot| i.shape(slot)).transpose()?.map_or(0, |own| own.len());
     let place = axis(op.int("axis", 1), rank)?;
-    let all = i.slots_joined("floats", parts, place)?;
+    let all = i.joined("floats", parts, place)?;
     let slot = rounded(i, op, all, 0, 1, 0, kind)?;
     i.set(op, 0, slot)
 }

@@ -1,14 +1,11 @@
 //! Maps sampled in regions and at moved taps.
 
 use super::convolution::{Windows, convolved};
-use super::elementwise::Arg;
 use super::filter::Filter;
 use super::hosted::{self, Regions};
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::cut;
-use super::order::{Mapped, channels_last};
+use super::import::{Import, Op};
 use super::pixels::linear;
+use crate::model::build::{Arg, Kind, Mapped, Operand, channels_last, cut};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::reduce::Reduction;
@@ -62,7 +59,7 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             }
             let steps = bins * taps;
             let shares = (0..steps).map(|step| (step as f32 + 0.5) / steps as f32).collect();
-            let shares = Slot::Constant(super::tensors::floats(&[1, steps], shares)?, Kind::F32);
+            let shares = Operand::Constant(crate::model::build::floats(&[1, steps], shares)?, Kind::F32);
             let moved = i.e(F::Mul, &[length, shares.into()])?;
             let place = i.e(F::Add, &[begin, moved])?;
             let low = i.e(F::GreaterEqual, &[place.clone(), (-1.0).into()])?;
@@ -75,7 +72,7 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let target = [count, lines, wide];
     let shaped = |i: &mut Import<'a>, arg: Arg, extents: &[usize]| -> Result<Arg, Reason> {
         match arg {
-            Arg::Slot(slot) => i.slot_reshaped("samples", slot, extents).map(Arg::Slot),
+            Arg::Operand(slot) => i.with_extents("samples", slot, extents).map(Arg::Operand),
             number => Ok(number),
         }
     };
@@ -88,12 +85,12 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let kind = maps.kind();
     let pixels = i.pixels(maps, 1)?;
     let image = i.slot(op, 2)?;
-    let image: Arg = i.slot_reshaped("image", image, &[count, 1, 1])?.into();
+    let image: Arg = i.with_extents("image", image, &[count, 1, 1])?.into();
     let (samples, reduction) = match op.text("mode", "avg")? {
         "avg" => (pixels.sum(i, Some(&image), None, &axes, &target)?, Reduction::Mean),
         "max" => {
             // The largest of the weighted pixels, not of the samples.
-            let mut most: Option<Slot> = None;
+            let mut most: Option<Operand> = None;
             for (tap, weight) in pixels.weighted(i, Some(&image), None, &axes, &target)? {
                 let term = i.apply("term", F::Mul, &[tap.into(), weight.unwrap_or(Arg::Number(1.0))])?;
                 most = Some(match most {
@@ -106,10 +103,10 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         other => return refused!("found mode {other:?}, wanted avg or max"),
     };
     let samples = i.apply("near", F::Select, &[near, samples.into(), 0.0.into()])?;
-    let split = i.slot_reshaped("bins", samples, &[count * oh, taps, ow, taps, c])?;
-    let pooled = super::reductions::reduced(i, "pooled", split, reduction, &[1, 3], false)?;
-    let slot = i.slot_reshaped("", pooled, &[count, oh, ow, c])?;
-    let slot = i.slot_transposed(slot, &[0, 3, 1, 2])?;
+    let split = i.with_extents("bins", samples, &[count * oh, taps, ow, taps, c])?;
+    let pooled = crate::model::build::reduced(i, "pooled", split, reduction, &[1, 3], false)?;
+    let slot = i.with_extents("", pooled, &[count, oh, ow, c])?;
+    let slot = i.transposed(slot, &[0, 3, 1, 2])?;
     i.set(op, 0, slot.of_kind(kind))
 }
 
@@ -136,12 +133,12 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         );
     }
     let places = oh * ow;
-    let per_tap = |i: &mut Import<'a>, slot: Slot| -> Result<Slot, Reason> {
-        let slot = i.slot_reshaped("offsets", slot, &[n, shifts, taps, places])?;
-        i.slot_transposed(slot, &[0, 3, 2, 1])
+    let per_tap = |i: &mut Import<'a>, slot: Operand| -> Result<Operand, Reason> {
+        let slot = i.with_extents("offsets", slot, &[n, shifts, taps, places])?;
+        i.transposed(slot, &[0, 3, 2, 1])
     };
     let moves = i.slot(op, 2)?;
-    let moves = i.slot_reshaped("moves", moves, &[n, shifts * taps, 2, places])?;
+    let moves = i.with_extents("moves", moves, &[n, shifts * taps, 2, places])?;
     let mut axes = Vec::with_capacity(2);
     for axis in 0..2 {
         let part =
@@ -156,7 +153,7 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 base.push(whole as f32 - windows.pads[axis].0 as f32);
             }
         }
-        let base = Slot::Constant(super::tensors::floats(&[1, places, taps, 1], base)?, Kind::F32);
+        let base = Operand::Constant(crate::model::build::floats(&[1, places, taps, 1], base)?, Kind::F32);
         let place = i.e(F::Add, &[part.into(), base.into()])?;
         axes.push(linear(i, place)?);
     }
@@ -170,13 +167,13 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.has(4) {
         let mask = i.slot(op, 4)?;
         let mask = per_tap(i, mask)?;
-        let mask = i.slot_reshaped("mask", mask, &[n, places, taps, shifts, 1])?;
+        let mask = i.with_extents("mask", mask, &[n, places, taps, shifts, 1])?;
         columns = i.apply("masked", F::Mul, &[columns.into(), mask.into()])?;
     }
     // What was a window is a pixel: its taps are channels, within each group.
-    let columns = i.slot_reshaped("columns", columns, &[n * places, taps, groups, inner])?;
-    let columns = i.slot_transposed(columns, &[0, 2, 1, 3])?;
-    let columns = i.slot_reshaped("columns", columns, &[n, oh, ow, groups * taps * inner])?;
+    let columns = i.with_extents("columns", columns, &[n * places, taps, groups, inner])?;
+    let columns = i.transposed(columns, &[0, 2, 1, 3])?;
+    let columns = i.with_extents("columns", columns, &[n, oh, ow, groups * taps * inner])?;
     i.budget.spend(8 * weights.dims().elements())?;
     let elements = weights.to_nhwc();
     let mut own = Vec::with_capacity(elements.len());

@@ -3,13 +3,11 @@
 //! An axis is resized by a matrix of weights. Where height and width alone change, and a kernel of ours has the same
 //! places, it is that kernel; it is a selection of elements where each is one of the input's; and else a product.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::operands::{axis, sizes};
-use super::order::{Mapped, channels_last};
+use super::import::{Import, Op};
 use crate::graph::{Extras, Right};
 use crate::host::HostTensor;
 use crate::model::behind::help;
+use crate::model::build::{Kind, Mapped, Operand, axis, channels_last, sizes};
 use crate::model::constant::{Constant, Integers, dims_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -80,14 +78,14 @@ pub(super) fn resize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if options.outside == 0.0 || options.coordinates != "tf_crop_and_resize" || options.mode == "nearest" {
         return i.write(op, 0, mapped);
     }
-    let mut slot = Slot::Value(mapped);
+    let mut slot = Operand::Value(mapped);
     for (axis, along) in along.iter().enumerate() {
         let rows = along.weights(&options)?;
         if rows.iter().any(Vec::is_empty) {
             let mut extents = vec![1; own.len()];
             extents[axis] = rows.len();
             let inside = rows.iter().map(|row| i64::from(!row.is_empty())).collect();
-            let inside = Slot::integers(extents, inside).of_kind(Kind::Bool);
+            let inside = Operand::integers(extents, inside).of_kind(Kind::Bool);
             slot =
                 i.apply("inside", Function::Select, &[inside.into(), slot.into(), options.outside.into()])?;
         }
@@ -110,9 +108,9 @@ fn axes_of(
         match op.node.inputs.get(index).filter(|name| !name.is_empty()) {
             None => Ok(Vec::new()),
             Some(name) => match i.find(name)? {
-                Slot::Constant(constant, _) if constant.elements() == 0 => Ok(Vec::new()),
-                Slot::Constant(constant, _) => super::convolution::floats_of(i, &constant),
-                Slot::Value(mapped) => {
+                Operand::Constant(constant, _) if constant.elements() == 0 => Ok(Vec::new()),
+                Operand::Constant(constant, _) => super::convolution::floats_of(i, &constant),
+                Operand::Value(mapped) => {
                     let help = help(&i.graph, &[mapped.value]);
                     refused!(
                         "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"
@@ -346,7 +344,7 @@ fn one_axis(
         }
         let list: Vec<i64> = along.nearest(options)?.into_iter().map(|at| at as i64).collect();
         let indices = Constant::Integers(Integers::vector(list));
-        let indices = i.mapped_slot(Slot::Constant(indices, Kind::I64), None)?.value;
+        let indices = i.mapped_slot(Operand::Constant(indices, Kind::I64), None)?.value;
         let place = mapped.place(axis) as isize;
         let value = i.add(part, |graph, name| graph.gather(name, mapped.value, indices, place, 0))?;
         return Ok(Mapped { value, ..mapped });

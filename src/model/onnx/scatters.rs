@@ -1,8 +1,8 @@
 //! Scattering to places that are computed at each run: on the CPU, because updates of one element are taken in order.
 
 use super::import::{Import, Op};
-use super::operands::axis;
 use crate::error::Error;
+use crate::model::build::axis;
 use crate::model::reason::Reason;
 
 type Done = Result<(), Reason>;
@@ -84,7 +84,7 @@ pub(super) fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], plac
     })?;
     for slot in written {
         let slot = match narrow {
-            Some(narrow) => super::casts::wrapped(i, narrow, slot.of_kind(kind))?,
+            Some(narrow) => crate::model::build::wrapped(i, narrow, slot.of_kind(kind))?,
             None => slot.of_kind(kind),
         };
         i.set(op, 0, slot)?;

@@ -345,3 +345,14 @@ impl<'a> Function<'a> {
         Ok(own)
     }
 }
+
+/// Every name that the branches of a node read or return. The file bounds their depth.
+pub(super) fn captures<'a>(node: &Node<'a>, into: &mut Vec<&'a str>) {
+    for graph in node.attributes.iter().filter_map(|attribute| attribute.graph.as_deref()) {
+        for inner in &graph.nodes {
+            into.extend(inner.inputs.iter().copied());
+            captures(inner, into);
+        }
+        into.extend(graph.outputs.iter().map(|output| output.name));
+    }
+}

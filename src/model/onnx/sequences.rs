@@ -1,9 +1,7 @@
 //! Lists of tensors, whose lengths are known while the file is read, and tensors that may not be there.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::cut;
-use super::operands::axis;
+use super::import::{Import, Op};
+use crate::model::build::{Kind, Operand, axis, cut};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 
@@ -14,9 +12,9 @@ const MAX_LENGTH: usize = 4096;
 
 impl<'a> Import<'a> {
     /// The tensors of a sequence.
-    fn sequence(&self, op: &Op<'a>, index: usize) -> Result<&Vec<Slot>, Reason> {
+    fn sequence(&self, op: &Op<'a>, index: usize) -> Result<&Vec<Operand>, Reason> {
         let own = match self.any(op, index)? {
-            Slot::Constant(Constant::Integers(own), Kind::Sequence) => own,
+            Operand::Constant(Constant::Integers(own), Kind::Sequence) => own,
             _ => return refused!("input {index}: found a tensor, wanted a sequence"),
         };
         let number = own.values.first().and_then(|&number| usize::try_from(number).ok());
@@ -24,14 +22,14 @@ impl<'a> Import<'a> {
     }
 
     /// Writes a sequence.
-    fn set_sequence(&mut self, op: &Op<'a>, tensors: Vec<Slot>) -> Done {
+    fn set_sequence(&mut self, op: &Op<'a>, tensors: Vec<Operand>) -> Done {
         if tensors.len() > MAX_LENGTH {
             return refused!("found a sequence of {}, wanted at most {MAX_LENGTH}", tensors.len());
         }
         self.budget.spend(256 * (tensors.len() + 1))?;
         let number = Integers::new(Vec::new(), vec![self.sequences.len() as i64]);
         self.sequences.push(tensors);
-        self.set(op, 0, Slot::Constant(Constant::Integers(number), Kind::Sequence))
+        self.set(op, 0, Operand::Constant(Constant::Integers(number), Kind::Sequence))
     }
 
     /// A position below `end` in a list of `count`, of which negative ones count from its end.
@@ -87,7 +85,7 @@ pub(super) fn at<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `SequenceLength`.
 pub(super) fn length<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = i.sequence(op, 0)?.len() as i64;
-    i.set(op, 0, Slot::integers(Vec::new(), vec![count]))
+    i.set(op, 0, Operand::integers(Vec::new(), vec![count]))
 }
 
 /// `SplitToSequence`: in parts of one size, of sizes that are listed, or one by one.
@@ -104,7 +102,7 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let sizes = match op.has(1) {
         false => equal(1)?,
-        true => match (i.extents_of(op, 1)?.len(), super::operands::sizes(&i.integers(op, 1)?)?) {
+        true => match (i.extents_of(op, 1)?.len(), crate::model::build::sizes(&i.integers(op, 1)?)?) {
             (0, list) => equal(list.first().copied().unwrap_or(1))?,
             (_, list) => list,
         },
@@ -126,7 +124,7 @@ pub(super) fn split<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             true => {
                 let mut extents = own.clone();
                 extents.remove(place);
-                i.slot_reshaped("part", part, &extents)?
+                i.with_extents("part", part, &extents)?
             }
             false => part,
         });
@@ -139,21 +137,21 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut tensors = i.sequence(op, 0)?.clone();
     let is_new = op.flag("new_axis", false);
     let first = tensors.first().ok_or("found an empty sequence, wanted tensors")?;
-    let rank = i.slot_extents(first)?.len();
+    let rank = i.shape(first)?.len();
     let place = axis(op.int("axis", 0), rank + usize::from(is_new))?;
     if is_new {
         for tensor in &mut tensors {
-            let mut extents = i.slot_extents(tensor)?;
+            let mut extents = i.shape(tensor)?;
             if extents.len() != rank {
                 return refused!("found tensors of rank {rank} and {}, wanted one rank", extents.len());
             }
             extents.insert(place, 1);
-            *tensor = i.slot_reshaped("row", tensor.clone(), &extents)?;
+            *tensor = i.with_extents("row", tensor.clone(), &extents)?;
         }
     }
     let slot = match &tensors[..] {
         [one] => one.clone(),
-        _ => i.slots_joined("", tensors, place)?,
+        _ => i.joined("", tensors, place)?,
     };
     i.set(op, 0, slot)
 }
@@ -164,19 +162,19 @@ pub(super) fn optional<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return super::shapes::identity(i, op);
     }
     let nothing = Constant::Integers(Integers::new(Vec::new(), vec![0]));
-    i.set(op, 0, Slot::Constant(nothing, Kind::Nothing))
+    i.set(op, 0, Operand::Constant(nothing, Kind::Nothing))
 }
 
 /// `OptionalHasElement`.
 pub(super) fn has_element<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let has = op.has(0) && !matches!(i.any(op, 0)?, Slot::Constant(_, Kind::Nothing));
-    i.set(op, 0, Slot::integers(Vec::new(), vec![i64::from(has)]).of_kind(Kind::Bool))
+    let has = op.has(0) && !matches!(i.any(op, 0)?, Operand::Constant(_, Kind::Nothing));
+    i.set(op, 0, Operand::integers(Vec::new(), vec![i64::from(has)]).of_kind(Kind::Bool))
 }
 
 /// `OptionalGetElement`.
 pub(super) fn element<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     match i.any(op, 0)? {
-        Slot::Constant(_, Kind::Nothing) => refused!("found nothing, wanted an element"),
+        Operand::Constant(_, Kind::Nothing) => refused!("found nothing, wanted an element"),
         slot => i.set(op, 0, slot),
     }
 }

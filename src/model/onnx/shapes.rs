@@ -1,12 +1,9 @@
 //! Operators on shapes, and those that change nothing but the shape.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::operands::{axes, axis, sizes};
-use super::order::{Mapped, channels_last, without};
-use super::tensors::{floats, integers};
-use crate::dims::Dim;
-use crate::graph::Value;
+use super::import::{Import, Op};
+use crate::model::build::{
+    self, Kind, Mapped, Operand, axes, axis, channels_last, floats, integers, reshaped_to, sizes, without,
+};
 use crate::model::constant::{Constant, Integers, broadcast, elements_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -22,7 +19,7 @@ pub(super) fn identity<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn constant<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = |value: f32| floats(&[], vec![value]);
     let (constant, kind) = if let Some(tensor) = op.tensor("value") {
-        i.files.constant(tensor, &mut i.budget)?
+        i.files.constant(tensor, &mut i.build.budget)?
     } else if op.has_attribute("value_float") {
         (own(op.float("value_float", 0.0))?, Kind::F32)
     } else if op.has_attribute("value_int") {
@@ -58,7 +55,7 @@ pub(super) fn size<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn constant_of_shape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let extents = sizes(&i.integers(op, 0)?)?;
     let (constant, kind) = match op.tensor("value") {
-        Some(tensor) => i.files.constant(tensor, &mut i.budget)?,
+        Some(tensor) => i.files.constant(tensor, &mut i.build.budget)?,
         None => (floats(&[1], vec![0.0])?, Kind::F32),
     };
     let filled = constant.strided(extents, &mut i.budget, 0, &[])?;
@@ -69,34 +66,8 @@ pub(super) fn constant_of_shape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn range<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let kind = i.kind_of(op, 0)?;
     let ends = [i.constant(op, 0)?, i.constant(op, 1)?, i.constant(op, 2)?];
-    let count = |count: f64| match count {
-        count if count >= 0.0 && count < f64::from(1 << 28) => Ok(count as usize),
-        count if count < 0.0 => Ok(0),
-        _ => refused!("found a range of {count} numbers, wanted fewer"),
-    };
-    let constant =
-        if let [Constant::Integers(start), Constant::Integers(limit), Constant::Integers(delta)] = &ends {
-            let (Some(&start), Some(&limit), Some(&delta)) =
-                (start.values.first(), limit.values.first(), delta.values.first())
-            else {
-                return refused!("found no numbers");
-            };
-            let count = count(((limit as f64 - start as f64) / delta as f64).ceil())?;
-            i.budget.spend(8 * count)?;
-            integers(
-                &[count],
-                (0..count as i64).map(|step| start.wrapping_add(step.wrapping_mul(delta))).collect(),
-            )?
-        } else {
-            let numbers: Option<Vec<f64>> = ends.iter().map(|end| end.number().map(f64::from)).collect();
-            let &[start, limit, delta] = &numbers.ok_or("found no numbers")?[..] else {
-                return refused!("found lists, wanted three numbers: start, limit and step");
-            };
-            let count = count(((limit - start) / delta).ceil())?;
-            i.budget.spend(4 * count)?;
-            floats(&[count], (0..count).map(|step| (start + step as f64 * delta) as f32).collect())?
-        };
-    i.write_constant(op, 0, constant, kind)
+    let numbers = build::range(i, &ends)?;
+    i.write_constant(op, 0, numbers, kind)
 }
 
 /// `EyeLike`: ones along a diagonal.
@@ -120,23 +91,14 @@ pub(super) fn eye_like<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 impl<'a> Import<'a> {
-    /// A value in other dimensions.
-    pub(super) fn reshaped(&mut self, part: &str, value: Value, extents: &[usize]) -> Result<Value, Reason> {
-        if self.dims(value)?.extents() == extents && !part.is_empty() {
-            return Ok(value);
-        }
-        let target: Vec<Dim> = extents.iter().map(|&extent| Dim::Fixed(extent)).collect();
-        self.add(part, |graph, name| graph.reshape(name, value, &target))
-    }
-
     /// Writes input 0 in other dimensions.
     fn write_reshaped(&mut self, op: &Op<'a>, extents: &[usize]) -> Done {
         match self.slot(op, 0)? {
-            Slot::Constant(constant, kind) => {
+            Operand::Constant(constant, kind) => {
                 let constant = constant.reshaped(extents)?;
                 self.write_constant(op, 0, constant, kind)
             }
-            Slot::Value(mapped) => {
+            Operand::Value(mapped) => {
                 let value = self.logical(&mapped)?;
                 let value = self.reshaped("", value, extents)?;
                 self.write_plain(op, 0, value, mapped.kind)
@@ -151,33 +113,11 @@ pub(super) fn reshape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let listed = i.listed(op, 1, "shape")?.ok_or(
         "found no shape, wanted the extents of the input (onnx.shape_inference or the exporter adds them)",
     )?;
-    let target = reshape_target(&own, &listed, op.flag("allowzero", false))?;
+    let target = reshaped_to(&own, &listed, !op.flag("allowzero", false))?;
     if target == own {
         return identity(i, op);
     }
     i.write_reshaped(op, &target)
-}
-
-fn reshape_target(own: &[usize], listed: &[i64], allows_zero: bool) -> Result<Vec<usize>, Reason> {
-    let refused =
-        || format!("found shape {listed:?} for a tensor of {own:?}, wanted one of as many elements");
-    let (mut target, mut rest) = (Vec::with_capacity(listed.len()), None);
-    for (place, &extent) in listed.iter().enumerate() {
-        target.push(match extent {
-            0 if !allows_zero => *own.get(place).ok_or_else(refused)?,
-            -1 if rest.is_none() => {
-                rest = Some(place);
-                1
-            }
-            extent => usize::try_from(extent).map_err(|_| refused())?,
-        });
-    }
-    if let Some(place) = rest {
-        let known = elements_of(&target)?;
-        let whole = elements_of(own)?;
-        target[place] = whole.checked_div(known).filter(|rest| rest * known == whole).ok_or_else(refused)?;
-    }
-    Ok(target)
 }
 
 /// `Flatten`: to a matrix.
@@ -203,8 +143,8 @@ pub(super) fn squeeze<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         (0..own.len()).filter(|axis| !removed.contains(axis)).map(|axis| extents[axis]).collect()
     };
     match i.slot(op, 0)? {
-        Slot::Constant(..) => i.write_reshaped(op, &kept(&own)),
-        Slot::Value(mapped) => {
+        Operand::Constant(..) => i.write_reshaped(op, &kept(&own)),
+        Operand::Value(mapped) => {
             let stored = i.dims(mapped.value)?;
             let extents: Vec<usize> = (0..mapped.rank())
                 .filter(|&place| !removed.contains(&mapped.order[place]))
@@ -228,7 +168,7 @@ pub(super) fn unsqueeze<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         .map(|axis| if added.contains(&axis) { 1 } else { rest.next().copied().unwrap_or(1) })
         .collect();
     match i.slot(op, 0)? {
-        Slot::Value(mapped) if !mapped.is_plain() => {
+        Operand::Value(mapped) if !mapped.is_plain() => {
             // Behind the others, where they move nothing.
             let old: Vec<usize> = (0..rank).filter(|axis| !added.contains(axis)).collect();
             let mut order: Vec<usize> =
@@ -255,18 +195,9 @@ pub(super) fn spread<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], target:
     if own == target {
         return identity(i, op);
     }
-    match i.slot(op, 0)? {
-        Slot::Constant(constant, kind) => {
-            let constant = constant.broadcast_to(target.to_vec(), &mut i.budget)?;
-            i.write_constant(op, 0, constant, kind)
-        }
-        Slot::Value(mapped) => {
-            let value = i.logical(&mapped)?;
-            let target: Vec<Dim> = target.iter().map(|&extent| extent.into()).collect();
-            let value = i.add("", |graph, name| graph.broadcast_to(name, value, &target))?;
-            i.write_plain(op, 0, value, mapped.kind)
-        }
-    }
+    let x = i.slot(op, 0)?;
+    let slot = build::spread(i, x, target)?;
+    i.set(op, 0, slot)
 }
 
 /// `DepthToSpace`: groups of channels as blocks of pixels.
@@ -339,23 +270,8 @@ pub(super) fn trilu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         if upper { distance >= diagonal } else { distance <= diagonal }
     };
     let mask: Vec<i64> = (0..rows * columns).map(|at| i64::from(inside(at))).collect();
-    let mask = Slot::Constant(Constant::Integers(Integers::new(vec![rows, columns], mask)), Kind::Bool);
+    let mask = Operand::Constant(Constant::Integers(Integers::new(vec![rows, columns], mask)), Kind::Bool);
     let x = i.slot(op, 0)?;
     let slot = i.apply("", Function::Select, &[mask.into(), x.into(), 0.0.into()])?;
     i.set(op, 0, slot)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zeros_of_a_shape_are_the_inputs_extents_and_one_is_worked_out() {
-        assert_eq!(reshape_target(&[2, 3, 4], &[0, -1], false), Ok(vec![2, 12]));
-        assert_eq!(reshape_target(&[2, 3, 4], &[-1, 0, 2], false), Ok(vec![4, 3, 2]));
-        assert_eq!(reshape_target(&[0, 3], &[3, 0], true), Ok(vec![3, 0]));
-        assert!(reshape_target(&[2, 3], &[-1, -1], false).is_err());
-        assert!(reshape_target(&[2, 3], &[4, -1], false).is_err());
-        assert!(reshape_target(&[2, 3], &[2, 3, 0], false).is_err());
-    }
 }

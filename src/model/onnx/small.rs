@@ -1,7 +1,6 @@
 //! Elements of eight bits and fewer that only constants have: floats are read as f32, integers as what they are.
 
-use super::kind::Kind;
-use super::tensors::{floats, integers};
+use crate::model::build::{Kind, floats, integers};
 use crate::model::constant::{Constant, elements_of};
 use crate::model::reason::Reason;
 

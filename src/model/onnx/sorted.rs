@@ -1,7 +1,6 @@
 //! Nodes in an order in which each reads what those before it write.
 
-use super::import::captures;
-use super::schema::Node;
+use super::schema::{Node, captures};
 use crate::model::budget::Budget;
 use crate::model::reason::Reason;
 use std::cmp::Reverse;

@@ -1,40 +1,12 @@
-//! Fourier transforms as products with matrices of cosines and sines, and windows.
+//! Fourier transforms and windows.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::{cut, padded};
-use super::operands::axis;
-use super::products::product;
-use crate::emit::Bits;
+use super::import::{Import, Op};
+use crate::model::build::{Kind, Operand, Transform, axis, part_of, product, waves};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
-use crate::ops::remap::PadMode;
 use std::f64::consts::TAU;
 
 type Done = Result<(), Reason>;
-
-/// The longest transform: its matrices have as many rows and columns.
-const MAX_LENGTH: usize = 1 << 13;
-
-/// A matrix `rows columns` of a function of the angle `TAU k n / length`.
-fn matrix(
-    i: &mut Import<'_>,
-    [rows, columns]: [usize; 2],
-    length: usize,
-    of: impl Fn(usize, usize, f64) -> f64,
-) -> Result<Slot, Reason> {
-    if length > MAX_LENGTH || rows > MAX_LENGTH || columns > MAX_LENGTH {
-        return refused!("found a transform of {length} elements, wanted at most {MAX_LENGTH}");
-    }
-    i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
-    let mut values = Vec::with_capacity(rows * columns);
-    for n in 0..rows {
-        for k in 0..columns {
-            values.push(of(n, k, TAU * ((n * k) % length) as f64 / length as f64) as f32);
-        }
-    }
-    Ok(Slot::Constant(super::tensors::floats(&[rows, columns], values)?, Kind::F32))
-}
 
 /// `DFT`, forwards and backwards, of real and complex signals, all frequencies or those from 0 on.
 pub(super) fn transform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
@@ -59,58 +31,12 @@ pub(super) fn transform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         false if inverse && onesided => 2 * (own[place] - 1),
         false => own[place],
     };
-    if length == 0 {
-        return refused!("found a transform of no elements, wanted at least one");
-    }
-    // The axis last but for the parts, which come first.
-    let mut order: Vec<usize> = vec![rank - 1];
-    order.extend((0..rank - 1).filter(|&axis| axis != place));
-    order.push(place);
-    let slot = i.slot(op, 0)?;
-    let slot = i.slot_transposed(slot, &order)?;
-    let halves = inverse && onesided;
-    let given = if halves { length / 2 + 1 } else { length };
-    let mut extents = i.slot_extents(&slot)?;
-    let mut around = vec![(0, 0); rank];
-    around[rank - 1] = (0, given as i64 - own[place] as i64);
-    let slot = padded(i, "length", slot, &extents, &around, PadMode::Constant(Bits(0.0)))?;
-    extents[rank - 1] = given;
-    let part = |i: &mut Import<'a>, at: usize| -> Result<Slot, Reason> {
-        let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
-        ranges[0] = (at, 1, 1);
-        cut(i, "signal", slot.clone(), &ranges)
-    };
-    let real = part(i, 0)?;
-    let imaginary = if complex { Some(part(i, 1)?) } else { None };
-    let columns = if onesided && !inverse { length / 2 + 1 } else { length };
-    let scale = if inverse { 1.0 / length as f64 } else { 1.0 };
-    // What a frequency that is left out adds, its mirror image does.
-    let twice = move |n: usize| if halves && n > 0 && 2 * n != length { 2.0 } else { 1.0 };
-    let shape = [given, columns];
-    let cosines = matrix(i, shape, length, |n, _, angle| twice(n) * scale * angle.cos())?;
-    let sign = if inverse { 1.0 } else { -1.0 };
-    let sines = matrix(i, shape, length, |n, _, angle| twice(n) * sign * scale * angle.sin())?;
-    let mut first = product(i, "real", real.clone(), cosines.clone())?;
-    if let Some(imaginary) = &imaginary {
-        let more = product(i, "part", imaginary.clone(), sines.clone())?;
-        first = i.apply("real", Function::Sub, &[first.into(), more.into()])?;
-    }
-    let mut parts = vec![first];
-    if !halves {
-        let mut second = product(i, "imaginary", real, sines)?;
-        if let Some(imaginary) = imaginary {
-            let more = product(i, "part", imaginary, cosines)?;
-            second = i.apply("imaginary", Function::Add, &[second.into(), more.into()])?;
-        }
-        parts.push(second);
-    }
-    let both = i.slots_joined("spectrum", parts, 0)?;
-    // Back to the order of the input.
-    let mut back = vec![0; rank];
-    for (at, &axis) in order.iter().enumerate() {
-        back[axis] = at;
-    }
-    let slot = i.slot_transposed(both, &back)?;
+    let signal = i.slot(op, 0)?;
+    let real = part_of(i, "signal", &signal, rank - 1, [0, 1])?;
+    let imaginary = if complex { Some(part_of(i, "signal", &signal, rank - 1, [1, 1])?) } else { None };
+    let (real, imaginary) = Transform { axis: place, length, inverse, onesided }.of(i, (real, imaginary))?;
+    let parts = std::iter::once(real).chain(imaginary).collect();
+    let slot = i.joined("spectrum", parts, rank - 1)?;
     i.set(op, 0, slot)
 }
 
@@ -131,36 +57,33 @@ pub(super) fn short_time<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let length = match (op.has(3), op.has(2)) {
         (true, _) => one(i, 3)?,
         (false, true) => i.extents_of(op, 2)?.iter().product(),
-        (false, false) => {
-            return refused!("found neither a window nor the length of a frame, wanted one of them");
-        }
+        (false, false) => return refused!("found neither a window nor the length of a frame"),
     };
     let frames = whole.checked_sub(length).map(|rest| rest / step + 1);
-    let frames =
-        frames.ok_or_else(|| format!("found frames of {length} of {whole} elements, wanted shorter ones"))?;
+    let frames = frames.ok_or_else(|| format!("found frames of {length} of {whole} elements"))?;
     i.budget.spend(frames.saturating_mul(length).saturating_mul(8))?;
     let places =
         (0..frames).flat_map(|frame| (0..length).map(move |at| (frame * step + at) as i64)).collect();
-    let places = i.mapped_slot(Slot::integers(vec![frames, length], places), None)?.value;
+    let places = i.mapped_slot(Operand::integers(vec![frames, length], places), None)?.value;
     let x = i.slot(op, 0)?;
-    let x = i.slot_reshaped("signal", x, &[batch, whole])?;
+    let x = i.with_extents("signal", x, &[batch, whole])?;
     let x = i.mapped_slot(x, None)?;
     let x = i.logical(&x)?;
     let value = i.add("frames", |graph, name| graph.gather(name, x, places, 1, 0))?;
-    let mut slot = Slot::Value(super::order::Mapped::plain(value, 3, Kind::F32));
+    let mut slot = Operand::Value(crate::model::build::Mapped::plain(value, 3, Kind::F32));
     if op.has(2) {
         let window = i.slot(op, 2)?;
         slot = i.apply("windowed", Function::Mul, &[slot.into(), window.into()])?;
     }
     let columns = if op.flag("onesided", true) { length / 2 + 1 } else { length };
-    let cosines = matrix(i, [length, columns], length, |_, _, angle| angle.cos())?;
-    let sines = matrix(i, [length, columns], length, |_, _, angle| -angle.sin())?;
+    let cosines = waves(i, [length, columns], length, |_, angle| angle.cos())?;
+    let sines = waves(i, [length, columns], length, |_, angle| -angle.sin())?;
     let mut parts = Vec::with_capacity(2);
     for matrix in [cosines, sines] {
         let part = product(i, "part", slot.clone(), matrix)?;
-        parts.push(i.slot_reshaped("part", part, &[batch, frames, columns, 1])?);
+        parts.push(i.with_extents("part", part, &[batch, frames, columns, 1])?);
     }
-    let slot = i.slots_joined("", parts, 3)?;
+    let slot = i.joined("", parts, 3)?;
     i.set(op, 0, slot)
 }
 
@@ -175,8 +98,8 @@ pub(super) fn window<'a>(i: &mut Import<'a>, op: &Op<'a>, [a, b, c]: [f64; 3]) -
         (a - b * angle.cos() + c * (2.0 * angle).cos()) as f32
     };
     let kind = Kind::of(op.int("output_datatype", 1))?;
-    let values = super::tensors::floats(&[size], (0..size).map(at).collect())?;
-    i.set(op, 0, Slot::Constant(values, kind))
+    let values = crate::model::build::floats(&[size], (0..size).map(at).collect())?;
+    i.set(op, 0, Operand::Constant(values, kind))
 }
 
 /// `MelWeightMatrix`: triangles over the bins of a spectrum, evenly spaced on the mel scale.
@@ -219,6 +142,6 @@ pub(super) fn mel<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         (middle..end).for_each(|at| put(at, (end - at) as f64 / (end - middle) as f64));
     }
     let kind = Kind::of(op.int("output_datatype", 1))?;
-    let values = super::tensors::floats(&[bins, bands], matrix)?;
-    i.set(op, 0, Slot::Constant(values, kind))
+    let values = crate::model::build::floats(&[bins, bands], matrix)?;
+    i.set(op, 0, Operand::Constant(values, kind))
 }

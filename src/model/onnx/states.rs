@@ -1,11 +1,7 @@
 //! Operators that take what earlier tokens left, and leave it to the next ones.
 
-use super::elementwise::Arg;
-use super::import::{Import, Op, Slot};
-use super::moves::cut;
-use super::operands::axis;
-use super::order::Mapped;
-use super::products::{product, swapped};
+use super::import::{Import, Op};
+use crate::model::build::{Arg, Mapped, Operand, axis, cut, product, swapped};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
@@ -34,7 +30,7 @@ pub(super) fn causal<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         (_, false) => Some(i.filled(&[n, c, taps - 1], 0.0)?),
     };
     let all = match state {
-        Some(state) => i.slots_joined("all", vec![state, x], 2)?,
+        Some(state) => i.joined("all", vec![state, x], 2)?,
         None => x,
     };
     let filter = i.slot(op, 1)?;
@@ -42,7 +38,7 @@ pub(super) fn causal<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     for tap in 0..taps {
         let part = cut(i, "tap", all.clone(), &[(0, n, 1), (0, c, 1), (tap, length, 1)])?;
         let weight = cut(i, "weight", filter.clone(), &[(0, c, 1), (0, 1, 1), (tap, 1, 1)])?;
-        let weight = i.slot_reshaped("weight", weight, &[c, 1])?;
+        let weight = i.with_extents("weight", weight, &[c, 1])?;
         let term = i.apply("term", F::Mul, &[part.into(), weight.into()])?.into();
         sum = Some(match sum {
             None => term,
@@ -52,7 +48,7 @@ pub(super) fn causal<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut sum = sum.ok_or("found no taps")?;
     if op.has(2) {
         let bias = i.slot(op, 2)?;
-        let bias = i.slot_reshaped("bias", bias, &[c, 1])?;
+        let bias = i.with_extents("bias", bias, &[c, 1])?;
         sum = i.apply("biased", F::Add, &[sum, bias.into()])?.into();
     }
     let y = match op.text("activation", "none")? {
@@ -95,7 +91,7 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let first: Arg = match op.has(2) {
         true => {
             let slot = i.slot(op, 2)?;
-            i.slot_reshaped("first", slot, &[batch, 1])?.into()
+            i.with_extents("first", slot, &[batch, 1])?.into()
         }
         false => 0.0.into(),
     };
@@ -109,17 +105,17 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let within = i.apply("within", F::LogicalAnd, &[low.into(), high.into()])?;
     let moved = i.apply("moved", F::Add, &[source, (whole as f32).into()])?;
     let index = i.apply("index", F::Select, &[within.into(), moved.into(), at])?;
-    let index = match i.slot_extents(&index)?[0] {
+    let index = match i.shape(&index)?[0] {
         one if one == batch => index,
         _ => {
             i.budget.spend(batch.saturating_mul(16))?;
-            let ones = Slot::integers(vec![batch, 1], vec![0; batch]);
+            let ones = Operand::integers(vec![batch, 1], vec![0; batch]);
             i.apply("index", F::Add, &[ones.into(), index.into()])?
         }
     };
     let (cache, more) = (i.slot(op, 0)?, i.slot(op, 1)?);
     let kind = cache.kind();
-    let both = i.slots_joined("both", vec![cache, more], place)?;
+    let both = i.joined("both", vec![cache, more], place)?;
     let (both, index) = (i.mapped_slot(both, None)?, i.mapped_slot(index, None)?);
     let (both, index) = (i.logical(&both)?, i.logical(&index)?);
     let value = i.add("", |graph, name| graph.gather(name, both, index, place as isize, 1))?;
@@ -167,25 +163,26 @@ pub(super) fn linear<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let rate = if corrects { Some(i.slot(op, 5)?) } else { None };
     let (q, k, v) = (i.slot(op, 0)?, i.slot(op, 1)?, i.slot(op, 2)?);
     // One token's part of an input, in other dimensions.
-    let token = |i: &mut Import<'a>, slot: &Slot, at: usize, target: &[usize]| -> Result<Slot, Reason> {
-        let last = i.slot_extents(slot)?.last().copied().unwrap_or(1);
-        let part = cut(i, "token", slot.clone(), &[(0, batch, 1), (at, 1, 1), (0, last, 1)])?;
-        i.slot_reshaped("token", part, target)
-    };
+    let token =
+        |i: &mut Import<'a>, slot: &Operand, at: usize, target: &[usize]| -> Result<Operand, Reason> {
+            let last = i.shape(slot)?.last().copied().unwrap_or(1);
+            let part = cut(i, "token", slot.clone(), &[(0, batch, 1), (at, 1, 1), (0, last, 1)])?;
+            i.with_extents("token", part, target)
+        };
     let mut rows = Vec::with_capacity(tokens);
     for at in 0..tokens {
         let query = token(i, &q, at, &[batch, few, group, depth])?;
         let key = token(i, &k, at, &[batch, few, 1, depth])?;
         let mut value = token(i, &v, at, &[batch, few, 1, wide])?;
         if let Some(decay) = &decay {
-            let each = i.slot_extents(decay)?.last() == Some(&few) && depth != 1;
+            let each = i.shape(decay)?.last() == Some(&few) && depth != 1;
             let decay = token(i, decay, at, &[batch, few, if each { 1 } else { depth }, 1])?;
             state = i.apply("decayed", F::Mul, &[state.into(), decay.into()])?;
         }
         if let Some(rate) = &rate {
             let known = product(i, "known", key.clone(), state.clone())?;
             let missing = i.apply("missing", F::Sub, &[value.into(), known.into()])?;
-            let heads = if i.slot_extents(rate)?.last() == Some(&few) { few } else { 1 };
+            let heads = if i.shape(rate)?.last() == Some(&few) { few } else { 1 };
             let rate = token(i, rate, at, &[batch, heads, 1, 1])?;
             value = i.apply("update", F::Mul, &[missing.into(), rate.into()])?;
         }
@@ -193,9 +190,9 @@ pub(super) fn linear<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let outer = i.apply("outer", F::Mul, &[key.into(), value.into()])?;
         state = i.apply("state", F::Add, &[state.into(), outer.into()])?;
         let read = product(i, "read", query, state.clone())?;
-        rows.push(i.slot_reshaped("row", read, &[batch, 1, many * wide])?);
+        rows.push(i.with_extents("row", read, &[batch, 1, many * wide])?);
     }
-    let all = if rows.len() == 1 { rows.swap_remove(0) } else { i.slots_joined("rows", rows, 1)? };
+    let all = if rows.len() == 1 { rows.swap_remove(0) } else { i.joined("rows", rows, 1)? };
     let y = i.apply("", F::Mul, &[all.into(), scale.into()])?;
     i.set(op, 0, y)?;
     i.set(op, 1, state)

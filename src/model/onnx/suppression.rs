@@ -1,11 +1,10 @@
 //! `NonMaxSuppression`: how many boxes are chosen is known where the boxes are; else there are as many rows as could be,
 //! those of chosen boxes first and -1 in the rest.
 
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::cut;
+use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::Value;
+use crate::model::build::{Kind, Operand, cut};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
@@ -34,7 +33,7 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let most = if op.has(2) { i.integers(op, 2)?.first().copied().unwrap_or(0).max(0) } else { 0 };
     let each = usize::try_from(most).unwrap_or(usize::MAX).min(count);
     if each == 0 || batch * classes == 0 {
-        return i.set(op, 0, Slot::integers(vec![0, 3], Vec::new()));
+        return i.set(op, 0, Operand::integers(vec![0, 3], Vec::new()));
     }
     let rows = batch * classes;
     if (rows.saturating_mul(each) as u64).saturating_mul(count as u64) > MAX_PAIRS {
@@ -42,7 +41,7 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             "found up to {each} boxes of {count} for {rows} rows of scores, wanted fewer: max_output_boxes_per_class"
         );
     }
-    let is_known = (0..2).all(|index| matches!(i.slot(op, index), Ok(Slot::Constant(..))));
+    let is_known = (0..2).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
     let options = Suppress {
         count: each,
         overlap: Bits(number(i, 3, 0.0)?),
@@ -52,24 +51,24 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let corners = corners(i, op, [batch, classes, count])?;
     let scores = i.slot(op, 1)?;
-    let scores = i.slot_reshaped("scores", scores, &[rows, count])?;
+    let scores = i.with_extents("scores", scores, &[rows, count])?;
     let (corners, scores) = (plain(i, corners)?, plain(i, scores)?);
     let chosen = i.add("chosen", |graph, name| graph.suppress(name, corners, scores, options))?;
-    let chosen = Slot::Value(super::order::Mapped::plain(chosen, 2, Kind::F32));
+    let chosen = Operand::Value(crate::model::build::Mapped::plain(chosen, 2, Kind::F32));
     let chosen = cut(i, "places", chosen, &[(0, rows, 1), (0, each, 2)])?;
-    let places = i.slot_reshaped("places", chosen, &[rows * each])?;
+    let places = i.with_extents("places", chosen, &[rows * each])?;
     let is_chosen = i.apply("is_chosen", F::GreaterEqual, &[places.clone().into(), 0.0.into()])?;
     i.budget.spend(rows.saturating_mul(each).saturating_mul(32))?;
-    let numbers = |own: &dyn Fn(usize) -> usize| -> Slot {
-        Slot::integers(vec![rows * each], (0..rows * each).map(|at| own(at / each) as i64).collect())
+    let numbers = |own: &dyn Fn(usize) -> usize| -> Operand {
+        Operand::integers(vec![rows * each], (0..rows * each).map(|at| own(at / each) as i64).collect())
     };
     let (images, kinds) = (numbers(&|row| row / classes), numbers(&|row| row % classes));
     let mut columns = Vec::with_capacity(3);
     for own in [images, kinds, places] {
         let own = i.apply("column", F::Select, &[is_chosen.clone().into(), own.into(), (-1.0).into()])?;
-        columns.push(i.slot_reshaped("column", own, &[rows * each, 1])?.of_kind(Kind::I64));
+        columns.push(i.with_extents("column", own, &[rows * each, 1])?.of_kind(Kind::I64));
     }
-    let mut table = i.slots_joined("table", columns, 1)?;
+    let mut table = i.joined("table", columns, 1)?;
     if rows > 1 {
         // Those of chosen boxes first, in their order.
         let rank = i.counted(rows * each, 0, 1)?;
@@ -78,7 +77,7 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let (key, table_value) = (plain(i, key)?, plain(i, table)?);
         let [_, order] = i.add("sorted", |graph, name| graph.top_k(name, key, rows * each))?;
         let value = i.add("rows", |graph, name| graph.gather(name, table_value, order, 0, 0))?;
-        table = Slot::Value(super::order::Mapped::plain(value, 2, Kind::I64));
+        table = Operand::Value(crate::model::build::Mapped::plain(value, 2, Kind::I64));
     }
     if !is_known {
         let slot = i.apply("", F::Mul, &[table.into(), 1.0.into()])?;
@@ -93,16 +92,20 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         .flatten()
         .copied()
         .collect();
-    i.set(op, 0, Slot::integers(vec![kept.len() / 3, 3], kept))
+    i.set(op, 0, Operand::integers(vec![kept.len() / 3, 3], kept))
 }
 
-fn plain(i: &mut Import<'_>, slot: Slot) -> Result<Value, Reason> {
+fn plain(i: &mut Import<'_>, slot: Operand) -> Result<Value, Reason> {
     let mapped = i.mapped_slot(slot, None)?;
     i.logical(&mapped)
 }
 
 /// The boxes of each row of scores as two corners: one row where there is one image.
-fn corners<'a>(i: &mut Import<'a>, op: &Op<'a>, [batch, classes, count]: [usize; 3]) -> Result<Slot, Reason> {
+fn corners<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    [batch, classes, count]: [usize; 3],
+) -> Result<Operand, Reason> {
     let mut boxes = i.slot(op, 0)?;
     if op.int("center_point_box", 0) == 1 {
         let half = |i: &mut Import<'a>, first: usize| {
@@ -112,13 +115,14 @@ fn corners<'a>(i: &mut Import<'a>, op: &Op<'a>, [batch, classes, count]: [usize;
         let away = i.apply("away", F::Mul, &[size.into(), 0.5.into()])?;
         let low = i.apply("low", F::Sub, &[centre.clone().into(), away.clone().into()])?;
         let high = i.apply("high", F::Add, &[centre.into(), away.into()])?;
-        boxes = i.slots_joined("corners", vec![low, high], 2)?;
+        boxes = i.joined("corners", vec![low, high], 2)?;
     }
     if batch == 1 || classes == 1 {
         return Ok(boxes);
     }
-    let spread = i.slot_reshaped("boxes", boxes, &[batch, 1, count, 4])?;
-    let ones = Slot::Constant(super::tensors::floats(&[1, classes, 1, 1], vec![1.0; classes])?, Kind::F32);
+    let spread = i.with_extents("boxes", boxes, &[batch, 1, count, 4])?;
+    let ones =
+        Operand::Constant(crate::model::build::floats(&[1, classes, 1, 1], vec![1.0; classes])?, Kind::F32);
     let spread = i.apply("spread", F::Mul, &[spread.into(), ones.into()])?;
-    i.slot_reshaped("boxes", spread, &[batch * classes, count, 4])
+    i.with_extents("boxes", spread, &[batch * classes, count, 4])
 }

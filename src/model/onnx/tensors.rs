@@ -1,12 +1,12 @@
 //! Constants of a file, and of the files beside it.
 
-use super::kind::Kind;
 use super::schema::Tensor;
 use super::small::Small;
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::model::budget::Budget;
-use crate::model::constant::{Constant, Integers, dims_of, elements_of};
+use crate::model::build::{Kind, floats, integers};
+use crate::model::constant::{Constant, dims_of, elements_of};
 use crate::model::reason::Reason;
 use half::{bf16, f16};
 use std::collections::HashMap;
@@ -212,21 +212,4 @@ fn of_fields(
         }
         _ => integers(extents, tensor.ints.iter().map(|&value| kind.wrapped(value)).collect()),
     }
-}
-
-/// Floats of these extents; of none there are no floats, but no integers either.
-pub(super) fn floats(extents: &[usize], values: Vec<f32>) -> Result<Constant, Reason> {
-    if elements_of(extents)? == 0 && values.is_empty() {
-        return Ok(Constant::Integers(Integers::new(extents.to_vec(), Vec::new())));
-    }
-    let tensor = HostTensor::new(dims_of(extents)?, values);
-    tensor.map(Constant::Floats).map_err(Reason::from)
-}
-
-pub(super) fn integers(extents: &[usize], values: Vec<i64>) -> Result<Constant, Reason> {
-    let wanted = elements_of(extents)?;
-    if values.len() != wanted {
-        return refused!("found {} values, wanted {wanted} for shape {extents:?}", values.len());
-    }
-    Ok(Constant::Integers(Integers::new(extents.to_vec(), values)))
 }

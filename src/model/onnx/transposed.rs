@@ -2,13 +2,11 @@
 
 use super::convolution::{Windows, convolved};
 use super::filter::{Filter, filter, follow, groups};
-use super::import::{Import, Op, Slot};
-use super::kind::Kind;
-use super::moves::{cut, padded};
-use super::order::{Mapped, channels_last};
+use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
+use crate::model::build::{Kind, Mapped, Operand, channels_last, cut, padded};
 use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
 use crate::ops::remap::PadMode;
@@ -36,7 +34,7 @@ pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if rank == 5 {
         let kind = i.kind_of(op, 0)?;
         let value = deep(i, op, filter, windows, &output, groups)?;
-        return i.set_name(target, Slot::Value(Mapped { value, order: channels_last(rank), kind }));
+        return i.set_name(target, Operand::Value(Mapped { value, order: channels_last(rank), kind }));
     }
     let (mut x, kind) = i.map_input(op, 0)?;
     let (mut windows, mut output) = (windows, output);
@@ -53,7 +51,7 @@ pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let channels = filter.channels(groups);
         value = i.reshaped("", value, &[own[0], output[1], channels])?;
     }
-    i.set_name(target, Slot::Value(Mapped { value, order: channels_last(rank), kind }))
+    i.set_name(target, Operand::Value(Mapped { value, order: channels_last(rank), kind }))
 }
 
 /// A transposed convolution in three dimensions: a convolution with the weights turned round, of the input with zeros
@@ -76,17 +74,17 @@ fn deep<'a>(
         let wide = (extent - 1) * stride + 1;
         if stride > 1 {
             let split = [outer, extent, 1, inner];
-            slot = i.slot_reshaped("apart", slot, &split)?;
+            slot = i.with_extents("apart", slot, &split)?;
             let around = [(0, 0), (0, 0), (0, stride as i64 - 1), (0, 0)];
             slot = padded(i, "apart", slot, &split, &around, PadMode::Constant(Bits(0.0)))?;
-            slot = i.slot_reshaped("apart", slot, &[outer, extent * stride, inner])?;
+            slot = i.with_extents("apart", slot, &[outer, extent * stride, inner])?;
             slot = cut(i, "apart", slot, &[(0, outer, 1), (0, wide, 1), (0, inner, 1)])?;
         }
         own[place] = wide;
         let before = span as i64 - 1 - windows.pads[axis].0;
         pads.push((before, (wanted + span) as i64 - 1 - wide as i64 - before));
     }
-    let slot = i.slot_reshaped("apart", slot, &own)?;
+    let slot = i.with_extents("apart", slot, &own)?;
     let mapped = i.mapped_slot(slot, None)?;
     let x = i.in_order(&mapped, &channels_last(5))?;
     let (ic, oc) = (filter.extents[0], filter.extents[1]);
@@ -186,7 +184,7 @@ fn transposed_groups(
             return i.add(part, |graph, name| graph.transposed_conv2d(name, x, weights, extras, options));
         }
         let dims = i.dims(x)?.shape();
-        let slot = Slot::Value(Mapped::plain(x, 4, Kind::F32));
+        let slot = Operand::Value(Mapped::plain(x, 4, Kind::F32));
         let ranges = [(0, dims.n, 1), (0, dims.h, 1), (0, dims.w, 1), (group * inner, inner, 1)];
         let slot = cut(i, "group", slot, &ranges)?;
         let own = i.mapped_slot(slot, None)?.value;

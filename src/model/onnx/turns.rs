@@ -1,14 +1,12 @@
 //! Loops whose number of turns is known only at run time: their body is a network of its own, which the CPU runs as
 //! often as it says.
 
-use super::control::inner;
-use super::import::{Import, Op, Slot, captures};
-use super::kind::Kind;
-use super::order::Mapped;
-use super::schema::Graph as Network;
+use super::import::{Import, Op, inner};
+use super::schema::{Graph as Network, captures};
 use crate::error::Error;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
+use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
 use crate::session::Session;
@@ -21,7 +19,7 @@ type Done = Result<(), Reason>;
 struct Body {
     graph: Graph,
     /// Values around the loop, in the order of the graph's last inputs.
-    outer: Vec<Slot>,
+    outer: Vec<Operand>,
     /// Where the condition and what is carried are among the graph's outputs.
     places: Vec<usize>,
 }
@@ -31,13 +29,13 @@ pub(super) struct Start {
     /// Turns that were done.
     pub(super) turn: u32,
     /// The most turns in all, and the condition of the next one; without one there is no such end.
-    pub(super) most: Option<Slot>,
-    pub(super) go_on: Option<Slot>,
+    pub(super) most: Option<Operand>,
+    pub(super) go_on: Option<Operand>,
 }
 
 /// `Loop` whose condition or number of turns is computed at each run: what is carried keeps its extents, and nothing
 /// is collected.
-pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried: Vec<Slot>) -> Done {
+pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried: Vec<Operand>) -> Done {
     let body = op.network("body")?;
     if (carried.len()..op.node.outputs.len()).any(|index| op.writes(index)) {
         return refused!("found results that are collected over turns whose number is computed at each run");
@@ -47,16 +45,16 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
         if slot.kind().is_handle() {
             return refused!("found a sequence carried over turns whose number is computed at each run");
         }
-        extents.push(i.slot_extents(slot)?);
+        extents.push(i.shape(slot)?);
     }
     let Body { graph, outer, places } = network(i, op, body, &carried, &extents)?;
     let session = Session::on_cpu(&graph)?;
     let names: Vec<String> = session.inputs().iter().map(|port| port.name.clone()).collect();
     let dims: Vec<_> = session.inputs().iter().map(|port| port.dims).collect();
-    let kinds: Vec<Kind> = carried.iter().map(Slot::kind).collect();
+    let kinds: Vec<Kind> = carried.iter().map(Operand::kind).collect();
     let Start { turn: first, most, go_on } = start;
     let (counted, conditional) = (most.is_some(), go_on.is_some());
-    let mut inputs: Vec<Slot> = most.into_iter().chain(go_on).collect();
+    let mut inputs: Vec<Operand> = most.into_iter().chain(go_on).collect();
     inputs.extend(carried);
     inputs.extend(outer);
     let session = Mutex::new(session);
@@ -102,7 +100,7 @@ fn network<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
     body: &'a Network<'a>,
-    carried: &[Slot],
+    carried: &[Operand],
     extents: &[Vec<usize>],
 ) -> Result<Body, Reason> {
     let mut names = Vec::new();
@@ -113,11 +111,11 @@ fn network<'a>(
     let inner = body.nodes.iter().flat_map(|node| node.outputs.iter().copied());
     let inner: HashSet<&str> = inner.chain(body.inputs.iter().map(|input| input.name)).collect();
     names.retain(|name| !inner.contains(name));
-    let around: Vec<(&'a str, Slot)> =
+    let around: Vec<(&'a str, Operand)> =
         names.into_iter().filter_map(|name| Some((name, i.find(name).ok()?))).collect();
     let mut sizes = Vec::with_capacity(around.len());
     for (_, slot) in &around {
-        sizes.push(i.slot_extents(slot)?);
+        sizes.push(i.shape(slot)?);
     }
     let graph = std::mem::take(&mut i.graph);
     let moved = std::mem::take(&mut i.moved);
@@ -134,14 +132,15 @@ fn make<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
     body: &'a Network<'a>,
-    (carried, extents): (&[Slot], &[Vec<usize>]),
-    (around, sizes): (&[(&'a str, Slot)], &[Vec<usize>]),
-) -> Result<(Vec<Slot>, Vec<usize>), Reason> {
-    let input = |i: &mut Import<'a>, name: String, extents: &[usize], kind: Kind| -> Result<Slot, Reason> {
-        let dims = dims_of(extents)?;
-        let value = i.graph.input(&name, dims)?;
-        Ok(Slot::Value(Mapped::plain(value, extents.len(), kind)))
-    };
+    (carried, extents): (&[Operand], &[Vec<usize>]),
+    (around, sizes): (&[(&'a str, Operand)], &[Vec<usize>]),
+) -> Result<(Vec<Operand>, Vec<usize>), Reason> {
+    let input =
+        |i: &mut Import<'a>, name: String, extents: &[usize], kind: Kind| -> Result<Operand, Reason> {
+            let dims = dims_of(extents)?;
+            let value = i.graph.input(&name, dims)?;
+            Ok(Operand::Value(Mapped::plain(value, extents.len(), kind)))
+        };
     let mut inputs =
         vec![input(i, "turn".to_owned(), &[], Kind::I64)?, input(i, "go on".to_owned(), &[], Kind::Bool)?];
     for (index, (slot, extents)) in carried.iter().zip(extents).enumerate() {
@@ -150,8 +149,8 @@ fn make<'a>(
     let (mut outer, mut known) = (Vec::new(), HashMap::new());
     for (index, ((name, slot), extents)) in around.iter().zip(sizes).enumerate() {
         let own = match slot {
-            Slot::Constant(..) => slot.clone(),
-            Slot::Value(mapped) => {
+            Operand::Constant(..) => slot.clone(),
+            Operand::Value(mapped) => {
                 outer.push(slot.clone());
                 input(i, format!("around {index}"), extents, mapped.kind)?
             }
@@ -166,7 +165,7 @@ fn make<'a>(
     let mut values: Vec<Value> = Vec::new();
     let mut places = Vec::with_capacity(written.len());
     for (index, slot) in written.into_iter().enumerate() {
-        let found = i.slot_extents(&slot)?;
+        let found = i.shape(&slot)?;
         let wanted = index.checked_sub(1).and_then(|index| extents.get(index)).cloned();
         let wanted = wanted.unwrap_or_else(|| found.iter().map(|_| 1).collect());
         if found != wanted {

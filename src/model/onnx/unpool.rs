@@ -7,11 +7,10 @@
 
 use super::columns::{MAX_PLACES, Table, taken};
 use super::convolution::Windows;
-use super::elementwise::Arg;
-use super::import::{Import, Op, Slot};
-use super::operands::sizes;
+use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::error::Error;
+use crate::model::build::{Arg, Operand, sizes};
 use crate::model::constant::{elements_of, indices, position};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
@@ -56,12 +55,12 @@ pub(super) fn unpool<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         None => scattered(i, op, rows * whole)?,
     };
     let extents = [&own[..2], &spatial].concat();
-    let mut slot = i.slot_reshaped("map", map, &extents)?;
+    let mut slot = i.with_extents("map", map, &extents)?;
     if let Some(wanted) = wanted.filter(|wanted| *wanted != extents) {
         let around: Vec<(i64, i64)> =
             extents.iter().zip(&wanted).map(|(&a, &b)| (0, b as i64 - a as i64)).collect();
-        slot = super::moves::padded(i, "", slot, &extents, &around, PadMode::Constant(Bits(0.0)))?;
-        slot = i.slot_reshaped("result", slot, &wanted)?;
+        slot = crate::model::build::padded(i, "", slot, &extents, &around, PadMode::Constant(Bits(0.0)))?;
+        slot = i.with_extents("result", slot, &wanted)?;
     }
     i.set(op, 0, slot.of_kind(kind))
 }
@@ -131,13 +130,13 @@ fn reaching(
 }
 
 /// Each place from the window that reaches it, if that names it.
-fn chosen<'a>(i: &mut Import<'a>, op: &Op<'a>, lists: &[Vec<i64>], rows: usize) -> Result<Slot, Reason> {
+fn chosen<'a>(i: &mut Import<'a>, op: &Op<'a>, lists: &[Vec<i64>], rows: usize) -> Result<Operand, Reason> {
     let whole = lists.len();
     let table = Table::new(i, lists)?;
-    let shaped = |i: &mut Import<'a>, index: usize| -> Result<Slot, Reason> {
+    let shaped = |i: &mut Import<'a>, index: usize| -> Result<Operand, Reason> {
         let slot = i.slot(op, index)?;
-        let many = i.slot_extents(&slot)?.iter().product::<usize>() / rows.max(1);
-        i.slot_reshaped("rows", slot, &[rows, many])
+        let many = i.shape(&slot)?.iter().product::<usize>() / rows.max(1);
+        i.with_extents("rows", slot, &[rows, many])
     };
     let (x, index) = (shaped(i, 0)?, shaped(i, 1)?);
     let row = i.counted(rows, 0, 2)?;
@@ -145,16 +144,16 @@ fn chosen<'a>(i: &mut Import<'a>, op: &Op<'a>, lists: &[Vec<i64>], rows: usize) 
     // Counted from 1, so that no window is none's.
     let index = i.apply("own", F::Sub, &[index.into(), row.into()])?;
     let index = i.apply("from_one", F::Add, &[index.into(), 1.0.into()])?;
-    let list = Slot::integers(vec![whole, table.each], table.places);
+    let list = Operand::integers(vec![whole, table.each], table.places);
     let (values, named) = (taken(i, "values", x, list.clone())?, taken(i, "named", index, list)?);
-    let place: Arg = Slot::integers(vec![whole, 1], (1..=whole as i64).collect()).into();
+    let place: Arg = Operand::integers(vec![whole, 1], (1..=whole as i64).collect()).into();
     let here = i.apply("here", F::Equal, &[named.into(), place])?;
     let kept = i.apply("kept", F::Select, &[here.into(), values.into(), 0.0.into()])?;
-    super::reductions::reduced(i, "sum", kept, Reduction::Sum, &[2], false)
+    crate::model::build::reduced(i, "sum", kept, Reduction::Sum, &[2], false)
 }
 
 /// Elements at any places of a tensor of `count`.
-fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, count: usize) -> Result<Slot, Reason> {
+fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, count: usize) -> Result<Operand, Reason> {
     let inputs = vec![i.slot(op, 0)?, i.slot(op, 1)?];
     let written = i.hosted("scattered", "unpool", inputs, &[vec![count]], move |inputs, outputs| {
         let ([x], [index], [dst]) = (&inputs[..1], &inputs[1..], outputs) else { return Ok(()) };

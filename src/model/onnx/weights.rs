@@ -2,10 +2,10 @@
 //!
 //! Source: `onnx.proto`, IR version 13.
 
-use super::kind::Kind;
 use super::wire::{Fields, Wire};
+use crate::model::build::Kind;
 use crate::model::reason::Reason;
-use crate::model::weights::{FEWEST, Span, Stored};
+use crate::model::spans::{FEWEST, Span, Stored};
 
 /// What a message is, as far as it leads to constants.
 #[derive(Debug, Clone, Copy)]

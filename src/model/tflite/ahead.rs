@@ -1,7 +1,8 @@
 //! Arithmetic on shapes that a file has behind an operator which wants to know its result.
 
 use super::constant::{Constant, Integers};
-use super::import::{Import, Input, Op, Slot};
+use super::import::{Import, Op};
+use super::slots::{Input, Slot};
 use crate::model::reason::Reason;
 use std::collections::HashMap;
 

@@ -1,27 +1,16 @@
 //! Loops, branches, decompositions, and variables that outlive a run.
 
-use super::constant::{Constant, dims_of};
-use super::convolution::missing;
-use super::import::{Import, Input, Op, Slot};
+use super::constant::dims_of;
+use super::import::{Import, Op};
+use super::operands::missing;
 use super::schema::at;
+use super::slots::{Input, Slot, Variable};
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::behind::help;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use std::collections::HashSet;
-
-/// A variable of a file.
-#[derive(Debug, Clone)]
-pub(super) struct Variable {
-    name: String,
-    /// What `CALL_ONCE` makes it.
-    initial: Option<Constant>,
-    /// What it is by now in a run.
-    current: Option<Input>,
-    /// What the run began with, if that was read.
-    state: Option<Value>,
-}
 
 /// `WHILE`: as many passes as the condition says, which must be known while the file is read.
 pub(super) fn repeat<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
@@ -38,7 +27,7 @@ pub(super) fn repeat<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
                     Slot::Value(value) => Some(*value),
                     _ => None,
                 });
-                let help = help(&import.graph, &values.collect::<Vec<_>>());
+                let help = help(&import.build.graph, &values.collect::<Vec<_>>());
                 return refused!(
                     "found a loop whose end depends on values of a run, wanted one of a known number of passes{help}"
                 );
@@ -73,7 +62,7 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let before = import.variables.len();
     let kept = import.variables.clone();
     // Both would have to run: what else would help is to know the condition.
-    let why = |import: &Import<'a>| help(&import.graph, &[condition]);
+    let why = |import: &Import<'a>| help(&import.build.graph, &[condition]);
     let mut both = Vec::with_capacity(2);
     for (network, slots, scope) in [(table.then(), slots.clone(), "then"), (table.otherwise(), slots, "else")]
     {
@@ -113,13 +102,13 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         let name = import.name(op, index)?;
         let one = vec![crate::dims::Dim::Fixed(1); own.rank().max(1)];
         let part = import.part_name(&name, "condition")?;
-        let graph = &mut import.graph;
+        let graph = &mut import.build.graph;
         let condition = graph.reshape(&part, condition, &one)?;
         let terms = [condition.into(), a.into(), b.into()];
         let mut value = graph.elementwise(&name, Function::Select, &terms)?;
         if own.rank() == 0 {
             let part = import.part_name(&name, "scalar")?;
-            value = import.graph.reshape(&part, value, &[])?;
+            value = import.build.graph.reshape(&part, value, &[])?;
         }
         import.write(op, index, value)?;
     }
@@ -148,7 +137,7 @@ pub(super) fn call_once<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
 pub(super) fn var_handle<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[0], 1)?;
     let name = op.table.var_handle().map_or_else(String::new, |table| table.key());
-    import.budget.spend(name.len())?;
+    import.build.budget.spend(name.len())?;
     let found = import.variables.iter().position(|variable| variable.name == name);
     let index = found.unwrap_or_else(|| {
         import.variables.push(Variable { name, initial: None, current: None, state: None });
@@ -182,14 +171,14 @@ pub(super) fn read_variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
         _ => (),
     }
     let initial = match import.variables[index].initial.clone() {
-        Some(constant) => constant.floats(&mut import.budget)?,
+        Some(constant) => constant.floats(&mut import.build.budget)?,
         None => {
             let position = import.tensors.position(op.output(0)?)?;
             zeros(import, &import.tensors.extents(position)?)?
         }
     };
     let name = import.name(op, 0)?;
-    let state = import.graph.state(&name, initial);
+    let state = import.build.graph.state(&name, initial);
     let variable = &mut import.variables[index];
     variable.state = Some(state);
     variable.current = Some(Input::Value(state));
@@ -214,7 +203,7 @@ pub(super) fn assign_variable<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
 /// Zeros of these extents.
 pub(super) fn zeros(import: &Import<'_>, extents: &[usize]) -> Result<HostTensor, Reason> {
     let dims = dims_of(extents)?;
-    if dims.elements() as u64 > import.budget.whole() {
+    if dims.elements() as u64 > import.build.budget.whole() {
         return refused!("found a variable of {dims}, wanted one that the file's length accounts for");
     }
     HostTensor::new(dims, vec![0.0; dims.elements()]).map_err(Reason::from)
@@ -227,7 +216,7 @@ impl<'a> Import<'a> {
         let base = self.tensors.name(position);
         let base = if base.is_empty() { op.name.to_lowercase() } else { base.to_owned() };
         let name = format!("{}{base}", self.frame.scope);
-        self.budget.spend(name.len())?;
+        self.build.budget.spend(name.len())?;
         Ok(name)
     }
 
@@ -236,9 +225,9 @@ impl<'a> Import<'a> {
         match slot {
             Slot::Value(value) => Ok(value),
             Slot::Constant(constant) => {
-                let tensor = constant.floats(&mut self.budget)?;
+                let tensor = constant.floats(&mut self.build.budget)?;
                 let name = self.part_name(name, "constant")?;
-                Ok(self.graph.constant(&name, tensor))
+                Ok(self.build.graph.constant(&name, tensor))
             }
             Slot::Joined(joined) => {
                 let name = self.part_name(name, "joined")?;
@@ -296,12 +285,12 @@ impl<'a> Import<'a> {
                 Input::Value(value) if value == state => continue,
                 Input::Value(value) => value,
                 Input::Constant(constant) => {
-                    let tensor = constant.floats(&mut self.budget)?;
+                    let tensor = constant.floats(&mut self.build.budget)?;
                     let name = self.part_name(&variable.name, "next")?;
-                    self.graph.constant(&name, tensor)
+                    self.build.graph.constant(&name, tensor)
                 }
             };
-            self.graph.update(state, next)?;
+            self.build.graph.update(state, next)?;
         }
         Ok(())
     }

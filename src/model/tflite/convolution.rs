@@ -4,6 +4,8 @@ use super::constant::Constant;
 use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
+use super::operands::missing;
+use super::slots::Phases;
 use crate::emit::Activation;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
@@ -49,10 +51,10 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
             && groups == 1
             && !matches!(padding, Padding::Explicit { .. })
         {
-            import.graph.pointwise(name, x, weights, extras, Pointwise { activation })
+            import.build.graph.pointwise(name, x, weights, extras, Pointwise { activation })
         } else {
             let options = Conv2d { stride, dilation, padding, groups, activation, ..Conv2d::default() };
-            import.graph.conv2d(name, x, weights, extras, options)
+            import.build.graph.conv2d(name, x, weights, extras, options)
         };
         value.map_err(Reason::from)
     })
@@ -83,7 +85,7 @@ pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
             );
         }
         let options = Depthwise { stride, dilation, padding, activation };
-        import.graph.depthwise(name, x, weights, extras, options).map_err(Reason::from)
+        import.build.graph.depthwise(name, x, weights, extras, options).map_err(Reason::from)
     })
 }
 
@@ -155,22 +157,12 @@ pub(super) fn dilated<'a>(
     Ok(Some(Phases { dilation: [h, w], padding, convolution: convolution.index, joins: joins.index }))
 }
 
-/// A dilated convolution that a file has as one of several batches, the phases of the dilation.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Phases {
-    pub(super) dilation: [usize; 2],
-    pub(super) padding: Padding,
-    /// The operators that are one.
-    pub(super) convolution: usize,
-    pub(super) joins: usize,
-}
-
 /// The scale of each channel's sums of integers, which some writers leave out of the bias.
 fn product_scales<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Option<Vec<f32>>, Reason> {
     let x = import.tensors.position(op.input(if op.name == "TRANSPOSE_CONV" { 2 } else { 0 })?)?;
     let weights = import.tensors.position(op.input(1)?)?;
     let (steps, scales) = (import.tensors.steps(x)?, import.tensors.scales(weights)?);
-    import.budget.spend(4 * scales.len())?;
+    import.build.budget.spend(4 * scales.len())?;
     let steps = steps.filter(|_| !scales.is_empty());
     Ok(steps.map(|steps| scales.iter().map(|scale| scale * steps.scale).collect()))
 }
@@ -191,7 +183,7 @@ pub(super) fn bias<'a>(
         }
         _ => import.floats(op, index)?.to_f32().into_owned(),
     };
-    import.budget.spend(4 * values.len())?;
+    import.build.budget.spend(4 * values.len())?;
     HostTensor::vector(values).map(Some).map_err(Reason::from)
 }
 
@@ -201,10 +193,6 @@ pub(super) fn padding(code: i8) -> Result<Padding, Reason> {
         1 => Ok(Padding::Valid),
         other => refused!("found padding {other}, wanted 0 (SAME) or 1 (VALID)"),
     }
-}
-
-pub(super) fn missing(op: &Op<'_>, wanted: &str) -> Reason {
-    format!("found options of type {}, wanted {wanted}", op.table.options_type()).into()
 }
 
 pub(super) fn positive(what: &str, [h, w]: [i32; 2]) -> Result<[usize; 2], Reason> {

@@ -1,12 +1,13 @@
 //! `TRANSPOSE_CONV` and MediaPipe's `Convolution2DTransposeBias` to nodes.
 
-use super::convolution::{bias, missing, padding, positive};
+use super::convolution::{bias, padding, positive};
 use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
-use super::shapes::sizes;
+use super::operands::missing;
 use crate::emit::Activation;
 use crate::graph::Extras;
+use crate::model::build::sizes;
 use crate::model::reason::Reason;
 use crate::ops::transposed_conv2d::TransposedConv2d;
 use crate::shape::Padding;
@@ -77,6 +78,6 @@ fn add<'a>(
     let (activation, rest) = activation.split();
     let options = TransposedConv2d { activation, ..options };
     activated(import, op, rest, |import, name| {
-        import.graph.transposed_conv2d(name, x, weights, extras, options).map_err(Reason::from)
+        import.build.graph.transposed_conv2d(name, x, weights, extras, options).map_err(Reason::from)
     })
 }

@@ -1,11 +1,11 @@
 //! Boxes from anchors, and those of the largest scores that do not overlap.
 
-use super::compose::Compose;
 use super::flexbuffer::Map;
 use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::model::build::Builder;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
@@ -96,15 +96,15 @@ pub(super) fn post_process<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         );
     }
     let names = (0..4).map(|index| import.name(op, index)).collect::<Result<Vec<_>, Reason>>()?;
-    let mut parts = Compose::named(import, &names[0]);
+    let parts = import.named(&names[0]);
     let rows = parts.reshape("encoded", encoded, &[n, width])?;
-    let boxes = decoded(&mut parts, rows, &anchors, n, options.scales)?;
+    let boxes = decoded(parts, rows, &anchors, n, options.scales)?;
     // A class for what is in the background comes first, if there is one.
     let scores = parts.reshape("scores", scores, &[n, classes])?;
     let scores = parts.slice("classes", scores, 1, [classes - options.classes, classes])?;
     let found = match options.regular {
-        Some(per_class) => of_each_class(&mut parts, boxes, scores, n, &options, per_class)?,
-        None => of_the_best_class(&mut parts, boxes, scores, n, &options)?,
+        Some(per_class) => of_each_class(parts, boxes, scores, n, &options, per_class)?,
+        None => of_the_best_class(parts, boxes, scores, n, &options)?,
     };
     let outputs = [found.boxes, found.classes, found.scores, found.count];
     for (index, (value, name)) in outputs.into_iter().zip(&names).enumerate() {
@@ -112,7 +112,7 @@ pub(super) fn post_process<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         if index < 3 {
             extents.insert(0, 1);
         }
-        let value = Compose::named(import, name).reshape("", value, &extents)?;
+        let value = import.named(name).reshape("", value, &extents)?;
         import.write(op, index, value)?;
     }
     Ok(())
@@ -120,7 +120,7 @@ pub(super) fn post_process<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
 
 /// The corners of boxes: the centre moves by a part of the anchor's size, and the size is a power of it.
 fn decoded(
-    parts: &mut Compose<'_, '_>,
+    parts: &mut Builder,
     encoded: Value,
     anchors: &HostTensor,
     n: usize,
@@ -150,7 +150,7 @@ fn decoded(
 
 /// Places and scores of the boxes that are left, `r k` each.
 fn suppressed(
-    parts: &mut Compose<'_, '_>,
+    parts: &mut Builder,
     boxes: Value,
     scores: Value,
     [rows, n]: [usize; 2],
@@ -158,8 +158,8 @@ fn suppressed(
 ) -> Result<[Value; 2], Reason> {
     let boxes = parts.reshape("candidates", boxes, &[1, n, 4])?;
     let scores = parts.reshape("candidate_scores", scores, &[rows, n])?;
-    let name = parts.name("chosen")?;
-    let chosen = parts.import.graph.suppress(&name, boxes, scores, options);
+    let name = parts.part("chosen")?;
+    let chosen = parts.graph.suppress(&name, boxes, scores, options);
     let chosen = chosen?;
     let count = options.count;
     let pairs = parts.slice("pairs", chosen, 1, [0, 2 * count])?;
@@ -172,7 +172,7 @@ fn suppressed(
 }
 
 /// How many places are there: those that are not -1.
-fn counted(parts: &mut Compose<'_, '_>, places: Value, count: usize) -> Result<Value, Reason> {
+fn counted(parts: &mut Builder, places: Value, count: usize) -> Result<Value, Reason> {
     let places = parts.reshape("all", places, &[count])?;
     let there = parts.each("there", Function::GreaterEqual, &[places.into(), 0.0.into()])?;
     parts.reduce("count", there, Reduction::Sum, 0, true)
@@ -180,7 +180,7 @@ fn counted(parts: &mut Compose<'_, '_>, places: Value, count: usize) -> Result<V
 
 /// Boxes are compared by their best class, and each has its best classes.
 fn of_the_best_class(
-    parts: &mut Compose<'_, '_>,
+    parts: &mut Builder,
     boxes: Value,
     scores: Value,
     n: usize,
@@ -188,8 +188,8 @@ fn of_the_best_class(
 ) -> Result<Found, Reason> {
     let (most, each) = (options.most, options.classes_of_each);
     let classes = each.min(options.classes);
-    let name = parts.name("best")?;
-    let best = parts.import.graph.top_k(&name, scores, classes)?;
+    let name = parts.part("best")?;
+    let best = parts.graph.top_k(&name, scores, classes)?;
     let [best, indices] = best;
     let first = parts.slice("first", best, 1, [0, 1])?;
     let [places, _] = suppressed(parts, boxes, first, [1, n], options.options(most))?;
@@ -204,9 +204,9 @@ fn of_the_best_class(
     let (classes, scores) = (pick("labels", indices)?, pick("best_scores", best)?);
     let mut boxes = parts.gather("corners", boxes, places, 0)?;
     if each > 1 {
-        let name = parts.name("copies")?;
+        let name = parts.part("copies")?;
         let one = parts.reshape("box", boxes, &[most, 1, 4])?;
-        let tiled = parts.import.graph.tile(&name, one, &[1, each, 1])?;
+        let tiled = parts.graph.tile(&name, one, &[1, each, 1])?;
         boxes = parts.reshape("corners", tiled, &[most * each, 4])?;
     }
     Ok(Found { boxes, classes, scores, count: counted(parts, places, most)? })
@@ -214,7 +214,7 @@ fn of_the_best_class(
 
 /// Boxes are compared class by class, and the best of all classes are taken.
 fn of_each_class(
-    parts: &mut Compose<'_, '_>,
+    parts: &mut Builder,
     boxes: Value,
     scores: Value,
     n: usize,
@@ -231,12 +231,12 @@ fn of_each_class(
     let found = parts.reshape("scores_of_all", found, &[all])?;
     let there = parts.each("is_there", Function::GreaterEqual, &[places.into(), 0.0.into()])?;
     let scores = parts.each("ranked", Function::Select, &[there.into(), found.into(), f32::MIN.into()])?;
-    let name = parts.name("best")?;
-    let best = parts.import.graph.top_k(&name, scores, most.min(all))?;
+    let name = parts.part("best")?;
+    let best = parts.graph.top_k(&name, scores, most.min(all))?;
     let [scores, order] = best;
     let own = parts.gather("own", places, order, 0)?;
     let is_there = parts.each("of_these", Function::GreaterEqual, &[own.into(), 0.0.into()])?;
-    let zeros = |parts: &mut Compose<'_, '_>, part: &str, value: Value| {
+    let zeros = |parts: &mut Builder, part: &str, value: Value| {
         parts.each(part, Function::Select, &[is_there.into(), value.into(), 0.0.into()])
     };
     let scores = zeros(parts, "best_scores", scores)?;
@@ -280,16 +280,16 @@ pub(super) fn suppress<'a>(import: &mut Import<'a>, op: &Op<'a>, soft: bool) -> 
         Suppress { count, overlap: Bits(overlap), score: Bits(score), sigma: Bits(sigma), strict: true };
     let names =
         (0..op.outputs.len()).map(|index| import.name(op, index)).collect::<Result<Vec<_>, Reason>>()?;
-    let mut parts = Compose::named(import, &names[0]);
-    let [places, found] = suppressed(&mut parts, boxes, scores, [1, n], options)?;
+    let parts = import.named(&names[0]);
+    let [places, found] = suppressed(parts, boxes, scores, [1, n], options)?;
     let flat = parts.reshape("flat", places, &[count])?;
     let indices = parts.each("", Function::Maximum, &[flat.into(), 0.0.into()])?;
-    let number = counted(&mut parts, places, count)?;
+    let number = counted(parts, places, count)?;
     let last = op.outputs.len() - 1;
-    let number = Compose::named(import, &names[last]).reshape("", number, &[])?;
+    let number = import.named(&names[last]).reshape("", number, &[])?;
     import.write(op, 0, indices)?;
     if soft {
-        let scores = Compose::named(import, &names[1]).reshape("", found, &[count])?;
+        let scores = import.named(&names[1]).reshape("", found, &[count])?;
         import.write(op, 1, scores)?;
     }
     import.write(op, last, number)

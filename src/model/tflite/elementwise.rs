@@ -1,16 +1,16 @@
 //! Functions of each element, comparisons and casts.
 
-use super::casts;
 use super::constant::{Constant, Integers};
-use super::import::{Import, Input, Op};
-use super::names::{self, Fused};
+use super::import::{Import, Op};
+use super::names::{self, Fused, element};
 use super::rounding::in_256ths;
+use super::slots::Input;
+use super::spectra;
 use crate::dims::Dim;
 use crate::emit::Activation;
 use crate::graph::{Term, Value};
 use crate::host::HostTensor;
-use crate::model::fold;
-use crate::model::narrow::quotient;
+use crate::model::build::{Arg, Builder, Mapped, Operand, changes, computed, converted};
 use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
@@ -18,48 +18,70 @@ use crate::ops::elementwise::Function;
 /// A function of as many inputs as it takes.
 pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -> Result<(), Reason> {
     op.check(&[function.arity()], 1)?;
-    let inputs = (0..function.arity()).map(|index| import.input(op, index)).collect::<Result<Vec<_>, _>>()?;
-    let constants: Option<Vec<&Constant>> = inputs
-        .iter()
-        .map(|input| match input {
-            Input::Constant(constant) => Some(constant),
-            Input::Value(_) => None,
-        })
-        .collect();
-    if let Some(constants) = constants
-        && activation(op)? == Fused::Own(Activation::None)
-    {
-        let folded = fold::of(function, &constants, &mut import.budget)?;
-        let folded = match (folded, casts::narrow(import, op)) {
-            (Constant::Integers(integers), Some(narrow)) => Constant::Integers(narrow.all(&integers)),
-            (folded, _) => folded,
-        };
-        return import.write_constant(op, 0, folded);
-    }
-    let terms = terms(import, op, &inputs)?;
-    if let Some(narrow) = casts::narrow(import, op).filter(|narrow| narrow.may_leave(function))
-        && activation(op)? == Fused::Own(Activation::None)
-    {
-        return casts::wrapping(import, op, narrow, function, &terms);
-    }
-    if function == Function::Div && !super::shapes::is_float(import, op) {
-        return integer_quotient(import, op, &terms);
-    }
-    activated(import, op, activation(op)?, |import, name| {
-        import.graph.elementwise(name, function, &terms).map_err(Reason::from)
-    })
+    let args = args(import, op, function.arity())?;
+    composed(import, op, activation(op)?, |build| computed(build, function, &args))
 }
 
-/// `DIV` of integers: cut off towards zero.
-fn integer_quotient<'a>(import: &mut Import<'a>, op: &Op<'a>, terms: &[Term]) -> Result<(), Reason> {
-    let &[a, b] = terms else { return refused!("found {} inputs, wanted 2", terms.len()) };
-    let mut parts = import.compose(op, 0)?;
-    let mut each =
-        |part: &str, function: Function, terms: &[Term]| parts.each(part, function, terms).map(Term::Value);
-    match quotient("", [a, b], &mut each)? {
-        Term::Value(value) => import.write(op, 0, value),
-        Term::Number(number) => refused!("found the number {number}, wanted a value"),
-    }
+/// The first inputs as arguments.
+fn args<'a>(import: &mut Import<'a>, op: &Op<'a>, count: usize) -> Result<Vec<Arg>, Reason> {
+    let known = |import: &mut Import<'a>| -> Result<bool, Reason> {
+        for index in 0..count {
+            if let Input::Value(_) = import.input(op, index)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    let all_known = known(import)?;
+    (0..count)
+        .map(|index| {
+            let operand = import.operand(op, index)?;
+            Ok(match operand {
+                // A constant of many elements is a value of the graph, which others of its readers share.
+                Operand::Constant(constant, kind) if !all_known && constant.elements() != 1 => {
+                    let value = import.value(op, index)?;
+                    Operand::Value(Mapped::plain(value, constant.extents().len(), kind)).into()
+                }
+                own => own.into(),
+            })
+        })
+        .collect()
+}
+
+/// Output 0 as what `make` makes, and the activation after it.
+pub(super) fn composed<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    activation: Fused,
+    make: impl FnOnce(&mut Builder) -> Result<Operand, Reason>,
+) -> Result<(), Reason> {
+    let Some(function) = function_of(activation)? else {
+        let result = make(import.begin(op, 0)?)?;
+        return import.put(op, 0, result);
+    };
+    let build = import.begin(op, 0)?;
+    let name = build.current.clone();
+    build.current = format!("{name}/sum");
+    let sum = make(build)?;
+    build.current = name;
+    let result = build.apply("", function, &[sum.into()])?;
+    import.put(op, 0, result)
+}
+
+/// The function of each element that an activation is, if it is one.
+pub(super) fn function_of(activation: Fused) -> Result<Option<Function>, Reason> {
+    Ok(match activation {
+        Fused::Own(Activation::None) => None,
+        Fused::Own(Activation::Relu) => Some(Function::Relu),
+        Fused::Own(Activation::Relu6) => Some(Function::Relu6),
+        Fused::Own(Activation::Tanh) => Some(Function::Tanh),
+        Fused::ReluN1To1 => Some(Function::ReluN1To1),
+        Fused::Own(other) => {
+            return refused!(
+                "found the fused activation {other:?}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"
+            );
+        }
+    })
 }
 
 /// `LEAKY_RELU`: the slope is an option.
@@ -76,7 +98,7 @@ pub(super) fn leaky_relu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     });
     let Some([above, below]) = slopes else { return number(import, op, Function::LeakyRelu, alpha) };
     let x = import.value(op, 0)?;
-    let mut parts = import.compose(op, 0)?;
+    let parts = import.begin(op, 0)?;
     let bent = parts.each("bent", Function::LeakyRelu, &[x.into(), (below / above).into()])?;
     let value = parts.each("", Function::Mul, &[bent.into(), above.into()])?;
     import.write(op, 0, value)
@@ -86,8 +108,8 @@ pub(super) fn leaky_relu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
 pub(super) fn relu_0_to_1<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[1], 1)?;
     let x = import.value(op, 0)?;
-    super::moves::node(import, op, |import, name| {
-        import.graph.elementwise(name, Function::Clamp, &[x.into(), 0.0.into(), 1.0.into()])
+    super::operands::node(import, op, |import, name| {
+        import.build.graph.elementwise(name, Function::Clamp, &[x.into(), 0.0.into(), 1.0.into()])
     })
 }
 
@@ -107,7 +129,7 @@ pub(super) fn select<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let part = import.part_name(&name, "condition")?;
     let mut target = vec![Dim::Fixed(1); rank];
     target[0] = Dim::Rest;
-    let graph = &mut import.graph;
+    let graph = &mut import.build.graph;
     let condition = graph.reshape(&part, condition, &target)?;
     let value = graph.elementwise(&name, Function::Select, &[condition.into(), x.into(), other.into()]);
     let value = value?;
@@ -125,7 +147,7 @@ pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     use Function::{Abs, Add, Div, Greater, Less, Maximum, Minimum, Mul, Neg, Select, Square, Sub};
     op.check(&[2], 1)?;
     let (y, x) = (import.value(op, 0)?, import.value(op, 1)?);
-    let mut parts = import.compose(op, 0)?;
+    let parts = import.begin(op, 0)?;
     let mut each = |function: Function, terms: &[Term]| parts.each("angle", function, terms);
     let (height, width) = (each(Abs, &[y.into()])?, each(Abs, &[x.into()])?);
     let (small, large) =
@@ -168,7 +190,7 @@ pub(super) fn add_n<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reas
         let part =
             if index + 1 == op.inputs.len() { name.clone() } else { import.part_name(&name, "sum")? };
         let terms = [sum.into(), term.into()];
-        sum = import.graph.elementwise(&part, Function::Add, &terms)?;
+        sum = import.build.graph.elementwise(&part, Function::Add, &terms)?;
     }
     import.write(op, 0, sum)
 }
@@ -182,8 +204,32 @@ pub(super) fn zeros_like<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     } else {
         Constant::Integers(Integers::vector(vec![0]))
     };
-    let zeros = zero.strided(extents, &mut import.budget, 0, &[])?;
+    let zeros = zero.strided(extents, &mut import.build.budget, 0, &[])?;
     import.write_constant(op, 0, zeros)
+}
+
+/// `CAST`: to an integer towards zero, to a boolean whether it is not 0; a float is a float.
+pub(super) fn cast<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[1], 1)?;
+    let to = import.kind(op.output(0)?)?;
+    if let Input::Value(value) = import.input(op, 0)?
+        && import.imaginary.contains_key(&value)
+    {
+        let position = import.tensors.position(op.output(0)?)?;
+        // Of a complex value the real part is taken.
+        return match import.tensors.tensor(position)?.element_type() {
+            element::COMPLEX64 => import.write(op, 0, value),
+            _ if to.is_float() => spectra::part(import, op, false),
+            other => refused!(
+                "found a complex value to be {}, wanted a float or COMPLEX64",
+                names::element_type(other)
+            ),
+        };
+    }
+    let x = import.operand(op, 0)?;
+    let keeps = matches!(x, Operand::Value(_)) && !changes(x.kind(), to);
+    let result = if keeps { x } else { converted(import.begin(op, 0)?, x, to)? };
+    import.put(op, 0, result)
 }
 
 /// A function of input 0 and a number.
@@ -195,30 +241,8 @@ pub(super) fn number<'a>(
 ) -> Result<(), Reason> {
     let x = import.value(op, 0)?;
     let name = import.name(op, 0)?;
-    let value = import.graph.elementwise(&name, function, &[x.into(), number.into()]);
+    let value = import.build.graph.elementwise(&name, function, &[x.into(), number.into()]);
     import.write(op, 0, value?)
-}
-
-/// The inputs as terms: constants of one element are numbers where that does not change the result's rank.
-fn terms<'a>(import: &mut Import<'a>, op: &Op<'a>, inputs: &[Input]) -> Result<Vec<Term>, Reason> {
-    let mut rank = 0;
-    for input in inputs {
-        if let Input::Value(value) = input {
-            rank = rank.max(import.dims(*value)?.rank());
-        }
-    }
-    let has_value = inputs.iter().any(|input| matches!(input, Input::Value(_)));
-    let mut terms = Vec::with_capacity(inputs.len());
-    for (index, input) in inputs.iter().enumerate() {
-        terms.push(match input {
-            Input::Value(value) => Term::Value(*value),
-            Input::Constant(constant) => match constant.number() {
-                Some(number) if has_value && constant.extents().len() <= rank => Term::Number(number),
-                _ => Term::Value(import.value(op, index)?),
-            },
-        });
-    }
-    Ok(terms)
 }
 
 /// The activation that the options of an operator have, if it is one of those that may.
@@ -241,23 +265,12 @@ pub(super) fn activated<'a>(
     add: impl FnOnce(&mut Import<'a>, &str) -> Result<Value, Reason>,
 ) -> Result<(), Reason> {
     let name = import.name(op, 0)?;
-    let function = match activation {
-        Fused::Own(Activation::None) => {
-            let value = add(import, &name)?;
-            return import.write(op, 0, value);
-        }
-        Fused::Own(Activation::Relu) => Function::Relu,
-        Fused::Own(Activation::Relu6) => Function::Relu6,
-        Fused::Own(Activation::Tanh) => Function::Tanh,
-        Fused::ReluN1To1 => Function::ReluN1To1,
-        Fused::Own(other) => {
-            return refused!(
-                "found the fused activation {other:?}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"
-            );
-        }
+    let Some(function) = function_of(activation)? else {
+        let value = add(import, &name)?;
+        return import.write(op, 0, value);
     };
     let part = import.part_name(&name, "sum")?;
     let value = add(import, &part)?;
-    let value = import.graph.elementwise(&name, function, &[value.into()]);
+    let value = import.build.graph.elementwise(&name, function, &[value.into()]);
     import.write(op, 0, value?)
 }

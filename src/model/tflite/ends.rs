@@ -2,10 +2,10 @@
 
 use super::LoadOptions;
 use super::constant::{Constant, Integers};
-use super::import::{Import, Input, MAX_ENDS, Slot};
+use super::import::Import;
 use super::names;
-use super::rounding::Rounding;
 use super::schema::Model;
+use super::slots::{Input, Rounding, Slot};
 use super::tensors::{Extent, Steps};
 use crate::dims::Dim;
 use crate::host::HostTensor;
@@ -15,6 +15,9 @@ use std::collections::HashSet;
 
 /// The name of a leading extent that the file leaves open.
 const BATCH: &str = "batch";
+
+/// The most inputs or outputs of a network; adding one to a graph looks at those before it.
+pub(super) const MAX_ENDS: usize = 4096;
 
 impl<'a> Import<'a> {
     /// Gives the inputs and outputs the names of the first signature of the network.
@@ -28,11 +31,11 @@ impl<'a> Import<'a> {
         for names in [signature.inputs(), signature.outputs()].into_iter().flatten() {
             for entry in names.iter().take(MAX_ENDS) {
                 let (tensor, name) = (entry.tensor() as usize, entry.name().unwrap_or(""));
-                self.budget.spend(name.len() + 8)?;
+                self.build.budget.spend(name.len() + 8)?;
                 if !name.is_empty()
                     && tensor < self.tensors.len()
                     && !self.signature.contains_key(&tensor)
-                    && self.names.insert(name.to_owned())
+                    && self.build.names.insert(name.to_owned())
                 {
                     self.frame.signature.insert(tensor, name.to_owned());
                 }
@@ -87,9 +90,9 @@ impl<'a> Import<'a> {
                 (_, Extent::Fixed(extent)) => Dim::Fixed(extent),
                 (0, Extent::Free(extent)) => {
                     wanted.insert(BATCH.to_owned());
-                    if !self.graph.dimensions().contains_key(BATCH) {
+                    if !self.build.graph.dimensions().contains_key(BATCH) {
                         let extent = options.dimensions.get(BATCH).copied().unwrap_or(extent.max(1));
-                        self.graph.dimension(BATCH, extent)?;
+                        self.build.graph.dimension(BATCH, extent)?;
                     }
                     Dim::Named(BATCH.to_owned())
                 }
@@ -109,6 +112,7 @@ impl<'a> Import<'a> {
             });
         }
         let value = self
+            .build
             .graph
             .input_of(&name, &dims)
             .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
@@ -143,7 +147,7 @@ impl<'a> Import<'a> {
             };
             return refused!("found a value of {found}, wanted {wanted}");
         }
-        self.budget.grow(found.elements().saturating_mul(64));
+        self.build.budget.grow(found.elements().saturating_mul(64));
         let values = tensor.to_nhwc();
         if let Some(Steps { scale, range: [low, high], .. }) = self.tensors.steps(position)? {
             let stepped = |&value: &f32| {
@@ -175,10 +179,10 @@ impl<'a> Import<'a> {
             }
         };
         // An input, or what another output is already under its own name.
-        let named = self.graph.name(value).unwrap_or("").to_owned();
-        let other = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
+        let named = self.build.graph.name(value).unwrap_or("").to_owned();
+        let other = self.build.graph.inputs().contains(&value) || self.build.graph.outputs().contains(&value);
         let renamed = self.renamed.contains(&position);
-        let twice = self.graph.outputs().contains(&value);
+        let twice = self.build.graph.outputs().contains(&value);
         if twice || (other || renamed) && named != self.tensors.name(position) {
             let name = self.unique_name(position)?;
             let dims = self.dims(value)?;
@@ -186,8 +190,8 @@ impl<'a> Import<'a> {
             if let Some(leading) = target.first_mut() {
                 *leading = Dim::Rest;
             }
-            value = self.graph.reshape(&name, value, &target)?;
+            value = self.build.graph.reshape(&name, value, &target)?;
         }
-        self.graph.output(value).map_err(Reason::from)
+        self.build.graph.output(value).map_err(Reason::from)
     }
 }

@@ -1,65 +1,31 @@
-//! A verified file to a graph, operator by operator.
+//! A graph in the making: the operators of a network one after the other.
 
-use super::constant::Constant;
-use super::control::Variable;
-use super::frame::{Frame, Joined};
+use super::frame::Frame;
 use super::names;
-use super::operators;
-use super::schema::{Model, Operator, OperatorCode, SubGraph, Tables, at};
-use super::survey;
-use super::tensors::{Budget, indices};
-use super::{LoadOptions, Loaded, ModelInfo};
-use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use super::schema::{Model, Operator, OperatorCode, Tables, at};
+use super::slots::{Slot, Variable};
+use super::tensors::indices;
+use crate::graph::Value;
+use crate::model::build::Builder;
 use crate::model::reason::Reason;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
-
-/// The most inputs or outputs of a network; adding one to a graph looks at those before it.
-pub(super) const MAX_ENDS: usize = 4096;
 
 /// Operators that take complex values.
 const COMPLEX: [&str; 7] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", "REAL", "IMAG", "CAST"];
 
-/// What a tensor of the file stands for so far.
-#[derive(Debug, Clone)]
-pub(super) enum Slot {
-    /// No operator has written it; it may be a constant of the file.
-    Untouched,
-    /// A value of the graph.
-    Value(Value),
-    /// Known while the file is read.
-    Constant(Constant),
-    /// Parts of values and constants, not joined yet.
-    Joined(Arc<Joined>),
-    /// A variable, by its index.
-    Variable(usize),
-    /// What a dilated convolution computes of one phase; nothing else reads it.
-    Fused,
-}
+/// Adds an operator to the graph, or works out its constants.
+pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
 
-/// What an operator reads.
-#[derive(Debug, Clone)]
-pub(super) enum Input {
-    Value(Value),
-    Constant(Constant),
-}
-
-/// Who reads a tensor.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Readers {
-    pub(super) count: usize,
-    pub(super) last: usize,
-}
+/// The function of an operator, by its name.
+pub(super) type Handlers = fn(&str) -> Option<Handler>;
 
 /// A graph in the making.
 pub(super) struct Import<'a> {
     pub(super) model: Model<'a>,
-    pub(super) budget: Budget,
-    pub(super) graph: Graph,
-    codes: Tables<'a, OperatorCode<'a>>,
-    pub(super) names: HashSet<String>,
+    pub(super) build: Builder,
+    pub(super) codes: Tables<'a, OperatorCode<'a>>,
+    pub(super) handlers: Handlers,
     /// The network that is the graph, by index.
     pub(super) main: usize,
     /// The network that is read.
@@ -101,92 +67,8 @@ pub(super) struct Op<'a> {
     pub(super) outputs: Vec<i32>,
 }
 
-/// Reads the first network of a file, or that of a signature.
-pub(super) fn import(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
-    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
-    let mut budget = Budget::new(bytes.len());
-    let main = main(model, options).map_err(fail)?;
-    let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
-    let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
-    if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
-        return Err(fail(unsupported.into()));
-    }
-    import.inputs(&inputs, options).map_err(fail)?;
-    import.run().map_err(|(op, reason)| Error::Model {
-        file: file.to_owned(),
-        op,
-        message: reason.into(),
-    })?;
-    import.update_variables().map_err(fail)?;
-    for &output in &outputs {
-        import.output(output).map_err(|message| fail(format!("output {message}").into()))?;
-    }
-    Ok(Loaded { graph: import.graph, info })
-}
-
-type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);
-
 /// What went wrong, and in which operator.
-type Failure = (Option<(usize, String)>, Reason);
-
-/// The network that the options ask for, by index.
-fn main(model: &Model<'_>, options: &LoadOptions) -> Result<usize, Reason> {
-    let Some(wanted) = &options.signature else { return Ok(0) };
-    let signatures = || model.signatures().into_iter().flat_map(|signatures| signatures.iter());
-    match signatures().find(|signature| signature.key() == Some(wanted)) {
-        Some(signature) => Ok(signature.subgraph() as usize),
-        None => {
-            let names: Vec<&str> = signatures().filter_map(|signature| signature.key()).take(16).collect();
-            refused!("found no signature {wanted:?}, wanted one of {names:?}")
-        }
-    }
-}
-
-fn start<'a>(model: &Model<'a>, main: usize, budget: Budget) -> Result<Started<'a>, Reason> {
-    let networks = model.subgraphs();
-    let count = networks.map_or(0, |networks| networks.len());
-    let network: SubGraph<'a> = networks
-        .and_then(|networks| at(networks, main))
-        .ok_or_else(|| format!("found {count} subgraphs, wanted at least {}", main.saturating_add(1)))?;
-    network.tensors().ok_or("found no tensors, wanted at least an input and an output")?;
-    let operators = network.operators().filter(|operators| !operators.is_empty());
-    operators.ok_or("found no operators, wanted at least one")?;
-    let codes = model.operator_codes().ok_or("found operators, but no operator codes")?;
-    let mut budget = budget;
-    let inputs = ends("inputs", network.inputs(), &mut budget)?;
-    let outputs = ends("outputs", network.outputs(), &mut budget)?;
-    let frame = Frame::new(network, model, [inputs.clone(), outputs.clone()], &mut budget)?;
-    let mut import = Import {
-        model: *model,
-        budget,
-        graph: Graph::new(),
-        codes,
-        names: HashSet::new(),
-        main,
-        frame: Box::new(frame),
-        frames: HashMap::new(),
-        calls: 0,
-        depth: 0,
-        variables: Vec::new(),
-        assigned: None,
-        imaginary: HashMap::new(),
-        starting: false,
-    };
-    import.name_ends(model)?;
-    Ok((import, inputs, outputs))
-}
-
-fn ends(
-    what: &str,
-    vector: Option<flatbuffers::Vector<'_, i32>>,
-    budget: &mut Budget,
-) -> Result<Vec<i32>, Reason> {
-    match vector.map_or(0, |vector| vector.len()) {
-        0 => refused!("found no {what}, wanted at least one"),
-        count if count > MAX_ENDS => refused!("found {count} {what}, wanted at most {MAX_ENDS}"),
-        _ => indices(vector, budget),
-    }
-}
+pub(super) type Failure = (Option<(usize, String)>, Reason);
 
 impl<'a> Import<'a> {
     /// Reads every operator of the network.
@@ -211,7 +93,7 @@ impl<'a> Import<'a> {
     pub(super) fn operator(&mut self, index: usize) -> Result<(), Reason> {
         let op = self.op(index)?;
         self.check_complex(&op)?;
-        match operators::handler(&op.name) {
+        match (self.handlers)(&op.name) {
             Some(handler) => handler(self, &op),
             None => refused!("this operator is not supported"),
         }
@@ -237,9 +119,9 @@ impl<'a> Import<'a> {
     pub(super) fn op(&mut self, index: usize) -> Result<Op<'a>, Reason> {
         let table = self.table(index)?;
         let name = self.operator_name(&table)?;
-        self.budget.spend(name.len())?;
-        let inputs = indices(table.inputs(), &mut self.budget)?;
-        let outputs = indices(table.outputs(), &mut self.budget)?;
+        self.build.budget.spend(name.len())?;
+        let inputs = indices(table.inputs(), &mut self.build.budget)?;
+        let outputs = indices(table.outputs(), &mut self.build.budget)?;
         Ok(Op { index, name, table, inputs, outputs })
     }
 
@@ -285,7 +167,7 @@ impl<'a> Import<'a> {
             return Ok(name);
         }
         let base = self.tensors.name(position);
-        self.budget.spend(base.len())?;
+        self.build.budget.spend(base.len())?;
         let scope = &self.frame.scope;
         let name =
             if base.is_empty() { format!("{scope}tensor_{position}") } else { format!("{scope}{base}") };
@@ -294,13 +176,13 @@ impl<'a> Import<'a> {
 
     /// The name of a node that computes a part of the operator that writes `name`.
     pub(super) fn part_name(&mut self, name: &str, part: &str) -> Result<String, Reason> {
-        self.budget.spend(name.len() + part.len())?;
-        self.unique(format!("{name}/{part}"), self.names.len())
+        self.build.budget.spend(name.len() + part.len())?;
+        self.unique(format!("{name}/{part}"), self.build.names.len())
     }
 
     fn unique(&mut self, mut name: String, number: usize) -> Result<String, Reason> {
-        while !self.names.insert(name.clone()) {
-            self.budget.spend(name.len())?;
+        while !self.build.names.insert(name.clone()) {
+            self.build.budget.spend(name.len())?;
             name.push_str(&format!("#{number}"));
         }
         Ok(name)

@@ -1,11 +1,11 @@
 //! MediaPipe's operators: crops around landmarks, and the places of maxima.
 
-use super::compose::Compose;
 use super::convolution::{padding, positive};
 use super::flexbuffer::Map;
 use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::{Term, Value};
+use crate::model::build::Builder;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
@@ -46,8 +46,7 @@ pub(super) fn matrix<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let Some(subset) = subset.filter(|_| !size.contains(&0)) else {
         return refused!("found landmarks {ends:?} and {listed:?} of {n}, and a crop of {size:?}");
     };
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let flat = p.reshape("landmarks", x, &[n, 3])?;
     let (cosine, sine) = rotation(p, flat, ends, angle)?;
     let indices = p.constant("subset", &[subset.len()], subset.iter().map(|&index| index as f32))?;
@@ -89,7 +88,7 @@ pub(super) fn matrix<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
 
 /// The cosine and sine of `angle` less that of the line between two landmarks.
 fn rotation(
-    p: &mut Compose<'_, '_>,
+    p: &mut Builder,
     landmarks: Value,
     [left, right]: [usize; 2],
     angle: f32,
@@ -117,27 +116,21 @@ fn rotation(
 }
 
 /// `a x - b y`, or `a x + b y`.
-fn turned(
-    p: &mut Compose<'_, '_>,
-    [a, b]: [Value; 2],
-    x: Value,
-    y: Value,
-    plus: bool,
-) -> Result<Value, Reason> {
+fn turned(p: &mut Builder, [a, b]: [Value; 2], x: Value, y: Value, plus: bool) -> Result<Value, Reason> {
     let a = p.each("ax", Mul, &[a.into(), x.into()])?;
     let b = p.each("by", Mul, &[b.into(), y.into()])?;
     p.each("rotated", if plus { Add } else { Sub }, &[a.into(), b.into()])
 }
 
 /// The entries of a row of a matrix, each of shape `1 1`.
-fn row(p: &mut Compose<'_, '_>, matrix: Value, row: usize) -> Result<[Value; 4], Reason> {
+fn row(p: &mut Builder, matrix: Value, row: usize) -> Result<[Value; 4], Reason> {
     let flat = p.reshape("matrix", matrix, &[1, 16])?;
     let mut entry = |column: usize| p.slice("entry", flat, 1, [4 * row + column, 4 * row + column + 1]);
     Ok([entry(0)?, entry(1)?, entry(2)?, entry(3)?])
 }
 
 /// `a x + b y + c`.
-fn plane(p: &mut Compose<'_, '_>, [a, b, _, c]: [Value; 4], x: Term, y: Term) -> Result<Value, Reason> {
+fn plane(p: &mut Builder, [a, b, _, c]: [Value; 4], x: Term, y: Term) -> Result<Value, Reason> {
     let a = p.each("ax", Mul, &[a.into(), x])?;
     let b = p.each("by", Mul, &[b.into(), y])?;
     let sum = p.each("ax+by", Add, &[a.into(), b.into()])?;
@@ -152,8 +145,7 @@ pub(super) fn landmarks<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     let (&[1, n, depth @ (2 | 3)], 16) = (dims.extents(), of.elements()) else {
         return refused!("found landmarks {dims} and a matrix {of}, wanted 1 n 2 or 1 n 3, and 4 4");
     };
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let flat = p.reshape("landmarks", x, &[n, depth])?;
     let (x, y) = (p.slice("x", flat, 1, [0, 1])?, p.slice("y", flat, 1, [1, 2])?);
     let (first, second) = (row(p, matrix, 0)?, row(p, matrix, 1)?);
@@ -179,8 +171,7 @@ pub(super) fn bilinear<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), R
     let [out_h, out_w] = [count(&map, "output_height")?, count(&map, "output_width")?];
     let pixels = out_h.checked_mul(out_w).filter(|pixels| (1..=1 << 24).contains(pixels));
     let pixels = pixels.ok_or_else(|| format!("found a crop of {out_h} by {out_w}"))?;
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     // Pixels are at their middles: half a pixel is added, and taken off again.
     let columns = (0..pixels).map(|pixel| (pixel % out_w) as f32 + 0.5);
     let rows = (0..pixels).map(|pixel| (pixel / out_w) as f32 + 0.5);
@@ -254,11 +245,10 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
     };
     let ([out_h, top, below], [out_w, left, right]) = (along(h, 0)?, along(w, 1)?);
     let (values, places) = (import.name(op, 0)?, import.name(op, 1)?);
-    let mut parts = Compose::named(import, &values);
-    let p = &mut parts;
-    let name = p.name("border")?;
+    let p = import.named(&values);
+    let name = p.part("border")?;
     let mode = PadMode::Constant(Bits(f32::NEG_INFINITY));
-    let padded = p.import.graph.pad(&name, x, &[0, top, left, 0], &[0, below, right, 0], mode);
+    let padded = p.graph.pad(&name, x, &[0, top, left, 0], &[0, below, right, 0], mode);
     let padded = padded?;
     let mut best: Option<[Value; 2]> = None;
     for place in 0..window[0] * window[1] {
@@ -269,8 +259,8 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
             step: step as isize,
         };
         let ranges = [AxisRange::ALL, range(y, out_h, stride[0]), range(x, out_w, stride[1]), AxisRange::ALL];
-        let name = p.name("shifted")?;
-        let own = p.import.graph.strided_slice(&name, padded, &ranges)?;
+        let name = p.part("shifted")?;
+        let own = p.graph.strided_slice(&name, padded, &ranges)?;
         best = Some(match best {
             None => [own, p.constant("first", &[1, 1, 1, 1], vec![0.0])?],
             Some([largest, at]) => {
@@ -285,11 +275,11 @@ pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         return refused!("found an empty window, wanted at least one element");
     };
     let largest = p.reshape("", largest, &[n, out_h, out_w, c])?;
-    let mut parts = Compose::named(import, &places);
+    let parts = import.named(&places);
     let at = parts.each("shown", Add, &[at.into(), 0.1.into()])?;
-    let name = parts.name("")?;
+    let name = parts.part("")?;
     let target = [n, out_h, out_w, c].map(crate::dims::Dim::Fixed);
-    let at = parts.import.graph.broadcast_to(&name, at, &target)?;
+    let at = parts.graph.broadcast_to(&name, at, &target)?;
     import.write(op, 0, largest)?;
     import.write(op, 1, at)
 }
@@ -304,8 +294,7 @@ pub(super) fn unpool<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         );
     }
     let (x, places) = (import.value(op, 0)?, import.value(op, 1)?);
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let whole = p.each("whole", Function::Truncate, &[places.into()])?;
     let mut blocks = Vec::new();
     for place in 0..window[0] * window[1] {
@@ -313,7 +302,7 @@ pub(super) fn unpool<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         blocks.push(p.each("block", Function::Select, &[here.into(), x.into(), 0.0.into()])?);
     }
     let joined = p.concat("blocks", &blocks, 3)?;
-    let name = p.name("")?;
-    let value = p.import.graph.depth_to_space(&name, joined, window[0])?;
+    let name = p.part("")?;
+    let value = p.graph.depth_to_space(&name, joined, window[0])?;
     import.write(op, 0, value)
 }

@@ -21,8 +21,8 @@
 #[macro_use]
 mod schema;
 mod ahead;
-mod casts;
-mod compose;
+mod calls;
+mod cells;
 mod control;
 mod convolution;
 mod deconvolution;
@@ -34,6 +34,7 @@ mod frame;
 mod import;
 mod joins;
 mod landmarks;
+mod load;
 mod metadata;
 mod moves;
 mod names;
@@ -49,9 +50,11 @@ mod rounding;
 mod scatter;
 mod shapes;
 mod slices;
+mod slots;
 mod sparse;
 mod spectra;
 mod survey;
+mod svdf;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -132,7 +135,7 @@ pub(super) fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<L
     if model.version() != 3 {
         return Err(fail(format!("found schema version {}, wanted 3", model.version())));
     }
-    import::import(file, &model, bytes, options)
+    load::load(file, &model, bytes, options)
 }
 
 fn check_length(file: &str, length: u64) -> Result<()> {

@@ -1,16 +1,16 @@
 //! Operators that move elements, of values and of constants.
 
-use super::constant::{Constant, position, strides};
-use super::convolution::{dilated, missing};
-use super::import::{Import, Input, Op};
-use super::shapes::{axis, extents, sizes};
+use super::constant::Constant;
+use super::convolution::dilated;
+use super::import::{Import, Op};
+use super::operands::{missing, node};
+use super::shapes::extents;
 use super::slices::bounded;
-use crate::dims::Dim;
+use super::slots::Input;
 use crate::emit::Bits;
-use crate::error::Error;
-use crate::graph::Value;
+use crate::model::build::{Operand, axis, gathered, sizes, spread, tiled};
 use crate::model::reason::Reason;
-use crate::ops::remap::{AxisRange, PadMode};
+use crate::ops::remap::PadMode;
 
 /// `TRANSPOSE` by a constant permutation.
 pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
@@ -24,14 +24,13 @@ pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     if sorted != (0..extents.len()).collect::<Vec<_>>() {
         return refused!("found permutation {:?} for {extents:?}, wanted each axis once", wanted.values);
     }
-    match import.input(op, 0)? {
-        Input::Value(x) => node(import, op, |import, name| import.graph.transpose(name, x, &permutation)),
-        Input::Constant(constant) => {
-            let target = permutation.iter().map(|&from| extents[from]).collect();
-            let own = strides(&extents);
-            let steps: Vec<isize> = permutation.iter().map(|&from| own[from] as isize).collect();
-            let moved = constant.strided(target, &mut import.budget, 0, &steps)?;
-            import.write_constant(op, 0, moved)
+    match import.operand(op, 0)? {
+        Operand::Value(x) => {
+            node(import, op, |import, name| import.build.graph.transpose(name, x.value, &permutation))
+        }
+        constant => {
+            let moved = import.build.transposed(constant, &permutation)?;
+            import.put(op, 0, moved)
         }
     }
 }
@@ -65,7 +64,7 @@ pub(super) fn mirror_pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
 fn padded<'a>(import: &mut Import<'a>, op: &Op<'a>, mode: PadMode) -> Result<(), Reason> {
     let x = import.value(op, 0)?;
     let [before, after] = pairs(import, op, 1, import.dims(x)?.rank())?;
-    node(import, op, |import, name| import.graph.pad(name, x, &before, &after, mode))
+    node(import, op, |import, name| import.build.graph.pad(name, x, &before, &after, mode))
 }
 
 /// Input `index`, `count` pairs of numbers: what comes before, and what comes after.
@@ -87,52 +86,22 @@ fn pairs<'a>(
 /// `TILE`: the whole several times along each axis.
 pub(super) fn tile<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let extents = extents(import, op)?;
     let repeats = sizes(&import.integers(op, 1)?.values)?;
-    if repeats.len() != extents.len() {
-        return refused!("found {repeats:?} for {extents:?}, wanted one number for each axis");
-    }
-    match import.input(op, 0)? {
-        Input::Value(x) => node(import, op, |import, name| import.graph.tile(name, x, &repeats)),
-        Input::Constant(constant) => {
-            let target: Option<Vec<usize>> =
-                extents.iter().zip(&repeats).map(|(&extent, &count)| extent.checked_mul(count)).collect();
-            let target = target.ok_or_else(|| {
-                format!("found {repeats:?} times {extents:?}, wanted one for each axis, and fewer elements")
-            })?;
-            let moved = constant.moved(target, &mut import.budget, |index| {
-                let index: Vec<usize> =
-                    index.iter().zip(&extents).map(|(&at, &extent)| at % extent).collect();
-                position(&extents, &index)
-            })?;
-            import.write_constant(op, 0, moved)
-        }
-    }
+    let x = import.operand(op, 0)?;
+    let result = tiled(import.begin(op, 0)?, x, &repeats)?;
+    import.put(op, 0, result)
 }
 
 /// `BROADCAST_TO` by numpy's rule.
 pub(super) fn broadcast_to<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let extents = extents(import, op)?;
-    let wanted = sizes(&import.integers(op, 1)?.values)?;
-    if super::constant::broadcast(&extents, &wanted)? != wanted {
-        return refused!("found {extents:?} to {wanted:?}, wanted extents that are equal or 1");
+    let x = import.operand(op, 0)?;
+    let (own, wanted) = (import.build.shape(&x)?, sizes(&import.integers(op, 1)?.values)?);
+    if super::constant::broadcast(&own, &wanted)? != wanted {
+        return refused!("found {own:?} to {wanted:?}, wanted extents that are equal or 1");
     }
-    match import.input(op, 0)? {
-        Input::Value(x) => {
-            let mut target: Vec<Dim> = wanted.iter().map(|&extent| extent.into()).collect();
-            if let (Some(first), true) = (target.first_mut(), wanted.first() == extents.first())
-                && wanted.len() == extents.len()
-            {
-                *first = Dim::Rest;
-            }
-            node(import, op, |import, name| import.graph.broadcast_to(name, x, &target))
-        }
-        Input::Constant(constant) => {
-            let moved = constant.broadcast_to(wanted, &mut import.budget)?;
-            import.write_constant(op, 0, moved)
-        }
-    }
+    let result = spread(import.begin(op, 0)?, x, &wanted)?;
+    import.put(op, 0, result)
 }
 
 /// `REVERSE_V2` along some axes.
@@ -140,7 +109,7 @@ pub(super) fn reverse<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     op.check(&[2], 1)?;
     let x = import.value(op, 0)?;
     let axes: Vec<isize> = import.integers(op, 1)?.values.iter().map(|&axis| bounded(axis)).collect();
-    node(import, op, |import, name| import.graph.reverse(name, x, &axes))
+    node(import, op, |import, name| import.build.graph.reverse(name, x, &axes))
 }
 
 /// `DEPTH_TO_SPACE`: the block's index is the outer part of a channel's.
@@ -148,7 +117,7 @@ pub(super) fn depth_to_space<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     op.check(&[1], 1)?;
     let table = op.table.depth_to_space().ok_or_else(|| missing(op, "DepthToSpaceOptions"))?;
     let (x, block) = (import.value(op, 0)?, block(table.block())?);
-    node(import, op, |import, name| import.graph.depth_to_space(name, x, block))
+    node(import, op, |import, name| import.build.graph.depth_to_space(name, x, block))
 }
 
 /// `SPACE_TO_DEPTH`: the inverse.
@@ -156,7 +125,7 @@ pub(super) fn space_to_depth<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     op.check(&[1], 1)?;
     let table = op.table.space_to_depth().ok_or_else(|| missing(op, "SpaceToDepthOptions"))?;
     let (x, block) = (import.value(op, 0)?, block(table.block())?);
-    node(import, op, |import, name| import.graph.space_to_depth(name, x, block))
+    node(import, op, |import, name| import.build.graph.space_to_depth(name, x, block))
 }
 
 fn block(block: i32) -> Result<usize, Reason> {
@@ -175,7 +144,7 @@ pub(super) fn space_to_batch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     if let Some(phases) = dilated(import, op, &block, [&before, &after])? {
         return import.dilate(op, x, phases);
     }
-    node(import, op, |import, name| import.graph.space_to_batch(name, x, &block, &before, &after))
+    node(import, op, |import, name| import.build.graph.space_to_batch(name, x, &block, &before, &after))
 }
 
 /// `BATCH_TO_SPACE_ND` with crops.
@@ -184,7 +153,7 @@ pub(super) fn batch_to_space<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result
     let x = import.value(op, 0)?;
     let block = sizes(&import.integers(op, 1)?.values)?;
     let [before, after] = pairs(import, op, 2, block.len())?;
-    node(import, op, |import, name| import.graph.batch_to_space(name, x, &block, &before, &after))
+    node(import, op, |import, name| import.build.graph.batch_to_space(name, x, &block, &before, &after))
 }
 
 /// `GATHER` along an axis.
@@ -193,76 +162,29 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let (place, batch_dims) = op.table.gather().map_or((0, 0), |table| (table.axis(), table.batch_dims()));
     let extents = extents(import, op)?;
     let axis = axis(i64::from(place), extents.len())?;
-    if let (Input::Constant(constant), Input::Constant(Constant::Integers(indices)), 0) =
-        (import.input(op, 0)?, import.input(op, 1)?, batch_dims)
+    let indices = import.input(op, 1)?;
+    if batch_dims == 0
+        && let Input::Constant(Constant::Integers(_)) = indices
     {
-        let count = extents[axis] as i64;
-        if let Some(index) = indices.values.iter().find(|&&index| !(-count..count).contains(&index)) {
-            return refused!(
-                "found index {index} along axis {axis} of {extents:?}, wanted one that is there"
-            );
-        }
-        let list: Vec<usize> = indices.values.iter().map(|index| index.rem_euclid(count) as usize).collect();
-        let moved = constant.gathered(axis, &list, &indices.dims, &mut import.budget)?;
-        return import.write_constant(op, 0, moved);
+        let (x, indices) = (import.operand(op, 0)?, import.operand(op, 1)?);
+        let result = gathered(import.begin(op, 0)?, x, indices, axis)?;
+        return import.put(op, 0, result);
     }
-    if let (Input::Constant(Constant::Integers(indices)), 0) = (import.input(op, 1)?, batch_dims)
-        && let [index] = indices.values[..]
-    {
-        return one_index(import, op, (axis, index), &extents, &indices.dims);
-    }
-    let batch_dims = usize::try_from(batch_dims)
-        .map_err(|_| format!("found batch_dims {batch_dims}, wanted a number from 0 on"))?;
+    let batch_dims = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
     let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.graph.gather(name, x, indices, axis as isize, batch_dims))
-}
-
-/// `GATHER` of one index that is known: a slice.
-fn one_index<'a>(
-    import: &mut Import<'a>,
-    op: &Op<'a>,
-    (axis, index): (usize, i64),
-    extents: &[usize],
-    dims: &[usize],
-) -> Result<(), Reason> {
-    let count = extents[axis] as i64;
-    let index = if index < 0 { index + count } else { index };
-    if !(0..count).contains(&index) {
-        return refused!("found index {index} along axis {axis} of {extents:?}, wanted one that is there");
-    }
-    let x = import.value(op, 0)?;
-    let mut ranges = vec![AxisRange::ALL; extents.len()];
-    ranges[axis] = AxisRange::new(bounded(index), bounded(index) + 1);
-    let target = [&extents[..axis], dims, &extents[axis + 1..]].concat();
-    let target: Vec<Dim> = target.into_iter().map(Dim::Fixed).collect();
-    let name = import.name(op, 0)?;
-    let part = import.part_name(&name, "slice")?;
-    let part = import.graph.strided_slice(&part, x, &ranges)?;
-    let value = import.graph.reshape(&name, part, &target)?;
-    import.write(op, 0, value)
+    node(import, op, |import, name| import.build.graph.gather(name, x, indices, axis as isize, batch_dims))
 }
 
 /// `EMBEDDING_LOOKUP`: rows of a table.
 pub(super) fn embedding_lookup<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
     let (indices, table) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.graph.gather(name, table, indices, 0, 0))
+    node(import, op, |import, name| import.build.graph.gather(name, table, indices, 0, 0))
 }
 
 /// `GATHER_ND`: elements by rows of indices.
 pub(super) fn gather_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
     let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.graph.gather_nd(name, x, indices))
-}
-
-/// Adds one node as output 0.
-pub(super) fn node<'a>(
-    import: &mut Import<'a>,
-    op: &Op<'a>,
-    add: impl FnOnce(&mut Import<'a>, &str) -> Result<Value, Error>,
-) -> Result<(), Reason> {
-    let name = import.name(op, 0)?;
-    let value = add(import, &name)?;
-    import.write(op, 0, value)
+    node(import, op, |import, name| import.build.graph.gather_nd(name, x, indices))
 }

@@ -1,6 +1,7 @@
 //! The names behind the schema's enumerations.
 
 use crate::emit::Activation;
+use crate::model::build::Kind;
 use crate::model::reason::Reason;
 
 /// The code of operators that have a name instead.
@@ -44,6 +45,25 @@ pub(super) fn element_type(code: i8) -> String {
         .ok()
         .and_then(|code| ELEMENT_TYPES.get(code))
         .map_or_else(|| format!("element type {code}"), |&name| name.to_owned())
+}
+
+/// The type of a tensor's elements, whose code the loader reads.
+pub(super) fn kind(code: i8) -> Kind {
+    match code {
+        element::FLOAT16 => Kind::F16,
+        element::INT32 => Kind::I32,
+        element::UINT8 => Kind::U8,
+        element::INT64 => Kind::I64,
+        element::BOOL => Kind::Bool,
+        element::INT16 => Kind::I16,
+        element::INT8 => Kind::I8,
+        element::FLOAT64 => Kind::F64,
+        element::UINT32 => Kind::U32,
+        element::UINT16 => Kind::U16,
+        element::INT4 => Kind::I4,
+        element::BFLOAT16 => Kind::Bf16,
+        _ => Kind::F32,
+    }
 }
 
 /// An activation that an operator's options add to it.

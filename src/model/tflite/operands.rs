@@ -1,15 +1,16 @@
 //! What an operator reads and writes while a graph is made.
 
 use super::constant::{Constant, Integers};
-use super::convolution::Phases;
-use super::frame::Joined;
-use super::import::{Import, Input, Op, Readers, Slot};
+use super::import::{Import, Op};
 use super::names;
+use super::slots::{Input, Joined, Phases, Readers, Slot};
 use super::tensors::Steps;
 use crate::dims::Dims;
+use crate::error::Error;
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::behind::help;
+use crate::model::build::{Builder, Kind, Mapped, Operand};
 use crate::model::reason::Reason;
 
 /// Operators whose outputs are elements of their inputs.
@@ -96,7 +97,7 @@ impl<'a> Import<'a> {
             Some(Slot::Variable(_)) => "is a variable",
             Some(Slot::Fused) => "is a phase of a dilated convolution",
             _ if self.tensors.data(position)?.is_some() || self.is_empty(position) => {
-                return Ok(Input::Constant(self.frame.tensors.constant(position, &mut self.budget)?));
+                return Ok(Input::Constant(self.frame.tensors.constant(position, &mut self.build.budget)?));
             }
             _ => "is not written by an operator before this one",
         };
@@ -110,13 +111,13 @@ impl<'a> Import<'a> {
             values.push(match part {
                 Input::Value(value) => *value,
                 Input::Constant(constant) => {
-                    let tensor = constant.floats(&mut self.budget)?;
+                    let tensor = constant.floats(&mut self.build.budget)?;
                     let name = self.part_name(name, "constant")?;
-                    self.graph.constant(&name, tensor)
+                    self.build.graph.constant(&name, tensor)
                 }
             });
         }
-        let joined = self.graph.concat(name, &values, joined.axis as isize);
+        let joined = self.build.graph.concat(name, &values, joined.axis as isize);
         joined.map_err(Reason::from)
     }
 
@@ -140,9 +141,9 @@ impl<'a> Import<'a> {
         match self.resolved(position)? {
             Input::Value(value) => Ok(value),
             Input::Constant(constant) => {
-                let tensor = constant.floats(&mut self.budget)?;
+                let tensor = constant.floats(&mut self.build.budget)?;
                 let name = self.unique_name(position)?;
-                let value = self.graph.constant(&name, tensor);
+                let value = self.build.graph.constant(&name, tensor);
                 // What a loop computes is another constant at each pass.
                 if self.depth == 0 || matches!(self.slots.get(position), Some(Slot::Untouched)) {
                     self.constants.insert(position, value);
@@ -167,14 +168,14 @@ impl<'a> Import<'a> {
     pub(super) fn constant(&mut self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
         let position = self.tensors.position(op.input(index)?)?;
         if let Some(Slot::Untouched) = self.slots.get(position) {
-            return self.frame.tensors.constant(position, &mut self.budget);
+            return self.frame.tensors.constant(position, &mut self.build.budget);
         }
         match self.resolved(position)? {
             Input::Constant(constant) => Ok(constant),
             Input::Value(value) => refused!(
                 "{}: found a value computed or given at each run, wanted a constant{}",
                 self.tensors.describe(position),
-                help(&self.graph, &[value])
+                help(&self.build.graph, &[value])
             ),
         }
     }
@@ -213,7 +214,7 @@ impl<'a> Import<'a> {
     }
 
     pub(super) fn dims(&self, value: Value) -> Result<Dims, Reason> {
-        self.graph.dims(value).map_err(Reason::from)
+        self.build.graph.dims(value).map_err(Reason::from)
     }
 
     /// The name of the node that writes output `index`.
@@ -319,4 +320,70 @@ impl<'a> Import<'a> {
         self.set(position, Slot::Fused);
         self.op(joins).map(Some)
     }
+}
+
+impl<'a> Import<'a> {
+    /// The element type of a tensor; with steps its integers are the floats that they stand for.
+    pub(super) fn kind(&self, tensor: i32) -> Result<Kind, Reason> {
+        let position = self.tensors.position(tensor)?;
+        match self.tensors.steps(position)? {
+            Some(_) => Ok(Kind::F32),
+            None => Ok(names::kind(self.tensors.tensor(position)?.element_type())),
+        }
+    }
+
+    /// Input `index` as an operand of the builder.
+    pub(super) fn operand(&mut self, op: &Op<'a>, index: usize) -> Result<Operand, Reason> {
+        let kind = self.kind(op.input(index)?)?;
+        Ok(match self.input(op, index)? {
+            Input::Value(value) => Operand::Value(Mapped::plain(value, self.dims(value)?.rank(), kind)),
+            Input::Constant(constant) => Operand::Constant(constant, kind),
+        })
+    }
+
+    /// The builder, with output `index` as what the names of nodes begin with.
+    pub(super) fn begin(&mut self, op: &Op<'a>, index: usize) -> Result<&mut Builder, Reason> {
+        let name = self.name(op, index)?;
+        Ok(self.named(&name))
+    }
+
+    /// The builder, with a name that is reserved already as what those of nodes begin with.
+    pub(super) fn named(&mut self, name: &str) -> &mut Builder {
+        self.build.names.remove(name);
+        self.build.current = name.to_owned();
+        &mut self.build
+    }
+
+    /// Notes that output `index` is this operand, whose node has the name of the output if it is a value.
+    pub(super) fn put(&mut self, op: &Op<'a>, index: usize, operand: Operand) -> Result<(), Reason> {
+        match operand {
+            Operand::Constant(constant, _) => self.write_constant(op, index, constant),
+            Operand::Value(mapped) => {
+                let value = self.build.logical(&mapped)?;
+                self.write(op, index, value)
+            }
+        }
+    }
+
+    /// Notes that output `index` is this operand, under the name of the output.
+    pub(super) fn finish(&mut self, op: &Op<'a>, index: usize, operand: Operand) -> Result<(), Reason> {
+        let extents = self.build.shape(&operand)?;
+        let named = self.build.with_extents("", operand, &extents)?;
+        self.put(op, index, named)
+    }
+}
+
+pub(super) fn missing(op: &Op<'_>, wanted: &str) -> Reason {
+    format!("found options of type {}, wanted {wanted}", op.table.options_type()).into()
+}
+
+/// Adds one node as output 0.
+pub(super) fn node<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    add: impl FnOnce(&mut Import<'a>, &str) -> Result<Value, Error>,
+) -> Result<(), Reason> {
+    let name = import.name(op, 0)?;
+    let value = add(import, &name)?;
+    import.write(op, 0, value)
 }

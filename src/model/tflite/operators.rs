@@ -1,17 +1,13 @@
 //! The operators that the loader reads: one line each, the function that adds it to the graph.
 
-use super::import::{Import, Op};
+use super::import::Handler;
 use super::{
-    casts, control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms,
-    pooling, products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, volumes,
+    control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms, pooling,
+    products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf, volumes,
 };
-use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::reduce::Reduction;
-
-/// Adds an operator to the graph, or works out its constants.
-pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
 
 /// The function of an operator, by its name.
 pub(super) fn handler(name: &str) -> Option<Handler> {
@@ -38,7 +34,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("RNN", recurrent::rnn),
     ("UNIDIRECTIONAL_SEQUENCE_RNN", recurrent::sequence_rnn),
     ("BIDIRECTIONAL_SEQUENCE_RNN", recurrent::bidirectional_rnn),
-    ("SVDF", recurrent::svdf),
+    ("SVDF", svdf::svdf),
 
     ("WHILE", control::repeat),
     ("IF", control::branch),
@@ -109,7 +105,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("GELU", elementwise::gelu),
     ("ADD_N", elementwise::add_n),
     ("ZEROS_LIKE", elementwise::zeros_like),
-    ("CAST", casts::cast),
+    ("CAST", elementwise::cast),
 
     ("TRANSPOSE", moves::transpose),
     ("STRIDED_SLICE", slices::strided_slice),

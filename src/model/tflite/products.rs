@@ -1,11 +1,13 @@
 //! `FULLY_CONNECTED` and `BATCH_MATMUL` to matrix products.
 
 use super::constant::{Constant, broadcast};
-use super::convolution::{bias, missing};
+use super::convolution::bias;
 use super::elementwise::activated;
-use super::import::{Import, Input, Op};
+use super::import::{Import, Op};
 use super::names;
+use super::operands::missing;
 use super::shapes::{extents_to, rest_of};
+use super::slots::Input;
 use super::tensors::Budget;
 use crate::dims::{Dim, Dims};
 use crate::graph::{Extras, Right, Value};
@@ -39,8 +41,8 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         // The passes of a loop share their weights.
         Input::Constant(_) if import.depth > 0 => Right::Value(import.value(op, 1)?),
         Input::Constant(constant) => {
-            let weights = constant.floats(&mut import.budget)?;
-            Right::Constant(transposed(&weights, [out, depth], &mut import.budget)?)
+            let weights = constant.floats(&mut import.build.budget)?;
+            Right::Constant(transposed(&weights, [out, depth], &mut import.build.budget)?)
         }
     };
     let transpose_b = matches!(right, Right::Value(_));
@@ -54,7 +56,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         };
         let options = Gemm { transpose_b, activation, ..Gemm::default() };
         let product = if keeps { import.part_name(name, "product")? } else { name.to_owned() };
-        let value = import.graph.gemm(&product, flat, right, extras, options)?;
+        let value = import.build.graph.gemm(&product, flat, right, extras, options)?;
         if !keeps {
             return Ok(value);
         }
@@ -63,7 +65,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
             *last = out;
         }
         let target = extents_to(&target, dims.extents());
-        import.graph.reshape(name, value, &target).map_err(Reason::from)
+        import.build.graph.reshape(name, value, &target).map_err(Reason::from)
     })
 }
 
@@ -131,9 +133,9 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
     target.push(if transpose_a { columns } else { rows });
     target.push(if transpose_b { b_rows } else { b_columns });
     let product = import.part_name(&name, "product")?;
-    let value = import.graph.gemm(&product, left, right, Extras::default(), options)?;
+    let value = import.build.graph.gemm(&product, left, right, Extras::default(), options)?;
     let target = rest_of(&target, import.dims(value)?.extents(), &a_extents);
-    let value = import.graph.reshape(&name, value, &target)?;
+    let value = import.build.graph.reshape(&name, value, &target)?;
     import.write(op, 0, value)
 }
 
@@ -160,11 +162,11 @@ fn spread(
         Input::Value(value) => {
             let part = import.part_name(name, "spread")?;
             let target: Vec<Dim> = target.iter().map(|&extent| extent.into()).collect();
-            let value = import.graph.broadcast_to(&part, value, &target);
+            let value = import.build.graph.broadcast_to(&part, value, &target);
             Input::Value(value?)
         }
         Input::Constant(constant) => {
-            Input::Constant(constant.broadcast_to(target.to_vec(), &mut import.budget)?)
+            Input::Constant(constant.broadcast_to(target.to_vec(), &mut import.build.budget)?)
         }
     })
 }
@@ -178,7 +180,7 @@ fn rows_of(
     target: &[Dim],
 ) -> Result<Value, Reason> {
     let part = import.part_name(name, part)?;
-    import.graph.reshape(&part, value, target).map_err(Reason::from)
+    import.build.graph.reshape(&part, value, target).map_err(Reason::from)
 }
 
 fn matrices(
@@ -188,7 +190,7 @@ fn matrices(
     rows: usize,
     columns: usize,
 ) -> Result<HostTensor, Reason> {
-    let tensor = constant.floats(&mut import.budget)?;
+    let tensor = constant.floats(&mut import.build.budget)?;
     let batch = tensor.dims().elements() / (rows * columns).max(1);
     let dims = if shared { vec![rows, columns] } else { vec![batch, 1, rows, columns] };
     tensor.reshaped(super::constant::dims_of(&dims)?).map_err(Reason::from)

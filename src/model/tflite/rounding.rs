@@ -4,26 +4,14 @@
 //! TensorFlow Lite computes with the integers, each operator in its own arithmetic. Values are computed in f32 here
 //! and rounded as that arithmetic does: its halves, and where it multiplies by eighths of a byte, by the same.
 
-use super::convolution::missing;
 use super::import::{Import, Op};
+use super::operands::missing;
+use super::slots::Rounding;
 use super::tensors::Steps;
 use crate::graph::{Term, Value};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
-
-/// How a value is rounded to a multiple of a scale. It was computed in f32: one of [`NEAR`] to halfway is halfway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rounding {
-    /// To the nearest, halves to even ones.
-    Even,
-    /// To the nearest, halves up.
-    Up,
-    /// To the nearest, halves away from the float that the stored integer 0 stands for.
-    Away,
-    /// Down.
-    Down,
-}
 
 /// What f32 leaves uncertain of a few hundred steps.
 const NEAR: f32 = 1.0 / 8192.0;
@@ -54,7 +42,7 @@ impl<'a> Import<'a> {
         let zero = if rounding == Rounding::Away { zero } else { 0 };
         let mut each = |part: &str, function: Function, terms: &[Term]| -> Result<Value, Reason> {
             let name = if part.is_empty() { name.to_owned() } else { self.part_name(name, part)? };
-            self.graph.elementwise(&name, function, terms).map_err(Reason::from)
+            self.build.graph.elementwise(&name, function, terms).map_err(Reason::from)
         };
         let x = each("steps", Function::Mul, &[value.into(), (1.0 / scale).into()])?;
         let whole = match rounding {
@@ -116,7 +104,7 @@ pub(super) fn quantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), R
         _ => None,
     };
     let Some(factor) = factor else { return import.write(op, 0, value) };
-    let value = import.compose(op, 0)?.each("", Function::Mul, &[value.into(), factor.into()])?;
+    let value = import.begin(op, 0)?.each("", Function::Mul, &[value.into(), factor.into()])?;
     import.write(op, 0, value)
 }
 
@@ -137,8 +125,7 @@ pub(super) fn fake_quant<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     let zero = (first - least / scale).clamp(first, last).round();
     let (low, high) = ((first - zero) * scale, (last - zero) * scale);
     let x = import.value(op, 0)?;
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let clamped = p.each("clamped", Function::Clamp, &[x.into(), low.into(), high.into()])?;
     let moved = p.each("moved", Function::Sub, &[clamped.into(), low.into()])?;
     let steps = p.each("steps", Function::Mul, &[moved.into(), (1.0 / scale).into()])?;
@@ -154,15 +141,14 @@ pub(super) fn bucketize<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     op.check(&[1], 1)?;
     let table = op.table.bucketize().ok_or_else(|| missing(op, "BucketizeOptions"))?;
     let bounds: Vec<f32> = table.bounds().map_or_else(Vec::new, |bounds| bounds.iter().collect());
-    import.budget.spend(4 * bounds.len())?;
+    import.build.budget.spend(4 * bounds.len())?;
     if bounds.is_empty() {
         return refused!("found no bounds, wanted at least one");
     }
     let x = import.value(op, 0)?;
     let mut extents = import.dims(x)?.extents().to_vec();
     extents.push(1);
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let x = p.reshape("each", x, &extents)?;
     let bounds = p.constant("bounds", &[bounds.len()], bounds)?;
     let over = p.each("over", Function::GreaterEqual, &[x.into(), bounds.into()])?;

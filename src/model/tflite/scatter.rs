@@ -1,11 +1,11 @@
 //! Operators that put elements in places, add those of one place, or turn some of them around.
 
-use super::compose::Compose;
 use super::constant::{Constant, Integers, elements_of};
-use super::convolution::missing;
-use super::import::{Import, Input, Op};
-use super::shapes::{axis, sizes};
+use super::import::{Import, Op};
+use super::operands::missing;
+use super::slots::Input;
 use crate::graph::{Extras, Right, Term, Value};
+use crate::model::build::{Builder, axis, sizes};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
@@ -38,14 +38,14 @@ fn rows_of(places: &[Option<usize>], count: usize) -> Vec<Vec<usize>> {
 
 /// For each of `rows` the reduction of those of `x` (`n inner`) that it lists; of none, `identity`.
 fn gathered(
-    p: &mut Compose<'_, '_>,
+    p: &mut Builder,
     x: Value,
     [n, inner]: [usize; 2],
     rows: &[Vec<usize>],
     (reduction, identity): (Reduction, f32),
 ) -> Result<Value, Reason> {
     let most = rows.iter().map(Vec::len).max().unwrap_or(0).max(1);
-    p.import.budget.spend(rows.len().saturating_mul(most).saturating_mul(4))?;
+    p.budget.spend(rows.len().saturating_mul(most).saturating_mul(4))?;
     let padded = p.extended("and_none", x, 0, 1, identity)?;
     let of = |row: &Vec<usize>| -> Vec<f32> {
         (0..most).map(|at| row.get(at).copied().unwrap_or(n) as f32).collect()
@@ -84,9 +84,8 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
             "found values {found} at {index_dims:?} of {extents:?}, wanted one for each row of indices"
         );
     }
-    import.budget.spend(4 * count.max(n))?;
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    import.build.budget.spend(4 * count.max(n))?;
+    let p = import.begin(op, 0)?;
     let flat = p.reshape("values", updates, &[n, inner])?;
     let value = match indices {
         Input::Constant(Constant::Integers(indices)) => {
@@ -97,7 +96,7 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
             return refused!("found indices that are floats, wanted integers");
         }
         Input::Value(indices) => {
-            p.import.budget.spend(count.saturating_mul(n))?;
+            p.budget.spend(count.saturating_mul(n))?;
             let indices = p.reshape("indices", indices, &[n, depth])?;
             // A matrix with a 1 where a row of values goes to a place.
             let mut steps = vec![1.0; depth];
@@ -107,10 +106,10 @@ pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
             let steps = p.constant("steps", &[1, depth], steps)?;
             let moved = p.each("moved", Function::Mul, &[indices.into(), steps.into()])?;
             let places = p.reduce("places", moved, Reduction::Sum, 1, false)?;
-            let name = p.name("matrix")?;
+            let name = p.part("matrix")?;
             let bits = crate::emit::Bits;
             let options = OneHot { depth: count, on: bits(1.0), off: bits(0.0), axis: 0 };
-            let matrix = p.import.graph.one_hot(&name, places, options)?;
+            let matrix = p.graph.one_hot(&name, places, options)?;
             p.product("sum", matrix, Right::Value(flat), false, Extras::default())?
         }
     };
@@ -130,7 +129,7 @@ pub(super) fn sparse_to_dense<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         _ => places(&indices, &extents),
     };
     let (count, n) = (elements_of(&extents)?, places.len());
-    import.budget.spend(8 * count)?;
+    import.build.budget.spend(8 * count)?;
     let own = import.dims(values)?.elements();
     if (own != n && own != 1) || n == 0 || count == 0 {
         return refused!(
@@ -145,9 +144,9 @@ pub(super) fn sparse_to_dense<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
             row.iter_mut().for_each(|row| *row = 0);
         }
     }
-    let mut parts = import.compose(op, 0)?;
+    let parts = import.begin(op, 0)?;
     let flat = parts.reshape("values", values, &[own, 1])?;
-    let value = gathered(&mut parts, flat, [own, 1], &rows, (Reduction::Sum, other))?;
+    let value = gathered(parts, flat, [own, 1], &rows, (Reduction::Sum, other))?;
     let value = parts.reshape("", value, &extents)?;
     import.write(op, 0, value)
 }
@@ -177,7 +176,7 @@ pub(super) fn segments<'a>(
     };
     let count = usize::try_from(count).ok().filter(|count| (1..1 << 24).contains(count));
     let count = count.ok_or_else(|| format!("found numbers {:?}", ids.values))?;
-    import.budget.spend(8 * count)?;
+    import.build.budget.spend(8 * count)?;
     let identity = match reduction {
         Reduction::Product => 1.0,
         Reduction::Max => f32::MIN,
@@ -185,9 +184,9 @@ pub(super) fn segments<'a>(
         _ => 0.0,
     };
     let rows = rows_of(&places(&Integers { dims: vec![n], values: ids.values }, &[count]), count);
-    let mut parts = import.compose(op, 0)?;
+    let parts = import.begin(op, 0)?;
     let flat = parts.reshape("values", x, &[n, inner])?;
-    let value = gathered(&mut parts, flat, [n, inner], &rows, (reduction, identity))?;
+    let value = gathered(parts, flat, [n, inner], &rows, (reduction, identity))?;
     let value = parts.reshape("", value, &[&[count], &inner_extents[..]].concat())?;
     import.write(op, 0, value)
 }
@@ -207,8 +206,7 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
         );
     }
     let (count, steps) = (extents[batch], extents[time]);
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let order: Vec<usize> = [batch, time]
         .into_iter()
         .chain((0..extents.len()).filter(|axis| ![batch, time].contains(axis)))
@@ -220,8 +218,8 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
     let turned = p.each("turned", Function::Sub, &[last.into(), at.into()])?;
     let inside = p.each("inside", Function::Less, &[at.into(), lengths.into()])?;
     let indices = p.each("indices", Function::Select, &[inside.into(), turned.into(), at.into()])?;
-    let name = p.name("gathered")?;
-    let gathered = p.import.graph.gather(&name, front, indices, 1, 1)?;
+    let name = p.part("gathered")?;
+    let gathered = p.graph.gather(&name, front, indices, 1, 1)?;
     let mut back = vec![0; order.len()];
     for (to, &from) in order.iter().enumerate() {
         back[from] = to;
@@ -231,7 +229,7 @@ pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
 }
 
 /// Ones where row and column are the same.
-fn unit(p: &mut Compose<'_, '_>, [rows, columns]: [usize; 2]) -> Result<Value, Reason> {
+fn unit(p: &mut Builder, [rows, columns]: [usize; 2]) -> Result<Value, Reason> {
     let count = rows.saturating_mul(columns);
     let all = (0..count).map(|at| f32::from(u8::from(at / columns == at % columns)));
     p.constant("diagonal", &[rows, columns], all)
@@ -244,8 +242,8 @@ pub(super) fn matrix_diag<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     let mut extents = import.dims(x)?.extents().to_vec();
     let Some(n) = extents.pop() else { return refused!("found a scalar, wanted a diagonal") };
     extents.extend([1, n]);
-    let mut parts = import.compose(op, 0)?;
-    let unit = unit(&mut parts, [n, n])?;
+    let parts = import.begin(op, 0)?;
+    let unit = unit(parts, [n, n])?;
     let row = parts.reshape("row", x, &extents)?;
     let value = parts.each("", Function::Select, &[unit.into(), row.into(), 0.0.into()])?;
     import.write(op, 0, value)
@@ -262,8 +260,7 @@ pub(super) fn matrix_set_diag<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     if outer != of || n != rows.min(columns) {
         return refused!("found diagonals {other:?} for matrices {own:?}, wanted as long ones");
     }
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let unit = unit(p, [rows, columns])?;
     let wide = if n < columns { p.extended("wide", diagonal, of.len(), columns - n, 0.0)? } else { diagonal };
     let row = p.reshape("row", wide, &[outer, &[1, columns]].concat())?;
@@ -282,7 +279,7 @@ pub(super) fn places_where<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         );
     };
     let extents = condition.extents();
-    import.budget.spend(condition.elements().saturating_mul(8 * extents.len().max(1)))?;
+    import.build.budget.spend(condition.elements().saturating_mul(8 * extents.len().max(1)))?;
     let is_true: Vec<bool> = match &condition {
         Constant::Integers(integers) => integers.values.iter().map(|&value| value != 0).collect(),
         Constant::Floats(tensor) => tensor.to_nhwc().iter().map(|&value| value != 0.0).collect(),
@@ -308,8 +305,7 @@ fn update_at<'a>(
     if own.len() != part.len() || count != own.len() || own.iter().zip(&part).any(|(own, part)| part > own) {
         return refused!("found {part:?} at {count} places of {own:?}, wanted a part of it");
     }
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let starts = p.reshape("starts", starts, &[count])?;
     let (mut spread, mut inside) = (update, None);
     for axis in (0..own.len()).filter(|&axis| part[axis] < own[axis]) {
@@ -359,8 +355,7 @@ pub(super) fn update_slice<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         .zip(own.iter().zip(&part))
         .map(|(&start, (own, part))| start.clamp(0, (own - part) as i64) as usize)
         .collect();
-    let mut parts = import.compose(op, 0)?;
-    let p = &mut parts;
+    let p = import.begin(op, 0)?;
     let mut value = update;
     // Along one axis after the other, with what lies before and behind it.
     for axis in (0..own.len()).rev() {

@@ -1,11 +1,12 @@
 //! Operators that change dimensions or give them, and constants made of them.
 
-use super::constant::{Constant, Integers, broadcast, dims_of, elements_of};
-use super::import::{Import, Input, Op};
+use super::constant::{Constant, Integers, broadcast};
+use super::import::{Import, Op};
 use super::names::element;
+use super::slots::Input;
 use super::tensors::is_quantised;
 use crate::dims::Dim;
-use crate::host::HostTensor;
+use crate::model::build::{self, axis, reshaped_to, sizes};
 use crate::model::reason::Reason;
 
 /// `RESHAPE` to an input of extents or to those of the options; one may be -1.
@@ -21,7 +22,7 @@ pub(super) fn reshape<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Re
     // Old writers made scalars so.
     let wanted = if wanted == [0] { Vec::new() } else { wanted };
     let extents = extents(import, op)?;
-    let target = resolve(&extents, &wanted)?;
+    let target = reshaped_to(&extents, &wanted, false)?;
     put(import, op, &target, &wanted)
 }
 
@@ -88,43 +89,16 @@ pub(super) fn fill<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     if value.elements() != 1 {
         return refused!("found a value of extents {:?}, wanted one element", value.extents());
     }
-    let filled = value.strided(extents, &mut import.budget, 0, &[])?;
+    let filled = value.strided(extents, &mut import.build.budget, 0, &[])?;
     import.write_constant(op, 0, filled)
 }
 
 /// `RANGE`: a constant that counts from a start to before a limit.
 pub(super) fn range<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[3], 1)?;
-    let inputs = [import.constant(op, 0)?, import.constant(op, 1)?, import.constant(op, 2)?];
-    let constant = match &inputs {
-        [Constant::Integers(start), Constant::Integers(limit), Constant::Integers(step)] => {
-            let ([start], [limit], [step]) = (&start.values[..], &limit.values[..], &step.values[..]) else {
-                return refused!("found vectors, wanted a start, a limit and a step");
-            };
-            let count = match step {
-                0 => return refused!("found step 0, wanted another"),
-                1.. => limit.saturating_sub(*start).max(0).saturating_add(step - 1) / step,
-                _ => start.saturating_sub(*limit).max(0).saturating_add(-1 - step) / step.saturating_neg(),
-            };
-            import.budget.spend(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(8))?;
-            let values = (0..count).map(|index| start.saturating_add(index.saturating_mul(*step)));
-            Constant::Integers(Integers::vector(values.collect()))
-        }
-        _ => {
-            let [Some(start), Some(limit), Some(step)] = inputs.each_ref().map(Constant::number) else {
-                return refused!("found vectors, wanted a start, a limit and a step");
-            };
-            let count = ((limit - start) / step).ceil();
-            if !(1.0..=1e9).contains(&count) {
-                return refused!("found {start} to {limit} in steps of {step}, wanted 1 element or more");
-            }
-            import.budget.spend(4 * count as usize)?;
-            let values: Vec<f32> = (0..count as usize).map(|index| start + index as f32 * step).collect();
-            let tensor = HostTensor::new(dims_of(&[values.len()])?, values);
-            Constant::Floats(tensor?)
-        }
-    };
-    import.write_constant(op, 0, constant)
+    let ends = [import.constant(op, 0)?, import.constant(op, 1)?, import.constant(op, 2)?];
+    let numbers = build::range(&mut import.build, &ends)?;
+    import.write_constant(op, 0, numbers)
 }
 
 /// `DEQUANTIZE` and `DENSIFY`, which reading a constant does already; a half is a float.
@@ -156,22 +130,7 @@ pub(super) fn is_float(import: &Import<'_>, op: &Op<'_>) -> bool {
 
 /// The extents of input 0.
 pub(super) fn extents<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Vec<usize>, Reason> {
-    super::slices::extents_of(import, op, 0)
-}
-
-/// An axis of `rank`, negative ones counting from the end.
-pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
-    let from_start = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
-    usize::try_from(from_start)
-        .ok()
-        .filter(|&axis| axis < rank)
-        .ok_or_else(|| format!("found axis {axis}, wanted one of {rank}").into())
-}
-
-/// Extents from numbers of a file.
-pub(super) fn sizes(values: &[i64]) -> Result<Vec<usize>, Reason> {
-    let sizes: Option<Vec<usize>> = values.iter().map(|&value| usize::try_from(value).ok()).collect();
-    sizes.ok_or_else(|| format!("found extents {values:?}, wanted none below 0").into())
+    extents_of(import, op, 0)
 }
 
 /// Input 0 in the extents `target` as output 0; `wanted` as the file has them, -1 where any fits.
@@ -192,10 +151,10 @@ fn put<'a>(import: &mut Import<'a>, op: &Op<'a>, target: &[usize], wanted: &[i64
             }
             let name = import.name(op, 0)?;
             let source = value;
-            let value = import.graph.reshape(&name, source, &dims_to)?;
+            let value = import.build.graph.reshape(&name, source, &dims_to)?;
             if let Some(&imaginary) = import.imaginary.get(&source) {
                 let part = import.part_name(&name, "imaginary")?;
-                let imaginary = import.graph.reshape(&part, imaginary, &dims_to);
+                let imaginary = import.build.graph.reshape(&part, imaginary, &dims_to);
                 import.imaginary.insert(value, imaginary?);
             }
             import.write(op, 0, value)
@@ -221,20 +180,17 @@ pub(super) fn rest_of(target: &[usize], source: &[usize], leading: &[usize]) -> 
     dims
 }
 
-/// The extents that a reshape of `extents` to `wanted` gives.
-fn resolve(extents: &[usize], wanted: &[i64]) -> Result<Vec<usize>, Reason> {
-    let elements = elements_of(extents)?;
-    let refused = || format!("found {extents:?} to {wanted:?}, wanted extents of {elements} elements in all");
-    let mut open = wanted.iter().filter(|&&extent| extent == -1);
-    let (is_open, more) = (open.next().is_some(), open.next().is_some());
-    let known = wanted
-        .iter()
-        .filter(|&&extent| extent != -1)
-        .try_fold(1usize, |product, &extent| product.checked_mul(usize::try_from(extent).ok()?));
-    let known = known.filter(|_| !more).ok_or_else(refused)?;
-    let rest = if is_open { elements.checked_div(known).ok_or_else(refused)? } else { 1 };
-    if rest.checked_mul(known) != Some(elements) {
-        return Err(refused().into());
+/// The extents of input `index`.
+pub(super) fn extents_of<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+) -> Result<Vec<usize>, Reason> {
+    if let Some(joined) = import.joined(op, index)? {
+        return Ok(joined.extents.clone());
     }
-    Ok(wanted.iter().map(|&extent| usize::try_from(extent).unwrap_or(rest)).collect())
+    Ok(match import.input(op, index)? {
+        Input::Value(value) => import.dims(value)?.extents().to_vec(),
+        Input::Constant(constant) => constant.extents(),
+    })
 }

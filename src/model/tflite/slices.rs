@@ -1,10 +1,11 @@
 //! Operators that take parts of values and of constants.
 
 use super::constant::ranged;
-use super::convolution::missing;
-use super::frame::{Joined, nothing};
-use super::import::{Import, Input, Op};
-use super::shapes::{axis, extents, rest_of, sizes};
+use super::import::{Import, Op};
+use super::operands::missing;
+use super::shapes::{extents, extents_of, rest_of};
+use super::slots::{Input, Joined, nothing};
+use crate::model::build::{axis, sizes};
 use crate::model::reason::Reason;
 use crate::ops::remap::AxisRange;
 
@@ -155,21 +156,6 @@ pub(super) fn unpack<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     Ok(())
 }
 
-/// The extents of input `index`.
-pub(super) fn extents_of<'a>(
-    import: &mut Import<'a>,
-    op: &Op<'a>,
-    index: usize,
-) -> Result<Vec<usize>, Reason> {
-    if let Some(joined) = import.joined(op, index)? {
-        return Ok(joined.extents.clone());
-    }
-    Ok(match import.input(op, index)? {
-        Input::Value(value) => import.dims(value)?.extents().to_vec(),
-        Input::Constant(constant) => constant.extents(),
-    })
-}
-
 /// Parts of input `from` along an axis, each an output.
 fn divided<'a>(
     import: &mut Import<'a>,
@@ -246,7 +232,7 @@ fn part<'a>(
         Input::Constant(constant) => {
             let ranges = picked.iter().zip(ranges).map(|(&(first, _), range)| (first, range.step));
             let (first, steps) = ranged(extents, ranges);
-            let moved = constant.strided(counts, &mut import.budget, first, &steps)?;
+            let moved = constant.strided(counts, &mut import.build.budget, first, &steps)?;
             let moved = match target {
                 Some(target) => moved.reshaped(&target)?,
                 None => moved,
@@ -256,10 +242,10 @@ fn part<'a>(
         Input::Value(x) => {
             let name = import.name(op, to)?;
             let whole = if target.is_some() { import.part_name(&name, "slice")? } else { name.clone() };
-            let mut value = import.graph.strided_slice(&whole, x, ranges)?;
+            let mut value = import.build.graph.strided_slice(&whole, x, ranges)?;
             if let Some(target) = target {
                 let target = rest_of(&target, &counts, extents);
-                value = import.graph.reshape(&name, value, &target)?;
+                value = import.build.graph.reshape(&name, value, &target)?;
             }
             import.write(op, to, value)
         }
@@ -281,7 +267,7 @@ fn part_of(
         return Ok(None);
     }
     let (first, count) = picked[joined.axis];
-    joined.cut(first, first + count, &mut import.budget)
+    joined.cut(first, first + count, &mut import.build.budget)
 }
 
 /// The first index of a range and the number of its indices, as in Python.

@@ -6,7 +6,7 @@
 
 use super::constant::{elements_of, position};
 use super::schema::{Level, Sparsity};
-use super::tensors::Budget;
+use crate::model::budget::Budget;
 use crate::model::reason::Reason;
 
 enum Indices {

@@ -1,7 +1,6 @@
 //! Everything in a file that cannot run, found before anything of it is built.
 
 use super::import::Import;
-use super::operators;
 use crate::model::reason::Reason;
 use crate::sorted;
 use std::collections::{BTreeMap, HashSet};
@@ -24,7 +23,7 @@ fn look<'a>(
     let mut called = Vec::new();
     for index in 0..import.operator_count() {
         let op = import.op(index)?;
-        if operators::handler(&op.name).is_none() {
+        if (import.handlers)(&op.name).is_none() {
             let place = match network {
                 None => format!("op {index}"),
                 Some(network) => format!("op {index} of network {network}"),

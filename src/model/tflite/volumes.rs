@@ -1,15 +1,15 @@
 //! `CONV_3D` and `CONV_3D_TRANSPOSE`: the elements that a window has along the depth become channels, and what is left
 //! is a convolution in two dimensions of as many images as there are depths.
 
-use super::compose::Compose;
-use super::convolution::{bias, missing, padding, positive};
+use super::convolution::{bias, padding, positive};
 use super::elementwise::activated;
 use super::import::{Import, Op};
 use super::names::{self, Fused};
-use super::shapes::sizes;
+use super::operands::missing;
 use crate::emit::{Activation, Bits};
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
+use crate::model::build::{Builder, sizes};
 use crate::model::reason::Reason;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::remap::{AxisRange, PadMode};
@@ -51,15 +51,15 @@ struct Taps {
 }
 
 /// `x` with `taps.starts.len()` times the channels, as one image for each depth of the result.
-fn stacked(p: &mut Compose<'_, '_>, x: Value, taps: &Taps) -> Result<Value, Reason> {
-    let extents = p.extents(x)?;
+fn stacked(p: &mut Builder, x: Value, taps: &Taps) -> Result<Value, Reason> {
+    let extents = p.dims(x)?.extents().to_vec();
     let &[n, _, h, w, c] = &extents[..] else { return refused!("found {extents:?}, wanted rank 5") };
     let mut padded = x;
     if taps.before + taps.after > 0 {
-        let name = p.name("padded")?;
+        let name = p.part("padded")?;
         let (before, after) = ([0, taps.before, 0, 0, 0], [0, taps.after, 0, 0, 0]);
         let zero = PadMode::Constant(Bits(0.0));
-        padded = p.import.graph.pad(&name, x, &before, &after, zero)?;
+        padded = p.graph.pad(&name, x, &before, &after, zero)?;
     }
     let mut parts = Vec::with_capacity(taps.starts.len());
     for &start in &taps.starts {
@@ -67,8 +67,8 @@ fn stacked(p: &mut Compose<'_, '_>, x: Value, taps: &Taps) -> Result<Value, Reas
         let end = start + (taps.count - 1) * taps.step + 1;
         ranges[1] =
             AxisRange { begin: Some(start as isize), end: Some(end as isize), step: taps.step as isize };
-        let name = p.name("depth")?;
-        parts.push(p.import.graph.strided_slice(&name, padded, &ranges)?);
+        let name = p.part("depth")?;
+        parts.push(p.graph.strided_slice(&name, padded, &ranges)?);
     }
     let joined = match parts[..] {
         [part] => part,
@@ -86,7 +86,7 @@ fn weights<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(HostTensor, [usi
     if weights.dims().elements() == 0 {
         return refused!("{}: found no elements", import.describe(op, 1));
     }
-    import.budget.spend(8 * weights.dims().elements())?;
+    import.build.budget.spend(8 * weights.dims().elements())?;
     Ok((weights, [kd, kh, kw, a, b]))
 }
 
@@ -147,7 +147,7 @@ pub(super) fn convolution<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
         step,
         count,
     };
-    import.budget.spend(taps.before.saturating_add(taps.after))?;
+    import.build.budget.spend(taps.before.saturating_add(taps.after))?;
     let source = |[tap, y, x, input, output]: [usize; 5]| {
         (((tap * kh + y) * kw + x) * inputs + input) * outputs + output
     };
@@ -155,14 +155,13 @@ pub(super) fn convolution<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     let extras = Extras { bias: bias(import, op, 2)?, ..Default::default() };
     let (own, rest) = activation.split();
     activated(import, op, rest, |import, name| {
-        let mut parts = Compose::named(import, name);
-        let p = &mut parts;
+        let p = import.named(name);
         let images = stacked(p, x, &taps)?;
         let options = Conv2d { stride, dilation, padding, activation: own, ..Conv2d::default() };
-        let part = p.name("images")?;
-        let y = p.import.graph.conv2d(&part, images, weights, extras, options);
+        let part = p.part("images")?;
+        let y = p.graph.conv2d(&part, images, weights, extras, options);
         let y = y?;
-        let extents = p.extents(y)?;
+        let extents = p.dims(y)?.extents().to_vec();
         p.reshape("", y, &[&[n, count], &extents[1..]].concat())
     })
 }
@@ -199,7 +198,7 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     };
     let wide = depth * step;
     let after = (count + kd - 1).saturating_sub(before + wide);
-    import.budget.spend(count.saturating_add(span))?;
+    import.build.budget.spend(count.saturating_add(span))?;
     let taps = Taps { before, after, starts: (0..kd).collect(), step: 1, count };
     let source = |[tap, y, x, input, output]: [usize; 5]| {
         ((((kd - 1 - tap) * kh + y) * kw + x) * outputs + output) * inputs + input
@@ -207,8 +206,7 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     let weights = arranged(&weights, [kd, kh, kw, inputs, outputs], source)?;
     let extras = Extras { bias: bias(import, op, 3)?, ..Default::default() };
     activated(import, op, activation, |import, name| {
-        let mut parts = Compose::named(import, name);
-        let p = &mut parts;
+        let p = import.named(name);
         let mut x = x;
         if step > 1 {
             let apart = p.reshape("apart", x, &[n, depth, 1, h, w, channels])?;
@@ -218,8 +216,8 @@ pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
         let images = stacked(p, x, &taps)?;
         let activation = Activation::None;
         let options = TransposedConv2d { stride, padding, output: Some([out_h, out_w]), activation };
-        let part = p.name("images")?;
-        let y = p.import.graph.transposed_conv2d(&part, images, weights, extras, options);
+        let part = p.part("images")?;
+        let y = p.graph.transposed_conv2d(&part, images, weights, extras, options);
         let y = y?;
         p.reshape("", y, &[n, count, out_h, out_w, outputs])
     })

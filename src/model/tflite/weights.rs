@@ -2,7 +2,7 @@
 
 use super::schema::{self, at};
 use crate::model::reason::Reason;
-use crate::model::weights::{Span, Stored};
+use crate::model::spans::{Span, Stored};
 
 /// The constants of floats, and of integers that stand for them.
 pub(in crate::model) fn weights(file: &[u8]) -> Result<Vec<Span>, Reason> {

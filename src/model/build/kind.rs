@@ -5,7 +5,7 @@ use crate::model::reason::Reason;
 
 /// The type of a tensor's elements in the file. On a device all are f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     F32,
     F16,
     Bf16,
@@ -57,7 +57,7 @@ const NAMES: [&str; 24] = [
 
 impl Kind {
     /// The type of a code of the format.
-    pub(super) fn of(code: i64) -> Result<Self, Reason> {
+    pub(crate) fn of(code: i64) -> Result<Self, Reason> {
         Ok(match code {
             1 => Kind::F32,
             2 => Kind::U8,
@@ -82,17 +82,17 @@ impl Kind {
         })
     }
 
-    pub(super) const fn is_float(self) -> bool {
+    pub(crate) const fn is_float(self) -> bool {
         matches!(self, Kind::F32 | Kind::F16 | Kind::Bf16 | Kind::F64)
     }
 
     /// Whether this is no tensor.
-    pub(super) const fn is_handle(self) -> bool {
+    pub(crate) const fn is_handle(self) -> bool {
         matches!(self, Kind::Sequence | Kind::Nothing)
     }
 
     /// The least and the largest integer.
-    pub(super) const fn range(self) -> Option<[i64; 2]> {
+    pub(crate) const fn range(self) -> Option<[i64; 2]> {
         Some(match self {
             Kind::I4 => [-8, 7],
             Kind::U4 => [0, 15],
@@ -109,7 +109,7 @@ impl Kind {
     }
 
     /// The integers of at most 16 bits, which wrap.
-    pub(super) const fn narrow(self) -> Option<Narrow> {
+    pub(crate) const fn narrow(self) -> Option<Narrow> {
         let (bits, signed) = match self {
             Kind::I4 => (4, true),
             Kind::U4 => (4, false),
@@ -123,7 +123,7 @@ impl Kind {
     }
 
     /// Whether every integer of this type is one of `other`.
-    pub(super) fn fits(self, other: Kind) -> bool {
+    pub(crate) fn fits(self, other: Kind) -> bool {
         match (self.range(), other.range()) {
             (Some([low, high]), Some([least, most])) => least <= low && high <= most,
             _ => false,
@@ -131,17 +131,12 @@ impl Kind {
     }
 
     /// An integer as this type holds it: what is beyond wraps.
-    pub(super) const fn wrapped(self, value: i64) -> i64 {
-        match self {
-            Kind::I4 => ((value as i8) << 4 >> 4) as i64,
-            Kind::U4 => value & 15,
-            Kind::I8 => value as i8 as i64,
-            Kind::I16 => value as i16 as i64,
-            Kind::I32 => value as i32 as i64,
-            Kind::U8 => value as u8 as i64,
-            Kind::U16 => value as u16 as i64,
-            Kind::U32 => value as u32 as i64,
-            Kind::Bool => (value != 0) as i64,
+    pub(crate) const fn wrapped(self, value: i64) -> i64 {
+        match (self.narrow(), self) {
+            (Some(narrow), _) => narrow.of(value),
+            (_, Kind::I32) => value as i32 as i64,
+            (_, Kind::U32) => value as u32 as i64,
+            (_, Kind::Bool) => (value != 0) as i64,
             _ => value,
         }
     }

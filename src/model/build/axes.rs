@@ -1,0 +1,76 @@
+//! Numbers of axes and extents as files have them.
+
+use crate::model::constant::elements_of;
+use crate::model::reason::Reason;
+
+/// Numbers in a list of axes, extents or parts, at most.
+pub(crate) const MOST_LISTED: usize = 1 << 16;
+
+/// The axis that a number of the file names.
+pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
+    let place = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
+    let place = place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < rank);
+    place.ok_or_else(|| format!("found axis {axis}, wanted one of {rank}").into())
+}
+
+/// Several axes, each once, in order.
+pub(crate) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
+    if list.len() > rank {
+        return refused!("found axes {list:?}, wanted at most {rank}");
+    }
+    let mut axes = list.iter().map(|&own| axis(own, rank)).collect::<Result<Vec<_>, _>>()?;
+    axes.sort_unstable();
+    match axes.windows(2).any(|pair| pair[0] == pair[1]) {
+        true => refused!("found axes {list:?}, wanted each once"),
+        false => Ok(axes),
+    }
+}
+
+/// Numbers that must not be negative.
+pub(crate) fn sizes(list: &[i64]) -> Result<Vec<usize>, Reason> {
+    if list.len() > MOST_LISTED {
+        return refused!("found {} numbers, wanted at most {MOST_LISTED}", list.len());
+    }
+    let sizes: Option<Vec<usize>> = list.iter().map(|&size| usize::try_from(size).ok()).collect();
+    sizes.ok_or_else(|| format!("found {list:?}, wanted none below 0").into())
+}
+
+/// The extents that a reshape of `own` to `wanted` gives: -1 is what is left, and 0 the extent in its place if
+/// `zeros_keep`.
+pub(crate) fn reshaped_to(own: &[usize], wanted: &[i64], zeros_keep: bool) -> Result<Vec<usize>, Reason> {
+    let elements = elements_of(own)?;
+    let refused = || format!("found {own:?} to {wanted:?}, wanted extents of {elements} elements in all");
+    let (mut target, mut rest) = (Vec::with_capacity(wanted.len()), None);
+    for (place, &extent) in wanted.iter().enumerate() {
+        target.push(match extent {
+            0 if zeros_keep => *own.get(place).ok_or_else(refused)?,
+            -1 if rest.is_none() => {
+                rest = Some(place);
+                1
+            }
+            extent => usize::try_from(extent).map_err(|_| refused())?,
+        });
+    }
+    let mut known = elements_of(&target)?;
+    if let Some(place) = rest {
+        target[place] = elements.checked_div(known).ok_or_else(refused)?;
+        known *= target[place];
+    }
+    if known == elements { Ok(target) } else { Err(refused().into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_of_a_shape_are_the_inputs_extents_and_one_is_worked_out() {
+        assert_eq!(reshaped_to(&[2, 3, 4], &[0, -1], true), Ok(vec![2, 12]));
+        assert_eq!(reshaped_to(&[2, 3, 4], &[-1, 0, 2], true), Ok(vec![4, 3, 2]));
+        assert_eq!(reshaped_to(&[0, 3], &[3, 0], false), Ok(vec![3, 0]));
+        assert!(reshaped_to(&[2, 3], &[-1, -1], true).is_err());
+        assert!(reshaped_to(&[2, 3], &[4, -1], true).is_err());
+        assert!(reshaped_to(&[2, 3], &[2, 3, 0], true).is_err());
+        assert!(reshaped_to(&[2, 3], &[2, 2], true).is_err());
+    }
+}

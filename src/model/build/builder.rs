@@ -1,0 +1,73 @@
+//! What nodes are added through while a file is read.
+
+use crate::error::Result as GraphResult;
+use crate::graph::{Graph, Value};
+use crate::model::budget::Budget;
+use crate::model::reason::Reason;
+use std::collections::{HashMap, HashSet};
+
+/// A graph in the making, with the names that it has and the work that it may still cause.
+pub(crate) struct Builder {
+    pub(crate) graph: Graph,
+    pub(crate) budget: Budget,
+    /// The names of nodes.
+    pub(crate) names: HashSet<String>,
+    /// The name of the operator that is read, for those of its nodes.
+    pub(crate) current: String,
+    /// Values in another order of axes, by value and order.
+    pub(crate) moved: HashMap<(Value, Vec<usize>), Value>,
+    /// Nodes of the graph that change the order of axes.
+    pub(crate) transposes: usize,
+    /// What a node counts in the budget.
+    node_bytes: usize,
+}
+
+impl Builder {
+    /// A builder of an empty graph, of which each node spends `node_bytes` of the budget.
+    pub(crate) fn new(budget: Budget, node_bytes: usize) -> Self {
+        Builder {
+            graph: Graph::new(),
+            budget,
+            names: HashSet::new(),
+            current: String::new(),
+            moved: HashMap::new(),
+            transposes: 0,
+            node_bytes,
+        }
+    }
+
+    /// A name that no other node has.
+    pub(crate) fn unique(&mut self, base: &str) -> Result<String, Reason> {
+        self.budget.spend(2 * base.len() + 32)?;
+        let mut name = base.to_owned();
+        let mut number = self.names.len();
+        while !self.names.insert(name.clone()) {
+            self.budget.spend(2 * base.len() + 32)?;
+            name = format!("{base}#{number}");
+            number += 1;
+        }
+        Ok(name)
+    }
+
+    /// The name of a node that computes a part of the operator; the result has the empty one.
+    pub(crate) fn part(&mut self, part: &str) -> Result<String, Reason> {
+        let base = if part.is_empty() { self.current.clone() } else { format!("{}/{part}", self.current) };
+        self.unique(&base)
+    }
+
+    /// Adds what `add` adds under the name of a part.
+    pub(crate) fn add<T>(
+        &mut self,
+        part: &str,
+        add: impl FnOnce(&mut Graph, &str) -> GraphResult<T>,
+    ) -> Result<T, Reason> {
+        let name = self.part(part)?;
+        self.budget.spend(self.node_bytes)?;
+        let before = self.graph.nodes().len();
+        let added = add(&mut self.graph, &name)?;
+        // Some methods add several, as many as they were given values.
+        let more = (self.graph.nodes().len() - before).saturating_sub(1);
+        self.budget.spend(more.saturating_mul(self.node_bytes))?;
+        Ok(added)
+    }
+}

@@ -1,0 +1,41 @@
+//! One builder for all formats: operators made of nodes, for operands that are values or constants.
+//!
+//! A loader decodes a file's names and attributes and calls these functions with options. What operators do stands
+//! here: constants are folded where all operands are known, elements keep their type, and a value carries the order
+//! in which its axes are stored.
+
+mod axes;
+mod builder;
+mod casts;
+mod cells;
+mod constants;
+mod each;
+mod hosted;
+mod kind;
+mod moves;
+mod norms;
+mod operand;
+mod pooling;
+mod products;
+mod recurrent;
+mod reductions;
+mod rows;
+mod spectra;
+mod values;
+
+pub(super) use axes::{MOST_LISTED, axes, axis, reshaped_to, sizes};
+pub(super) use builder::Builder;
+pub(super) use casts::{changes, computed, converted, wrapped};
+pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};
+pub(super) use constants::{floats, integers, joined, range};
+pub(super) use each::Arg;
+pub(super) use kind::Kind;
+pub(super) use moves::{columns, cut, gathered, one_of, padded, part_of, spread, stacked, tiled};
+pub(super) use norms::{LocalResponse, of_size_one};
+pub(super) use operand::{Mapped, Operand, channels_last, without};
+pub(super) use pooling::root_of_powers;
+pub(super) use products::{Factor, axis_added, dense, factor, product, swapped};
+pub(super) use recurrent::{Layer, MAX_STEPS, Steps};
+pub(super) use reductions::{log_sum_exp, reduced};
+pub(super) use rows::{Extreme, Hot, arg, cumsum, from_start, one_hot, softmax, top_k};
+pub(super) use spectra::{MAX_LENGTH, Transform, waves};

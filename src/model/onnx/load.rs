@@ -1,0 +1,48 @@
+//! A file to a graph.
+
+use super::import::Import;
+use super::operators;
+use super::schema::Model;
+use super::survey;
+use super::tensors::Files;
+use crate::error::{Error, Result};
+use crate::model::budget::Budget;
+use crate::model::reason::Reason;
+use crate::model::{LoadOptions, Loaded, ModelInfo};
+use std::path::Path;
+
+/// The work that any file may cause, whatever its length: the largest masks and tables that are computed of lengths
+/// alone, and time to read it that nobody minds. What is held at once may be three times of it.
+const LEAST_WORK: u64 = 384 << 20;
+
+/// Reads the network of a file.
+pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
+    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
+    let mut budget = Budget::new(bytes.len());
+    budget.extend(LEAST_WORK);
+    let model = Model::read(bytes, &mut budget).map_err(fail)?;
+    let network = model
+        .graph
+        .as_ref()
+        .ok_or_else(|| fail("found no graph: this is no ONNX model, or one that is cut short".into()))?;
+    let mut import =
+        Import::new(&model, network, Files::new(path), budget, operators::handler).map_err(fail)?;
+    if let Some(unsupported) = survey::unsupported(&import, network) {
+        return Err(fail(unsupported.into()));
+    }
+    import.inputs(network, options).map_err(fail)?;
+    let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
+    import.nodes(&network.nodes, &outputs).map_err(|(place, message)| {
+        let node = place.and_then(|place| network.nodes.get(place));
+        let op = node.map(|node| (node.index, node.op.to_owned()));
+        Error::Model { file: file.to_owned(), op, message: message.into() }
+    })?;
+    import.outputs(network).map_err(fail)?;
+    let info = ModelInfo {
+        name: network.name.to_owned(),
+        description: model.description.to_owned(),
+        transposes: import.transposes,
+        ..ModelInfo::default()
+    };
+    Ok(Loaded { graph: import.build.graph, info })
+}

@@ -1,0 +1,97 @@
+//! A verified file to a graph.
+
+use super::ends::MAX_ENDS;
+use super::frame::Frame;
+use super::import::Import;
+use super::operators;
+use super::schema::{Model, SubGraph, at};
+use super::survey;
+use super::tensors::{Budget, indices};
+use super::{LoadOptions, Loaded, ModelInfo};
+use crate::error::{Error, Result};
+use crate::model::build::Builder;
+use crate::model::reason::Reason;
+use std::collections::HashMap;
+
+/// Reads the first network of a file, or that of a signature.
+pub(super) fn load(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
+    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
+    let mut budget = Budget::new(bytes.len());
+    let main = main(model, options).map_err(fail)?;
+    let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
+    let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
+    if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
+        return Err(fail(unsupported.into()));
+    }
+    import.inputs(&inputs, options).map_err(fail)?;
+    import.run().map_err(|(op, reason)| Error::Model {
+        file: file.to_owned(),
+        op,
+        message: reason.into(),
+    })?;
+    import.update_variables().map_err(fail)?;
+    for &output in &outputs {
+        import.output(output).map_err(|message| fail(format!("output {message}").into()))?;
+    }
+    Ok(Loaded { graph: import.build.graph, info })
+}
+
+type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);
+
+/// The network that the options ask for, by index.
+fn main(model: &Model<'_>, options: &LoadOptions) -> Result<usize, Reason> {
+    let Some(wanted) = &options.signature else { return Ok(0) };
+    let signatures = || model.signatures().into_iter().flat_map(|signatures| signatures.iter());
+    match signatures().find(|signature| signature.key() == Some(wanted)) {
+        Some(signature) => Ok(signature.subgraph() as usize),
+        None => {
+            let names: Vec<&str> = signatures().filter_map(|signature| signature.key()).take(16).collect();
+            refused!("found no signature {wanted:?}, wanted one of {names:?}")
+        }
+    }
+}
+
+fn start<'a>(model: &Model<'a>, main: usize, budget: Budget) -> Result<Started<'a>, Reason> {
+    let networks = model.subgraphs();
+    let count = networks.map_or(0, |networks| networks.len());
+    let network: SubGraph<'a> = networks
+        .and_then(|networks| at(networks, main))
+        .ok_or_else(|| format!("found {count} subgraphs, wanted at least {}", main.saturating_add(1)))?;
+    network.tensors().ok_or("found no tensors, wanted at least an input and an output")?;
+    let operators = network.operators().filter(|operators| !operators.is_empty());
+    operators.ok_or("found no operators, wanted at least one")?;
+    let codes = model.operator_codes().ok_or("found operators, but no operator codes")?;
+    let mut budget = budget;
+    let inputs = ends("inputs", network.inputs(), &mut budget)?;
+    let outputs = ends("outputs", network.outputs(), &mut budget)?;
+    let frame = Frame::new(network, model, [inputs.clone(), outputs.clone()], &mut budget)?;
+    let mut import = Import {
+        model: *model,
+        build: Builder::new(budget, 0),
+        codes,
+        handlers: operators::handler,
+        main,
+        frame: Box::new(frame),
+        frames: HashMap::new(),
+        calls: 0,
+        depth: 0,
+        variables: Vec::new(),
+        assigned: None,
+        imaginary: HashMap::new(),
+        starting: false,
+    };
+    import.name_ends(model)?;
+    Ok((import, inputs, outputs))
+}
+
+fn ends(
+    what: &str,
+    vector: Option<flatbuffers::Vector<'_, i32>>,
+    budget: &mut Budget,
+) -> Result<Vec<i32>, Reason> {
+    match vector.map_or(0, |vector| vector.len()) {
+        0 => refused!("found no {what}, wanted at least one"),
+        count if count > MAX_ENDS => refused!("found {count} {what}, wanted at most {MAX_ENDS}"),
+        _ => indices(vector, budget),
+    }
+}
