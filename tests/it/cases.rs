@@ -27,18 +27,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("slice_runtime", "bounds that an input brings"),
 ];
 
-/// What is wrong or refused and being mended: an importer's capabilities.
-#[rustfmt::skip]
-const CAPABILITIES: &[&str] = &[
-    "gru_clip",
-
-    "logsumexp",
-
-    "lppool_ceil",
-
-    "reducemean_ints",
-];
-
 /// What is wrong or refused and being mended: numbers at the edges.
 #[rustfmt::skip]
 const NUMBERS: &[&str] = &[
@@ -151,7 +139,7 @@ fn verdict(case: &str, failures: &[(String, Failure)], is_complete: bool) -> Opt
         Failure::Refused(message) => format!("{backend} refuses it: {message}"),
         Failure::Wrong(message) => format!("{backend}: {message}"),
     });
-    let is_mended = [CAPABILITIES, NUMBERS].iter().any(|list| list.contains(&case));
+    let is_mended = NUMBERS.contains(&case);
     let reason = REFUSED.iter().find(|(name, _)| *name == case).map(|(_, reason)| *reason);
     match (first, reason) {
         (Some(what), Some(_)) if wrong.is_some() => Some(format!("{case} is listed as refused, and {what}")),

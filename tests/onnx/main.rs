@@ -3,6 +3,9 @@
 
 mod models;
 mod node;
+mod operators;
+#[rustfmt::skip]
+mod operators_expected;
 
 #[path = "../posenet/npy.rs"]
 mod npy;

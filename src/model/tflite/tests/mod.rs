@@ -6,6 +6,7 @@ mod ends;
 mod expected;
 mod files;
 mod hostile;
+mod integers;
 mod layers;
 mod layers_expected;
 mod metadata;

@@ -109,6 +109,9 @@ pub(super) struct OpSpec {
     pub(super) options: OptionsSpec,
 }
 
+/// Names with their tensors.
+pub(super) type Names = Vec<(&'static str, u32)>;
+
 /// A file to write.
 #[derive(Debug, Clone)]
 pub(super) struct FileSpec {
@@ -121,9 +124,9 @@ pub(super) struct FileSpec {
     pub(super) inputs: Vec<i32>,
     pub(super) outputs: Vec<i32>,
     /// Names of a signature's inputs and outputs, with their tensors.
-    pub(super) signature: Option<[Vec<(&'static str, u32)>; 2]>,
+    pub(super) signature: Option<[Names; 2]>,
     /// Further signatures: the key, the network, and names as above.
-    pub(super) signatures: Vec<(&'static str, u32, [Vec<(&'static str, u32)>; 2])>,
+    pub(super) signatures: Vec<(&'static str, u32, [Names; 2])>,
     pub(super) description: Option<&'static str>,
     /// The name and buffer of metadata.
     pub(super) metadata: Option<(&'static str, u32)>,

@@ -1,0 +1,64 @@
+//! Arithmetic of integers, on every backend.
+
+use super::super::{LoadOptions, Model};
+use super::operators::none;
+use super::writer::{FileSpec, code};
+use crate::context::{Backend, Context};
+use crate::host::HostTensor;
+use crate::model::tflite::names::element;
+use crate::options::SessionOptions;
+use crate::session::Session;
+
+/// What an operator makes of INT32 values on each backend that is there.
+fn everywhere(file: &FileSpec, feeds: &[(&str, HostTensor)]) -> Vec<(Backend, Vec<f32>)> {
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a file that is read");
+    let feeds: Vec<(&str, &HostTensor)> = feeds.iter().map(|(name, tensor)| (*name, tensor)).collect();
+    let mut found = Vec::new();
+    for backend in [Backend::Cpu, Backend::Wgpu, Backend::OpenCl] {
+        let context = match Context::new(backend) {
+            Ok(context) => context,
+            Err(error) if std::env::var("DIPTYCH_REQUIRE_DEVICES").is_ok_and(|value| value == "1") => {
+                panic!("{backend} is required: {error}")
+            }
+            Err(error) => {
+                println!("skipping {backend}: {error}");
+                continue;
+            }
+        };
+        let session = Session::new(&context, &model.graph, SessionOptions::default());
+        let outputs = session.expect("a session").run(&feeds).expect("a run");
+        found.push((backend, outputs[0].to_f32().to_vec()));
+    }
+    found
+}
+
+fn tensor(extents: &[usize], values: &[f32]) -> HostTensor {
+    HostTensor::new(crate::dims::Dims::new(extents).expect("small"), values.to_vec()).expect("as many")
+}
+
+#[test]
+fn a_mean_of_integers_is_cut_off_towards_zero() {
+    let mut file = FileSpec::with_input("x", &[5, 3]);
+    file.tensors[0].element_type = element::INT32;
+    let axes = file.integers("axes", &[1], &[1]);
+    let y = file.map("y", &[5]);
+    file.tensors[y as usize].element_type = element::INT32;
+    file.op(code("MEAN"), &[0, axes], &[y], none());
+    file.outputs = vec![y];
+    let x = [1.0, 2.0, 2.0, -1.0, -2.0, -2.0, 3.0, 3.0, 3.0, 7.0, 7.0, 7.0, -8.0, 0.0, 0.0];
+    for (backend, found) in everywhere(&file, &[("x", tensor(&[5, 3], &x))]) {
+        assert_eq!(found, [1.0, -1.0, 3.0, 7.0, -2.0], "{backend}");
+    }
+}
+
+#[test]
+fn a_mean_of_floats_is_not() {
+    let mut file = FileSpec::with_input("x", &[1, 2]);
+    let axes = file.integers("axes", &[1], &[1]);
+    let y = file.map("y", &[1]);
+    file.op(code("MEAN"), &[0, axes], &[y], none());
+    file.outputs = vec![y];
+    for (backend, found) in everywhere(&file, &[("x", tensor(&[1, 2], &[1.0, 2.0]))]) {
+        assert_eq!(found, [1.5], "{backend}");
+    }
+}
