@@ -61,6 +61,25 @@
 //! There is one type, [`Error`]. Each variant says what was found and what was wanted, and an error of a graph's node names
 //! the node ([`Error::node`]). What is not supported is an error, never a slow path or a wrong result. Nothing panics.
 //!
+//! # Debug builds
+//!
+//! A debug build of an application does not optimise its dependencies, and the CPU backend is then more than a hundred
+//! times slower than in a release build. These lines in the application's `Cargo.toml` have this crate optimised all the
+//! same, and those that compute for it; the application's own code stays as it is, to be debugged:
+//!
+//! ```toml
+//! [profile.dev.package]
+//! diptych = { opt-level = 3 }
+//! gemm = { opt-level = 3 }
+//! gemm-common = { opt-level = 3 }
+//! gemm-f32 = { opt-level = 3 }
+//! pulp = { opt-level = 3 }
+//! rayon-core = { opt-level = 3 }
+//! ```
+//!
+//! Most of such a build's size is debug information: `debug = "line-tables-only"` in `[profile.dev]` leaves most of it
+//! out.
+//!
 //! # Features
 //!
 //! | feature | default | gives |
