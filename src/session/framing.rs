@@ -224,6 +224,8 @@ impl Framing {
 pub struct Colours {
     rows: [[f32; 5]; 4],
     border: [f32; 4],
+    /// Whether it was said what an input of one channel is given.
+    one_channel: bool,
 }
 
 impl Default for Colours {
@@ -233,7 +235,7 @@ impl Default for Colours {
         for (channel, row) in rows.iter_mut().enumerate() {
             row[channel] = 1.0;
         }
-        Colours { rows, border: [0.0, 0.0, 0.0, 1.0] }
+        Colours { rows, border: [0.0, 0.0, 0.0, 1.0], one_channel: false }
     }
 }
 
@@ -309,7 +311,14 @@ impl Colours {
         for (place, slot) in self.rows[0].iter_mut().enumerate() {
             *slot = 0.299 * r[place] + 0.587 * g[place] + 0.114 * b[place];
         }
+        self.one_channel = true;
         self
+    }
+
+    /// One channel: the first alone, for textures that have no other (`r8unorm`, `r32float`).
+    #[must_use]
+    pub fn first_channel(self) -> Self {
+        Colours { one_channel: true, ..self }
     }
 
     /// The colour beyond the picture, before it is normalised.
@@ -334,6 +343,12 @@ impl Colours {
     /// ```
     pub fn rows(&self) -> [[f32; 5]; 4] {
         self.rows
+    }
+
+    /// Whether it was said what an input of one channel is given: red is seldom meant.
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
+    pub(super) fn have_one_channel(&self) -> bool {
+        self.one_channel
     }
 
     #[cfg(any(feature = "wgpu", feature = "opencl"))]

@@ -66,7 +66,8 @@ const MAX_SETS: usize = 8;
 
 /// Pictures as an input of a network: one for each image of its batch, with the part of it that the network sees, and how
 /// its colours become numbers. The port has one to four channels, which are its last axis (`n h w c`), or lie in planes behind the
-/// batch as those of most ONNX files do (`n c h w`, or `c h w`); where either could be meant, it is the last axis.
+/// batch as those of most ONNX files do (`n c h w`, or `c h w`); where either could be meant, it is the last axis. For a
+/// port of one channel the colours say what that channel is: [`Colours::gray`] or [`Colours::first_channel`].
 ///
 /// A pixel is interpolated between the four texels around its centre, as most networks were trained with; where a
 /// picture shrinks to less than half, texels are skipped. Beyond the picture it is the border's colour.
@@ -118,10 +119,14 @@ impl Shown {
     fn check(&self, port: &Port) -> Result<()> {
         let what = format!("pictures of {:?}", port.name);
         let places = Places::of(port).filter(|places| self.pictures.len() == places.pictures);
-        let Some(Places { width, height, .. }) = places else {
+        let Some(Places { width, height, channels, .. }) = places else {
             let found = format!("{} pictures of 1 to 4 channels", self.pictures.len());
             return Err(Error::input(what, found, format!("dimensions {}", port.dims)));
         };
+        if channels == 1 && !self.colours.have_one_channel() {
+            let wanted = "`Colours::gray` for an input of one channel, or `Colours::first_channel` for a texture of one";
+            return Err(Error::input(what, "colours of several channels", wanted));
+        }
         for (image, framing) in &self.pictures {
             let target = framing.target().map(|extent| extent as usize);
             if target != [width, height] {

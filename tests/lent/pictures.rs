@@ -181,3 +181,28 @@ fn pictures_that_do_not_fit_are_refused() {
         refused([12, 9], [8, 6], 1, &["13 x 9", "12 x 9"]);
     }
 }
+
+#[test]
+fn an_input_of_one_channel_does_not_take_red_unasked() {
+    for app in apps() {
+        for read in [Read::Rows, Read::Planes] {
+            let shape = Shape::nhwc(2, 6, 8, 1);
+            let graph = network(shape, read);
+            let mut session =
+                Session::new(app.context(), &graph, SessionOptions::default()).expect("a session");
+            let framings = [Framing::new(SOURCE, [8, 6]).expect("a framing"); 2];
+            let pictures = [texels(SOURCE, 4), texels(SOURCE, 5)];
+            let mut show = |colours: Colours| {
+                app.show(&mut session, Format::Rgba, SOURCE, &pictures, &framings, colours)
+            };
+            let colours = Colours::range(-1.0, 1.0);
+            let error = show(colours).expect_err("refused").to_string();
+            assert!(error.contains("Colours::gray") && error.contains("\"x\""), "{}: {error}", app.name());
+            for colours in [colours.gray(), colours.first_channel()] {
+                let found = show(colours).expect("a picture");
+                let border = [0.0, 0.0, 0.0, 1.0];
+                compare(&*app, Format::Rgba, &found, shape, &pictures, &framings, &colours, border);
+            }
+        }
+    }
+}
