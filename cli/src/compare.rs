@@ -1,11 +1,12 @@
 //! `diptych compare`: the choices of two records, timed against each other.
 
+use crate::output::print;
+use crate::table::{Rows, Stream};
 use crate::tune::{PrecisionName, record};
-use anyhow::{Result, bail};
-use comfy_table::{CellAlignment, presets};
+use anyhow::Result;
 use diptych::internals::Comparison;
 use diptych::internals::tune::statistics::median;
-use diptych::{Backend, DeviceSelector, LoadOptions, Model, Tuner};
+use diptych::{Model, Tuner};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -22,14 +23,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) with: PathBuf,
 
-    /// The backend; both GPU APIs, one after the other, if it is left out.
-    #[arg(long)]
-    pub(crate) backend: Option<Backend>,
+    #[command(flatten)]
+    pub(crate) on: crate::flags::Gpus,
 
-    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
-    /// Without either, DIPTYCH_DEVICE says which.
-    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
-    pub(crate) device: Option<DeviceSelector>,
+    #[command(flatten)]
+    pub(crate) load: crate::flags::Load,
 
     /// Only these nodes.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -49,12 +47,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let graph = Model::load(&arguments.model, &LoadOptions::default())?.graph;
+    let graph = Model::load(&arguments.model, &arguments.load.options())?.graph;
     let [first, second] = [&arguments.db, &arguments.with]
         .map(|path| record(Some(path)).map(|(record, _)| Arc::new(Mutex::new(record))));
     let (first, second) = (first?, second?);
-    let mut compared = 0;
-    for context in crate::flags::contexts(arguments.backend, arguments.device.as_ref())? {
+    for context in arguments.on.contexts()? {
         let mut tuner = Tuner::new(&context)?
             .database(Arc::clone(&first))
             .precision(arguments.precision.precision())
@@ -64,26 +61,22 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             names => tuner.begin_nodes(&graph, names)?,
         }
         let rows = tuner.compare(&second, arguments.rounds as usize)?;
-        println!("{}\n{}", tuner.report().device, table(&rows));
-        println!("{}\n", summary(&rows, arguments.within));
-        compared += rows.len();
-    }
-    if compared == 0 {
-        bail!("no API of this machine has a device to compare on");
+        print(format_args!("{}\n{}", tuner.report().device, table(&rows)))?;
+        print(format_args!("{}\n", summary(&rows, arguments.within)))?;
     }
     Ok(())
 }
 
 fn table(rows: &[Comparison]) -> String {
-    let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["nodes", "problem", "us", "ratio (95 %)", "choice", "the other's"]);
+    let heads = ["nodes", "problem", "us", "ratio (95 %)", "choice", "the other's"];
+    let mut table = Rows::new(heads).numbers(&[0, 2, 3]);
     for row in rows {
         let name = |place: usize| match &row.choices[place] {
             Some(_) if place == 1 && row.choices[0] == row.choices[1] => "the same".to_owned(),
             Some(choice) => choice.to_string(),
             None => "none on record".to_owned(),
         };
-        table.add_row([
+        table.add([
             row.nodes.len().to_string(),
             format!("{} {}", row.op, row.problem),
             row.time.map_or_else(|| "-".to_owned(), |time| format!("{:.2}", time.as_secs_f64() * 1e6)),
@@ -95,12 +88,7 @@ fn table(rows: &[Comparison]) -> String {
             name(1),
         ]);
     }
-    for column in [0, 2, 3] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.to_string()
+    table.text(Stream::Stdout)
 }
 
 /// How many problems and nodes have equal choices, and what the differences are.

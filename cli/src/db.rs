@@ -1,9 +1,10 @@
 //! `diptych db`: the tuner's record, shown, merged and exported.
 
+use crate::output::say;
+use crate::table::{self, Stream};
 use crate::tune::record;
 use anyhow::{Context as _, Result, ensure};
 use clap::{Subcommand, ValueEnum};
-use comfy_table::{Table, presets};
 use diptych::internals::tune::db::{Database, Filter, MergePolicy, Row};
 use diptych::internals::tune::key::DeviceKey;
 use std::fmt::Write as _;
@@ -132,7 +133,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
                 Some(path) => database.replace(path)?,
                 None => database.write(&mut stdout)?,
             }
-            eprintln!("{} rows", database.len());
+            say(format_args!("{} rows", database.len()));
         }
     }
     Ok(stdout.flush()?)
@@ -164,7 +165,7 @@ fn read(path: &Path) -> Result<Database> {
 fn warn(path: &Path, database: &Database) {
     let report = database.load_report();
     if report.inactive + report.extended + report.foreign + report.damaged > 0 || report.torn {
-        eprintln!("{}: {report}", path.display());
+        say(format_args!("{}: {report}", path.display()));
     }
 }
 
@@ -184,7 +185,7 @@ fn merge(arguments: &Merge) -> Result<()> {
     for other in &others {
         database.merge_and_save(other, arguments.policy.into())?;
     }
-    eprintln!("{}: {before} rows, now {}", path.display(), database.len());
+    say(format_args!("{}: {before} rows, now {}", path.display(), database.len()));
     Ok(())
 }
 
@@ -202,7 +203,7 @@ fn show(database: &Database, arguments: &Show) -> Result<String> {
             device = Some(&row.key.device);
             table = new_table();
         }
-        table.add_row(cells(row));
+        table.add(cells(row));
     }
     finish(&mut text, device, &table)?;
     match device {
@@ -212,15 +213,14 @@ fn show(database: &Database, arguments: &Show) -> Result<String> {
     }
 }
 
-fn new_table() -> Table {
-    let mut table = crate::table::table(presets::UTF8_BORDERS_ONLY);
-    table.set_header(["problem", "choice", "verdict", "median", "p10 to p90", "of default", "from"]);
-    table
+fn new_table() -> table::Rows<7> {
+    let heads = ["problem", "choice", "verdict", "median", "p10 to p90", "of default", "from"];
+    table::Rows::new(heads).numbers(&[3, 4, 5])
 }
 
-fn finish(text: &mut String, device: Option<&DeviceKey>, table: &Table) -> Result<()> {
+fn finish(text: &mut String, device: Option<&DeviceKey>, table: &table::Rows<7>) -> Result<()> {
     if let Some(device) = device {
-        writeln!(text, "{device}\n{table}\n")?;
+        writeln!(text, "{device}\n{}\n", table.text(Stream::Stdout))?;
     }
     Ok(())
 }

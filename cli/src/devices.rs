@@ -1,10 +1,10 @@
 //! `diptych devices`: the devices of both APIs, and the CPU.
 
+use crate::output::print;
+use crate::table::{Rows, Stream};
 use anyhow::Result;
-use comfy_table::presets;
 use diptych::{Backend, DeviceInfo, DeviceListing};
 use serde_json::{Value, json};
-use std::io::Write;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -20,9 +20,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     } else {
         as_text(&listings, threads())
     };
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{text}")?;
-    Ok(stdout.flush()?)
+    print(text)
 }
 
 fn threads() -> Option<usize> {
@@ -31,33 +29,30 @@ fn threads() -> Option<usize> {
 
 /// A table of the devices; below it a line for each API that has none, with the reason.
 fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
-    let mut table = crate::table::table(presets::UTF8_BORDERS_ONLY);
-    table.set_header([
+    let mut table = Rows::new([
         "backend",
-        "API",
         "device",
-        "driver",
+        "API and driver",
         "PCI address",
-        "family",
         "work-group",
-        "local memory",
-        "compute units",
-        "f16",
-        "timestamps",
+        "local KiB",
+        "units",
+        "family and features",
     ]);
+    table = table.numbers(&[4, 5]);
     let mut missing = Vec::new();
     for (backend, found) in by_backend(listings) {
         match found {
             Ok(devices) => {
-                table.add_rows(devices.iter().map(|info| row(backend, info)));
+                devices.iter().for_each(|info| table.add(row(backend, info)));
             }
             Err(reason) => missing.push(format!("{backend}: {reason}")),
         }
     }
     let units = threads.map_or_else(|| "?".to_owned(), |threads| format!("{threads} threads"));
     let cpu = Backend::Cpu.to_string();
-    table.add_row([cpu.as_str(), "-", "CPU", "-", "-", "-", "-", "-", units.as_str(), "-", "-"]);
-    let mut text = table.to_string();
+    table.add([&cpu, "CPU", "-", "-", "-", "-", &units, "-"].map(str::to_owned));
+    let mut text = table.text(Stream::Stdout);
     for line in missing {
         text.push('\n');
         text.push_str(&line);
@@ -80,25 +75,21 @@ fn by_backend(listings: &[DeviceListing]) -> Vec<(Backend, Result<&[DeviceInfo],
     vec![find(Backend::Wgpu), find(Backend::OpenCl)]
 }
 
-fn row(backend: Backend, info: &DeviceInfo) -> [String; 11] {
+fn row(backend: Backend, info: &DeviceInfo) -> [String; 8] {
     let limits = &info.limits;
+    let mut features = vec![limits.family.to_string()];
+    features.extend(limits.native_half.then(|| "f16".to_owned()));
+    features.extend(info.timestamps.then(|| "timestamps".to_owned()));
     [
         backend.to_string(),
-        info.api.to_owned(),
         info.name.clone(),
-        info.driver.clone(),
+        format!("{}, {}", info.api, info.driver),
         info.pci.map_or_else(|| "-".to_owned(), |address| address.to_string()),
-        limits.family.to_string(),
         limits.max_invocations.to_string(),
-        format!("{} KiB", limits.local_memory / 1024),
+        (limits.local_memory / 1024).to_string(),
         limits.compute_units.map_or_else(|| "?".to_owned(), |units| units.to_string()),
-        yes(limits.native_half),
-        yes(info.timestamps),
+        features.join(", "),
     ]
-}
-
-fn yes(fact: bool) -> String {
-    if fact { "yes" } else { "no" }.to_owned()
 }
 
 /// Each device with its backend, then the CPU; a backend without devices has an `error` instead.
@@ -169,9 +160,17 @@ mod tests {
     #[test]
     fn the_table_has_every_device_the_cpu_and_each_missing_api() {
         let text = as_text(&listings(), Some(8));
-        for words in
-            ["Vulkan", "Some GPU", "driver 1.2", "0000:41:00.0", "256", "16 KiB", "12", "yes", "8 threads"]
-        {
+        for words in [
+            "Vulkan",
+            "Some GPU",
+            "driver 1.2",
+            "0000:41:00.0",
+            "256",
+            "16",
+            "12",
+            ", f16, timestamps",
+            "8 threads",
+        ] {
             assert!(text.contains(words), "no {words:?} in\n{text}");
         }
         let last = text.lines().last().expect("a line");

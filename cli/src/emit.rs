@@ -1,12 +1,13 @@
 //! `diptych emit`: the text of a kernel.
 
 use crate::flags::{FamilyName, numbers, triple};
-use anyhow::{Context as _, Result, bail};
+use crate::output::print;
+use crate::tune::PrecisionName;
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use diptych::internals::ops::{self, Launch, Op, OpEntry};
 use diptych::internals::tune::work_group;
 use diptych::{Choice, Limits, Precision, WorkGroup};
-use std::io::Write;
 use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
@@ -31,8 +32,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "X,Y,Z", value_parser = triple)]
     work_group: Option<[u32; 3]>,
 
-    /// Storage and arithmetic: f32, f16s (f16 storage, f32 arithmetic), f16.
-    #[arg(long, default_value = "f32")]
+    /// Storage and arithmetic.
+    #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
     precision: PrecisionName,
 
     /// The GPU whose table is used.
@@ -51,30 +52,16 @@ enum Language {
     Opencl,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PrecisionName {
-    F32,
-    Tf32,
-    Splitf16,
-    F16s,
-    F16,
-}
-
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let text = emit(arguments)?;
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    print(emit(arguments)?.trim_end())
 }
 
 fn emit(arguments: &Arguments) -> Result<String> {
-    let precision = match arguments.precision {
-        PrecisionName::F32 => Precision::F32,
-        PrecisionName::Tf32 => Precision::Tf32,
-        PrecisionName::Splitf16 => Precision::SplitF16,
-        PrecisionName::F16s => Precision::F16Storage,
-        PrecisionName::F16 => Precision::F16,
-    };
+    let precision = arguments.precision.precision();
+    ensure!(
+        precision != Precision::Auto,
+        "--precision auto chooses for each node of a network; wanted one precision"
+    );
     let least = match arguments.backend {
         Language::Wgsl => Limits::webgpu(),
         Language::Opencl => Limits::opencl(),

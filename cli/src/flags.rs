@@ -1,8 +1,11 @@
 //! Flags that several commands share.
 
+use crate::output::say;
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use diptych::{Backend, Context, DeviceSelector, Dims, Family, HostTensor, MaliArchitecture};
+use diptych::{Backend, Context, DeviceSelector, Dims, Family, HostTensor, LoadOptions, MaliArchitecture};
+use std::time::Duration;
 
 /// Three numbers `X,Y,Z`.
 pub(crate) fn triple(text: &str) -> Result<[u32; 3], String> {
@@ -42,6 +45,49 @@ pub(crate) fn value(text: &str) -> Result<(String, HostTensor), String> {
     HostTensor::new(dims, numbers).map(|tensor| (name.to_owned(), tensor)).map_err(|error| error.to_string())
 }
 
+/// What a model's file leaves open.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Load {
+    /// A dimension without a fixed extent in the file: `batch`, or `INPUT.AXIS` as in `image.1`.
+    #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
+    pub(crate) dimension: Vec<(String, usize)>,
+
+    /// An input that is known while the model is read: a number, or numbers as a list. A model that computes shapes or
+    /// branches from an input wants it.
+    #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = value)]
+    pub(crate) value: Vec<(String, HostTensor)>,
+
+    /// An input to which an ONNX file gives a value of its own, and that is to be an input all the same.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) open_input: Vec<String>,
+
+    /// The signature of a TensorFlow Lite file whose network is meant [default: the file's first network].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) signature: Option<String>,
+}
+
+impl Load {
+    pub(crate) fn options(&self) -> LoadOptions {
+        LoadOptions {
+            dimensions: self.dimension.iter().cloned().collect(),
+            values: self.value.iter().cloned().collect(),
+            inputs: self.open_input.iter().cloned().collect(),
+            signature: self.signature.clone(),
+        }
+    }
+}
+
+/// What one of the `left` devices that are still to be tuned has of a budget for all, of which `spent` is over.
+pub(crate) fn share(budget: Duration, spent: Duration, left: usize) -> Duration {
+    budget.saturating_sub(spent) / u32::try_from(left.max(1)).unwrap_or(u32::MAX)
+}
+
+/// A number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| format!("found {text:?}, wanted a number of seconds"))
+}
+
 /// What a network runs on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct On {
@@ -75,22 +121,42 @@ fn context(backend: Backend, device: Option<&DeviceSelector>) -> diptych::Result
     }
 }
 
-/// The device that the flags name; without any, the best of each API that has one.
-pub(crate) fn contexts(
-    backend: Option<Backend>,
-    device: Option<&DeviceSelector>,
-) -> diptych::Result<Vec<Context>> {
-    if backend.is_some() || device.is_some() {
-        return Ok(vec![context(backend.unwrap_or_default(), device)?]);
-    }
-    let mut found = Vec::new();
-    for backend in [Backend::Wgpu, Backend::OpenCl] {
-        match Context::new(backend) {
-            Ok(context) => found.push(context),
-            Err(error) => eprintln!("{backend}: {error}"),
+/// The GPUs that kernels are timed on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Gpus {
+    /// The backend [default: both GPU APIs, one after the other].
+    #[arg(
+        long,
+        value_parser = PossibleValuesParser::new(["wgpu", "opencl"])
+            .try_map(|text| text.parse::<Backend>())
+    )]
+    pub(crate) backend: Option<Backend>,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
+}
+
+impl Gpus {
+    /// The device that the flags name; without any, the best of each API that has one.
+    ///
+    /// # Errors
+    /// If there is no such device, or none at all.
+    pub(crate) fn contexts(&self) -> Result<Vec<Context>> {
+        if self.backend.is_some() || self.device.is_some() {
+            return Ok(vec![context(self.backend.unwrap_or_default(), self.device.as_ref())?]);
         }
+        let mut found = Vec::new();
+        for backend in [Backend::Wgpu, Backend::OpenCl] {
+            match Context::new(backend) {
+                Ok(context) => found.push(context),
+                Err(error) => say(format_args!("{backend}: {error}")),
+            }
+        }
+        ensure!(!found.is_empty(), "no GPU API of this machine has a device");
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// The GPU families that rules distinguish.
@@ -145,6 +211,18 @@ mod tests {
         ] {
             let error = triple(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn devices_share_a_budget_and_what_others_leave_of_it() {
+        let [none, second] = [0, 1].map(Duration::from_secs);
+        assert_eq!(share(10 * second, none, 2), 5 * second);
+        assert_eq!(share(10 * second, 2 * second, 1), 8 * second);
+        assert_eq!(share(10 * second, 11 * second, 1), none);
+        assert_eq!(seconds("0.5"), Ok(second / 2));
+        for wrong in ["", "x", "-1", "inf", "1e40"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -15,6 +15,7 @@ mod flags;
 mod inspect;
 mod interrupt;
 mod npy;
+mod output;
 mod replay;
 mod run;
 mod table;
@@ -85,8 +86,10 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // As `diptych run MODEL | head` wants it.
+        Err(error) if output::nobody_reads(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", sentence(&error));
+            output::say(format_args!("error: {}", sentence(&error)));
             if error.is::<interrupt::Interrupted>() {
                 return interrupt::EXIT_CODE.into();
             }

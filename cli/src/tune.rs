@@ -2,15 +2,14 @@
 
 use crate::emit::{op_named, problem};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::table::{numbers, table};
+use crate::output::print;
+use crate::table::{Rows, Stream};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use comfy_table::presets;
 use diptych::internals::tune::Search;
 use diptych::internals::tune::db::Database;
 use diptych::internals::tune::journal::Journal;
-use diptych::{Backend, DeviceSelector, Layout, LoadOptions, Model, Precision, Report, Tuner, TunerProgress};
+use diptych::{Layout, Model, Precision, Report, Tuner, TunerProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,26 +25,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBERS")]
     pub(crate) shape: Option<String>,
 
-    /// The backend; both GPU APIs, one after the other, if it is left out.
-    #[arg(
-        long,
-        value_parser = PossibleValuesParser::new(["wgpu", "opencl"])
-            .try_map(|text| text.parse::<Backend>())
-    )]
-    pub(crate) backend: Option<Backend>,
-
-    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
-    /// Without either, DIPTYCH_DEVICE says which.
-    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
-    pub(crate) device: Option<DeviceSelector>,
+    #[command(flatten)]
+    pub(crate) on: crate::flags::Gpus,
 
     /// How many candidates to try, without a budget.
     #[arg(long, value_enum, default_value_t = SearchName::Fast)]
     pub(crate) search: SearchName,
 
-    /// The budgeted search instead, with this many seconds for each API.
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) budget: Option<f64>,
+    /// The budgeted search instead, with this many seconds in all: the APIs share them.
+    #[arg(long, value_name = "SECONDS", value_parser = crate::flags::seconds)]
+    pub(crate) budget: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) load: crate::flags::Load,
 
     /// Only these nodes of the model.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -186,12 +178,11 @@ pub(crate) fn finish(
 
 /// A table with a row for each problem, and below it the candidates that failed.
 fn text_of(report: &Report) -> String {
-    let mut problems = table(presets::UTF8_HORIZONTAL_ONLY);
-    problems.set_header(Report::HEADS);
+    let mut problems = Rows::new(Report::HEADS).numbers(&[0, 2, 3, 4, 5]);
     for problem in &report.problems {
-        problems.add_row(problem.cells());
+        problems.add(problem.cells());
     }
-    numbers(&mut problems, &[0, 2, 3, 4, 5]);
+    let problems = problems.text(Stream::Stdout);
     let failures: String =
         report.problems.iter().flat_map(|problem| problem.failures()).map(|line| line + "\n").collect();
     format!("{} ({})\n{problems}\n{failures}{}", report.device, report.clock, report.summary())
@@ -202,9 +193,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let (mut database, folder) = record(arguments.db.as_deref())?;
     let journal = Journal::open(&folder, &mut database)?;
     let database = Arc::new(Mutex::new(database));
-    let mut tuned = 0;
-    for context in crate::flags::contexts(arguments.backend, arguments.device.as_ref())? {
-        let mut tuner = Tuner::new(&context)?
+    let contexts = arguments.on.contexts()?;
+    let mut spent = Duration::ZERO;
+    for (index, context) in contexts.iter().enumerate() {
+        let mut tuner = Tuner::new(context)?
             .database(Arc::clone(&database))
             .journal(journal.clone())
             .precision(arguments.precision.precision())
@@ -215,10 +207,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
                 SearchName::Fast => Search::Fast,
                 SearchName::Exhaustive => Search::Exhaustive,
             });
-        if let Some(seconds) = arguments.budget {
-            let budget = Duration::try_from_secs_f64(seconds)
-                .with_context(|| format!("--budget {seconds}: wanted a number of seconds"))?;
-            tuner = tuner.budget(budget);
+        if let Some(budget) = arguments.budget {
+            tuner = tuner.budget(crate::flags::share(budget, spent, contexts.len() - index));
         }
         if !arguments.layouts.is_empty() {
             let layouts: Vec<Layout> = arguments.layouts.iter().map(|name| name.layout()).collect();
@@ -227,14 +217,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         line_up(&mut tuner, arguments)?;
         let bar = bar(&context.info().backend.to_string())?;
         let (report, interrupted) = finish(&mut tuner, &bar, &interrupt)?;
-        println!("{}\n", text_of(&report));
+        print(format_args!("{}\n", text_of(&report)))?;
         if let Some(interrupted) = interrupted {
             return Err(interrupted.into());
         }
-        tuned += 1;
-    }
-    if tuned == 0 {
-        bail!("no API of this machine has a device to tune on");
+        spent += report.spent;
     }
     Ok(())
 }
@@ -252,7 +239,7 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         let names: Vec<&str> = diptych::internals::ops::all().iter().map(|entry| entry.name).collect();
         bail!("--shape goes with an op ({}), not with the model {}", names.join(", "), what.display());
     }
-    let graph = Model::load(what, &LoadOptions::default())?.graph;
+    let graph = Model::load(what, &arguments.load.options())?.graph;
     match arguments.nodes.as_slice() {
         [] => tuner.begin(&graph)?,
         names => tuner.begin_nodes(&graph, names)?,

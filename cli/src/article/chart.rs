@@ -23,6 +23,8 @@ const COLOURS: [RGBColor; SETTINGS.len()] = [
 const WIDTH: u32 = 1120;
 const CHART: u32 = 480;
 const LINE: u32 = 17;
+/// Height of the legend.
+const LEGEND: u32 = 22;
 /// Pixels of the PNG to a unit.
 const SCALE: u32 = 2;
 
@@ -78,8 +80,11 @@ fn chart<B: DrawingBackend>(area: &Area<B>, scale: u32, figures: &Figures) -> Re
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(0.0, f64::max);
     let count = figures.nodes.len();
-    let mut chart = ChartBuilder::on(area)
-        .caption(format!("Time of each node: {}", figures.device), (FONT, 18 * scale))
+    let title = format!("Time of each node: {}", figures.device);
+    let area = area.margin(8 * scale, 0, 0, 0).titled(&title, (FONT, 18 * scale)).map_err(fail)?;
+    let (above, below) = area.split_vertically(LEGEND * scale);
+    legend(&above, scale)?;
+    let mut chart = ChartBuilder::on(&below)
         .margin(12 * scale)
         .x_label_area_size(36 * scale)
         .y_label_area_size(64 * scale)
@@ -97,32 +102,34 @@ fn chart<B: DrawingBackend>(area: &Area<B>, scale: u32, figures: &Figures) -> Re
         .set_all_tick_mark_size(5 * scale)
         .draw()
         .map_err(fail)?;
-    for (setting, name) in SETTINGS.iter().enumerate() {
-        let line = COLOURS[setting].stroke_width(2 * scale);
+    for (setting, colour) in COLOURS.iter().enumerate() {
+        let line = colour.stroke_width(2 * scale);
         // Side by side, so that no bar hides another.
         let x = move |index: usize| (index + 1) as f64 + 0.1 * (setting as f64 - 2.0);
         let points = times(setting, 0.5).enumerate().map(|(index, time)| (x(index), time));
-        chart
-            .draw_series(LineSeries::new(points, line).point_size(3 * scale))
-            .map_err(fail)?
-            .label(*name)
-            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18 * scale as i32, y)], line));
+        chart.draw_series(LineSeries::new(points, line).point_size(3 * scale)).map_err(fail)?;
         let bars = times(setting, 0.1).zip(times(setting, 0.9)).enumerate();
         let bars = bars.map(|(index, (low, high))| {
-            PathElement::new(vec![(x(index), low), (x(index), high)], COLOURS[setting].stroke_width(scale))
+            PathElement::new(vec![(x(index), low), (x(index), high)], colour.stroke_width(scale))
         });
         chart.draw_series(bars).map_err(fail)?;
     }
-    chart
-        .configure_series_labels()
-        // Early nodes leave room above: (1,1,1) is slowest where channels are many.
-        .position(SeriesLabelPosition::UpperLeft)
-        .label_font((FONT, 12 * scale))
-        .legend_area_size(30 * scale)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.3))
-        .draw()
-        .map_err(fail)
+    Ok(())
+}
+
+/// The settings beside their colours, in a line of its own: within the chart it would hide points.
+fn legend<B: DrawingBackend>(area: &Area<B>, scale: u32) -> Result<()> {
+    let style = (FONT, 13 * scale).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
+    let [left, line, step] = [76, 22, 130].map(|length| (length * scale) as i32);
+    let y = (LEGEND / 2 * scale) as i32;
+    for (index, (name, colour)) in SETTINGS.into_iter().zip(COLOURS).enumerate() {
+        let x = left + step * index as i32;
+        let mark = PathElement::new(vec![(x, y), (x + line, y)], colour.stroke_width(2 * scale));
+        area.draw(&mark).map_err(fail)?;
+        area.draw(&Circle::new((x + line / 2, y), 3 * scale, colour.filled())).map_err(fail)?;
+        area.draw_text(name, &style, (x + line + line / 4, y)).map_err(fail)?;
+    }
+    Ok(())
 }
 
 /// The table's lines: a number, a name, and a text for each setting.
@@ -217,6 +224,7 @@ mod tests {
                 .collect(),
             latencies: times(nodes),
             tuning: std::time::Duration::from_secs(1),
+            others: 0,
         }
     }
 

@@ -2,22 +2,24 @@
 //! the table's work-groups, with (1,1,1), with (8,4,8), as an untuned session runs them, and tuned.
 //!
 //! The first three run the kernels of the article (one vec4 of output channels per invocation), so
-//! that they differ in the work-group alone. All are timed node by node in interleaved rounds.
+//! that they differ in the work-group alone. All are timed node by node in interleaved rounds. Nodes without such a
+//! kernel run as in an untuned session.
 
 mod chart;
 
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::output::{print, say};
+use crate::table::{Rows, Stream};
 use crate::tune::{bar, finish, record};
 use anyhow::{Context as _, Result, bail, ensure};
-use comfy_table::{CellAlignment, presets};
 use diptych::internals::ops::Choice;
 use diptych::internals::tune::db::Database;
 use diptych::internals::tune::journal::Journal;
 use diptych::internals::tune::statistics::{percentile, signed_rank_interval};
 use diptych::internals::tune::work_group;
 use diptych::{
-    Backend, Context, Graph, HostTensor, Limits, LoadOptions, Model, Precision, Profile, Session,
-    SessionOptions, SharedDatabase, Tuner, Tuning,
+    Context, Graph, HostTensor, Limits, Model, Precision, Profile, Session, SessionOptions, SharedDatabase,
+    Tuner, Tuning,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,16 +28,22 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A TensorFlow Lite or ONNX model of convolutions, such as PoseNet.
+    /// A TensorFlow Lite or ONNX model with convolutions and one input, such as PoseNet or MobileNet.
     pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) on: crate::flags::Gpus,
+
+    #[command(flatten)]
+    pub(crate) load: crate::flags::Load,
 
     /// Rounds: each runs every setting once.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(5..=1000))]
     pub(crate) rounds: u32,
 
-    /// Seconds for tuning on each API; what the record has already is not tuned again.
-    #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
-    pub(crate) budget: f64,
+    /// Seconds for tuning, which the APIs share; what the record has already is not tuned again.
+    #[arg(long, default_value = "40", value_name = "SECONDS", value_parser = crate::flags::seconds)]
+    pub(crate) budget: Duration,
 
     /// The tuner's record; in memory if it is left out.
     #[arg(long, value_name = "DIR|FILE")]
@@ -66,6 +74,8 @@ pub(crate) struct Figures {
     /// Host to host, in microseconds.
     latencies: [Vec<f64>; SETTINGS.len()],
     tuning: Duration,
+    /// Steps of nodes without a kernel of the article, which the sums leave out.
+    pub(crate) others: usize,
 }
 
 impl Figures {
@@ -79,7 +89,7 @@ impl Figures {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let graph = Model::load(&arguments.model, &LoadOptions::default())?.graph;
+    let graph = Model::load(&arguments.model, &arguments.load.options())?.graph;
     let interrupt = Interrupt::watch()?;
     let (database, journal) = match &arguments.db {
         Some(path) => {
@@ -90,18 +100,16 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         None => (Database::in_memory(), None),
     };
     let record = Record { database: Arc::new(Mutex::new(database)), journal, interrupt };
-    let mut all = Vec::new();
-    for backend in [Backend::Wgpu, Backend::OpenCl] {
-        match Context::new(backend) {
-            Ok(context) => all.push(measure(&context, &graph, &record, arguments)?),
-            Err(error) => eprintln!("{backend}: {error}"),
-        }
-    }
-    if all.is_empty() {
-        bail!("no API of this machine has a device");
+    let contexts = arguments.on.contexts()?;
+    let (mut all, mut spent): (Vec<Figures>, _) = (Vec::new(), Duration::ZERO);
+    for (index, context) in contexts.iter().enumerate() {
+        let budget = crate::flags::share(arguments.budget, spent, contexts.len() - index);
+        let figures = measure(context, &graph, &record, budget, arguments.rounds)?;
+        spent += figures.tuning;
+        all.push(figures);
     }
     for figures in &all {
-        println!("{}", table(figures));
+        print(table(figures))?;
     }
     if let Some(folder) = &arguments.out {
         std::fs::create_dir_all(folder).with_context(|| format!("{}", folder.display()))?;
@@ -115,7 +123,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The article's kernel for every node, with a work-group of its own.
+/// The article's kernel for every node that has it, with a work-group of its own.
 fn article_choices(
     graph: &Graph,
     limits: &Limits,
@@ -125,12 +133,16 @@ fn article_choices(
     for node in graph.nodes() {
         let Some(op) = graph.op(node, Precision::F32)? else { continue };
         if !op.space(limits).contains(&("direct", [1, 1, 1])) {
-            bail!("{:?} is a {}; the article has only convolutions", node.name(), op.name());
+            continue;
         }
         let work_group = size.unwrap_or_else(|| work_group::table(&*op, "direct", [1, 1, 1], limits));
         let choice = Choice::new("direct", [1, 1, 1], work_group);
         choices.insert(node.name().to_owned(), choice);
     }
+    ensure!(
+        !choices.is_empty(),
+        "found no node with a kernel of the article, wanted a model with convolutions"
+    );
     Ok(choices)
 }
 
@@ -157,13 +169,17 @@ struct Record {
     interrupt: Interrupt,
 }
 
-fn measure(context: &Context, graph: &Graph, record: &Record, arguments: &Arguments) -> Result<Figures> {
+fn measure(
+    context: &Context,
+    graph: &Graph,
+    record: &Record,
+    budget: Duration,
+    rounds: u32,
+) -> Result<Figures> {
     let Record { database, journal, interrupt } = record;
     let device = context.info().device.clone().context("a GPU API without a device")?;
     let api = context.info().backend.to_string();
-    eprintln!("{}", context.info());
-    let budget = Duration::try_from_secs_f64(arguments.budget)
-        .with_context(|| format!("--budget {}: wanted a number of seconds", arguments.budget))?;
+    say(context.info());
     let mut tuner = Tuner::new(context)?.database(Arc::clone(database)).budget(budget);
     if let Some(journal) = journal {
         tuner = tuner.journal(journal.clone());
@@ -174,12 +190,13 @@ fn measure(context: &Context, graph: &Graph, record: &Record, arguments: &Argume
         return Err(interrupted.into());
     }
 
+    let by_table = article_choices(graph, &device.limits, None)?;
     let by_hand = |size| -> Result<SessionOptions> {
         Ok(SessionOptions { choices: article_choices(graph, &device.limits, size)?, ..Default::default() })
     };
     let tuned = SessionOptions { tuning: Tuning::Database(Arc::clone(database)), ..Default::default() };
     let options: [SessionOptions; SETTINGS.len()] = [
-        by_hand(None)?,
+        SessionOptions { choices: by_table.clone(), ..Default::default() },
         by_hand(Some([1, 1, 1]))?,
         by_hand(Some([8, 4, 8]))?,
         SessionOptions::default(),
@@ -201,7 +218,9 @@ fn measure(context: &Context, graph: &Graph, record: &Record, arguments: &Argume
     }
 
     let steps = sessions[4].steps();
-    let nodes: Vec<&diptych::NodeTime> = steps.iter().filter(|step| !step.inserted).collect();
+    let of_article = |name: &str| name.split(" + ").all(|part| by_table.contains_key(part));
+    let (nodes, others): (Vec<&diptych::NodeTime>, Vec<_>) =
+        steps.iter().filter(|step| !step.inserted).partition(|step| of_article(&step.name));
     let mut figures = Figures {
         api,
         device: device.to_string(),
@@ -216,8 +235,9 @@ fn measure(context: &Context, graph: &Graph, record: &Record, arguments: &Argume
             .collect(),
         latencies: Default::default(),
         tuning: report.spent,
+        others: others.len(),
     };
-    for _ in 0..arguments.rounds {
+    for _ in 0..rounds {
         for (setting, session) in sessions.iter_mut().enumerate() {
             if interrupt.pressed() {
                 return Err(Interrupted.into());
@@ -252,33 +272,17 @@ fn speed_up(slow: &[f64], fast: &[f64]) -> Option<[f64; 3]> {
 }
 
 fn table(figures: &Figures) -> String {
-    let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
-    let mut header = vec!["#".to_owned(), "node".to_owned()];
-    header.extend(SETTINGS.map(|setting| format!("{setting} us")));
-    header.extend(["table/tuned".to_owned(), "kernel".to_owned()]);
-    table.set_header(header);
+    let [a, b, c, d, e] = SETTINGS;
+    let mut table = Rows::new(["#", "node", a, b, c, d, e, "table/tuned", "kernel"]);
+    table = table.numbers(&[0, 2, 3, 4, 5, 6, 7]).names(&[1]).labels(&[8]);
     for (index, node) in figures.nodes.iter().enumerate() {
-        let mut row = vec![(index + 1).to_string(), node.name.clone()];
-        for times in &node.times {
-            row.push(with_spread(times));
-        }
-        let ratio = speed_up(&node.times[0], &node.times[4]);
-        row.push(
-            ratio.map_or_else(
-                || "-".to_owned(),
-                |[ratio, low, high]| format!("{ratio:.2} ({low:.2}-{high:.2})"),
-            ),
-        );
-        row.push(node.kernel.clone());
-        table.add_row(row);
+        let [a, b, c, d, e] = std::array::from_fn(|setting| with_spread(&node.times[setting]));
+        let ratio = speed_up(&node.times[0], &node.times[4])
+            .map_or_else(|| "-".to_owned(), |[ratio, low, high]| format!("{ratio:.2} ({low:.2}-{high:.2})"));
+        table.add([(index + 1).to_string(), node.name.clone(), a, b, c, d, e, ratio, node.kernel.clone()]);
     }
-    for column in 2..8 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text =
-        format!("{} ({}); medians and 10th-90th percentiles\n{table}\n", figures.device, figures.clock);
+    let (device, clock, table) = (&figures.device, figures.clock, table.text(Stream::Stdout));
+    let mut text = format!("{device} ({clock}); microseconds: medians and 10th-90th percentiles\n{table}\n");
     for (setting, name) in SETTINGS.iter().enumerate() {
         let sums = figures.sums(setting);
         let ratio = speed_up(&figures.sums(0), &sums);
@@ -295,6 +299,12 @@ fn table(figures: &Figures) -> String {
             show(ratio),
             with_spread(&figures.latencies[setting]),
             show(host)
+        ));
+    }
+    if figures.others > 0 {
+        text.push_str(&format!(
+            "{} steps that are no convolutions are not listed; only the times from host to host have them\n",
+            figures.others
         ));
     }
     text.push_str(&format!("tuning took {:.1} s\n", figures.tuning.as_secs_f64()));
@@ -318,6 +328,7 @@ fn json(figures: &Figures) -> serde_json::Value {
         "clock": figures.clock,
         "unit": "microseconds",
         "tuning_seconds": figures.tuning.as_secs_f64(),
+        "other_steps": figures.others,
         "host_to_host": by_setting(&figures.latencies),
         "nodes": figures.nodes.iter().map(|node| serde_json::json!({
             "name": node.name,

@@ -17,8 +17,9 @@
 
 use super::row::{Record, Row};
 use crate::charts::short;
+use crate::output::print;
+use crate::table::{Rows, Stream};
 use anyhow::{Result, bail, ensure};
-use comfy_table::{CellAlignment, presets};
 use diptych::internals::tune::statistics::{Interval, median};
 use std::path::Path;
 
@@ -73,7 +74,7 @@ pub(super) fn files(before: &Path, after: &Path, percent: f64, fail: bool) -> Re
     let (a, b) = (Record::load(before)?, Record::load(after)?);
     let comparison = compare(&a.rows, &b.rows, percent / 100.0);
     ensure!(!comparison.changes.is_empty(), "no row is in both files");
-    println!("{}", comparison.text());
+    print(comparison.text())?;
     let slower = comparison.count(Verdict::Slower);
     if fail && slower > 0 {
         bail!("{slower} of {} rows are slower", comparison.changes.len());
@@ -247,8 +248,8 @@ impl Comparison<'_> {
         let mut order: Vec<&Change<'_>> = self.changes.iter().collect();
         let size = |change: &Change<'_>| change.interval.map_or(0.0, |interval| -interval.centre.abs());
         order.sort_by(|a, b| a.verdict.cmp(&b.verdict).then(size(a).total_cmp(&size(b))));
-        let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_header(["row", "backend", "A us", "B us", "B / A", "verdict"]);
+        let heads = ["row", "backend", "A us", "B us", "B / A", "verdict"];
+        let mut table = Rows::new(heads).numbers(&[2, 3, 4]);
         for change in order {
             let row = change.before;
             let node = row.node.as_ref().map(|node| format!(", {node}")).unwrap_or_default();
@@ -259,7 +260,7 @@ impl Comparison<'_> {
                     format!("{centre:.3} ({low:.3}-{high:.3})")
                 },
             );
-            table.add_row([
+            table.add([
                 format!("{} {}{node}", row.case, row.metric),
                 format!("{} {}", row.engine, row.device.backend),
                 short(row.median),
@@ -268,11 +269,7 @@ impl Comparison<'_> {
                 change.verdict.name().to_owned(),
             ]);
         }
-        for column in 2..5 {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+        let table = table.text(Stream::Stdout);
         let mut text = format!("{table}\n");
         for verdict in [Verdict::Slower, Verdict::Faster, Verdict::Noise, Verdict::TooFew] {
             text.push_str(&format!("{} {}, ", self.count(verdict), verdict.name()));

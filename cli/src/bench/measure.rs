@@ -14,6 +14,7 @@ use super::start::Starts;
 use super::subject::{Subject, Target};
 use super::work_groups::{self, WorkGroups};
 use super::{Arguments, Suite, machine, op, suites};
+use crate::output::say;
 use anyhow::{Context as _, Result, bail};
 use diptych::internals::ops::Op;
 use diptych::{Backend, Context, LoadOptions, Precision};
@@ -91,7 +92,7 @@ impl Measurement<'_> {
         let text = format!("{error:#}");
         // What is left out on purpose begins so; a driver's or a kernel's fault does not.
         let failure = !text.starts_with("left out");
-        eprintln!("{backend}: {case}: {text}");
+        say(format_args!("{backend}: {case}: {text}"));
         let (suite, case, backend) = (suite.to_owned(), case.to_owned(), backend.to_owned());
         self.record.notes.push(Note { suite, case, backend, text, failure });
     }
@@ -119,7 +120,7 @@ impl Measurement<'_> {
             }
         }
         for context in contexts {
-            eprintln!("{}", context.info());
+            say(context.info());
             let machine = self.record.machines[0].clone();
             let (who, database) = (machine::device(&context), database.clone());
             self.targets.push(Target { context, who, machine, database, peak: None, multiply_add: None });

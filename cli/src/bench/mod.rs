@@ -22,6 +22,7 @@ mod suites;
 mod tests;
 mod work_groups;
 
+use crate::output::print;
 use anyhow::{Context as _, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diptych::{Backend, DeviceSelector};
@@ -143,7 +144,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         record.notes.extend(added.notes);
     }
     let text = report::text(&record);
-    print!("{text}");
+    print(text.trim_end())?;
     if let Some(folder) = &arguments.report {
         std::fs::create_dir_all(folder).with_context(|| format!("{}", folder.display()))?;
         for (name, content) in

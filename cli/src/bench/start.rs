@@ -8,6 +8,7 @@
 
 use super::row::Row;
 use super::subject::{Subject, Target};
+use crate::output::print;
 use anyhow::{Context as _, Result, bail};
 use diptych::{Backend, Context, HostTensor, LoadOptions, Model, Session, SessionOptions};
 use std::io::{BufRead as _, BufReader};
@@ -102,6 +103,6 @@ pub(super) fn first_result(backend: Backend, model: &Path) -> Result<()> {
     let feeds: Vec<(&str, &HostTensor)> =
         ports.iter().zip(&zeros).map(|(port, tensor)| (port.name.as_str(), tensor)).collect();
     session.run(&feeds)?;
-    println!("{DONE}");
+    print(DONE)?;
     Ok(())
 }

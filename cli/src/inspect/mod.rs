@@ -2,17 +2,16 @@
 
 mod html;
 
-use crate::table::{node_name, table};
+use crate::output::print;
+use crate::table::{Rows, Stream, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
-use comfy_table::presets;
 use diptych::{
-    Calibration, Graph, LoadOptions, Model, ModelPort as Port, Precision, Session, SessionOptions,
-    TensorInfo, Value,
+    Calibration, Graph, Model, ModelPort as Port, Precision, Session, SessionOptions, TensorInfo, Value,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -20,14 +19,8 @@ pub(crate) struct Arguments {
     /// The model: a TensorFlow Lite or an ONNX file.
     pub(crate) model: PathBuf,
 
-    /// A dimension without a fixed extent in the file: `batch`, or `INPUT.AXIS` as in `image.1`.
-    #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
-    pub(crate) dimension: Vec<(String, usize)>,
-
-    /// An input that is known while the model is read: a number, or numbers as a list. An ONNX model that computes
-    /// shapes or branches from an input wants it.
-    #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = crate::flags::value)]
-    pub(crate) value: Vec<(String, diptych::HostTensor)>,
+    #[command(flatten)]
+    pub(crate) load: crate::flags::Load,
 
     #[command(flatten)]
     pub(crate) on: crate::flags::On,
@@ -107,12 +100,7 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let options = LoadOptions {
-        dimensions: arguments.dimension.iter().cloned().collect(),
-        values: arguments.value.iter().cloned().collect(),
-        ..LoadOptions::default()
-    };
-    let model = Model::load(&arguments.model, &options)?;
+    let model = Model::load(&arguments.model, &arguments.load.options())?;
     let context = arguments.on.context()?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
     let precision = arguments.precision.precision();
@@ -148,9 +136,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     } else {
         found.text(arguments.nodes)
     };
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{}", text.trim_end())?;
-    Ok(stdout.flush()?)
+    print(text.trim_end())
 }
 
 fn nodes(graph: &Graph) -> Result<Vec<NodeRow>> {
@@ -289,30 +275,29 @@ impl Inspection {
         for (what, line) in self.summary() {
             text.push_str(&format!("{what:12} {line}\n"));
         }
-        let mut operators = table(presets::UTF8_HORIZONTAL_ONLY);
-        operators.set_header(["operator", "nodes", "operations"]);
+        let mut operators = Rows::new(["operator", "nodes", "operations"]).numbers(&[1, 2]);
         for (op, (count, flops)) in self.operators() {
-            operators.add_row([op.to_owned(), count.to_string(), short(flops as f64)]);
+            operators.add([op.to_owned(), count.to_string(), short(flops as f64)]);
         }
-        text.push_str(&format!("\n{operators}\n"));
+        text.push_str(&format!("\n{}\n", operators.text(Stream::Stdout)));
         if all {
             let terminal = std::io::stdout().is_terminal();
-            let mut nodes = table(presets::UTF8_HORIZONTAL_ONLY);
-            nodes.set_header(["node", "operator", "output", "operations"]);
+            let heads = ["node", "operator", "output", "operations"];
+            let mut nodes = Rows::new(heads).numbers(&[3]).names(&[0]);
             for node in &self.nodes {
-                nodes.add_row([
-                    &node_name(&node.name, terminal),
-                    node.op,
-                    &node.output,
-                    &short(node.flops as f64),
+                nodes.add([
+                    node_name(&node.name, terminal),
+                    node.op.to_owned(),
+                    node.output.clone(),
+                    short(node.flops as f64),
                 ]);
             }
-            let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
-            steps.set_header(["step", "kernel", "precision", "chosen by"]);
+            let mut steps = Rows::new(["step", "kernel", "precision", "chosen by"]).names(&[0]).labels(&[1]);
             for step in &self.steps {
                 let (name, precision) = (node_name(&step.name, terminal), step.precision.to_string());
-                steps.add_row([&name, &step.kernel, &precision, &step.source]);
+                steps.add([name, step.kernel.clone(), precision, step.source.clone()]);
             }
+            let [nodes, steps] = [nodes, steps].map(|table| table.text(Stream::Stdout));
             text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
         }
         text

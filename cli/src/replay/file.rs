@@ -6,7 +6,7 @@
 use anyhow::{Context as _, Result, bail};
 use diptych::{HostTensor, ObservedStep, Weights};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The version of the format, and the metadata's key.
@@ -37,6 +37,12 @@ pub(crate) struct Saved {
     pub(crate) on_cpu: Vec<String>,
     /// A calibration, as JSON.
     pub(crate) calibration: Option<String>,
+    /// Inputs to which the model's file gives a value of its own.
+    #[serde(default)]
+    pub(crate) open_inputs: BTreeSet<String>,
+    /// The signature whose network ran.
+    #[serde(default)]
+    pub(crate) signature: Option<String>,
     /// The inputs, by name, and their values.
     pub(crate) inputs: Vec<(String, usize)>,
     /// Whether the file has one step alone.

@@ -2,11 +2,10 @@
 
 mod file;
 
-use crate::table::{node_name, numbers, table};
+use crate::table::{Rows, Stream, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
-use comfy_table::{Table, presets};
 use diptych::{
     Backend, Calibration, Context, Graph, HostTensor, LoadOptions, Model, ObservedRun, ObservedStep, Session,
     SessionOptions, Value,
@@ -119,6 +118,8 @@ pub(crate) fn record(
         precision: options.precision.to_string(),
         on_cpu: options.on_cpu.iter().cloned().collect(),
         calibration: options.calibration.as_ref().map(Calibration::to_json).transpose()?,
+        open_inputs: recording.load.inputs.clone(),
+        signature: recording.load.signature.clone(),
         inputs,
         one_step: recording.node.is_some(),
         steps: steps.into_iter().map(SavedStep::of).collect(),
@@ -152,7 +153,8 @@ fn network(replay: &Replay) -> Result<(Graph, SessionOptions)> {
     let load = LoadOptions {
         dimensions: saved.dimensions.clone(),
         values: replay.known.clone(),
-        ..LoadOptions::default()
+        inputs: saved.open_inputs.clone(),
+        signature: saved.signature.clone(),
     };
     let mut graph = Model::from_bytes(&replay.model, &load)?.graph;
     if let Some(batch) = saved.batch {
@@ -196,10 +198,9 @@ fn comparison(
     run: &ObservedRun,
     here: &BTreeMap<usize, &HostTensor>,
     terminal: bool,
-) -> Table {
-    let mut rows = table(presets::UTF8_HORIZONTAL_ONLY);
-    rows.set_header(["step", "op", "recorded kernel", "of bound", "kernel here", "of bound", "difference"]);
-    numbers(&mut rows, &[3, 5, 6]);
+) -> String {
+    let heads = ["step", "op", "recorded kernel", "of bound", "kernel here", "of bound", "difference"];
+    let mut rows = Rows::new(heads).numbers(&[3, 5, 6]).names(&[0]).labels(&[2, 4]);
     let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
     let kernel = |kernel: &str| if kernel.is_empty() { "CPU".to_owned() } else { kernel.to_owned() };
     for step in &replay.saved.steps {
@@ -209,7 +210,7 @@ fn comparison(
         let off = both.map(|(one, other)| difference(one, other)).reduce(f64::max);
         // JSON has no infinite numbers.
         let infinite = step.beyond && step.ratio.is_none();
-        rows.add_row([
+        rows.add([
             node_name(&step.name, terminal),
             step.op.clone(),
             kernel(&step.kernel),
@@ -219,7 +220,34 @@ fn comparison(
             off.map_or("-".to_owned(), |off| format!("{off:.2e}")),
         ]);
     }
-    rows
+    rows.text(Stream::Stdout)
+}
+
+/// Whether all that was checked is within its bounds, in a line.
+fn verdict(replay: &Replay, run: &ObservedRun) -> String {
+    let recorded = replay.saved.steps.iter().map(|step| (step.ratio.is_some() || step.beyond, step.beyond));
+    let here = run.steps.iter().map(|step| (step.deviation.is_ok(), deviation(step).2));
+    let count = |steps: &mut dyn Iterator<Item = (bool, bool)>| {
+        steps.fold([0; 3], |[all, checked, beyond], (known, off)| {
+            [all + 1, checked + usize::from(known), beyond + usize::from(off)]
+        })
+    };
+    in_words([count(&mut recorded.into_iter()), count(&mut here.into_iter())])
+}
+
+/// The steps where the run was recorded and those here: all, those that were checked, and those beyond their bounds.
+fn in_words([recorded, here]: [[usize; 3]; 2]) -> String {
+    match (recorded[2], here[2]) {
+        (0, 0) => format!(
+            "every checked step is within its bound; checked are {} of {} steps where the run was recorded and {} of {} \
+             here",
+            recorded[1], recorded[0], here[1], here[0]
+        ),
+        (there, own) => format!(
+            "beyond their bounds are {there} of {} checked steps where the run was recorded and {own} of {} here",
+            recorded[1], here[1]
+        ),
+    }
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
@@ -264,8 +292,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     for step in &own {
         writeln!(stdout, "here: {} is off by {}", step.name, deviation(step).1)?;
     }
-    let unchecked = run.steps.iter().filter(|step| step.deviation.is_err()).count();
-    writeln!(stdout, "{} steps, {unchecked} of {} here not checked", saved.steps.len(), run.steps.len())?;
+    writeln!(stdout, "{}", verdict(&replay, &run))?;
     stdout.flush()?;
     // The first in the order of execution; one that only ran here is not in the file.
     let off = |name: &str| {
@@ -275,5 +302,22 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     match first.or(own.first().map(|step| step.name.as_str())) {
         Some(name) => bail!("the results part at {name:?}"),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_says_whether_all_is_well() {
+        assert_eq!(
+            in_words([[22, 22, 0], [20, 19, 0]]),
+            "every checked step is within its bound; checked are 22 of 22 steps where the run was recorded and 19 of 20 here"
+        );
+        assert_eq!(
+            in_words([[3, 2, 0], [3, 3, 1]]),
+            "beyond their bounds are 0 of 2 checked steps where the run was recorded and 1 of 3 here"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The calibration of `diptych run --precision auto`: read from a file, or made and written.
 
 use super::inputs::{self, Input, Pixels, Port};
+use crate::output::say;
 use anyhow::{Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::{Calibration, Context, Graph, HostTensor, Session, SessionOptions};
@@ -64,7 +65,7 @@ impl Arguments {
             .map(|sample| sample.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect())
             .collect();
         let found = Session::calibrate(context, graph, options, &feeds, self.tolerance)?;
-        eprint!("{found}");
+        say(found.to_string().trim_end());
         if let Some(file) = &self.calibration {
             found.save(file)?;
         }

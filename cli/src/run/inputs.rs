@@ -148,10 +148,22 @@ fn random(dims: Dims, seed: u64) -> Result<HostTensor> {
     Ok(HostTensor::new(dims, values)?)
 }
 
-/// A picture as a tensor `n h w c`, the same in each image of a batch.
+/// How a picture of 1, 3 or 4 channels lies in a tensor: images, rows, columns, channels, and whether each channel is a
+/// plane, as in most ONNX files. Where either could be meant, channels are last.
+fn places(dims: Dims) -> Option<([usize; 4], bool)> {
+    match *dims.extents() {
+        [n, h, w, c @ (1 | 3 | 4)] => Some(([n, h, w, c], false)),
+        [n, c @ (1 | 3 | 4), h, w] => Some(([n, h, w, c], true)),
+        _ => None,
+    }
+}
+
+/// A picture as a tensor, the same in each image of a batch. One channel is the luma.
 fn picture(path: &Path, dims: Dims, Pixels { black, white }: Pixels) -> Result<HostTensor> {
-    let &[n, h, w, c @ (1 | 3 | 4)] = dims.extents() else {
-        bail!("found an input of shape {dims}, wanted n h w c of 1, 3 or 4 channels for a picture");
+    let Some(([n, h, w, c], planar)) = places(dims) else {
+        bail!(
+            "found an input of shape {dims}, wanted n h w c or n c h w of 1, 3 or 4 channels for a picture"
+        );
     };
     // Reads no more than regular files, and of them no more than pictures have.
     let bytes = diptych::internals::file::read(path, 1 << 28)?;
@@ -163,8 +175,11 @@ fn picture(path: &Path, dims: Dims, Pixels { black, white }: Pixels) -> Result<H
         3 => sized.to_rgb8().into_raw(),
         _ => sized.to_rgba8().into_raw(),
     };
-    let values: Vec<f32> =
-        values.into_iter().map(|value| black + f32::from(value) / 255.0 * (white - black)).collect();
+    let value = |at: usize| black + f32::from(values[at]) / 255.0 * (white - black);
+    let values: Vec<f32> = match planar {
+        false => (0..values.len()).map(value).collect(),
+        true => (0..c).flat_map(|plane| (0..h * w).map(move |pixel| pixel * c + plane)).map(value).collect(),
+    };
     Ok(HostTensor::new(dims, values.repeat(n))?)
 }
 
@@ -235,8 +250,15 @@ mod tests {
         for (found, wanted) in found.iter().zip([left, right, left, right].concat()) {
             assert!((found - wanted).abs() < 0.3, "{found} for {wanted}");
         }
-        let error = picture(&path, Shape::nhwc(1, 1, 2, 5).into(), pixels).expect_err("five channels");
-        assert!(error.to_string().contains("1x1x2x5"), "{error}");
+        let planes = Dims::new(&[1, 3, 2, 5]).expect("dimensions");
+        let planar = picture(&path, planes, pixels).expect("read").to_f32().into_owned();
+        let tensor = picture(&path, Shape::nhwc(1, 2, 5, 3).into(), pixels).expect("read");
+        let last: Vec<f32> = tensor.to_f32().into_owned();
+        for (at, value) in planar.iter().enumerate() {
+            assert_eq!(*value, last[at % 10 * 3 + at / 10], "{at}");
+        }
+        let error = picture(&path, Shape::nhwc(1, 6, 2, 5).into(), pixels).expect_err("five or six channels");
+        assert!(error.to_string().contains("1x6x2x5"), "{error}");
         std::fs::write(&path, b"no picture").expect("written");
         assert!(picture(&path, Shape::nhwc(1, 1, 2, 3).into(), pixels).is_err());
         for wrong in ["1", "0,x", "0,1,2", "0,inf", ""] {

@@ -1,23 +1,24 @@
 //! `diptych run`: a model on tensors from files, on a picture, or on random numbers.
 
 mod calibrate;
+mod classes;
 mod inputs;
 mod report;
 mod trace;
 
+use crate::output::{print, say};
 use crate::tune::PrecisionName;
 use crate::{npy, replay};
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::internals::file;
 use diptych::internals::pick::{Place, Target};
-use diptych::{Graph, HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions, Tuning};
+use diptych::{HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions, Tuning};
 use inputs::{Input, Pixels};
 use report::Report;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use trace::Trace;
 
 /// Runs on random inputs by default: enough for a median.
@@ -41,8 +42,8 @@ pub(crate) struct Arguments {
     )]
     pub(crate) input: Vec<Input>,
 
-    /// A picture (PNG, JPEG, BMP or GIF) as an input of shape 1 h w c with 1, 3 or 4 channels, resized to
-    /// it.
+    /// A picture (PNG, JPEG, BMP or GIF) as an input n h w c or n c h w of 1, 3 or 4 channels, resized to it; one channel
+    /// is the luma.
     #[arg(
         long,
         value_name = "[NAME=]FILE",
@@ -76,14 +77,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
-    /// A dimension without a fixed extent in the file: `batch`, or `INPUT.AXIS` as in `image.1`.
-    #[arg(long, value_name = "NAME=EXTENT", value_parser = crate::flags::dimension)]
-    pub(crate) dimension: Vec<(String, usize)>,
+    /// Run for this long instead.
+    #[arg(long, value_name = "SECONDS", value_parser = crate::flags::seconds, conflicts_with = "runs")]
+    pub(crate) duration: Option<Duration>,
 
-    /// An input that is known while the model is read: a number, or numbers as a list. An ONNX model that computes
-    /// shapes or branches from an input wants it.
-    #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = crate::flags::value)]
-    pub(crate) value: Vec<(String, diptych::HostTensor)>,
+    /// Runs before those whose times count [default: none, and the first of the runs does not count].
+    #[arg(long, value_name = "RUNS")]
+    pub(crate) warmup: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) classes: classes::Arguments,
+
+    #[command(flatten)]
+    pub(crate) load: crate::flags::Load,
 
     /// Images in a batch: the outermost extent of every input, which must be 1 in the model.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -93,7 +99,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) memory: bool,
 
-    /// Print JSON: device, inputs, times, memory, and each output's extremes, mean and deviation.
+    /// Print JSON: device, inputs, times, memory, with --profile each step, and each output's extremes, mean, deviation
+    /// and most likely classes.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -115,7 +122,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) random_weights: bool,
 
-    /// Report the time of each node, its kernel, and where that choice came from.
+    /// Report the time of each step, its kernel, and where that choice came from.
     #[arg(long)]
     pub(crate) profile: bool,
 
@@ -176,18 +183,18 @@ fn place(text: &str) -> Result<Place, String> {
     Ok(place)
 }
 
-/// The model's graph, and its file where that is kept or changed.
-fn graph(arguments: &Arguments, options: &LoadOptions) -> Result<(Graph, Vec<u8>)> {
+/// The model, and its file where that is kept or changed.
+fn model(arguments: &Arguments, options: &LoadOptions) -> Result<(Model, Vec<u8>)> {
     let path = &arguments.model;
     if arguments.replay_out.is_none() && !arguments.random_weights {
-        return Ok((Model::load(path, options)?.graph, Vec::new()));
+        return Ok((Model::load(path, options)?, Vec::new()));
     }
     let mut bytes = file::read(path, MAX_MODEL_BYTES).with_context(|| path.display().to_string())?;
     if arguments.random_weights {
         bytes = diptych::with_random_weights(&bytes, arguments.seed)?;
     }
     // Not from its path: the file to be kept has to be enough.
-    Ok((Model::from_bytes(&bytes, options).with_context(|| path.display().to_string())?.graph, bytes))
+    Ok((Model::from_bytes(&bytes, options).with_context(|| path.display().to_string())?, bytes))
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
@@ -196,24 +203,21 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     let mut trace = Trace::new();
-    let dimensions = LoadOptions {
-        dimensions: arguments.dimension.iter().cloned().collect(),
-        values: arguments.value.iter().cloned().collect(),
-        ..LoadOptions::default()
-    };
-    let (mut graph, bytes) = graph(arguments, &dimensions)?;
+    let load = arguments.load.options();
+    let (mut model, bytes) = model(arguments, &load)?;
     if let Some(batch) = arguments.batch {
-        graph = graph.with_batch(batch as usize)?;
+        model.graph = model.graph.with_batch(batch as usize)?;
     }
+    let graph = &model.graph;
     trace.lap("load");
-    let ports = inputs::ports(&graph)?;
+    let ports = inputs::ports(graph)?;
     let sources = inputs::bind(&ports, &arguments.input, &arguments.image)?;
     let tensors = inputs::read(&ports, &sources, arguments.range, arguments.seed)?;
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 
     let context = arguments.on.context()?;
-    eprintln!("{}", context.info());
+    say(context.info());
     trace.lap("open the device");
     let tuning = match &arguments.db {
         Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
@@ -226,40 +230,47 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         on_cpu: arguments.on_cpu.iter().cloned().collect(),
         ..Default::default()
     };
-    let (model, given) = ((&context, &graph), (&ports[..], &tensors[..]));
-    options.calibration = arguments.calibrating.calibration(model, &options, given, arguments.range)?;
+    let (network, given) = ((&context, graph), (&ports[..], &tensors[..]));
+    options.calibration = arguments.calibrating.calibration(network, &options, given, arguments.range)?;
     if arguments.calibrating.calibrate.is_some() {
         trace.lap("calibrate");
     }
-    let mut session = Session::new(&context, &graph, options.clone())?;
+    let mut session = Session::new(&context, graph, options.clone())?;
     trace.lap("build the session");
     let random = sources.iter().all(Option::is_none);
-    let runs = arguments.runs.unwrap_or(if random { RANDOM_RUNS } else { 1 });
-    let mut times = Vec::new();
+    let often = Often {
+        runs: arguments.runs.unwrap_or(if random { RANDOM_RUNS } else { 1 }),
+        duration: arguments.duration,
+        warmup: arguments.warmup,
+    };
     let mut outputs = Vec::new();
-    for _ in 0..runs {
-        let start = Instant::now();
+    let times = often.time(|| {
         outputs = session.run(&feeds)?;
-        times.push(start.elapsed());
-    }
-    trace.lap(&format!("run ({runs})"));
+        Ok(())
+    })?;
+    trace.lap(&format!("run ({})", times.len()));
+    let classes = classes::most_likely(&arguments.classes, &model, &outputs)?;
+    let profile = arguments.profile.then(|| session.profile(&feeds)).transpose()?;
     let report = Report {
         device: context.info().to_string(),
         inputs: ports.iter().zip(&sources).map(|(port, source)| (port, source.as_ref())).collect(),
         outputs: session.outputs().iter().zip(&outputs).collect(),
+        classes,
         times: &times,
+        warmup: often.warmup() as usize,
+        profile: profile.as_ref(),
         memory: session.memory(),
         steps: session.steps().len(),
     };
     if !arguments.json {
-        eprintln!("{}", report.times());
+        say(report.times());
         if arguments.memory {
-            eprintln!("{}", report.memory());
+            say(report.memory());
         }
     }
     let text = if arguments.json { serde_json::to_string_pretty(&report.json())? } else { report.outputs() };
-    if arguments.profile {
-        eprintln!("{}", report::profile(&session.profile(&feeds)?));
+    if let Some(profile) = profile.as_ref().filter(|_| !arguments.json) {
+        say(report::profile(profile));
     }
     if let Some(file) = &arguments.trace {
         let (_, stages) = session.run_in_stages(&feeds)?;
@@ -271,11 +282,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             model: &arguments.model,
             bytes,
             random_weights: arguments.random_weights,
-            load: &dimensions,
+            load: &load,
             batch: arguments.batch,
             node: arguments.replay_node.as_deref(),
         };
-        replay::record(file, recording, &context, &graph, &options, &feeds)?;
+        replay::record(file, recording, &context, graph, &options, &feeds)?;
     }
     if let Some(directory) = &arguments.dump {
         std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
@@ -283,14 +294,65 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             npy::write(&directory.join(format!("{index}.npy")), output)?;
         }
     }
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{text}")?;
-    Ok(stdout.flush()?)
+    print(text)
+}
+
+/// How often a network is run.
+#[derive(Debug, Clone, Copy)]
+struct Often {
+    runs: u32,
+    duration: Option<Duration>,
+    warmup: Option<u32>,
+}
+
+impl Often {
+    /// The first runs, whose times do not count: they may include work that is done once.
+    fn warmup(self) -> u32 {
+        self.warmup.unwrap_or(1)
+    }
+
+    /// The times of all runs, at least one.
+    fn time(self, mut run: impl FnMut() -> Result<()>) -> Result<Vec<Duration>> {
+        let mut times: Vec<Duration> = Vec::new();
+        let mut timed = |times: &mut Vec<Duration>| {
+            let start = Instant::now();
+            run()?;
+            times.push(start.elapsed());
+            Ok::<(), anyhow::Error>(())
+        };
+        for _ in 0..self.warmup.unwrap_or(0) {
+            timed(&mut times)?;
+        }
+        let start = Instant::now();
+        let mut runs = 0;
+        while runs == 0 || self.duration.map_or(runs < self.runs, |duration| start.elapsed() < duration) {
+            timed(&mut times)?;
+            runs += 1;
+        }
+        Ok(times)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_runs_as_often_or_as_long_as_asked() {
+        let runs = |often: Often| often.time(|| Ok(())).expect("timed").len();
+        let often = Often { runs: 4, duration: None, warmup: None };
+        assert_eq!((runs(often), often.warmup()), (4, 1), "the first of them is the warm-up");
+        assert_eq!(runs(Often { warmup: Some(3), ..often }), 7);
+        assert_eq!(runs(Often { duration: Some(Duration::ZERO), ..often }), 1);
+        let often = Often { duration: Some(Duration::from_millis(20)), ..often };
+        let start = Instant::now();
+        let times = often.time(|| {
+            std::thread::sleep(Duration::from_millis(5));
+            Ok(())
+        });
+        let (count, took) = (times.expect("timed").len(), start.elapsed());
+        assert!((1..=4).contains(&count) && took >= Duration::from_millis(20), "{count} runs in {took:?}");
+    }
 
     #[test]
     fn picks_are_read_and_wrong_ones_refused() {

@@ -1,9 +1,10 @@
 //! The report of `diptych run`: times, memory, outputs; as text and as JSON.
 
+use super::classes::Class;
 use super::inputs::{Port, Source};
-use crate::table::{node_name, numbers, table};
-use comfy_table::presets;
-use diptych::{HostTensor, MemoryUse, Profile};
+use crate::table::{Rows, Stream, node_name};
+use diptych::internals::tune::statistics::percentile;
+use diptych::{HostTensor, MemoryUse, NodeTime, Profile};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -13,7 +14,12 @@ pub(super) struct Report<'a> {
     pub(super) device: String,
     pub(super) inputs: Vec<(&'a Port, Option<&'a Source<'a>>)>,
     pub(super) outputs: Vec<(&'a diptych::Port, &'a HostTensor)>,
+    /// Of each output its most likely classes, for each image.
+    pub(super) classes: Vec<Vec<Vec<Class>>>,
     pub(super) times: &'a [Duration],
+    /// How many of the first times do not count.
+    pub(super) warmup: usize,
+    pub(super) profile: Option<&'a Profile>,
     pub(super) memory: MemoryUse,
     pub(super) steps: usize,
 }
@@ -60,13 +66,13 @@ fn bytes(bytes: u64) -> String {
 pub(super) fn profile(profile: &Profile) -> String {
     let total = profile.total().as_secs_f64();
     let terminal = std::io::stderr().is_terminal();
-    let mut steps = table(presets::UTF8_HORIZONTAL_ONLY);
-    steps.use_stderr().set_header(["#", "name", "op", "kernel", "us", "%", "GFLOP/s", "source"]);
+    let mut steps = Rows::new(["#", "name", "op", "kernel", "us", "%", "GFLOP/s", "source"]);
+    steps = steps.numbers(&[0, 4, 5, 6]).names(&[1]).labels(&[3]);
     for (index, node) in profile.nodes.iter().enumerate() {
         let seconds = node.time.as_secs_f64();
         let share = if total > 0.0 { 100.0 * seconds / total } else { 0.0 };
         let rate = if seconds > 0.0 { node.flops as f64 / seconds / 1e9 } else { 0.0 };
-        steps.add_row([
+        steps.add([
             (index + 1).to_string(),
             node_name(&node.name, terminal),
             node.op.to_owned(),
@@ -77,27 +83,33 @@ pub(super) fn profile(profile: &Profile) -> String {
             node.source.clone(),
         ]);
     }
-    numbers(&mut steps, &[0, 4, 5, 6]);
+    let steps = steps.text(Stream::Stderr);
     format!("{steps}\ntotal {:.1} us ({})", total * 1e6, profile.clock)
 }
 
 impl Report<'_> {
-    /// The times of the runs, the first apart: it may include work that is done once.
+    /// The milliseconds of the runs that count.
+    fn counted(&self) -> Vec<f64> {
+        self.times.iter().skip(self.warmup).map(milliseconds).collect()
+    }
+
+    /// The times of the runs, those of the warm-up apart.
     pub(super) fn times(&self) -> String {
-        let Some((first, later)) = self.times.split_first() else { return "no runs".to_owned() };
+        let Some(first) = self.times.first() else { return "no runs".to_owned() };
         let first = format!("first run {:.3} ms", milliseconds(first));
-        let mut later = later.to_vec();
-        later.sort_unstable();
-        match (later.first(), later.get(later.len() / 2), later.last()) {
-            (Some(fastest), Some(median), Some(slowest)) => format!(
-                "{first}, then {} runs: fastest {:.3} ms, median {:.3} ms, slowest {:.3} ms, copies included",
-                later.len(),
-                milliseconds(fastest),
-                milliseconds(median),
-                milliseconds(slowest)
-            ),
-            _ => format!("{first}, copies included"),
-        }
+        let counted = self.counted();
+        let at = |share| percentile(&counted, share).unwrap_or(f64::NAN);
+        let [fastest, median, p90, p99, slowest] = [0.0, 0.5, 0.9, 0.99, 1.0].map(at);
+        let runs = match (counted.len(), self.warmup) {
+            (0, _) => return format!("{first}, copies included"),
+            (count, 1) => format!("{first}, then {count} runs"),
+            (count, 0) => format!("{count} runs"),
+            (count, warmup) => format!("{first}, {warmup} for warm-up, then {count} runs"),
+        };
+        format!(
+            "{runs}: fastest {fastest:.3} ms, median {median:.3} ms, p90 {p90:.3} ms, p99 {p99:.3} ms, slowest \
+             {slowest:.3} ms, copies included"
+        )
     }
 
     /// What the values take.
@@ -117,15 +129,25 @@ impl Report<'_> {
         )
     }
 
-    /// One line for each output: index, name, shape, and its numbers.
+    /// For each output a line, with index, name, shape and its numbers, and one for each of its most likely classes.
     pub(super) fn outputs(&self) -> String {
         let line = |(index, (port, tensor)): (usize, &(&diptych::Port, &HostTensor))| {
             let Statistics { least, largest, mean, deviation, not_finite } = Statistics::of(&tensor.to_f32());
             let odd = if not_finite > 0 { format!(", {not_finite} not finite") } else { String::new() };
-            format!(
+            let line = format!(
                 "{index}, {}, {}, from {least:.6} to {largest:.6}, mean {mean:.6}, deviation {deviation:.6}{odd}",
                 port.name, port.dims
-            )
+            );
+            let lists = self.classes.get(index).map(Vec::as_slice).unwrap_or_default();
+            let several = lists.len() > 1;
+            let class = |(image, class): (usize, &Class)| {
+                let image = if several { format!("image {image}, ") } else { String::new() };
+                let name = class.name.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
+                format!("\n   {image}class {}{name}: {:.6}", class.index, class.value)
+            };
+            let classes =
+                lists.iter().enumerate().flat_map(|(image, list)| list.iter().map(move |one| (image, one)));
+            line + &classes.map(class).collect::<String>()
         };
         self.outputs.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -139,24 +161,43 @@ impl Report<'_> {
             };
             json!({ "name": port.name, "shape": port.dims.extents(), "source": source })
         });
-        let outputs = self.outputs.iter().map(|(port, tensor)| {
+        let outputs = self.outputs.iter().enumerate().map(|(index, (port, tensor))| {
+            let lists = self.classes.get(index).map(Vec::as_slice).unwrap_or_default();
+            let class =
+                |class: &Class| json!({ "index": class.index, "value": class.value, "name": class.name });
+            let classes: Vec<Vec<Value>> =
+                lists.iter().map(|list| list.iter().map(class).collect()).collect();
             let Statistics { least, largest, mean, deviation, not_finite } = Statistics::of(&tensor.to_f32());
             json!({
                 "name": port.name, "shape": port.dims.extents(), "min": least, "max": largest, "mean": mean,
-                "deviation": deviation, "not_finite": not_finite,
+                "deviation": deviation, "not_finite": not_finite, "classes": classes,
             })
         });
         let MemoryUse { planned, unshared, least, constants, .. } = self.memory;
-        let mut later: Vec<f64> = self.times.iter().skip(1).map(milliseconds).collect();
-        later.sort_by(f64::total_cmp);
+        let counted = self.counted();
+        let at = |share| percentile(&counted, share);
+        let step = |node: &NodeTime| {
+            json!({
+                "name": node.name, "op": node.op, "kernel": node.kernel, "precision": node.precision.to_string(),
+                "work_group": node.work_group, "source": node.source, "us": node.time.as_secs_f64() * 1e6,
+                "flops": node.flops,
+            })
+        };
+        let profile = self.profile.map(|profile| {
+            json!({ "clock": profile.clock, "steps": profile.nodes.iter().map(step).collect::<Vec<_>>() })
+        });
         json!({
             "device": self.device,
             "steps": self.steps,
             "inputs": inputs.collect::<Vec<_>>(),
             "outputs": outputs.collect::<Vec<_>>(),
             "first_ms": self.times.first().map(milliseconds),
-            "median_ms": later.get(later.len() / 2),
+            "warmup": self.warmup,
+            "median_ms": at(0.5),
+            "p90_ms": at(0.9),
+            "p99_ms": at(0.99),
             "times_ms": self.times.iter().map(milliseconds).collect::<Vec<_>>(),
+            "profile": profile,
             "memory": { "planned": planned, "unshared": unshared, "least": least, "constants": constants,
                 "downloads": self.memory.downloads, "uploads": self.memory.uploads },
         })
@@ -166,18 +207,37 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diptych::NodeTime;
 
     fn report(times: &[Duration]) -> Report<'_> {
-        let memory = MemoryUse::default();
-        Report { device: "none".to_owned(), inputs: vec![], outputs: vec![], times, memory, steps: 3 }
+        Report {
+            device: "none".to_owned(),
+            inputs: vec![],
+            outputs: vec![],
+            classes: vec![],
+            times,
+            warmup: 1,
+            profile: None,
+            memory: MemoryUse::default(),
+            steps: 3,
+        }
     }
 
     #[test]
     fn times_report_the_median_of_the_later_runs() {
         let times: Vec<_> = [90, 3, 1, 2].map(Duration::from_millis).to_vec();
-        let wanted = "first run 90.000 ms, then 3 runs: fastest 1.000 ms, median 2.000 ms, slowest 3.000 ms";
-        assert!(report(&times).times().starts_with(wanted), "{}", report(&times).times());
+        let wanted = "first run 90.000 ms, then 3 runs: fastest 1.000 ms, median 2.000 ms, p90 2.800 ms, p99 2.980 ms, \
+                      slowest 3.000 ms, copies included";
+        assert_eq!(report(&times).times(), wanted);
+        let warm = Report { warmup: 2, ..report(&times) }.times();
+        assert!(
+            warm.starts_with("first run 90.000 ms, 2 for warm-up, then 2 runs: fastest 1.000 ms"),
+            "{warm}"
+        );
+        let cold = Report { warmup: 0, ..report(&times) }.times();
+        assert!(
+            cold.starts_with("4 runs: fastest 1.000 ms, median 2.500 ms") && cold.contains("slowest 90"),
+            "{cold}"
+        );
         assert_eq!(report(&times[..1]).times(), "first run 90.000 ms, copies included");
         assert_eq!(report(&times).json()["median_ms"], 2.0);
     }

@@ -8,6 +8,8 @@ mod files;
 mod inspect;
 mod network;
 mod npy;
+mod onnx;
+mod pipes;
 mod replay;
 mod run;
 mod tune;

@@ -168,3 +168,121 @@ fn a_device_is_named_by_flag_or_environment() {
         }
     }
 }
+
+/// `diptych run` of the small network on the CPU with these words, which must succeed: both outputs.
+fn on_cpu(files: &Files, words: &[&str]) -> [String; 2] {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
+    let output = command.arg("run").arg(&files.model).args(["--backend", "cpu"]).args(words).output();
+    let output = output.expect("the program starts");
+    let [out, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{words:?}: {errors}");
+    [out, errors]
+}
+
+#[test]
+fn times_have_a_warm_up_and_percentiles() {
+    let files = Files::new();
+    let [_, errors] = on_cpu(&files, &["--runs", "4", "--warmup", "2"]);
+    assert!(errors.contains(", 2 for warm-up, then 4 runs: fastest "), "{errors}");
+    assert!(errors.contains(" ms, p90 ") && errors.contains(" ms, p99 "), "{errors}");
+    let [json, _] = on_cpu(&files, &["--duration", "0.05", "--json", "--profile"]);
+    let report: Value = serde_json::from_str(&json).expect("JSON");
+    let times: Vec<f64> =
+        report["times_ms"].as_array().expect("times").iter().filter_map(Value::as_f64).collect();
+    let counted = &times[1..];
+    assert!(times.iter().sum::<f64>() >= 45.0, "{times:?}");
+    let least = counted.iter().copied().fold(f64::INFINITY, f64::min);
+    let (median, p99) = (report["median_ms"].as_f64(), report["p99_ms"].as_f64());
+    if !counted.is_empty() {
+        assert!(median >= Some(least) && p99 >= median, "{report}");
+    }
+    let steps = report["profile"]["steps"].as_array().expect("steps");
+    assert_eq!(Some(steps.len() as u64), report["steps"].as_u64());
+}
+
+/// A picture of three channels becomes the luma of an input of one, and not its red.
+#[test]
+fn a_coloured_picture_is_grey_for_an_input_of_one_channel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("one_channel.onnx");
+    std::fs::write(&model, crate::onnx::absolute(&[1, 4, 4, 1])).expect("written");
+    let picture = folder.path().join("red.png");
+    image::RgbImage::from_pixel(4, 4, image::Rgb([255, 0, 0])).save(&picture).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
+    command.arg("run").arg(&model).args(["--backend", "cpu", "--json", "--image"]).arg(&picture);
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let found = &report["outputs"][0];
+    let (least, most) = (found["min"].as_f64().expect("a number"), found["max"].as_f64().expect("a number"));
+    // BT.601 says 0.299, BT.709 0.2126.
+    assert!(least == most && (0.2..0.31).contains(&least), "{found}");
+}
+
+#[test]
+fn the_most_likely_classes_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [model, input, labels] = ["model.onnx", "x.npy", "labels.txt"].map(|name| folder.path().join(name));
+    std::fs::write(&model, crate::onnx::absolute(&[1, 6])).expect("written");
+    npy::write(&input, &[1, 6], &[0.1, 0.7, -0.01, 0.0, 0.2, 0.15]);
+    std::fs::write(&labels, "ant\nbee\ncat\ndog\neel\nfox\n").expect("written");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_diptych"));
+        command.arg("run").arg(&model).args(["--backend", "cpu", "--input"]).arg(&input).args(words);
+        command.output().expect("the program starts")
+    };
+    let labels = labels.to_str().expect("text");
+    let output = run(&["--labels", labels]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let classes: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
+    let wanted = [
+        "class 1, bee: 0.700000",
+        "class 4, eel: 0.200000",
+        "class 5, fox: 0.150000",
+        "class 0, ant: 0.100000",
+        "class 2, cat: 0.010000",
+    ];
+    assert_eq!(classes, wanted, "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&run(&["--top", "1", "--json"]).stdout).expect("JSON");
+    let first = &report["outputs"][0]["classes"][0];
+    assert_eq!((first[0]["index"].as_u64(), first[0]["name"].is_null()), (Some(1), true), "{first}");
+    assert_eq!(first.as_array().map(Vec::len), Some(1));
+    std::fs::write(labels, "ant\nbee\n").expect("written");
+    let errors = run(&["--labels", labels]).stderr;
+    let errors = String::from_utf8_lossy(&errors);
+    assert!(errors.contains("found 2 lines, wanted one for each class"), "{errors}");
+}
+
+/// What a file is told of itself that it does not know is refused, whatever its format.
+#[test]
+fn values_and_signatures_that_a_model_does_not_have_are_refused() {
+    let files = Files::new();
+    let onnx = files.folder.path().join("product.onnx");
+    std::fs::write(&onnx, crate::onnx::product()).expect("written");
+    for (model, words, wanted) in [
+        (&files.model, ["--value", "nope=1"], "found a value for input \"nope\""),
+        (&onnx, ["--value", "nope=1"], "found a value for input \"nope\""),
+        (&files.model, ["--signature", "nope"], "found no signature \"nope\""),
+        (&onnx, ["--signature", "nope"], "signature \"nope\""),
+        (&files.model, ["--open-input", "nope"], "input \"nope\""),
+    ] {
+        for command in ["run", "inspect"] {
+            let mut started = Command::new(env!("CARGO_BIN_EXE_diptych"));
+            let output = started.arg(command).arg(model).args(["--backend", "cpu"]).args(words).output();
+            let output = output.expect("the program starts");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{command} {words:?}: {errors}");
+            assert!(errors.contains(wanted), "{command} {words:?}: {errors}");
+        }
+    }
+    // A value that the file has an input for is a constant, and no input any longer.
+    let output = Command::new(env!("CARGO_BIN_EXE_diptych"))
+        .arg("run")
+        .arg(&onnx)
+        .args(["--backend", "cpu", "--json", "--value", "k=2,3"])
+        .output()
+        .expect("the program starts");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["inputs"].as_array().map(Vec::len), Some(1), "{report}");
+}

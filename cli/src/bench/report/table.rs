@@ -2,7 +2,7 @@
 
 use super::{SUITES, by_case, maker, rate, share, time};
 use crate::bench::row::{Record, Row};
-use comfy_table::{CellAlignment, Table, presets};
+use crate::table::{Rows, Stream};
 
 /// Every suite's table and the notes; nodes and single work-groups are for the page.
 pub(in crate::bench) fn text(record: &Record) -> String {
@@ -27,14 +27,14 @@ pub(in crate::bench) fn text(record: &Record) -> String {
     text
 }
 
-fn table(suite: &str, rows: &[&Row]) -> Table {
-    let mut table = crate::table::table(presets::UTF8_HORIZONTAL_ONLY);
+fn table(suite: &str, rows: &[&Row]) -> String {
     if suite == "work-groups" {
-        table.set_header(["case", "backend", "fastest", "", "slowest", "", "apart"]);
+        let heads = ["case", "backend", "fastest", "", "slowest", "", "apart"];
+        let mut table = Rows::new(heads).numbers(&[3, 5, 6]);
         for case in by_case(rows) {
             let (Some(best), Some(worst)) = (case.first(), case.last()) else { continue };
             let size = |row: &Row| row.node.clone().unwrap_or_default();
-            table.add_row([
+            table.add([
                 best.case.clone(),
                 maker(best),
                 size(best),
@@ -44,13 +44,14 @@ fn table(suite: &str, rows: &[&Row]) -> Table {
                 format!("{:.1}x", worst.median / best.median),
             ]);
         }
-        return table;
+        return table.text(Stream::Stdout);
     }
-    table.set_header(["case", "backend", "median", "p10-p90", "samples", "rate", "roofline", "kernel"]);
+    let heads = ["case", "backend", "median", "p10-p90", "samples", "rate", "roofline", "kernel"];
+    let mut table = Rows::new(heads).numbers(&[2, 3, 4, 5, 6]).labels(&[7]);
     for row in rows {
         let told = matches!(suite, "posenet" | "start") || row.metric == "chain";
         let metric = if told { format!(", {}", row.metric) } else { String::new() };
-        table.add_row([
+        table.add([
             format!("{}{metric}", row.case),
             maker(row),
             time(row.median),
@@ -61,10 +62,5 @@ fn table(suite: &str, rows: &[&Row]) -> Table {
             row.kernel.clone(),
         ]);
     }
-    for column in 2..7 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+    table.text(Stream::Stdout)
 }

@@ -1,0 +1,36 @@
+//! ONNX models of one node, written by hand.
+
+/// A field of a protocol buffer's message.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
+}
+
+fn number(number: u8, value: u8) -> Vec<u8> {
+    vec![number << 3, value]
+}
+
+/// An input or output of floats.
+fn port(name: &[u8], extents: &[u8]) -> Vec<u8> {
+    let shape: Vec<u8> = extents.iter().flat_map(|&extent| field(1, &number(1, extent))).collect();
+    let tensor = field(1, &[number(1, 1), field(2, &shape)].concat());
+    [field(1, name), field(2, &tensor)].concat()
+}
+
+/// A model of one node.
+fn model(node: &[u8], inputs: &[Vec<u8>], output: &[u8]) -> Vec<u8> {
+    let inputs: Vec<u8> = inputs.iter().flat_map(|input| field(11, input)).collect();
+    let graph = [field(1, node), field(2, b"graph"), inputs, field(12, output)];
+    [number(1, 8), field(7, &graph.concat()), field(8, &number(2, 13))].concat()
+}
+
+/// The product of the inputs `x` and `k` of two elements.
+pub(crate) fn product() -> Vec<u8> {
+    let node = [field(1, b"x"), field(1, b"k"), field(2, b"y"), field(4, b"Mul")].concat();
+    model(&node, &[port(b"x", &[2]), port(b"k", &[2])], &port(b"y", &[2]))
+}
+
+/// The input `x` as it is, if none of its numbers is negative: its absolute values.
+pub(crate) fn absolute(extents: &[u8]) -> Vec<u8> {
+    let node = [field(1, b"x"), field(2, b"y"), field(4, b"Abs")].concat();
+    model(&node, &[port(b"x", extents)], &port(b"y", extents))
+}
