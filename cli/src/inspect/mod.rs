@@ -1,6 +1,7 @@
 //! `diptych inspect`: a model's graph, shapes, operators and memory, and the kernels that would run it.
 
-mod html;
+mod nodes;
+mod page;
 
 use crate::output::print;
 use crate::table::{Rows, Stream, node_name};
@@ -9,6 +10,7 @@ use anyhow::{Context as _, Result};
 use diptych::{
     Calibration, Graph, Model, ModelPort as Port, Precision, Session, SessionOptions, TensorInfo, Value,
 };
+use nodes::NodeRow;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -45,24 +47,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write a page with the graph drawn; it needs no other file.
+    /// Write a page that shows the graph and what is known of each node; it needs no other file.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
 
 /// How the source of a step on the CPU begins.
 const ON_CPU: &str = "on the CPU: ";
-
-/// A node of the graph.
-struct NodeRow {
-    name: String,
-    op: &'static str,
-    output: String,
-    flops: u64,
-    /// The values it reads that are no constants, and those that it writes.
-    reads: Vec<Value>,
-    writes: Vec<Value>,
-}
 
 /// What runs: a kernel for one node, several, or none.
 struct StepRow {
@@ -118,7 +109,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     });
     let found = Inspection {
         file: arguments.model.display().to_string(),
-        nodes: nodes(&model.graph)?,
+        nodes: nodes::nodes(&model.graph)?,
         parameters,
         parameter_bytes,
         flops: model.graph.flops()?,
@@ -128,7 +119,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         model,
     };
     if let Some(file) = &arguments.html {
-        let page = html::page(&found)?;
+        let page = page::page(&found)?;
         std::fs::write(file, page).with_context(|| format!("{}", file.display()))?;
     }
     let text = if arguments.json {
@@ -137,27 +128,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         found.text(arguments.nodes)
     };
     print(text.trim_end())
-}
-
-fn nodes(graph: &Graph) -> Result<Vec<NodeRow>> {
-    let row = |node: &diptych::Node| -> Result<NodeRow> {
-        let dims = node.outputs().iter().map(|&value| Ok(graph.dims(value)?.to_string()));
-        let mut reads = Vec::new();
-        for &(_, value) in node.inputs() {
-            if graph.tensor(value)?.is_none() {
-                reads.push(value);
-            }
-        }
-        Ok(NodeRow {
-            name: node.name().to_owned(),
-            op: node.operator().name(),
-            output: dims.collect::<Result<Vec<_>>>()?.join(", "),
-            flops: graph.op(node, Precision::F32)?.map_or(0, |op| op.flops()),
-            reads,
-            writes: node.outputs().to_vec(),
-        })
-    };
-    graph.nodes().iter().map(row).collect()
 }
 
 /// The elements of the constants that nodes read, and their bytes as they are stored in the file's precision.

@@ -49,9 +49,26 @@ fn the_page_draws_every_node_and_needs_no_other_file() {
     let boxes = graph.nodes().len() + graph.inputs().len() + graph.outputs().len();
     assert_eq!(page.matches("<rect ").count(), boxes);
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
-    for word in ["<script", "<link", "<img", "http-equiv"] {
+    for word in ["src=", "<link", "<img", "http-equiv", "@import", "fetch("] {
         assert!(!page.contains(word), "{word}");
     }
+    let data =
+        page.split("id=\"data\">").nth(1).and_then(|rest| rest.split("</script>").next()).expect("data");
+    let data: Vec<Value> = serde_json::from_str(data).expect("JSON");
+    assert_eq!(data.len(), boxes);
+    let fact = |node: &Value, what: &str| {
+        let pairs = node["facts"].as_array().expect("facts").iter();
+        pairs
+            .filter(|pair| pair[0] == what)
+            .map(|pair| pair[1].as_str().unwrap_or_default().to_owned())
+            .next()
+    };
+    let first = data.iter().find(|node| node["lines"][0] == "conv2d").expect("a convolution");
+    assert_eq!(fact(first, "stride").as_deref(), Some("[2, 2]"), "{first}");
+    for what in ["name", "output", "weights", "padding", "kernel", "chosen by"] {
+        assert!(fact(first, what).is_some(), "no {what} in {first}");
+    }
+    assert_eq!(first["reads"].as_array().map(Vec::len), Some(1), "{first}");
 }
 
 #[test]
