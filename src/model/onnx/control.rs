@@ -115,7 +115,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             }
         }
         if turn >= MAX_TURNS {
-            return refused!("found more than {MAX_TURNS} turns, wanted fewer");
+            return refused!("found more than {MAX_TURNS} iterations, wanted fewer");
         }
         let number = Operand::Constant(crate::model::build::integers(&[], vec![turn as i64])?, Kind::I64);
         let inputs: Vec<Operand> = [number, go_on.clone()].into_iter().chain(carried).collect();
@@ -153,9 +153,9 @@ fn stacked(i: &mut Import<'_>, list: Vec<Operand>, place: usize) -> Result<Opera
             Operand::Value(_) => None,
         })
         .collect();
-    let first = list
-        .first()
-        .ok_or("found a loop of no turns whose results are collected, wanted at least one turn")?;
+    let first = list.first().ok_or(
+        "found a loop without iterations whose results are collected, wanted at least one iteration",
+    )?;
     let kind = match first {
         Operand::Constant(_, kind) => *kind,
         Operand::Value(mapped) => mapped.kind,
@@ -211,7 +211,7 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let turns = turns.unwrap_or(0);
     if turns > MAX_TURNS {
-        return refused!("found {turns} turns, wanted at most {MAX_TURNS}");
+        return refused!("found {turns} iterations, wanted at most {MAX_TURNS}");
     }
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < states || outputs.len() != op.node.outputs.len() {

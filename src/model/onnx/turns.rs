@@ -38,12 +38,14 @@ pub(super) struct Start {
 pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried: Vec<Operand>) -> Done {
     let body = op.network("body")?;
     if (carried.len()..op.node.outputs.len()).any(|index| op.writes(index)) {
-        return refused!("found results that are collected over turns whose number is computed at each run");
+        return refused!(
+            "found results that are collected over iterations whose number is computed at each run"
+        );
     }
     let mut extents = Vec::with_capacity(carried.len());
     for slot in &carried {
         if slot.kind().is_handle() {
-            return refused!("found a sequence carried over turns whose number is computed at each run");
+            return refused!("found a sequence carried over iterations whose number is computed at each run");
         }
         extents.push(i.shape(slot)?);
     }
@@ -82,7 +84,8 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
                 .flatten()
                 .is_some_and(|truth| truth.to_f32().first().is_some_and(|&it| it != 0.0));
             given.iter_mut().zip(found.flatten()).for_each(|(given, found)| *given = found);
-            turn = turn.checked_add(1).ok_or_else(|| Error::unsupported("a loop", "it has 2^32 turns"))?;
+            turn =
+                turn.checked_add(1).ok_or_else(|| Error::unsupported("a loop", "it has 2^32 iterations"))?;
         }
         for (output, value) in outputs.iter_mut().zip(&given) {
             output.copy_from_slice(&value.to_nhwc());
@@ -170,7 +173,7 @@ fn make<'a>(
         let wanted = wanted.unwrap_or_else(|| found.iter().map(|_| 1).collect());
         if found != wanted {
             return refused!(
-                "found a value of {wanted:?} that a turn makes {found:?}, in a loop whose turns are counted at each run, \
+                "found a value of {wanted:?} that an iteration makes {found:?}, in a loop whose iterations are counted at each run, \
                  wanted extents that stay"
             );
         }
