@@ -396,6 +396,9 @@ table! {
     }
 }
 
+/// The deepest table within tables; the schema's own have at most eight.
+const MAX_DEPTH: usize = 16;
+
 /// The field id of the union `builtin_options` of an operator.
 pub(super) const OPTIONS: u16 = 4;
 
@@ -410,6 +413,7 @@ where
     T: Follow<'a, Inner = T> + Verifiable + 'a,
 {
     // Old writers leave out the zero behind a string; nothing here relies on it.
-    let options = VerifierOptions { ignore_missing_null_terminator: true, ..Default::default() };
+    let options =
+        VerifierOptions { ignore_missing_null_terminator: true, max_depth: MAX_DEPTH, ..Default::default() };
     flatbuffers::root_with_opts::<T>(&options, bytes)
 }

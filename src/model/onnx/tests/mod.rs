@@ -350,8 +350,14 @@ fn values_of_the_file_are_replaced_where_they_are_inputs_too() {
 
 #[test]
 fn functions_that_call_each_other_are_survived_however_many_there_are() {
-    let bytes = writer::chained(20_000);
-    assert!(refused(&bytes).contains("deep in each other"));
+    // On the stack that a browser's page has.
+    let told = std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(|| refused(&writer::chained(20_000)))
+        .expect("a thread")
+        .join()
+        .expect("no panic");
+    assert!(told.contains("deep in each other"), "{told}");
 }
 
 #[test]
