@@ -1,7 +1,8 @@
 //! ONNX files to graphs.
 //!
 //! Values are f32 on a device, whatever the file says of them: floats of other widths are rounded, integers are the
-//! floats of their value (exact to 2^24; a constant that is not is refused), and booleans are 0 and 1. Arithmetic on
+//! floats of their value (exact to 2^24; a constant that is not is refused; those of at most 16 bits wrap, `casts.rs`), and
+//! booleans are 0 and 1. Arithmetic on
 //! shapes is done while the file is read; so are branches and loops whose conditions are known then. What an input
 //! leaves open is given by [`LoadOptions`]. What cannot run is listed all at once. Operators of constants alone run on the
 //! CPU meanwhile (`evaluate.rs`), and sequences are lists that the loader keeps (`sequences.rs`).
@@ -19,7 +20,8 @@
 //! `operators.rs` lists the operators, each with the function that adds it to the graph; versions 1 to 28 are read, those before 7 where numpy's rule of broadcasting is all they need.
 //!
 //! The file may be hostile: lengths are checked before memory is allocated, the work is bounded by the file's length,
-//! and data in other files are read from the model's folder alone.
+//! and data in other files are read from the model's folder alone, or through the links of the Hugging Face hub's cache
+//! (`tensors.rs`). Nodes may lie in any order (`sorted.rs`).
 //!
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 
