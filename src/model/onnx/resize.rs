@@ -172,10 +172,11 @@ fn axes_of(
 }
 
 impl Along {
-    /// Where element `at` of the output lies in the input.
-    fn coordinate(&self, at: usize, mode: &str) -> Result<f64, Reason> {
-        let (at, input, output) = (at as f64, self.input as f64, self.output as f64);
-        let half = (at + 0.5) / self.scale - 0.5;
+    /// Where element `at` of the output lies in the input, each operation rounded by `rounded`.
+    fn coordinate(&self, at: usize, mode: &str, rounded: fn(f64) -> f64) -> Result<f64, Reason> {
+        let r = rounded;
+        let (at, input, output, scale) = (at as f64, self.input as f64, self.output as f64, r(self.scale));
+        let half = r(r(r(at + 0.5) / scale) - 0.5);
         Ok(match mode {
             "half_pixel" => half,
             "pytorch_half_pixel" => {
@@ -186,13 +187,13 @@ impl Along {
                 }
             }
             "half_pixel_symmetric" => {
-                let adjustment = output / (self.scale * input);
-                input / 2.0 * (1.0 - adjustment) + half
+                let adjustment = r(output / r(scale * input));
+                r(r(input / 2.0 * r(1.0 - adjustment)) + half)
             }
-            "asymmetric" => at / self.scale,
+            "asymmetric" => r(at / scale),
             "align_corners" => {
                 // Of the extent, not of the scale, which may leave a part of an element.
-                if self.output > 1 { at * (input - 1.0) / (output - 1.0) } else { 0.0 }
+                if self.output > 1 { r(r(at * (input - 1.0)) / (output - 1.0)) } else { 0.0 }
             }
             "tf_crop_and_resize" => {
                 let [start, end] = self.region;
@@ -211,7 +212,7 @@ impl Along {
     }
 
     fn coordinates(&self, mode: &str) -> Result<Vec<f64>, Reason> {
-        (0..self.output).map(|at| self.coordinate(at, mode)).collect()
+        (0..self.output).map(|at| self.coordinate(at, mode, |exact| exact)).collect()
     }
 
     /// The element nearest to each coordinate.
@@ -228,11 +229,9 @@ impl Along {
             }
         };
         let last = self.input as f64 - 1.0;
-        Ok(self
-            .coordinates(options.coordinates)?
-            .iter()
-            .map(|&place| round(place).clamp(0.0, last) as usize)
-            .collect())
+        // Computed in f32, as ONNX Runtime does: at an edge between two elements its rounding decides.
+        let place = |at| self.coordinate(at, options.coordinates, |exact| f64::from(exact as f32));
+        (0..self.output).map(|at| Ok(round(place(at)?).clamp(0.0, last) as usize)).collect()
     }
 
     /// The weight of each element of the input for each of the output: a row each.
