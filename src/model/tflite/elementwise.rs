@@ -10,7 +10,7 @@ use crate::dims::Dim;
 use crate::emit::Activation;
 use crate::graph::{Term, Value};
 use crate::host::HostTensor;
-use crate::model::build::{Arg, Builder, Mapped, Operand, changes, computed, converted};
+use crate::model::build::{Arg, Builder, Kind, Mapped, Operand, changes, computed, converted};
 use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
@@ -228,8 +228,22 @@ pub(super) fn cast<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     }
     let x = import.operand(op, 0)?;
     let keeps = matches!(x, Operand::Value(_)) && !changes(x.kind(), to);
-    let result = if keeps { x } else { converted(import.begin(op, 0)?, x, to)? };
+    let bounds = to.range().filter(|_| x.kind().is_float() && to.narrow().is_some());
+    let result = match bounds {
+        _ if keeps => x,
+        Some(bounds) => nearest(import.begin(op, 0)?, x, to, bounds)?,
+        None => converted(import.begin(op, 0)?, x, to)?,
+    };
     import.put(op, 0, result)
+}
+
+/// Floats as integers of at most 16 bits: those that these do not hold are the nearest that they do, as in LiteRT 2.3.
+fn nearest(b: &mut Builder, x: Operand, to: Kind, [low, high]: [i64; 2]) -> Result<Operand, Reason> {
+    let terms = [x.into(), (low as f32).into(), (high as f32).into()];
+    match b.apply("bounded", Function::Clamp, &terms)? {
+        constant @ Operand::Constant(..) => converted(b, constant, to),
+        value => Ok(b.apply("", Function::Truncate, &[value.into()])?.of_kind(to)),
+    }
 }
 
 /// A function of input 0 and a number.

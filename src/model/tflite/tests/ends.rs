@@ -186,37 +186,46 @@ fn numbers_of_eight_bytes_need_not_be_aligned() {
 }
 
 #[test]
-fn casts_and_sums_of_small_integers_wrap() {
+fn casts_and_sums_of_small_integers_are_those_of_their_types() {
     let mut file = FileSpec::with_input("x", &[6]);
-    let mut cast = |name: &str, kind: i8| {
+    let mut whole = |name: &str, kind: i8, operator: &str, inputs: &[i32]| {
         let whole = file.map(name, &[6]);
         file.tensors[whole as usize].element_type = kind;
-        file.op(code("CAST"), &[0], &[whole], none());
+        let options = match operator {
+            "ADD" => fields(options::AddOptions::TAG, &[]),
+            "MUL" => fields(options::MulOptions::TAG, &[]),
+            _ => none(),
+        };
+        file.op(code(operator), inputs, &[whole], options);
         whole
     };
-    let all = [
-        cast("u8", element::UINT8),
-        cast("i8", element::INT8),
-        cast("u16", element::UINT16),
-        cast("i16", element::INT16),
+    let unsigned = whole("u16", element::UINT16, "CAST", &[0]);
+    let byte = whole("i8", element::INT8, "CAST", &[0]);
+    let outputs = vec![
+        unsigned,
+        byte,
+        whole("u8", element::UINT8, "CAST", &[0]),
+        whole("i16", element::INT16, "CAST", &[0]),
+        whole("u8 of u16", element::UINT8, "CAST", &[unsigned]),
+        whole("i8 of u16", element::INT8, "CAST", &[unsigned]),
+        whole("sum", element::INT8, "ADD", &[byte, byte]),
+        whole("product", element::UINT16, "MUL", &[unsigned, unsigned]),
     ];
-    let sum = file.map("sum", &[6]);
-    file.tensors[sum as usize].element_type = element::INT8;
-    file.op(code("ADD"), &[all[1], all[1]], &[sum], fields(options::AddOptions::TAG, &[]));
-    let product = file.map("product", &[6]);
-    file.tensors[product as usize].element_type = element::UINT16;
-    file.op(code("MUL"), &[all[2], all[2]], &[product], fields(options::MulOptions::TAG, &[]));
-    file.outputs = [&all[..], &[sum, product]].concat();
+    file.outputs = outputs;
     let values = [300.9f32, -1.5, 127.0, 128.0, 40_000.0, -70_000.0];
     let found = run(&file, &LoadOptions::default(), &[("x", &tensor(&[6], values.to_vec()))]);
-    let of = |number: fn(i64) -> i64| values.map(|value| number(value as i64) as f32).to_vec();
+    let of = |number: fn(f32) -> f32| values.map(number).to_vec();
     let wanted = [
-        of(|value| i64::from(value as u8)),
-        of(|value| i64::from(value as i8)),
-        of(|value| i64::from(value as u16)),
-        of(|value| i64::from(value as i16)),
-        of(|value| i64::from((value as i8).wrapping_add(value as i8))),
-        of(|value| i64::from((value as u16).wrapping_mul(value as u16))),
+        // Of floats the nearest integer that there is.
+        of(|value| f32::from(value as u16)),
+        of(|value| f32::from(value as i8)),
+        of(|value| f32::from(value as u8)),
+        of(|value| f32::from(value as i16)),
+        // Of integers the lower bits.
+        of(|value| f32::from(value as u16 as u8)),
+        of(|value| f32::from(value as u16 as i8)),
+        of(|value| f32::from((value as i8).wrapping_add(value as i8))),
+        of(|value| f32::from((value as u16).wrapping_mul(value as u16))),
     ];
     for (output, (found, wanted)) in found.iter().zip(wanted).enumerate() {
         assert_eq!(*found.to_f32(), wanted, "output {output}");
