@@ -113,6 +113,9 @@ pub struct Limits {
     pub subgroup: Option<[u32; 2]>,
     /// Multiprocessors, where the driver reports them.
     pub compute_units: Option<u32>,
+    /// Turns after which the driver ends the loops of an invocation, all of them counted together, without an error:
+    /// 65,535 with Mesa's llvmpipe.
+    pub max_turns: Option<u32>,
 }
 
 impl Limits {
@@ -157,6 +160,7 @@ impl Limits {
             matrix_unit: None,
             subgroup: None,
             compute_units: None,
+            max_turns: None,
         }
     }
 
@@ -177,6 +181,7 @@ impl Limits {
             matrix_unit: None,
             subgroup: None,
             compute_units: None,
+            max_turns: None,
         }
     }
 }

@@ -4,12 +4,6 @@
 ${constants}
 
 ${interface}
-//% if not AVERAGE
-fn is_nan(v: ${acc4}) -> vec4<bool> {
-    return (bitcast<vec4<u32>>(vec4<f32>(v)) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
-}
-
-//% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn pool_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
     if (gid.x >= params.dst_w || gid.y >= params.dst_h || gid.z >= params.dst_c4 * params.batch) {
@@ -29,13 +23,14 @@ fn pool_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
     //% else
     var pooled: ${acc4} = ${load4("src", "src_first + params.src_w * y_first + x_first", column="x_first + params.src_w * slice", row="y_first + params.src_h * n")};
     //% endif
-    for (var y: u32 = y_first; y < y_end; y++) {
-        for (var x: u32 = x_first; x < x_end; x++) {
+    for (var y: u32 = y_first; y < min(y_end, y_first + KERNEL_H); y++) {
+        for (var x: u32 = x_first; x < min(x_end, x_first + KERNEL_W); x++) {
             let v: ${acc4} = ${load4("src", "src_first + params.src_w * y + x", column="x + params.src_w * slice", row="y + params.src_h * n")};
             //% if AVERAGE
             pooled = pooled + v;
             //% else
-            pooled = select(select(pooled, v, v > pooled), v, is_nan(v));
+            let no_number: vec4<bool> = (bitcast<vec4<u32>>(vec4<f32>(v)) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+            pooled = select(select(pooled, v, v > pooled), v, no_number);
             //% endif
         }
     }

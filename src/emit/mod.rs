@@ -13,6 +13,7 @@ pub mod interface;
 #[cfg(feature = "shaders")]
 pub mod check;
 mod constants;
+mod folded;
 #[cfg(feature = "shaders")]
 pub mod opencl;
 mod template;
@@ -20,12 +21,14 @@ mod templates;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
+pub(crate) mod turns;
 pub(crate) mod winograd;
 pub(crate) mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;
 pub use epilogue::{Activation, Bits, Epilogue, Residual};
+pub use folded::Folded;
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
 pub(crate) use text::text;
 
@@ -66,6 +69,11 @@ pub struct KernelSpec {
     pub epilogue: Epilogue,
     /// What its op has it compute, where the text leaves that open.
     pub body: Body,
+    /// How its grid is launched, where that is not work-group by work-group along each axis.
+    pub folded: Option<Folded>,
+    /// How many copies of its body each loop has, where they are not one: for devices that end loops after so many
+    /// turns ([`crate::Limits::max_turns`]).
+    pub copies: Option<Vec<u64>>,
     /// The kernel's arguments.
     pub interface: Interface,
     /// Its text; none if it is an application's.

@@ -1,6 +1,8 @@
 //! Renders a kernel's template.
 
+use super::folded::folded;
 use super::template::{self, Functions, Value};
+use super::turns;
 use super::words::Words;
 use super::{Dialect, KernelSource, KernelSpec, Template};
 use crate::error::{Error, Result};
@@ -27,6 +29,8 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/coordinate"),
     piece!("shared/functions"),
     piece!("shared/group_sum"),
+    piece!("shared/hyperbolic"),
+    piece!("shared/key"),
     piece!("shared/matrix"),
     piece!("shared/matrix_ptx", opencl),
     piece!("shared/matrix_ptx_words", opencl),
@@ -147,6 +151,14 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
         let shared = if dialect == Dialect::Wgsl { "shared/functions" } else { "shared/activations" };
         let names = vec![("calls", calls.into_iter().collect()), ("wide", true.into())];
         template::render(piece(shared).unwrap_or_default(), names, &words, piece).map_err(fail)?
+    };
+    let body = match &spec.copies {
+        Some(copies) => turns::unrolled(&body, &spec.entry(), copies),
+        None => body,
+    };
+    let body = match spec.folded {
+        Some(grid) => folded(&body, spec, grid).map_err(fail)?,
+        None => body,
     };
     // What the text itself enables comes before functions as well.
     let (enabled, body) = body.split_at(enabled(&body));

@@ -5,10 +5,11 @@ use super::effort::Effort;
 use super::halves::Magnitudes;
 use super::kernel::{Kernel, Offer, Ordinary};
 use super::operands::{self, OperandInfo, Operands, Role};
-use super::plan::{Choice, Launch, Op, Sealed, check_work_group};
+use super::plan::{Choice, Launch, Op, Sealed, check_grid, check_work_group, folded};
 use super::reference::Reference;
 use super::spec;
 use super::stored::{channels, least};
+use super::turns;
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, KernelSpec, Operand};
@@ -356,7 +357,8 @@ impl<O: Definition> Op for O {
             return reject(reason.to_owned());
         }
         let label = spec::label(O::NAME, choice);
-        check_work_group(&label, choice.work_group, kernel.grid(self, choice.tile), limits)?;
+        check_work_group(&label, choice.work_group, limits)?;
+        check_grid(&label, choice.work_group, kernel.grid(self, choice.tile), limits)?;
         kernel.choice_obstacle(self, choice, limits).map_or(Ok(()), reject)
     }
 
@@ -370,6 +372,7 @@ impl<O: Definition> Op for O {
         let precision = kernel.precision(self);
         let mut bindings = kernel.bindings(self, choice);
         bindings.iter_mut().for_each(|binding| binding.least = least(self, choice, binding));
+        let grid = kernel.grid(self, choice.tile);
         let spec = KernelSpec {
             op: O::NAME,
             variant: choice.variant,
@@ -383,10 +386,14 @@ impl<O: Definition> Op for O {
             epilogue: self.epilogue(),
             body: kernel.body(self, choice),
             foreign: None,
+            folded: folded(choice.work_group, grid, limits),
+            copies: None,
             interface: spec::interface(bindings, &params),
         };
         let params = params.into_iter().map(|(_, value)| value).collect();
-        Ok(Launch { spec, params, grid: kernel.grid(self, choice.tile) })
+        let mut launch = Launch { spec, params, grid };
+        turns::limit(&mut launch, &Definition::operands(self), limits)?;
+        Ok(launch)
     }
 
     fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {

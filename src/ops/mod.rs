@@ -50,6 +50,7 @@ mod split;
 mod stored;
 mod tiled;
 mod tolerance;
+mod turns;
 
 pub use crate::cpu::CpuKernel;
 pub use convolution::Convolution;

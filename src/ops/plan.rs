@@ -7,7 +7,7 @@ use super::operands::{OperandInfo, Operands};
 use super::reference::Reference;
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
-use crate::emit::{KernelSpec, Operand, Scalar};
+use crate::emit::{Folded, KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -90,8 +90,22 @@ pub struct Launch {
 impl Launch {
     /// Work-groups along x, y and z.
     pub fn groups(&self) -> [u32; 3] {
-        std::array::from_fn(|axis| self.grid[axis].div_ceil(self.spec.work_group[axis]))
+        match &self.spec.folded {
+            Some(folded) => folded.launched(),
+            None => groups(self.spec.work_group, self.grid),
+        }
     }
+}
+
+fn groups(work_group: [u32; 3], grid: [u32; 3]) -> [u32; 3] {
+    std::array::from_fn(|axis| grid[axis].div_ceil(work_group[axis]))
+}
+
+/// How a grid is launched that has more work-groups along an axis than a device launches; `None` for others.
+pub(super) fn folded(work_group: [u32; 3], grid: [u32; 3], limits: &Limits) -> Option<Folded> {
+    let groups = groups(work_group, grid);
+    let beyond = groups.iter().zip(limits.max_groups).any(|(&groups, most)| groups > most);
+    if beyond { Folded::new(groups, limits.max_groups) } else { None }
 }
 
 /// Kept to the crate: kernels run without checks as an op's plan says, so that a plan must be right.
@@ -316,13 +330,8 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>>;
 }
 
-/// The limits that every choice must keep.
-pub(crate) fn check_work_group(
-    label: &str,
-    work_group: [u32; 3],
-    grid: [u32; 3],
-    limits: &Limits,
-) -> Result<()> {
+/// The limits that every work-group must keep.
+pub(crate) fn check_work_group(label: &str, work_group: [u32; 3], limits: &Limits) -> Result<()> {
     let reject = |reason: String| Err(Error::Reject { kernel: label.to_owned(), reason });
     let invocations = work_group.iter().map(|&extent| u64::from(extent)).product::<u64>();
     if invocations == 0 {
@@ -341,13 +350,32 @@ pub(crate) fn check_work_group(
                 work_group[axis], limits.max_work_group[axis]
             ));
         }
-        let groups = grid[axis].div_ceil(work_group[axis]);
-        if groups > limits.max_groups[axis] {
-            return reject(format!(
-                "{groups} work-groups along axis {axis}, the device allows {}",
-                limits.max_groups[axis]
-            ));
+    }
+    Ok(())
+}
+
+/// The limits of a grid whose work-groups are launched as they are.
+pub(crate) fn check_axes(label: &str, work_group: [u32; 3], grid: [u32; 3], limits: &Limits) -> Result<()> {
+    for (axis, (groups, most)) in groups(work_group, grid).into_iter().zip(limits.max_groups).enumerate() {
+        if groups > most {
+            return Err(Error::Reject {
+                kernel: label.to_owned(),
+                reason: format!("{groups} work-groups along axis {axis}, the device allows {most}"),
+            });
         }
     }
     Ok(())
+}
+
+/// The limits of a grid that may be launched in lines.
+pub(super) fn check_grid(label: &str, work_group: [u32; 3], grid: [u32; 3], limits: &Limits) -> Result<()> {
+    if folded(work_group, grid, limits).is_some() || check_axes(label, work_group, grid, limits).is_ok() {
+        return Ok(());
+    }
+    let groups = groups(work_group, grid);
+    let [x, y, _] = limits.max_groups;
+    Err(Error::Reject {
+        kernel: label.to_owned(),
+        reason: format!("a grid of {groups:?} work-groups, the device launches {x} by {y} at most"),
+    })
 }

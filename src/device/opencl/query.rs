@@ -201,6 +201,7 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
         // No kernel in OpenCL C asks for them.
         subgroup: None,
         compute_units: Some(value(device.max_compute_units())?),
+        max_turns: None,
     };
     let limits = match options.checked_kernels {
         // What can be checked is WGSL, which has neither images here nor inline assembly.

@@ -275,6 +275,8 @@ fn device_info(
                 .contains(wgpu::Features::SUBGROUP)
                 .then_some([adapter.subgroup_min_size, adapter.subgroup_max_size]),
             compute_units: facts(family, &adapter.name).compute_units,
+            // Mesa's `LP_MAX_TGSI_LOOP_ITERATIONS`.
+            max_turns: adapter.name.starts_with("llvmpipe").then_some(65_535),
         },
         is_cpu,
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

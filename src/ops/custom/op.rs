@@ -9,7 +9,7 @@ use crate::emit::{Body, Epilogue, Interface, KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::plan::{Choice, Launch, Op, Sealed, check_work_group};
+use crate::ops::plan::{Choice, Launch, Op, Sealed, check_axes, check_work_group};
 use crate::ops::{OperandInfo, Operands, Reference};
 use std::any::Any;
 use std::sync::Arc;
@@ -118,12 +118,15 @@ impl Op for CustomOp {
             let reason = format!("its work-group is {:?}", shader.reflection.work_group);
             return Err(Error::Reject { kernel: label, reason });
         }
-        check_work_group(&label, choice.work_group, self.grid, limits)
+        check_work_group(&label, choice.work_group, limits)?;
+        check_axes(&label, choice.work_group, self.grid, limits)
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
         self.fits(choice, limits)?;
         let spec = KernelSpec {
+            folded: None,
+            copies: None,
             op: OP,
             variant: VARIANT,
             constants: Vec::new(),
