@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
-    let of = |indices| TopKOp::new(Dims::new(&[3, 17])?, TopK { k: 5, indices });
-    Ok(vec![Box::new(of(false)?), Box::new(of(true)?)])
+    let of = |n, k, indices| TopKOp::new(Dims::new(&[3, n])?, TopK { k, indices });
+    Ok(vec![Box::new(of(17, 5, false)?), Box::new(of(17, 5, true)?), Box::new(of(5000, 300, false)?)])
 }
 
 const NAMES: &str = "rows,n,k";

@@ -5,18 +5,23 @@
 //! | `x` | `o n`, `o` any axes | rows |
 //! | `y` | `o k` | rows |
 //!
-//! Of equal elements the first one comes first, as in TensorFlow Lite; a NaN is larger than anything.
+//! Of equal elements the first one comes first, as in TensorFlow Lite; both zeros are equal, and a NaN is larger than
+//! anything, infinity included. Elements are moved as they are.
+//!
+//! Short rows have their elements compared with all others, long ones (`TopKOp::is_long`) are sorted by a work-group.
 
 mod examples;
 mod operator;
 mod oracle;
 mod plan;
 mod rows;
+mod select;
 
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::Dims;
 use crate::error::{Error, Result};
+use crate::limits::{Family, Limits};
 
 const OP: &str = "top_k";
 
@@ -50,6 +55,14 @@ impl TopKOp {
             return Err(Error::shape(OP, format!("the {k} largest of {source}"), wanted));
         };
         Ok(TopKOp { source, target: Dims::new(&[outer, &[k]].concat())?, indices })
+    }
+
+    /// Whether rows are so long that to compare each element with all others takes longer than to sort them.
+    fn is_long(&self, limits: &Limits) -> bool {
+        let [terms, _] = self.extents();
+        let few = if limits.family == Family::CpuDriver { 1024 } else { 4096 };
+        let pairs = self.source.elements().saturating_mul(terms);
+        terms > few || (terms >= 512 && pairs > 1 << 26)
     }
 
     /// Elements of a row, and how many of them are chosen.

@@ -1,6 +1,6 @@
-//! What `top_k` is, and its kernel.
+//! What `top_k` is, and its kernels.
 
-use super::{OP, TopKOp, key, oracle, rows};
+use super::{OP, TopKOp, key, oracle, rows, select};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
@@ -18,7 +18,7 @@ impl Definition for TopKOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&rows::Rows]
+        &[&rows::Rows, &select::Select]
     }
 
     fn problem_key(&self) -> String {
@@ -68,7 +68,7 @@ impl Definition for TopKOp {
     }
 
     fn untunable(&self) -> Option<&'static str> {
-        Some("a choice of the largest has one kernel")
+        Some("a choice of the largest has one kernel for rows of a length")
     }
 }
 

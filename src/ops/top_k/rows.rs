@@ -21,8 +21,8 @@ impl Kernel<TopKOp> for Rows {
         VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/top_k/rows.wgsl"))
     }
 
-    fn offers(&self, _op: &TopKOp, _limits: &Limits) -> Vec<Offer> {
-        offers(0, [[1, 1, 1]])
+    fn offers(&self, op: &TopKOp, limits: &Limits) -> Vec<Offer> {
+        if op.is_long(limits) { Vec::new() } else { offers(0, [[1, 1, 1]]) }
     }
 
     fn grid(&self, op: &TopKOp, _tile: [u32; 3]) -> [u32; 3] {
