@@ -27,12 +27,19 @@ pub(crate) fn erf_f32(x: f32) -> f32 {
         p = p * t + factor;
     }
     let size = 1.0 - p * t * exp(-z * z);
-    if x < 0.0 { -size } else { size }
+    let q = z * z;
+    let mut near = -8.548_327e-4;
+    for factor in [5.223_977_6e-3, -0.026_866_17, 0.112_837_92, -0.376_126_4, 1.128_379_2] {
+        near = near * q + factor;
+    }
+    let far = if x < 0.0 { -size } else { size };
+    if z < 0.5 { near * x } else { far }
 }
 
 /// The error function in f64.
 pub(crate) fn erf(x: f64) -> f64 {
-    let size = 1.0 - erfc(x.abs());
+    let z = x.abs();
+    let size = if z < 3.0 { series(z) } else { 1.0 - erfc(z) };
     if x < 0.0 { -size } else { size }
 }
 
@@ -63,15 +70,20 @@ fn erfc(z: f64) -> f64 {
         return z;
     }
     if z < 3.0 {
-        let (mut term, mut sum) = (z, z);
-        for k in 1..100 {
-            term *= 2.0 * z * z / f64::from(2 * k + 1);
-            sum += term;
-        }
-        return 1.0 - 2.0 / root * (-z * z).exp() * sum;
+        return 1.0 - series(z);
     }
     let fraction = (1..=100).rev().fold(z, |below, k| z + f64::from(k) / 2.0 / below);
     (-z * z).exp() / root / fraction
+}
+
+/// The error function of `z` from 0 to 3.
+fn series(z: f64) -> f64 {
+    let (mut term, mut sum) = (z, z);
+    for k in 1..100 {
+        term *= 2.0 * z * z / f64::from(2 * k + 1);
+        sum += term;
+    }
+    2.0 / std::f64::consts::PI.sqrt() * (-z * z).exp() * sum
 }
 
 #[cfg(test)]

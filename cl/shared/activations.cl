@@ -1,4 +1,10 @@
 //# The functions of `shaders/shared/functions.wgsl` that epilogues call.
+//% if "is_nan" in calls
+inline int4 is_nan(float4 x) {
+    return isnan(x);
+}
+
+//% endif
 //% if "gelu" in calls
 inline float4 gelu(float4 x) {
     const float4 z = fabs(x) * 0.70710678f;
@@ -12,7 +18,7 @@ inline float4 gelu(float4 x) {
 //% if "gelu_tanh" in calls
 inline float4 gelu_tanh(float4 x) {
     const float4 z = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return 0.5f * x * (1.0f + tanh(clamp(z, -10.0f, 10.0f)));
+    return 0.5f * x * (1.0f + select(tanh(clamp(z, -10.0f, 10.0f)), sign(z), fabs(z) > 10.0f));
 }
 
 //% endif

@@ -1,6 +1,6 @@
 //# y[n,i,j,c*M+m] = f(sum_{a,b} x[n, i*s+a*d-p, j*s+b*d-p, c] * w[a,b,c*M+m]): one vec4 of output
 //# channels per invocation, each lane of which reads its own input channel. Lanes beyond the last
-//# channel read the last one; their weights are zero.
+//# channel read the last one and take zero instead, because it may be infinite.
 ${constants}
 
 ${interface}
@@ -17,6 +17,7 @@ fn depthwise_multiplier(@builtin(global_invocation_id) gid: vec3<u32>) {
     let channel${l}: u32 = min((4u * slice + ${l}u) / params.multiplier, params.src_c - 1u);
     let src${l}: u32 = src_plane * (channel${l} / 4u + params.src_c4 * n);
     let lane${l}: u32 = channel${l} % 4u;
+    let beyond${l}: bool = (4u * slice + ${l}u) / params.multiplier >= params.src_c;
     //% endfor
     var sum: ${acc4} = ${zero4};
     for (var ky: u32 = 0u; ky < KERNEL_H; ky++) {
@@ -27,7 +28,7 @@ fn depthwise_multiplier(@builtin(global_invocation_id) gid: vec3<u32>) {
                 if (x >= params.before_w && x < params.src_w + params.before_w) {
                     let place: u32 = params.src_w * (y - params.before_h) + x - params.before_w;
                     //% for l in range(4)
-                    let v${l}: ${acc} = ${lane("src", "src" ~ l ~ " + place", "lane" ~ l)};
+                    let v${l}: ${acc} = select(${lane("src", "src" ~ l ~ " + place", "lane" ~ l)}, ${zero}, beyond${l});
                     //% endfor
                     let w: ${acc4} = ${load4("weights", "weights_first + ky * KERNEL_W + kx")};
                     sum = ${fma4(splat("v0, v1, v2, v3"), "w", "sum")};

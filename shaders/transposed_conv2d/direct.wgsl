@@ -1,7 +1,8 @@
 //# y[n,i,j,o] = f(sum_{a,b,k} x[n, (i+p-a)/s, (j+p-b)/s, k] * w[o,a,b,k]) over the a and b without remainder:
 //# tile[0] pixels of a row, a stride apart, by tile[2] slices of output channels per invocation. The taps that
 //# reach them are the same: every STRIDE_W-th from the first. An input coordinate is counted from KERNEL_H or
-//# KERNEL_W on, so that one below 0 is a large number and is outside too.
+//# KERNEL_W on, so that one below 0 is a large number and is outside too. A tap outside is left out rather than
+//# multiplied by zero, because its weight may be infinite.
 ${constants}
 
 ${interface}
@@ -45,10 +46,16 @@ fn transposed_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
                 let w${s}: u32 = 4u * (i + params.src_c4 * (tap + KERNEL_H * KERNEL_W * (slice + ${s}u)));
                 //% for lane in ["x", "y", "z", "w"]
                 let w${s}_${lane}: ${acc4} = ${load4("weights", "w" ~ s ~ " + " ~ loop.index0 ~ "u")};
+                //% endfor
+                //% endfor
                 //% for p in range(tile[0])
-                sum${s}_${p} = ${fma4("w" ~ s ~ "_" ~ lane, splat("v" ~ p ~ "." ~ lane), "sum" ~ s ~ "_" ~ p)};
-                //% endfor
-                //% endfor
+                if (x${p} < params.src_w) {
+                    //% for s in range(tile[2])
+                    //% for lane in ["x", "y", "z", "w"]
+                    sum${s}_${p} = ${fma4("w" ~ s ~ "_" ~ lane, splat("v" ~ p ~ "." ~ lane), "sum" ~ s ~ "_" ~ p)};
+                    //% endfor
+                    //% endfor
+                }
                 //% endfor
             }
         }

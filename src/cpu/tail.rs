@@ -195,14 +195,14 @@ impl Tail {
     }
 }
 
-/// What is done to a sum before it leaves its register. What a NaN becomes, the instruction set says.
+/// What is done to a sum before it leaves its register. A NaN stays.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum After {
     /// Nothing.
     Nothing,
     /// No less than the first, no more than the second.
     Bounds([f32; 2]),
-    /// `max(x, 0) + slope * min(x, 0)`.
+    /// `x` if `x >= 0`, else `slope * x`.
     Slope(f32),
     /// The same, each column with its own slope.
     Slopes,
@@ -229,13 +229,26 @@ impl After {
 
 #[inline(always)]
 fn within<S: Simd>(simd: S, x: S::f32s, [low, high]: [f32; 2]) -> S::f32s {
-    simd.min_f32s(simd.max_f32s(x, simd.splat_f32s(low)), simd.splat_f32s(high))
+    bounded(simd, x, simd.splat_f32s(low), simd.splat_f32s(high))
+}
+
+/// Whether the maximum and the minimum of vectors are their second operand where one is NaN, as they are on x86.
+const SECOND_OF_NAN: bool = cfg!(any(target_arch = "x86", target_arch = "x86_64"));
+
+/// `min(max(x, low), high)`, and NaN of NaN.
+#[inline(always)]
+pub(crate) fn bounded<S: Simd>(simd: S, x: S::f32s, low: S::f32s, high: S::f32s) -> S::f32s {
+    if SECOND_OF_NAN && S::F32_LANES > 1 {
+        return simd.min_f32s(high, simd.max_f32s(low, x));
+    }
+    let x = simd.select_f32s(simd.less_than_f32s(x, low), low, x);
+    simd.select_f32s(simd.greater_than_f32s(x, high), high, x)
 }
 
 #[inline(always)]
 fn sloped<S: Simd>(simd: S, x: S::f32s, slope: S::f32s) -> S::f32s {
-    let zero = simd.splat_f32s(0.0);
-    simd.mul_add_e_f32s(slope, simd.min_f32s(x, zero), simd.max_f32s(x, zero))
+    let negative = simd.less_than_f32s(x, simd.splat_f32s(0.0));
+    simd.select_f32s(negative, simd.mul_f32s(slope, x), x)
 }
 
 struct Apply<'a> {
@@ -298,6 +311,47 @@ impl Apply<'_> {
                     row[column] =
                         activation.apply(row[column] + bias[column], slope[column]) + residual[column];
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::products::store;
+
+    /// What becomes of each value in the first lane.
+    struct Finished(After, [f32; 5]);
+
+    impl WithSimd for Finished {
+        type Output = [f32; 5];
+
+        fn with_simd<S: Simd>(self, simd: S) -> [f32; 5] {
+            let Finished(after, values) = self;
+            values.map(|value| {
+                let mut lanes = [0.0; 16];
+                let finished = after.apply(simd, simd.splat_f32s(value), simd.splat_f32s(0.5));
+                store(simd, &mut lanes, 0, 1, finished);
+                lanes[0]
+            })
+        }
+    }
+
+    #[test]
+    fn a_nan_stays_in_vectors_and_without_them() {
+        let inf = f32::INFINITY;
+        let values = [f32::NAN, -inf, inf, -2.0, 7.0];
+        for (after, wanted) in [
+            (After::Bounds([0.0, 6.0]), [f32::NAN, 0.0, 6.0, 0.0, 6.0]),
+            (After::Bounds([0.0, inf]), [f32::NAN, 0.0, inf, 0.0, 7.0]),
+            (After::Slope(0.25), [f32::NAN, -inf, inf, -0.5, 7.0]),
+            (After::Slopes, [f32::NAN, -inf, inf, -1.0, 7.0]),
+        ] {
+            let vectors = crate::cpu::arch::Arch::new().dispatch(Finished(after, values));
+            let scalars = Finished(after, values).with_simd(pulp::Scalar::new());
+            for found in [vectors, scalars] {
+                assert!(found[0].is_nan() && found[1..] == wanted[1..], "{after:?}: {found:?}");
             }
         }
     }

@@ -7,7 +7,7 @@
 use crate::{erf, vector};
 use std::hash::{Hash, Hasher};
 
-/// A finite `f32` that compares and hashes by its bits, so that specs can be keys.
+/// An `f32` that compares and hashes by its bits, so that specs can be keys.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bits(pub f32);
 
@@ -32,9 +32,9 @@ pub enum Activation {
     /// `x`.
     #[default]
     None,
-    /// `max(x, 0)`.
+    /// `max(x, 0)`; NaN of NaN.
     Relu,
-    /// `min(max(x, 0), 6)`.
+    /// `min(max(x, 0), 6)`; NaN of NaN.
     Relu6,
     /// `x` if `x >= 0`, else `slope * x`; one slope for all channels.
     LeakyRelu(Bits),
@@ -81,6 +81,7 @@ impl Activation {
     /// The function of `shared/functions` that the expression calls, if it calls one.
     pub(crate) const fn call(self) -> Option<&'static str> {
         match self {
+            Activation::Relu | Activation::Relu6 => Some("is_nan"),
             Activation::Gelu => Some("gelu"),
             Activation::GeluTanh => Some("gelu_tanh"),
             _ => None,
@@ -88,24 +89,29 @@ impl Activation {
     }
 
     /// The expression of the activation of the vec4 (or scalar) expression `x`, with `splat`
-    /// spelling a constant of `x`'s type, `in_f32` what a function of f32 makes of it, and `slope` the
-    /// expression of the PReLU slopes.
+    /// spelling a constant of `x`'s type, `in_f32` what a function of f32 makes of it, `is_nan` where it is no
+    /// number, and `slope` the expression of the PReLU slopes.
+    ///
+    /// A NaN stays. `max`, `min` and `clamp` may make a bound of it, and a driver may make a `max` of a comparison
+    /// and a choice: WGSL lets an implementation assume that there is no NaN. So it is found by its bits, or both
+    /// sides of a choice are NaN.
     pub(crate) fn text(
         self,
         x: &str,
         slope: &str,
         splat: &dyn Fn(f32) -> String,
         in_f32: &dyn Fn(&str, &str) -> String,
+        is_nan: &dyn Fn(&str) -> String,
     ) -> String {
         let (zero, one, six) = (splat(0.0), splat(1.0), splat(6.0));
         match self {
             Activation::None => x.to_owned(),
-            Activation::Relu => format!("max({x}, {zero})"),
-            Activation::Relu6 => format!("clamp({x}, {zero}, {six})"),
+            Activation::Relu => format!("select(max({x}, {zero}), {x}, {})", is_nan(x)),
+            Activation::Relu6 => format!("select(clamp({x}, {zero}, {six}), {x}, {})", is_nan(x)),
             Activation::LeakyRelu(slope) => {
-                format!("max({x}, {zero}) + {} * min({x}, {zero})", splat(slope.0))
+                format!("select({x}, {} * {x}, {x} < {zero})", splat(slope.0))
             }
-            Activation::PRelu => format!("max({x}, {zero}) + {slope} * min({x}, {zero})"),
+            Activation::PRelu => format!("select({x}, {slope} * {x}, {x} < {zero})"),
             Activation::Sigmoid => format!("{one} / ({one} + exp(-({x})))"),
             // Beyond +-10 tanh rounds to +-1; drivers that compute it from exp(2x) overflow there. A clamp
             // may make a bound of NaN, and a driver may take `x == x` to be true. NaN is not beyond 10, and stays.
@@ -129,10 +135,22 @@ impl Activation {
     pub fn apply(self, x: f32, slope: f32) -> f32 {
         match self {
             Activation::None => x,
-            Activation::Relu => x.max(0.0),
-            Activation::Relu6 => x.clamp(0.0, 6.0),
-            Activation::LeakyRelu(slope) => x.max(0.0) + slope.0 * x.min(0.0),
-            Activation::PRelu => x.max(0.0) + slope * x.min(0.0),
+            Activation::Relu => vector::at_least(x, 0.0),
+            Activation::Relu6 => vector::at_most(vector::at_least(x, 0.0), 6.0),
+            Activation::LeakyRelu(slope) => {
+                if x < 0.0 {
+                    slope.0 * x
+                } else {
+                    x
+                }
+            }
+            Activation::PRelu => {
+                if x < 0.0 {
+                    slope * x
+                } else {
+                    x
+                }
+            }
             Activation::Sigmoid => vector::sigmoid(x),
             Activation::Tanh => vector::tanh(x),
             Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)),
@@ -147,7 +165,9 @@ impl Activation {
     pub fn reference(self, x: f64, slope: f64) -> f64 {
         match self {
             Activation::None => x,
-            Activation::Relu => x.max(0.0),
+            Activation::Relu if x < 0.0 => 0.0,
+            Activation::Relu => x,
+            // A NaN stays in a clamp.
             Activation::Relu6 => x.clamp(0.0, 6.0),
             Activation::LeakyRelu(slope) => {
                 if x >= 0.0 {
@@ -260,8 +280,9 @@ impl Epilogue {
     }
 
     /// The statements that turn the accumulator variable `x` into the value to store; `bias`,
-    /// `slope` and `residual` are the expressions that load them, `splat` and `in_f32` as
+    /// `slope` and `residual` are the expressions that load them, `splat`, `in_f32` and `is_nan` as
     /// [`Activation::text`] has them.
+    #[expect(clippy::too_many_arguments, reason = "the expressions of a statement, each by its name")]
     pub(crate) fn statements(
         &self,
         x: &str,
@@ -270,6 +291,7 @@ impl Epilogue {
         residual: &str,
         splat: &dyn Fn(f32) -> String,
         in_f32: &dyn Fn(&str, &str) -> String,
+        is_nan: &dyn Fn(&str) -> String,
     ) -> Vec<String> {
         let mut lines = Vec::new();
         if self.bias {
@@ -278,7 +300,7 @@ impl Epilogue {
         let add = |here| (self.residual == here).then(|| format!("{x} = {x} + {residual};"));
         lines.extend(add(Residual::BeforeActivation));
         if self.activation != Activation::None {
-            lines.push(format!("{x} = {};", self.activation.text(x, slope, splat, in_f32)));
+            lines.push(format!("{x} = {};", self.activation.text(x, slope, splat, in_f32, is_nan)));
         }
         lines.extend(add(Residual::AfterActivation));
         lines

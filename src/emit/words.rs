@@ -234,6 +234,14 @@ impl Words {
         }
     }
 
+    /// Where the vec4 `x` of the accumulator's type is no number.
+    fn is_nan(&self, x: &str) -> String {
+        match self.accumulator() {
+            DType::F32 => format!("is_nan({x})"),
+            DType::F16 => format!("is_nan(vec4<f32>({x}))"),
+        }
+    }
+
     /// The epilogue's statements on the accumulator variable `x`: `slice` indexes the per-channel
     /// vec4s, `index` the residual's (`column` and `row` where it is an image).
     pub(crate) fn epilogue(
@@ -260,7 +268,8 @@ impl Words {
         }
         let splat = |value: f32| self.constant4(value);
         let in_f32 = |function: &str, x: &str| self.in_f32(function, x);
-        let mut lines = steps.statements(x, &bias, &slope, &residual, &splat, &in_f32);
+        let is_nan = |x: &str| self.is_nan(x);
+        let mut lines = steps.statements(x, &bias, &slope, &residual, &splat, &in_f32, &is_nan);
         if self.spec.interface.params.iter().any(|param| param.name == CHANNELS) {
             let zero = self.constant4(0.0);
             let lanes = match self.dialect {

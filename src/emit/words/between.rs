@@ -14,6 +14,7 @@ impl Words {
             false => String::new(),
         };
         let splat = |value: f32| self.constant4(value);
-        Ok(between.statements(x, &bias, "", "", &splat, &|function, x| self.in_f32(function, x)))
+        let in_f32 = |function: &str, x: &str| self.in_f32(function, x);
+        Ok(between.statements(x, &bias, "", "", &splat, &in_f32, &|x| self.is_nan(x)))
     }
 }

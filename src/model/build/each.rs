@@ -49,12 +49,10 @@ impl Arg {
 /// Whether the result is a truth.
 fn is_truth(function: Function) -> bool {
     use Function::{
-        Equal, Greater, GreaterEqual, Less, LessEqual, LogicalAnd, LogicalNot, LogicalOr, NotEqual,
+        Equal, Greater, GreaterEqual, IsNan, Less, LessEqual, LogicalAnd, LogicalNot, LogicalOr, NotEqual,
     };
-    matches!(
-        function,
-        Equal | Greater | GreaterEqual | Less | LessEqual | LogicalAnd | LogicalNot | LogicalOr | NotEqual
-    )
+    let compares = matches!(function, Equal | Greater | GreaterEqual | IsNan | Less | LessEqual | NotEqual);
+    compares || matches!(function, LogicalAnd | LogicalNot | LogicalOr)
 }
 
 /// Whether a bound that f32 rounds gives the same result: all that is compared is far from it.

@@ -79,12 +79,13 @@ pub(super) fn selu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.result(op, F::Mul, &[sum, gamma.into()])
 }
 
-/// `max(x, 0) + min(0, alpha (exp(x / alpha) - 1))`.
+/// `max(x, 0) + min(0, alpha (exp(x / alpha) - 1))`: above 0 the second is 0, and so is what `min(x, 0)` makes of it,
+/// whatever the sign of `alpha`.
 pub(super) fn celu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
     let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
-    let below = i.f(F::Mul, &[below, (1.0 / alpha).into()])?;
-    let below = i.f(F::Elu, &[below])?;
+    let below = i.f(F::Div, &[below, alpha.into()])?;
+    let below = i.f(F::ExpM1, &[below])?;
     let below = i.f(F::Mul, &[below, alpha.into()])?;
     let above = i.f(F::Relu, &[x])?;
     i.result(op, F::Add, &[above, below])
@@ -175,58 +176,6 @@ pub(super) fn tan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.result(op, F::Div, &[sine, cosine])
 }
 
-/// `(exp(x) - exp(-x)) / 2`, without cancellation near 0.
-pub(super) fn sinh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let (up, down) = exponentials(i, x)?;
-    let difference = i.f(F::Sub, &[up, down])?;
-    i.result(op, F::Mul, &[difference, 0.5.into()])
-}
-
-pub(super) fn cosh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let (up, down) = exponentials(i, x)?;
-    let sum = i.f(F::Add, &[up, down])?;
-    i.result(op, F::Mul, &[sum, 0.5.into()])
-}
-
-fn exponentials(i: &mut Import<'_>, x: Arg) -> Result<(Arg, Arg), Reason> {
-    let minus = i.f(F::Neg, std::slice::from_ref(&x))?;
-    Ok((i.f(F::Exp, &[x])?, i.f(F::Exp, &[minus])?))
-}
-
-/// `sign(x) log(|x| + sqrt(x^2 + 1))`.
-pub(super) fn asinh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let (sign, size) = (i.f(F::Sign, std::slice::from_ref(&x))?, i.f(F::Abs, std::slice::from_ref(&x))?);
-    let square = i.f(F::Square, &[x])?;
-    let above = i.f(F::Add, &[square, 1.0.into()])?;
-    let root = i.f(F::Sqrt, &[above])?;
-    let sum = i.f(F::Add, &[size, root])?;
-    let log = i.f(F::Log, &[sum])?;
-    i.result(op, F::Mul, &[sign, log])
-}
-
-/// `log(x + sqrt(x^2 - 1))`.
-pub(super) fn acosh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let square = i.f(F::Square, std::slice::from_ref(&x))?;
-    let below = i.f(F::Sub, &[square, 1.0.into()])?;
-    let root = i.f(F::Sqrt, &[below])?;
-    let sum = i.f(F::Add, &[x, root])?;
-    i.result(op, F::Log, &[sum])
-}
-
-/// `log((1 + x) / (1 - x)) / 2`.
-pub(super) fn atanh<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let above = i.f(F::Add, &[x.clone(), 1.0.into()])?;
-    let below = i.f(F::Sub, &[1.0.into(), x])?;
-    let quotient = i.f(F::Div, &[above, below])?;
-    let log = i.f(F::Log, &[quotient])?;
-    i.result(op, F::Mul, &[log, 0.5.into()])
-}
-
 pub(super) fn atan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.first(op)?;
     let angle = arc(i, x)?;
@@ -240,11 +189,14 @@ pub(super) fn asin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.result(op, F::Mul, &[angle, 1.0.into()])
 }
 
-/// `pi / 2 - asin(x)`.
+/// `2 atan(sqrt((1 - x) / (1 + x)))`, which does not cancel near 1.
 pub(super) fn acos<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.first(op)?;
-    let angle = arc_of_sine(i, x)?;
-    i.result(op, F::Sub, &[std::f32::consts::FRAC_PI_2.into(), angle])
+    let (above, below) = (i.f(F::Add, &[x.clone(), 1.0.into()])?, i.f(F::Sub, &[1.0.into(), x])?);
+    let quotient = i.f(F::Div, &[below, above])?;
+    let root = i.f(F::Sqrt, &[quotient])?;
+    let angle = arc(i, root)?;
+    i.result(op, F::Mul, &[angle, 2.0.into()])
 }
 
 fn arc_of_sine(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
@@ -285,15 +237,6 @@ pub(super) fn modulo<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let divisor = i.f(F::Abs, std::slice::from_ref(y))?;
     let rest = i.f(F::FloorMod, &[size, divisor])?;
     i.result(op, F::Mul, &[sign, rest])
-}
-
-pub(super) fn is_nan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    // The larger of two is NaN if one is; nothing else differs from itself.
-    let least = i.f(F::Less, &[x.clone(), 0.0.into()])?;
-    let rest = i.f(F::GreaterEqual, &[x, 0.0.into()])?;
-    let ordered = i.f(F::LogicalOr, &[least, rest])?;
-    i.result(op, F::LogicalNot, &[ordered])
 }
 
 pub(super) fn is_inf<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {

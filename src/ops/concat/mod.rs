@@ -6,6 +6,8 @@
 //! | `y` | the same, with the sum of the extents along the axis | rows, or C4 on the device |
 //!
 //! An op has 7 inputs at most; [`crate::Graph::concat`] makes several of more.
+//!
+//! Elements are moved as they are, NaN and infinities too.
 
 mod cpu;
 mod examples;

@@ -9,6 +9,10 @@
 //!
 //! Zeros lie outside the input, or what `border` says. `g = o / (oc / groups)`, `I = c / groups`. Groups do not touch: an
 //! infinity or NaN in one is not seen in another.
+//!
+//! A NaN or an infinity of the input reaches the windows that read it; Winograd's kernels, which sum other terms, may
+//! spread it over the pixels of a tile as NaN. A weight whose tap is outside of the input is left out or times 0, kernel
+//! by kernel: an infinite or NaN weight may make the pixels at the border NaN that it does not reach.
 
 pub(super) mod cpu;
 mod direct;

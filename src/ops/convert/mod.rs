@@ -3,6 +3,8 @@
 //! The lanes of the last slice beyond the channels are written as zero in C4 and Image2d. The
 //! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type. A C4 map may
 //! also stay where its elements are, in another type.
+//!
+//! NaN and infinities stay; as a half, what is beyond 65504 becomes infinite.
 
 mod examples;
 mod moves;

@@ -7,6 +7,8 @@
 //!
 //! A view costs no kernel where a device can bind it. Where it begins at an element that no binding may
 //! begin at, it is copied.
+//!
+//! Elements are moved as they are, NaN and infinities too.
 
 mod examples;
 mod oracle;

@@ -6,6 +6,8 @@
 //! | `y` | the same | rows |
 //!
 //! Exclusive sums are over `j < i`, reversed ones over `j >= i` or `j > i`.
+//!
+//! A NaN makes all sums behind it NaN, and so do infinities of both signs.
 
 mod examples;
 mod operator;

@@ -11,7 +11,7 @@ use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::panels::lanes_for;
 use crate::cpu::products::{Products, Store, load, store};
-use crate::cpu::tail::{After, Tail};
+use crate::cpu::tail::{After, Tail, bounded};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
@@ -361,7 +361,7 @@ impl<S: Simd> Store<S> for Bounded<'_, S> {
         let Some(dst) = self.dst.get_mut(start..start + S::F32_LANES) else { return };
         let Some(dst) = S::as_mut_simd_f32s(dst).0.first_mut() else { return };
         let [low, high] = self.bounds;
-        *dst = if self.bounded { simd.min_f32s(simd.max_f32s(sum, low), high) } else { sum };
+        *dst = if self.bounded { bounded(simd, sum, low, high) } else { sum };
     }
 }
 

@@ -8,6 +8,9 @@
 //! | `y`, `r` | `n oh ow c*M` | C4 on the device |
 //!
 //! `M` is the channel multiplier. Zeros lie outside the input.
+//!
+//! A NaN or an infinity reaches the windows that read it. A weight whose tap is outside of the input is left out or
+//! times 0, kernel by kernel: an infinite or NaN weight may make the pixels at the border NaN that it does not reach.
 
 pub(super) mod cpu;
 mod direct;

@@ -134,9 +134,15 @@ pub(super) fn floor_div([a, b, _]: &[Interval; 3], unit: &Unit) -> Interval {
     Interval { lo: rounded.lo.floor(), hi: rounded.hi.floor() }
 }
 
-/// `a - b floor(a / b)`, with either whole number next to a quotient that rounds to one.
+/// What `floor(a / b)` leaves of `a`: of exact arguments it is exact but for the sum with `b` where the signs differ;
+/// of others with either whole number next to a quotient that rounds to one.
 pub(super) fn floor_mod(arguments: &[Interval; 3], unit: &Unit) -> Interval {
     let ([a, b, _], whole) = (arguments, floor_div(arguments, unit));
+    if a.is_exact() && b.is_exact() {
+        let rest = super::Function::FloorMod.reference([a.lo, b.lo, 0.0]);
+        let own = if rest == 0.0 { 0.0 } else { unit.v * rest.abs() + unit.tiny };
+        return Interval::exact(rest).widened(own);
+    }
     if !whole.magnitude().is_finite() {
         return whole;
     }

@@ -7,6 +7,12 @@
 //!
 //! Numpy's rule: shapes are aligned at the last axis, and an extent of 1 goes with any other. In C4 this is
 //! done where the shapes fit as feature maps: of higher ranks the leading axes are one there.
+//!
+//! Functions are those of IEEE 754 and C for infinities, and a NaN stays: also in `relu`, `clamp`, `sign`, and in a
+//! minimum or maximum where one of two is NaN. `pow` is 1 where the exponent is 0 or the base 1, comparisons with NaN are
+//! false, and whatever is not 0 is true, NaN too. Texts find a NaN by its bits, because WGSL lets an implementation assume
+//! that there is none; arithmetic with one is left to the device, and lavapipe, PoCL and NVIDIA's drivers keep it. Numbers
+//! below the smallest normal one may count as 0 on a GPU, and a zero may lose its sign.
 
 mod broadcast;
 mod cpu;

@@ -75,7 +75,9 @@ fn element(program: &Program, inputs: &[(f64, Interval)], units: &Units) -> (f64
         let evaluate = |arguments| function.reference(arguments);
         let unit = &units.sums;
         let image = interval::enclose(&evaluate, function.enclosure(), function.arity(), &intervals, unit);
-        let own = function.own()(&intervals, image.magnitude(), unit);
+        // Of infinite arguments and results it is no number: those are exact.
+        let own = Some(function.own()(&intervals, image.magnitude(), unit)).filter(|own| !own.is_nan());
+        let own = if exact.is_finite() { own.unwrap_or(0.0) } else { 0.0 };
         let widened = if own > 0.0 { image.widened(own + unit.tiny) } else { image };
         steps.push((exact, unit.limited(widened)));
     }

@@ -261,10 +261,14 @@ impl Program {
                     let constant = |value: f32| format!("{ty}({value:?}{suffix})");
                     let in_f32 = |function: &str, x: &str| format!("{ty}({function}({f32}({x})))");
                     let slope = names.get(1).map_or("", |slope| slope);
-                    activation.text(&names[0], slope, &constant, &in_f32)
+                    let is_nan = |x: &str| format!("is_nan({f32}({x}))");
+                    activation.text(&names[0], slope, &constant, &in_f32, &is_nan)
                 }
                 Text::Wgsl(text) => {
-                    let calls = CALLS.into_iter().filter(|call| text.contains(&format!("{call}(@")));
+                    let calls = CALLS.into_iter().filter(|call| {
+                        let all = [format!("({call}(@"), format!(" {call}(@")];
+                        all.iter().any(|call| text.contains(call))
+                    });
                     calls.for_each(&mut call);
                     let mut text = spelled(text, &ty, suffix).replace('@', &f32);
                     for (place, name) in ["{a}", "{b}", "{c}"].iter().zip(&names) {
@@ -312,7 +316,19 @@ impl Program {
 }
 
 /// The functions of `shaders/shared/functions.wgsl` that texts of the table call.
-const CALLS: [&str; 3] = ["is_nan", "power", "error_function"];
+const CALLS: [&str; 11] = [
+    "is_nan",
+    "power",
+    "floor_modulo",
+    "exp_minus_one",
+    "softplus",
+    "hyperbolic_sine",
+    "hyperbolic_cosine",
+    "inverse_hyperbolic_sine",
+    "inverse_hyperbolic_cosine",
+    "inverse_hyperbolic_tangent",
+    "error_function",
+];
 
 /// `text` with its constants `#(x)` and conversions `$(x)` as `ty`.
 fn spelled(text: &str, ty: &str, suffix: char) -> String {
@@ -402,6 +418,7 @@ mod tests {
         assert_eq!(body.statements, wanted);
         let program = Program::of(Function::ReluN1To1, vec![X[0]]).expect("a program");
         let body = program.body(DType::F32, false);
-        assert_eq!(body.statements[0], "let s0: f32 = clamp(x0, f32(-1.0f), f32(1.0f));");
+        assert_eq!(body.statements[0], "let s0: f32 = select(clamp(x0, f32(-1.0f), f32(1.0f)), x0, is_nan(f32(x0)));");
+        assert_eq!(body.calls, ["is_nan"]);
     }
 }

@@ -122,6 +122,11 @@ fn in_f32(by: f64, f: f64, u: &Unit) -> f64 {
     if u.v > u.v32 { by + u.v * f } else { by }
 }
 
+/// Of a number near 1 without what is lost in `log(1 + t)`.
+fn acosh(a: f64) -> f64 {
+    if (1.0..1e15).contains(&a) { (a - 1.0 + ((a - 1.0) * (a + 1.0)).sqrt()).ln_1p() } else { a.acosh() }
+}
+
 use Text::{Of, Wgsl};
 
 functions! {
@@ -155,21 +160,24 @@ functions! {
     SquaredDifference "squared_difference" (a, b) Wgsl("({a} - {b}) * ({a} - {b})"),
         (a - b) * (a - b), (a - b) * (a - b), Rule(interval::squared_difference), CHOICE;
     /// `floor(a / b)`.
-    FloorDiv "floor_div" (a, b) Wgsl("floor({a} / {b})"), (a / b).floor(), (a / b).floor(),
+    ///
+    /// Where the quotient is whole it is that, also on a GPU whose quotients are rounded below.
+    FloorDiv "floor_div" (a, b)
+        Wgsl("select(floor({a} / {b}), round({a} / {b}), round({a} / {b}) * {b} == {a})"), (a / b).floor(), (a / b).floor(),
         Rule(interval::floor_div), CHOICE;
     /// What `floor(a / b)` leaves of `a`: of the sign of `b`.
-    FloorMod "floor_mod" (a, b) Wgsl("{a} - {b} * floor({a} / {b})"),
+    FloorMod "floor_mod" (a, b) Wgsl("$(floor_modulo(@({a}), @({b})))"),
         { let r = a % b; if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r } },
         { let r = a % b; if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r } },
         Rule(interval::floor_mod), CHOICE;
-    /// `max(a, 0)`.
+    /// `max(a, 0)`; NaN of NaN.
     Relu "relu" (a) Of(Activation::Relu),
         Activation::Relu.apply(a, 0.0), Activation::Relu.reference(a, 0.0), MONOTONE, CHOICE;
-    /// `min(max(a, 0), 6)`.
+    /// `min(max(a, 0), 6)`; NaN of NaN.
     Relu6 "relu6" (a) Of(Activation::Relu6),
         Activation::Relu6.apply(a, 0.0), Activation::Relu6.reference(a, 0.0), MONOTONE, CHOICE;
-    /// `min(max(a, -1), 1)`.
-    ReluN1To1 "relu_n1_to_1" (a) Wgsl("clamp({a}, #(-1.0), #(1.0))"),
+    /// `min(max(a, -1), 1)`; NaN of NaN.
+    ReluN1To1 "relu_n1_to_1" (a) Wgsl("select(clamp({a}, #(-1.0), #(1.0)), {a}, is_nan(@({a})))"),
         a.clamp(-1.0, 1.0), a.clamp(-1.0, 1.0), MONOTONE, CHOICE;
     /// `1 / (1 + exp(-a))`.
     Sigmoid "sigmoid" (a) Of(Activation::Sigmoid),
@@ -183,9 +191,9 @@ functions! {
         Activation::HardSwish.apply(a, 0.0), Activation::HardSwish.reference(a, 0.0), Points(&[-1.5]),
         |_, f, u| 4.1 * u.v * f;
     /// `a` if `a > 0`, else `exp(a) - 1`.
-    Elu "elu" (a) Wgsl("select(exp({a}) - #(1.0), {a}, {a} > #(0.0))"),
+    Elu "elu" (a) Wgsl("select($(exp_minus_one(@({a}))), {a}, {a} > #(0.0))"),
         if a > 0.0 { a } else { vector::exp_m1(a) }, if a > 0.0 { a } else { a.exp_m1() }, MONOTONE,
-        |_, _, u| 4.1 * u.v;
+        |_, f, u| in_f32(12.0 * u.v32 * f, f, u);
     /// `a (1 + erf(a / sqrt(2))) / 2`.
     Gelu "gelu" (a) Of(Activation::Gelu), erf::gelu_f32(a), erf::gelu(a),
         Points(&[-0.751_791_524_693_564_5]),
@@ -195,12 +203,32 @@ functions! {
         Points(&[-0.752_461_422_071_016_2]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1e-5 + 56.0 * u.v32) + 4.0 * u.v32 * f, f, u);
     /// The error function: `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to `a`.
-    Erf "erf" (a) Wgsl("$(error_function(@({a})))"), erf::erf_f32(a), erf::erf(a), MONOTONE,
-        |_, f, u| in_f32(1.5e-7 + 40.0 * u.v32, f, u);
+    Erf "erf" (a) Wgsl("$(error_function(@({a})))"), erf::erf_f32(a), erf::erf(a), MONOTONE, |x, f, u| {
+        let near = x[0].magnitude() < 0.5;
+        in_f32(if near { 8.0 * u.v32 * f } else { 1.5e-7 + 40.0 * u.v32 }, f, u)
+    };
     /// `log(1 + exp(a))`.
-    Softplus "softplus" (a) Wgsl("max({a}, #(0.0)) + log(#(1.0) + exp(-abs({a})))"),
-        a.max(0.0) + (-a.abs()).exp().ln_1p(), a.max(0.0) + (-a.abs()).exp().ln_1p(), MONOTONE,
-        |_, f, u| u.log + 8.0 * u.v + u.v * f;
+    Softplus "softplus" (a) Wgsl("$(softplus(@({a})))"), vector::softplus(a),
+        a.max(0.0) + (-a.abs()).exp().ln_1p(), MONOTONE,
+        |x, f, u| in_f32((12.0 + 2.0 * x[0].magnitude()) * u.v32 * f, f, u);
+    /// `exp(a) - 1`.
+    ExpM1 "exp_m1" (a) Wgsl("$(exp_minus_one(@({a})))"), vector::exp_m1(a), a.exp_m1(), MONOTONE,
+        |x, f, u| in_f32((12.0 + 2.0 * x[0].magnitude()) * u.v32 * f, f, u);
+    /// The hyperbolic sine.
+    Sinh "sinh" (a) Wgsl("$(hyperbolic_sine(@({a})))"), vector::sinh(a), a.sinh(), MONOTONE,
+        |x, f, u| in_f32((16.0 + 4.0 * x[0].magnitude()) * u.v32 * f, f, u);
+    /// The hyperbolic cosine.
+    Cosh "cosh" (a) Wgsl("$(hyperbolic_cosine(@({a})))"), vector::cosh(a), a.cosh(), AT_ZERO,
+        |x, f, u| in_f32((16.0 + 4.0 * x[0].magnitude()) * u.v32 * f, f, u);
+    /// The inverse of the hyperbolic sine.
+    Asinh "asinh" (a) Wgsl("$(inverse_hyperbolic_sine(@({a})))"), vector::asinh(a), a.asinh(), MONOTONE,
+        |_, f, u| in_f32(24.0 * u.v32 * f, f, u);
+    /// The inverse of the hyperbolic cosine; NaN below 1.
+    Acosh "acosh" (a) Wgsl("$(inverse_hyperbolic_cosine(@({a})))"), vector::acosh(a), acosh(a), MONOTONE,
+        |_, f, u| in_f32(24.0 * u.v32 * f, f, u);
+    /// The inverse of the hyperbolic tangent; NaN beyond -1 and 1.
+    Atanh "atanh" (a) Wgsl("$(inverse_hyperbolic_tangent(@({a})))"), vector::atanh(a), a.atanh(), MONOTONE,
+        |_, f, u| in_f32(24.0 * u.v32 * f, f, u);
     /// `exp(a)`.
     Exp "exp" (a) Wgsl("exp({a})"), vector::exp(a), a.exp(), MONOTONE,
         |x, f, u| (3.0 + 2.0 * x[0].magnitude()) * u.v * f;
@@ -232,13 +260,16 @@ functions! {
     Round "round" (a) Wgsl("round({a})"), a.round_ties_even(), a.round_ties_even(), MONOTONE, CHOICE;
     /// The whole number next to it towards zero: what a conversion to an integer gives.
     Truncate "truncate" (a) Wgsl("trunc({a})"), a.trunc(), a.trunc(), MONOTONE, CHOICE;
-    /// 1, 0 or -1.
-    Sign "sign" (a) Wgsl("sign({a})"),
+    /// 1, 0 or -1; NaN of NaN.
+    Sign "sign" (a) Wgsl("select(sign({a}), {a}, is_nan(@({a})))"),
         if a > 0.0 { 1.0 } else if a < 0.0 { -1.0 } else { a },
         if a > 0.0 { 1.0 } else if a < 0.0 { -1.0 } else { a }, AT_ZERO, CHOICE;
     /// 1 where `a` is 0.
     LogicalNot "logical_not" (a) Wgsl("select(#(0.0), #(1.0), {a} == #(0.0))"),
         f32::from(u8::from(a == 0.0)), f64::from(u8::from(a == 0.0)), AT_ZERO, CHOICE;
+    /// 1 where `a` is NaN.
+    IsNan "is_nan" (a) Wgsl("select(#(0.0), #(1.0), is_nan(@({a})))"),
+        f32::from(u8::from(a.is_nan())), f64::from(u8::from(a.is_nan())), MONOTONE, CHOICE;
     /// `x` if `x >= 0`, else `alpha x`; the arguments are `x` and a number.
     LeakyRelu "leaky_relu" (a, b) Of(Activation::PRelu),
         Activation::PRelu.apply(a, b), Activation::PRelu.reference(a, b), AT_ZERO, |_, f, u| 2.1 * u.v * f;
@@ -274,7 +305,8 @@ functions! {
     /// The second argument where the first is true, else the third.
     Select "select" (a, b, c) Wgsl("select({b}, {c}, {a} == #(0.0))"),
         if a != 0.0 { b } else { c }, if a != 0.0 { b } else { c }, AT_ZERO, CHOICE;
-    /// The first argument, not below the second and not above the third.
-    Clamp "clamp" (a, b, c) Wgsl("min(max({a}, {b}), {c})"),
-        a.max(b).min(c), a.max(b).min(c), MONOTONE, CHOICE;
+    /// The first argument, not below the second and not above the third; NaN of NaN.
+    Clamp "clamp" (a, b, c) Wgsl("select(min(max({a}, {b}), {c}), {a}, is_nan(@({a})))"),
+        vector::at_most(vector::at_least(a, b), c), if a.is_nan() { a } else { a.max(b).min(c) },
+        MONOTONE, CHOICE;
 }

@@ -12,6 +12,8 @@
 //! | `w` | `c 1 1 r` | NHWC with `n = c` |
 //! | `b` | `c` | |
 //! | `x`, `y`, `z` | `n h w c` | C4 on the device |
+//!
+//! A NaN of `p` reaches every channel, one of `x` its own place.
 
 mod cpu;
 mod examples;

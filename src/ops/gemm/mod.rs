@@ -10,6 +10,8 @@
 //!
 //! Matrix `i` of a batch begins `i * batch_stride` elements after the first; a stride of 0 shares
 //! one matrix. With `beta = 0`, `C` is not read: NaN in it does not matter (BLAS's rule).
+//!
+//! A NaN or an infinity of `A` reaches its row of `C`, one of `B` its column: 0 times an infinity is NaN.
 
 mod cpu;
 mod estimate;

@@ -8,6 +8,8 @@
 //! The last part has what is left. A normalisation of a large map adds them up (Chan, Golub and LeVeque, *Updating
 //! Formulae and a Pairwise Algorithm for Computing Sample Variances*, 1979): many work-groups share the map, and no
 //! mean is lost in a larger one's rounding. Sums are in f32 in every precision.
+//!
+//! A NaN or an infinity makes both results of its part and channel NaN or infinite.
 
 mod cpu;
 mod examples;

@@ -14,6 +14,8 @@
 //!
 //! An instance normalisation of a feature map may have factors that are computed, an activation and a residual
 //! (`f(y) + r` or `f(y + r)`), and moments of parts of it that another op summed.
+//!
+//! A NaN or an infinity makes all that is normalised with it NaN.
 
 mod cpu;
 mod examples;

@@ -6,6 +6,8 @@
 //! | `y` | `o depth n` | rows |
 //!
 //! An index is an f32 that holds an integer; one that is not within the depth has no `on`.
+//!
+//! A NaN has no `on`.
 
 mod examples;
 mod operator;

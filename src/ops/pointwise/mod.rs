@@ -6,6 +6,8 @@
 //! | `w` | `oc 1 1 c` | NHWC with `n = oc`, as TensorFlow Lite stores it |
 //! | `bias`, `slope` | `oc` | |
 //! | `y`, `r` | `n h w oc` | C4 on the device |
+//!
+//! A NaN or an infinity reaches its pixel alone; one of the weights, the pixels of its channel.
 
 pub(super) mod cpu;
 mod direct;

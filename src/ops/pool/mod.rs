@@ -6,7 +6,8 @@
 //! | `y` | `n oh ow c` | C4 on the device |
 //!
 //! What lies outside the input does not take part: the mean is over the elements inside, as in TensorFlow
-//! Lite. A NaN in a window makes its maximum NaN.
+//! Lite. A NaN in a window makes its maximum or mean NaN, and the largest of negative infinities is
+//! one.
 
 mod cpu;
 mod direct;

@@ -5,8 +5,8 @@
 //! | `x` | any | rows, or C4 where the channels stay |
 //! | `y` | that of `x` without the axes `r`, or with extents of 1 there | as `x` |
 //!
-//! A NaN makes a maximum or minimum NaN. `Any` and `All` take what is not 0 as true, and give 1 or 0. Sums are
-//! in f32 in every precision: halves end at 65504.
+//! A NaN makes every reduction NaN but `Any` and `All`, which take what is not 0 as true, a NaN too, and give 1 or 0.
+//! Sums are in f32 in every precision: halves end at 65504.
 
 mod axes;
 mod cpu;

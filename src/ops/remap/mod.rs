@@ -9,6 +9,8 @@
 //! copy. Transposes, slices with steps, pads, tiles, broadcasts and moves between depth, space and batch are
 //! all of this form; the axes of the result may be split finer than the tensor's own. Where the elements
 //! stay in their order the operator is a view.
+//!
+//! Elements are moved as they are, NaN and infinities too; the fill value may be infinite.
 
 mod axes;
 mod cpu;

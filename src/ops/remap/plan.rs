@@ -70,7 +70,9 @@ impl Definition for RemapOp {
     }
 
     fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
-        inputs(Operand::Src).max(f64::from(self.fill().abs()))
+        // Halves have an infinity too.
+        let fill = if self.fill().is_infinite() { 0.0 } else { self.fill().abs() };
+        inputs(Operand::Src).max(f64::from(fill))
     }
 
     fn with_precision(&self, precision: Precision) -> Self {

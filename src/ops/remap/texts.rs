@@ -87,11 +87,12 @@ impl RemapOp {
         params
     }
 
-    /// The fill value, if a text with this rule has one. Halves end at their largest.
+    /// The fill value, if a text with this rule has one. A finite one is at most the largest half where halves are
+    /// stored; an infinite one stays so.
     pub(super) fn fill_param(&self, storage: DType, rule: u32) -> Option<(&'static str, Scalar)> {
         let largest = half::f16::MAX.to_f32();
         let value = match storage {
-            DType::F16 => self.fill().clamp(-largest, largest),
+            DType::F16 if self.fill().is_finite() => self.fill().clamp(-largest, largest),
             _ => self.fill(),
         };
         (rule == 1).then_some(("fill", Scalar::F32(value)))

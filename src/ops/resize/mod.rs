@@ -10,6 +10,8 @@
 //! and `oh > 1`; `(i + 1/2) * s - 1/2` with half-pixel centers, clamped to the map. The nearest pixel is
 //! `floor(v(i))`, with half-pixel centers `floor((i + 1/2) * s)`; where corners are aligned it is rounded to the
 //! nearest instead, halves up. Coordinates are computed in f32, so that a nearest pixel is the same one.
+//!
+//! A mean with a NaN is NaN, also where its weight is 0; a copied pixel is as it is.
 
 mod cpu;
 mod examples;

@@ -7,6 +7,9 @@
 //! | `y` | that of `x` | as `x` |
 //!
 //! Sums are in f32 in every precision.
+//!
+//! A NaN makes its line NaN, and so do an infinite largest element and a line of negative infinities; beside others a
+//! negative infinity is 0, or its logarithm.
 
 mod cpu;
 mod examples;

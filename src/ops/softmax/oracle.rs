@@ -35,7 +35,9 @@ pub(super) fn oracle(op: &SoftmaxOp, src: &[f32]) -> Reference {
         let sum: f64 = powers.iter().sum();
         let of_exponent = |x: f64| 2.0 * unit * exponent(x).abs() + store * beta * (x.abs() + largest.abs());
         let of_power = |x: f64| of_exponent(x) + (3.0 + 2.0 * exponent(x).abs()) * unit;
-        let weighted: f64 = x.iter().zip(&powers).map(|(&x, power)| of_power(x) * power).sum();
+        // Of a negative infinity it is exactly nothing.
+        let some = x.iter().zip(&powers).filter(|(_, power)| **power != 0.0);
+        let weighted: f64 = some.map(|(&x, power)| of_power(x) * power).sum();
         // Second order and all: the powers' errors are far below 1.
         let of_sum = 1.01 * (weighted / sum + (count as f64 + 1.0) * unit) + count as f64 * tiny / sum;
         for (k, &x) in x.iter().enumerate() {
@@ -46,7 +48,8 @@ pub(super) fn oracle(op: &SoftmaxOp, src: &[f32]) -> Reference {
                 (result, of_exponent(x) + of_sum + own + unit * (result.abs() + 1e-3))
             } else {
                 let result = (exponent(x)).exp() / sum;
-                (result, result * 1.01 * (of_power(x) + of_sum + 3.5 * unit) + tiny * (1.0 + 1.0 / sum))
+                let relative = if result == 0.0 { 0.0 } else { of_power(x) + of_sum + 3.5 * unit };
+                (result, result * 1.01 * relative + tiny * (1.0 + 1.0 / sum))
             };
             if let (Some(value), Some(bound)) = (value.get_mut(place(k)), bound.get_mut(place(k))) {
                 *value = result;

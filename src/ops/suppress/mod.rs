@@ -12,6 +12,9 @@
 //! Of equal scores the first comes first. The overlap of two boxes is the area of their intersection over that of
 //! their union; 0 where one has no area.
 //!
+//! A score that is NaN is not above the threshold. Corners are finite: what a box overlaps whose corner is not, the
+//! device decides.
+//!
 //! Source: TensorFlow Lite's `NON_MAX_SUPPRESSION_V5` and `TFLite_Detection_PostProcess`.
 
 mod examples;

@@ -11,6 +11,8 @@
 //! What lies outside the input is zero. Unless the output's extents are given they are those of TensorFlow:
 //! `h * s` for SAME, `h * s + max(kh - s, 0)` for VALID, `(h - 1) * s + kh` without the given rows for an explicit
 //! padding. As in TensorFlow Lite `p = max((h - 1) * s + kh - oh, 0) / 2`, cut off, for SAME and VALID.
+//!
+//! A NaN or an infinity of the input or of the weights reaches the pixels that have it in their sum, and no other.
 
 mod cpu;
 mod direct;
