@@ -13,6 +13,7 @@ use crate::ops::operator::Operator;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::pool::Pool;
 use crate::ops::view::{Reshape, Slice};
+use crate::shape::{Border, Shape};
 use std::sync::Arc;
 
 /// What a node may have beside its input and weights.
@@ -51,8 +52,23 @@ pub enum Right {
     Value(Value),
 }
 
+/// The weights and options of the depthwise convolution that a convolution is whose groups have one channel each.
+fn by_channel(weights: &HostTensor, options: &Conv2d) -> Option<(Result<HostTensor>, Depthwise)> {
+    let Conv2d { stride, dilation, padding, border, groups, activation } = *options;
+    let Shape { n: outputs, h, w, c } = weights.shape();
+    if groups < 2 || c != 1 || !outputs.is_multiple_of(groups) || border != Border::Zeros {
+        return None;
+    }
+    let values = weights.to_nhwc();
+    let taps = h * w;
+    let own = (0..taps).flat_map(|tap| values.iter().skip(tap).step_by(taps).copied()).collect::<Vec<f32>>();
+    let weights = HostTensor::new(Shape::nhwc(1, h, w, outputs), own);
+    Some((weights, Depthwise { stride, dilation, padding, activation }))
+}
+
 impl Graph {
-    /// Adds a 2D convolution; `weights` is `oc kh kw c/groups`.
+    /// Adds a 2D convolution; `weights` is `oc kh kw c/groups`. One whose groups have one input channel each is added
+    /// as the depthwise convolution that it is.
     ///
     /// ```
     /// use diptych::{Activation, Conv2d, Extras, Graph, HostTensor, Padding, Shape};
@@ -81,6 +97,12 @@ impl Graph {
         extras: Extras,
         options: Conv2d,
     ) -> Result<Value> {
+        let channels = self.dims(x)?.extents().last().copied();
+        if let Some((weights, options)) =
+            by_channel(&weights, &options).filter(|_| channels == Some(options.groups))
+        {
+            return self.depthwise(name, x, weights?, extras, options);
+        }
         self.with_constants(name, Arc::new(options), (Operand::Src, x), (Operand::Weights, weights), extras)
     }
 

@@ -3,8 +3,8 @@
 
 use crate::machine::{everywhere, in_turns};
 use diptych::{
-    Backend, Context, Dim, Dims, Extras, Gemm, Graph, HostTensor, Padding, Pointwise, Pool, Pooling,
-    Precision, Right, Session, SessionOptions, Shape,
+    Backend, Context, Conv2d, Depthwise, Dim, Dims, Extras, Gemm, Graph, HostTensor, Padding, Pointwise,
+    Pool, Pooling, Precision, Right, Session, SessionOptions, Shape,
 };
 
 /// Small whole numbers: sums of their products are exact in f32.
@@ -250,4 +250,37 @@ fn batches_of_matrices_may_have_rank_three() {
     let wanted: Vec<f32> = products.flat_map(|(a, b)| product(a, b, [4, 2, 5])).collect();
     let wanted = HostTensor::new(dims(&[3, 4, 2]), wanted).expect("wanted");
     check(&graph, &SessionOptions::default(), &[("a", &a), ("b", &b)], &[wanted]);
+}
+
+/// Groups of one channel each, two outputs of each, in a network by hand.
+#[test]
+fn a_convolution_of_single_channels_is_depthwise() {
+    let (x, w) = (numbers(Shape::nhwc(1, 5, 4, 6), 1), numbers(Shape::nhwc(12, 3, 3, 1), 2));
+    let own = w.to_nhwc();
+    let taps: Vec<f32> = (0..9).flat_map(|tap| own.iter().skip(tap).step_by(9).copied()).collect();
+    let taps = HostTensor::new(Shape::nhwc(1, 3, 3, 12), taps).expect("weights");
+    let result = |by_hand: bool| {
+        let mut graph = Graph::new();
+        let input = graph.input("x", x.shape()).expect("an input");
+        let extras = Extras::bias(numbers(dims(&[12]), 3));
+        let y = if by_hand {
+            let options = Conv2d { groups: 6, padding: Padding::Same, ..Conv2d::default() };
+            graph.conv2d("y", input, w.clone(), extras, options)
+        } else {
+            let options = Depthwise { padding: Padding::Same, ..Depthwise::default() };
+            graph.depthwise("y", input, taps.clone(), extras, options)
+        };
+        graph.output(y.expect("a convolution")).expect("an output");
+        graph
+    };
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let mut session = Session::new(&context, &result(false), SessionOptions::default()).expect("a session");
+    let wanted = session.run(&[("x", &x)]).expect("a run").to_vec();
+    check(&result(true), &SessionOptions::default(), &[("x", &x)], &wanted);
+    // Another number of channels is an error of the convolution that was asked for.
+    let mut graph = Graph::new();
+    let input = graph.input("x", Shape::nhwc(1, 5, 4, 7)).expect("an input");
+    let options = Conv2d { groups: 6, ..Conv2d::default() };
+    let error = graph.conv2d("y", input, w, Extras::default(), options).expect_err("seven channels");
+    assert!(error.to_string().contains("conv2d"), "{error}");
 }
