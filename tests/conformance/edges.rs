@@ -3,7 +3,7 @@
 use crate::cases::{Breadth, Case};
 use crate::cpu;
 use crate::gpu;
-use crate::problem::{Problem, compare, expected, operands};
+use crate::problem::{Problem, compare_ends, expected, operands};
 use diptych::internals::device::Device;
 use diptych::internals::emit::Operand;
 use diptych::internals::ops::Choice;
@@ -12,7 +12,9 @@ use diptych::internals::ops::depthwise::DepthwiseOp;
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
-use diptych::{Activation, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape, TransposedConv2d};
+use diptych::{
+    Activation, Bits, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape, TransposedConv2d,
+};
 use std::sync::Arc;
 
 /// Groups of channels of which one is infinite.
@@ -97,9 +99,38 @@ pub(crate) async fn lanes_beyond_the_channels(devices: &[Arc<dyn Device>]) -> Ve
 
 /// What is no number stays none, and what is large does not overflow on its way, on every backend.
 pub(crate) async fn activations(devices: &[Arc<dyn Device>]) -> Vec<String> {
-    let edges = [f32::NAN, f32::MAX, -f32::MAX, 1e30, 12.0, -12.0, 3.0, -3.0, 0.0, -1e-3];
+    let inf = f32::INFINITY;
+    let edges = [
+        f32::NAN,
+        inf,
+        -inf,
+        f32::MAX,
+        -f32::MAX,
+        1e30,
+        12.0,
+        -12.0,
+        7.0,
+        -3.0,
+        0.0,
+        -1e-3,
+        1e-20,
+        -1e4,
+        0.5,
+    ];
     let mut failures = Vec::new();
-    for activation in [Activation::None, Activation::Sigmoid, Activation::Tanh, Activation::HardSwish] {
+    for activation in [
+        Activation::None,
+        Activation::Relu,
+        Activation::Relu6,
+        Activation::LeakyRelu(Bits(0.125)),
+        Activation::PRelu,
+        Activation::Sigmoid,
+        Activation::Tanh,
+        Activation::HardSwish,
+        Activation::Silu,
+        Activation::Gelu,
+        Activation::GeluTanh,
+    ] {
         // Windows of one pixel: each value is alone in its sum.
         let (input, weights) = (Shape::nhwc(1, 3, 5, 4), Shape::nhwc(1, 1, 1, 4));
         let options = Depthwise { activation, ..Default::default() };
@@ -114,15 +145,17 @@ pub(crate) async fn activations(devices: &[Arc<dyn Device>]) -> Vec<String> {
             let limits = &device.info().limits;
             for choice in case.choices(limits) {
                 if case.problem.fits(&choice, limits).is_ok() {
+                    let (device, problem) = (&**device, &*case.problem);
+                    let by = &compare_ends;
                     let outcome =
-                        gpu::check(&**device, &*case.problem, &operands, &expected, &choice, &|_| {}).await;
+                        gpu::check_by(by, device, problem, &operands, &expected, &choice, &|_| {}).await;
                     let name = format!("{} [{choice}] on {}", case.name, device.info());
                     failures.extend(outcome.err().map(|failure| format!("{name}: {failure}")));
                 }
             }
         }
         let result = cpu::run(&*case.problem, &operands).expect("a run");
-        let outcome = compare(case.problem.precision(), &expected, &result);
+        let outcome = compare_ends(case.problem.precision(), &expected, &result);
         failures.extend(outcome.err().map(|failure| format!("{} on the CPU: {failure}", case.name)));
     }
     failures

@@ -13,7 +13,7 @@ use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Rec
 use diptych::internals::emit::{Access, Binding, Element, KernelSource, Operand};
 use diptych::internals::ops::convert::ConvertOp;
 use diptych::internals::ops::{Choice, Op, OperandInfo, Operands, Reference, Role};
-use diptych::{DType, Layout};
+use diptych::{DType, Layout, Precision};
 use half::f16;
 
 /// NaN as one f32 and as each of two f16.
@@ -218,6 +218,25 @@ async fn conversion(
 /// # Errors
 /// What failed, or the first element that is off.
 pub(crate) async fn check(
+    device: &dyn Device,
+    op: &dyn Op,
+    operands: &Operands<'_>,
+    expected: &Reference,
+    choice: &Choice,
+    mutate: &dyn Fn(&mut KernelSource),
+) -> Result<(), String> {
+    check_by(&compare, device, op, operands, expected, choice, mutate).await
+}
+
+/// How a result is compared with what was expected.
+pub(crate) type Comparison<'a> = &'a dyn Fn(Precision, &Reference, &[f32]) -> Result<(), String>;
+
+/// The same by another comparison.
+///
+/// # Errors
+/// What failed, or the first element that is off.
+pub(crate) async fn check_by(
+    compare: Comparison<'_>,
     device: &dyn Device,
     op: &dyn Op,
     operands: &Operands<'_>,

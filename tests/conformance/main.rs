@@ -18,8 +18,10 @@ mod cover;
 mod cpu;
 mod edges;
 mod elementwise;
+mod ends;
 mod gates;
 mod gpu;
+mod large;
 mod moves;
 mod planted;
 mod problem;
@@ -139,8 +141,23 @@ fn activations_are_right_at_the_edges_of_f32() {
 }
 
 #[test]
-fn what_is_no_number_stays_none_in_every_kernel() {
-    nothing_fails(elementwise::no_numbers(&devices()));
+fn more_images_than_an_axis_has_work_groups_are_served() {
+    nothing_fails(large::many_images(&devices()));
+}
+
+#[test]
+fn sums_of_more_turns_than_a_driver_takes_are_whole() {
+    nothing_fails(large::long_sums(&devices()));
+}
+
+#[test]
+fn what_is_no_number_reaches_what_it_should_in_every_op() {
+    nothing_fails(ends::every_op(&devices()));
+}
+
+#[test]
+fn functions_are_right_at_their_ends() {
+    nothing_fails(elementwise::ends(&devices()));
 }
 
 #[test]
@@ -199,7 +216,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("remap", [4, 4]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),
-    ("top_k", [1, 1]),
+    ("top_k", [3, 3]),
     ("suppress", [1, 1]),
     ("softmax", [4, 4]),
     ("transposed_conv2d", [5, 5]),

@@ -234,6 +234,10 @@ impl Table {
                 self.moved(extents, &TopK { k, indices }, F32, Groups);
             }
         }
+        // Rows of many elements, with equals among them, and all of them sorted.
+        for (extents, k) in [(&[2, 4999][..], 100), (&[1, 4103], 4103)] {
+            self.moved(extents, &TopK { k, indices: true }, F32, Breadth::Variants);
+        }
     }
 
     /// Inputs of `extents`, of which each has one of `sizes` along `axis`.

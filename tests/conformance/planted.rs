@@ -672,6 +672,22 @@ fn mistakes() -> Vec<Mistake> {
             "other >= own_key",
         ),
         (
+            "as many equals as there are",
+            moved(&TopK { k: 601, indices: true }, &[5000]),
+            "select",
+            [256, 1, 1],
+            "own == last && equal < left",
+            "own == last && equal <= left",
+        ),
+        (
+            "equals in any order",
+            moved(&TopK { k: 3000, indices: true }, &[5000]),
+            "select",
+            [256, 1, 1],
+            "other < one",
+            "other > one",
+        ),
+        (
             "the boxes of the first row",
             suppress(),
             "rows",

@@ -1,0 +1,134 @@
+//! More images than a device launches work-groups along an axis, and longer sums than a driver's loops have turns.
+
+use crate::cases::{Breadth, Case};
+use crate::gpu;
+use crate::moves::lowered;
+use crate::problem::{Problem, expected, operands};
+use diptych::internals::device::Device;
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::arg::ArgOp;
+use diptych::internals::ops::conv2d::Conv2dOp;
+use diptych::internals::ops::depthwise::DepthwiseOp;
+use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych::internals::ops::pool::PoolOp;
+use diptych::internals::ops::reduce::ReduceOp;
+use diptych::internals::ops::softmax::SoftmaxOp;
+use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
+use diptych::{
+    ArgReduce, Conv2d, CumSum, Depthwise, Dims, Gemm, Padding, Pointwise, Pool, Pooling, Precision, Reduce,
+    Reduction, Shape, Softmax, TransposedConv2d,
+};
+use std::sync::Arc;
+
+const F32: Precision = Precision::F32;
+
+fn dims(extents: &[usize]) -> Dims {
+    Dims::new(extents).expect("small")
+}
+
+/// Each op with an axis of its grid along which more work-groups are than WebGPU launches.
+pub(crate) async fn many_images(devices: &[Arc<dyn Device>]) -> Vec<String> {
+    let images = 66_000;
+    let input = Shape::nhwc(images, 1, 2, 4);
+    let gemm = GemmOp::new(2, 4, 4, images, &Gemm::default(), true, false, F32);
+    let pointwise = PointwiseOp::new(input, Shape::nhwc(4, 1, 1, 4), &Pointwise::default(), true, false, F32);
+    let window = Shape::nhwc(4, 1, 2, 4);
+    let same = Conv2d { padding: Padding::Same, ..Conv2d::default() };
+    let conv2d = Conv2dOp::new(input, window, &same, true, false, F32);
+    let transposed = TransposedConv2d { stride: [1, 2], ..TransposedConv2d::default() };
+    let transposed = TransposedConv2dOp::new(input, window, &transposed, true, false, F32);
+    let depthwise = DepthwiseOp::new(input, Shape::nhwc(1, 1, 2, 4), &Depthwise::default(), true, false, F32);
+    let pool = PoolOp::new(input, &Pool::new(Pooling::Max, [1, 2]), F32);
+    let problems: [Problem; 6] = [
+        Arc::new(gemm.expect("a valid op")),
+        Arc::new(pointwise.expect("a valid op")),
+        Arc::new(conv2d.expect("a valid op")),
+        Arc::new(transposed.expect("a valid op")),
+        Arc::new(depthwise.expect("a valid op")),
+        Arc::new(pool.expect("a valid op")),
+    ];
+    let mut failures = Vec::new();
+    for problem in problems {
+        failures
+            .extend(every_kernel(devices, &problem, &mut |launched| launched.spec.folded.is_some()).await);
+    }
+    failures
+}
+
+/// A kernel of each family with a sum of more than 65,535 turns.
+pub(crate) async fn long_sums(devices: &[Arc<dyn Device>]) -> Vec<String> {
+    let terms = 66_000;
+    let cumsum = CumSum { axis: 0, exclusive: false, reverse: false };
+    let reduce = |extents: &[usize], axes: &[isize], reduction| {
+        let options = Reduce { reduction, axes: axes.to_vec(), keep_dims: true };
+        ReduceOp::new(dims(extents), &options, F32).expect("a valid op")
+    };
+    let softmax = SoftmaxOp::new(dims(&[1, terms]), &Softmax::default(), F32);
+    let arg = ArgReduce { largest: true, axis: 1, keep_dims: false };
+    let odd = GemmOp::new(1, 3, terms + 1, 1, &Gemm::default(), false, false, F32);
+    let wide = GemmOp::new(1, 4, 4 * terms, 1, &Gemm::default(), false, false, F32);
+    let pixel = Shape::nhwc(1, 1, 1, 4 * terms);
+    let pointwise =
+        PointwiseOp::new(pixel, Shape::nhwc(4, 1, 1, 4 * terms), &Pointwise::default(), false, false, F32);
+    let square = Shape::nhwc(1, 3, 3, 30_000);
+    let conv2d = Conv2dOp::new(square, Shape::nhwc(4, 3, 3, 30_000), &Conv2d::default(), false, false, F32);
+    let map = Shape::nhwc(1, 260, 260, 4);
+    let pool = PoolOp::new(map, &Pool::new(Pooling::Average, [260, 260]), F32);
+    let problems: [Problem; 10] = [
+        lowered(&cumsum, &[(Operand::Src, &[terms, 2])], F32),
+        Arc::new(reduce(&[1, terms], &[1], Reduction::Sum)),
+        Arc::new(reduce(&[1, 257, 257, 4], &[1, 2], Reduction::Max)),
+        Arc::new(softmax.expect("a valid op")),
+        Arc::new(ArgOp::new(dims(&[1, terms]), &arg).expect("a valid op")),
+        Arc::new(odd.expect("a valid op")),
+        Arc::new(wide.expect("a valid op")),
+        Arc::new(pointwise.expect("a valid op")),
+        Arc::new(conv2d.expect("a valid op")),
+        Arc::new(pool.expect("a valid op")),
+    ];
+    let limited = devices.iter().any(|device| device.info().limits.max_turns.is_some());
+    let (mut failures, mut copied) = (Vec::new(), 0);
+    for problem in problems {
+        let before = copied;
+        let is_long = &mut |launched: &diptych::internals::ops::Launch| {
+            copied += usize::from(launched.spec.copies.is_some());
+            true
+        };
+        failures.extend(every_kernel(devices, &problem, is_long).await);
+        println!("{}: {} kernels with copies", problem.problem_key(), copied - before);
+    }
+    assert!(!limited || copied >= 8, "{copied} kernels with copies of their loops");
+    failures
+}
+
+/// The kernels of `problem` whose launch is `wanted`, of which each API that has such a limit must have one.
+async fn every_kernel(
+    devices: &[Arc<dyn Device>],
+    problem: &Problem,
+    wanted: &mut dyn FnMut(&diptych::internals::ops::Launch) -> bool,
+) -> Vec<String> {
+    let operands = operands(&**problem);
+    let expected = expected(&**problem, &operands);
+    let name = format!("{} {}", problem.name(), problem.problem_key());
+    let case =
+        Case { number: 0, name: name.clone(), problem: Arc::clone(problem), breadth: Breadth::Variants };
+    let mut failures = Vec::new();
+    for device in devices {
+        let limits = &device.info().limits;
+        let mut kernels = 0;
+        for choice in case.choices(limits) {
+            let Ok(launched) = problem.plan(&choice, limits) else { continue };
+            if !wanted(&launched) {
+                continue;
+            }
+            kernels += 1;
+            let outcome = gpu::check(&**device, &**problem, &operands, &expected, &choice, &|_| {}).await;
+            failures.extend(
+                outcome.err().map(|failure| format!("{name} [{choice}] on {}: {failure}", device.info())),
+            );
+        }
+        assert!(kernels > 0 || limits.max_groups == [u32::MAX; 3], "{name}: no kernel on {}", device.info());
+    }
+    failures
+}
