@@ -225,7 +225,11 @@ pub(crate) async fn ends(devices: &[Arc<dyn Device>]) -> Vec<String> {
         let is_defined = |row: &[f32; 3]| !(divides && row[1] == 3e38);
         let rows: Vec<[f32; 3]> = match function.arity() {
             1 => edges.iter().map(|&a| [a; 3]).collect(),
-            2 => edges.iter().flat_map(|&a| edges.iter().map(move |&b| [a, b, 0.0])).filter(is_defined).collect(),
+            2 => edges
+                .iter()
+                .flat_map(|&a| edges.iter().map(move |&b| [a, b, 0.0]))
+                .filter(is_defined)
+                .collect(),
             _ => edges.iter().flat_map(|&a| [[a, -1.0, 2.0], [a, 0.0, inf], [a, -inf, 0.5]]).collect(),
         };
         let program = program(vec![step(function, &X[..function.arity()])]);

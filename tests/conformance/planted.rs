@@ -672,12 +672,12 @@ fn mistakes() -> Vec<Mistake> {
             "other >= own_key",
         ),
         (
-            "as many equals as there are",
+            "the last one counted among the larger ones",
             moved(&TopK { k: 601, indices: true }, &[5000]),
             "select",
             [256, 1, 1],
-            "own == last && equal < left",
-            "own == last && equal <= left",
+            "larger_own + select(0u, 1u, own > last)",
+            "larger_own + select(0u, 1u, own >= last)",
         ),
         (
             "equals in any order",

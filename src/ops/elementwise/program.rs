@@ -418,7 +418,10 @@ mod tests {
         assert_eq!(body.statements, wanted);
         let program = Program::of(Function::ReluN1To1, vec![X[0]]).expect("a program");
         let body = program.body(DType::F32, false);
-        assert_eq!(body.statements[0], "let s0: f32 = select(clamp(x0, f32(-1.0f), f32(1.0f)), x0, is_nan(f32(x0)));");
+        assert_eq!(
+            body.statements[0],
+            "let s0: f32 = select(clamp(x0, f32(-1.0f), f32(1.0f)), x0, is_nan(f32(x0)));"
+        );
         assert_eq!(body.calls, ["is_nan"]);
     }
 }
