@@ -2,7 +2,7 @@
 //! variable is smaller (Hendrycks and Gimpel, *Gaussian Error Linear Units*, 2016).
 
 use crate::vector::{exp, tanh};
-use std::f32::consts::FRAC_1_SQRT_2;
+use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// With the error function of `shaders/shared/functions.wgsl`.
 #[inline(always)]
@@ -29,7 +29,7 @@ pub(crate) fn erf_f32(x: f32) -> f32 {
     let size = 1.0 - p * t * exp(-z * z);
     let q = z * z;
     let mut near = -8.548_327e-4;
-    for factor in [5.223_977_6e-3, -0.026_866_17, 0.112_837_92, -0.376_126_4, 1.128_379_2] {
+    for factor in [5.223_977_6e-3, -0.026_866_17, 0.112_837_92, -0.376_126_4, FRAC_2_SQRT_PI] {
         near = near * q + factor;
     }
     let far = if x < 0.0 { -size } else { size };

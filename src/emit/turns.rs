@@ -42,11 +42,9 @@ impl Loop {
         if self.all() <= most {
             return;
         }
-        if self.turns > 0 {
-            let count = self.inner.len().max(1) as u64;
-            let share = (most / self.turns).max(1) / count;
-            self.inner.iter_mut().for_each(|inner| inner.limit(text, share.max(1)));
-        }
+        let count = self.inner.len().max(1) as u64;
+        let share = (most / self.turns.max(1)).max(1) / count;
+        self.inner.iter_mut().for_each(|inner| inner.limit(text, share.max(1)));
         let of_inner = self.all() - self.turns.div_ceil(self.copies);
         let continues = text[self.body.clone()].contains("continue;");
         if self.all() > most && !continues {
