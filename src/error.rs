@@ -171,6 +171,15 @@ pub enum Error {
         /// What went wrong.
         source: std::sync::Arc<Error>,
     },
+    /// A function that the application gave, such as one of [`Custom`](crate::Custom), panicked. The panic was caught:
+    /// what called the function goes on.
+    #[error("{who} panicked: {message}")]
+    Panicked {
+        /// Which function.
+        who: String,
+        /// What the panic said.
+        message: String,
+    },
     /// A broken invariant of the crate itself: a bug to report.
     #[error("internal error (please report): {0}")]
     Internal(String),
@@ -221,18 +230,128 @@ impl Error {
     pub fn node(&self) -> Option<&str> {
         match self {
             Error::AtNode { node, .. } => Some(node),
+            Error::Shared { source, .. } => source.node(),
             _ => None,
         }
     }
 
-    /// Whether the device was lost, wherever that was noticed.
-    pub fn is_device_lost(&self) -> bool {
+    /// The error itself, without the node it arose at and the run that shared it.
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::unsupported("precision f16", "no half arithmetic").at_node("stem");
+    /// assert!(matches!(error.root(), Error::Unsupported { .. }));
+    /// ```
+    pub fn root(&self) -> &Error {
         match self {
-            Error::DeviceLost { .. } => true,
-            Error::AtNode { source, .. } => source.is_device_lost(),
-            Error::Shared { source, .. } => source.is_device_lost(),
-            _ => false,
+            Error::AtNode { source, .. } => source.root(),
+            Error::Shared { source, .. } => source.root(),
+            error => error,
         }
+    }
+
+    /// Whether the device was lost: open it again ([`Context::reopen`](crate::Context::reopen)) and rebuild what was made
+    /// on it ([`Session::rebuild`](crate::Session::rebuild)).
+    ///
+    /// ```
+    /// use diptych::{Context, Result, Session};
+    ///
+    /// fn rebuilt(context: &mut Context, session: &mut Session) -> Result<()> {
+    ///     if let Err(error) = session.run::<&str>(&[]) {
+    ///         if !error.is_device_lost() {
+    ///             return Err(error);
+    ///         }
+    ///         *context = context.reopen()?;
+    ///         session.rebuild(context)?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn is_device_lost(&self) -> bool {
+        matches!(self.root(), Error::DeviceLost { .. })
+    }
+
+    /// Whether memory ran out, on the device or on the host: a smaller batch,
+    /// [`Precision::F16Storage`](crate::Precision::F16Storage) or fewer sessions at a time need less.
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::OutOfMemory { api: "OpenCL", call: "clCreateBuffer", message: "-4".to_owned() };
+    /// assert!(error.at_node("stem").is_out_of_memory());
+    /// ```
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self.root(), Error::OutOfMemory { .. })
+    }
+
+    /// Whether this device, build or version cannot do what was asked for, and others may.
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// assert!(Error::unsupported("precision f16", "no half arithmetic").is_unsupported());
+    /// ```
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.root(), Error::Unsupported { .. } | Error::Reject { .. })
+    }
+
+    /// Whether what the caller gave does not fit: a shape, a name, a value out of its range.
+    ///
+    /// ```
+    /// use diptych::{HostTensor, Shape};
+    ///
+    /// let error = HostTensor::new(Shape::nhwc(1, 2, 2, 3), vec![0.0; 11]).unwrap_err();
+    /// assert!(error.is_invalid_input());
+    /// ```
+    pub fn is_invalid_input(&self) -> bool {
+        matches!(self.root(), Error::Shape { .. } | Error::Input { .. })
+    }
+
+    /// Whether no device of the wanted kind is there, or no driver for it.
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::OpenClLibrary { tried: vec!["libOpenCL.so.1".to_owned()] };
+    /// assert!(error.is_no_device());
+    /// ```
+    pub fn is_no_device(&self) -> bool {
+        matches!(self.root(), Error::NoDevice { .. } | Error::OpenClLibrary { .. })
+    }
+
+    /// Whether the device did not come to an end within the limit that the application set
+    /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)).
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::TimedOut { api: "Vulkan", limit: std::time::Duration::from_secs(2) };
+    /// assert!(error.is_timed_out());
+    /// ```
+    pub fn is_timed_out(&self) -> bool {
+        matches!(self.root(), Error::TimedOut { .. })
+    }
+
+    /// Whether a function that the application gave panicked.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Custom, Graph, HostTensor, Session, SessionOptions, Shape};
+    ///
+    /// let broken = Custom::host("broken", |inputs| Ok(inputs.to_vec()), |_, _| panic!("not today"));
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// let y = graph.custom("node", &broken, &[x])?;
+    /// graph.output(y[0])?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let x = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
+    /// let error = session.run(&[("x", &x)]).unwrap_err();
+    /// assert!(error.is_panic());
+    /// assert_eq!(error.node(), Some("node"));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn is_panic(&self) -> bool {
+        matches!(self.root(), Error::Panicked { .. })
     }
 
     /// What went wrong, wherever that was.
@@ -269,6 +388,7 @@ mod tests {
             Error::OutOfMemory { api: "OpenCL", call: "clCreateBuffer", message: "-4".to_owned() },
             Error::DeviceLost { api: "Vulkan", reason: "unplugged".to_owned() },
             Error::TimedOut { api: "Vulkan", limit: std::time::Duration::from_secs(2) },
+            Error::Panicked { who: "the function".to_owned(), message: "told to".to_owned() },
         ];
         for error in errors {
             let (alone, lost) = (error.to_string(), matches!(error, Error::DeviceLost { .. }));
@@ -280,7 +400,19 @@ mod tests {
             assert_eq!(named.source().map(ToString::to_string), Some(alone));
             assert_eq!(named.is_device_lost(), lost);
             let shared = Error::Shared { of: 3, source: std::sync::Arc::new(named) };
-            assert_eq!(shared.is_device_lost(), lost);
+            assert_eq!((shared.is_device_lost(), shared.node()), (lost, Some("stem")));
+            assert!(matches!(shared, Error::Shared { .. }) && shared.root().node().is_none());
+            let questions = [
+                shared.is_device_lost(),
+                shared.is_out_of_memory(),
+                shared.is_unsupported(),
+                shared.is_invalid_input(),
+                shared.is_no_device(),
+                shared.is_timed_out(),
+                shared.is_panic(),
+            ];
+            let wanted = usize::from(!matches!(shared.root(), Error::Driver { .. }));
+            assert_eq!(questions.iter().filter(|yes| **yes).count(), wanted, "{shared}");
         }
     }
 }

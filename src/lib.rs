@@ -149,6 +149,7 @@ mod sync;
 mod task;
 mod tune;
 mod tuner;
+mod unwind;
 mod vector;
 mod weights;
 

@@ -16,6 +16,7 @@ use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::session::{Port, Session};
 use crate::sync::thread::{self, JoinHandle};
+use crate::unwind::caught;
 use queue::Queue;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -105,7 +106,10 @@ pub struct BatchCounts {
 ///
 /// The sessions for the batch sizes are made when the service is; a thread of its own gathers requests, in the order
 /// of their arrival, and keeps the device busy: while one run is under way, the next one is uploaded. Shared by
-/// reference or in an [`Arc`] between tasks and threads. Dropped, it answers what it has taken and ends.
+/// reference or in an [`Arc`] between tasks and threads.
+///
+/// Dropped, it answers what it has taken, waits for its thread and releases its sessions, which can take seconds. In a
+/// task of an executor, await [`Batch::close`] instead: it does the same and blocks nobody.
 ///
 /// A network whose results for one request depend on the others of its run cannot be served: a state
 /// ([`Graph::state`]), and outputs whose outermost extent does not grow with the batch, are refused. A normalisation
@@ -209,14 +213,41 @@ impl Batch {
         let mut batch = Batch { queue: Arc::new(queue), inputs, outputs, threads: Vec::new() };
         for (member, sessions) in all.into_iter().enumerate() {
             let (queue, outputs) = (Arc::clone(&batch.queue), batch.outputs.clone());
-            let worker = Worker { queue, member, sessions, outputs };
-            let thread = thread::Builder::new()
-                .name("diptych batch".to_owned())
-                .spawn(move || worker.serve())
-                .map_err(no_thread)?;
-            batch.threads.push(thread);
+            queue.started();
+            let worker = Worker { queue: Arc::clone(&queue), member, sessions, outputs };
+            let thread =
+                thread::Builder::new().name("diptych batch".to_owned()).spawn(move || worker.serve());
+            batch.threads.push(thread.inspect_err(|_| queue.gone()).map_err(no_thread)?);
         }
         Ok(batch)
+    }
+
+    /// Answers what was taken, ends the threads and releases the sessions, awaited. Dropping a batch does the same, but
+    /// blocks the thread until it is done. Requests that come after the first poll get an error.
+    ///
+    /// If the future is dropped before it is done, the batch is dropped with it and blocks for what is left.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let y = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(y)?;
+    /// # pollster::block_on(async {
+    /// let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// let x = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![3.0, 4.0])?;
+    /// let ticket = batch.submit_async([("x", x)]).await?;
+    /// batch.close().await;
+    /// // What was taken before has its answer.
+    /// assert_eq!(*ticket.await?[0].to_f32(), [6.0, 8.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// # })?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub async fn close(self) {
+        self.queue.close();
+        std::future::poll_fn(|context| self.queue.poll_gone(context)).await;
+        // The threads have nothing left to do but to end: dropping this joins them at once.
     }
 
     /// The inputs of one request.
@@ -330,11 +361,12 @@ fn on_threads<T: Send>(contexts: &[&Context], work: impl Fn(&Context) -> Result<
     std::thread::scope(|scope| {
         let begin = |context| {
             let work = &work;
-            std::thread::Builder::new().spawn_scoped(scope, move || work(context)).map_err(no_thread)
+            let work = move || caught("a session of a pool", || work(context))?;
+            std::thread::Builder::new().spawn_scoped(scope, work).map_err(no_thread)
         };
         let threads: Vec<_> = contexts.iter().copied().map(begin).collect();
-        let panicked = |_| Err(Error::Internal("a session of a pool panicked while it was made".to_owned()));
-        threads.into_iter().map(|thread| thread?.join().unwrap_or_else(panicked)).collect()
+        let died = |_| Err(Error::Internal("the thread that made a session of a pool died".to_owned()));
+        threads.into_iter().map(|thread| thread?.join().unwrap_or_else(died)).collect()
     })
 }
 

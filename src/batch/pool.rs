@@ -28,7 +28,8 @@ use std::time::Duration;
 ///
 /// A device that is lost is taken out, and what it had begun runs on another one. So does a run that failed: if it
 /// succeeds there, the first device is taken out; if it fails there as well, its requests get the error, and both go on.
-/// The last device is not taken out: its errors are those of the requests.
+/// The last device is not taken out: its errors are those of the requests. A function of the application that panics
+/// ([`Error::Panicked`]) is no device's fault: the run's requests get the error at once.
 ///
 /// ```
 /// use diptych::{Backend, BatchOptions, Context, Extras, Graph, HostTensor, Pointwise, DevicePool, Shape};
@@ -118,6 +119,25 @@ impl DevicePool {
             },
         };
         self.contexts.iter().zip(members).map(device).collect()
+    }
+
+    /// Answers what was taken, ends the threads and releases the sessions, awaited: [`Batch::close`]. Dropping a pool does
+    /// the same, but blocks the thread until it is done.
+    ///
+    /// ```
+    /// # use diptych::{Backend, BatchOptions, Context, DevicePool, Function, Graph, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let y = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(y)?;
+    /// let pool = DevicePool::new(&[Context::new(Backend::Cpu)?], &graph, BatchOptions::default())?;
+    /// # pollster::block_on(async {
+    /// pool.close().await;
+    /// # });
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub async fn close(self) {
+        self.batch.close().await;
     }
 
     /// The outputs of many frames, in the frames' order. Frames are taken from the iterator while fewer than

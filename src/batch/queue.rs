@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// The requests of a run that failed on a device, for another one.
@@ -23,9 +24,15 @@ struct State {
     /// In the order of their arrival; those beyond the first `max_waiting` are held back.
     requests: VecDeque<Request>,
     again: VecDeque<Again>,
+    /// Which device runs again what failed on which.
+    retries: Vec<(usize, usize)>,
     members: Members,
     counts: BatchCounts,
     closed: bool,
+    /// Threads that may still use their device.
+    threads: usize,
+    /// Who awaits that there are none.
+    waker: Option<Waker>,
 }
 
 /// The requests of a service.
@@ -64,9 +71,12 @@ impl Queue {
         let state = State {
             requests: VecDeque::new(),
             again: VecDeque::new(),
+            retries: Vec::new(),
             members: Members::new(devices),
             counts: BatchCounts { runs: vec![0; max_batch], ..BatchCounts::default() },
             closed: false,
+            threads: 0,
+            waker: None,
         };
         Queue { state: Mutex::new(state), changed: Condvar::new(), sizes, max_batch, max_waiting, max_delay }
     }
@@ -147,6 +157,7 @@ impl Queue {
                 && let Some(again) = state.again.remove(place)
             {
                 state.members.begins(member, again.requests.len());
+                state.retries.push((member, again.failed_on));
                 return Next::Run(Run {
                     requests: again.requests,
                     failed: Some((again.failed_on, again.error)),
@@ -201,6 +212,7 @@ impl Queue {
     pub(super) fn succeeded(&self, member: usize, run: Run, begun: Instant) -> Vec<Request> {
         let mut state = self.lock();
         state.members.ends(member, run.requests.len());
+        state.retried(member, &run);
         state.members.answered(member, run.requests.len(), begun);
         state.count(run.requests.len());
         let mut lost = Vec::new();
@@ -216,13 +228,15 @@ impl Queue {
 
     /// A run has failed: another device tries it, if there is one and none has.
     pub(super) fn failed(&self, member: usize, run: Run, error: Error) {
-        let (lost, error) = (error.is_device_lost(), Arc::new(error));
+        let (lost, panicked, error) = (error.is_device_lost(), error.is_panic(), Arc::new(error));
         let mut state = self.lock();
         state.members.ends(member, run.requests.len());
+        state.retried(member, &run);
         let others = state.members.has_others(member);
         let mut over = Vec::new();
         match run.failed {
-            None if !others => over.push((run.requests, error)),
+            // A function of the application that panics does so on any device.
+            None if !others || panicked => over.push((run.requests, error)),
             None if lost => {
                 for request in run.requests.into_iter().rev() {
                     state.requests.push_front(request);
@@ -277,6 +291,13 @@ impl Queue {
     pub(super) fn ended(&self, member: usize) {
         let mut state = self.lock();
         state.members.has_ended(member);
+        // What it ran again nobody will: those whose fault it may have been serve on.
+        let (its_own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.retries).into_iter().partition(|(by, _)| *by == member);
+        state.retries = others;
+        for (_, failed_on) in its_own {
+            state.clears(failed_on);
+        }
         let over = match state.members.get(member).is_some_and(Member::is_out) {
             true => Vec::new(),
             false => state.leaves(member, Arc::new(ended())),
@@ -289,9 +310,43 @@ impl Queue {
         self.over(state, over);
         drop(left);
     }
+
+    /// A thread is started that will use a device.
+    pub(super) fn started(&self) {
+        self.lock().threads += 1;
+    }
+
+    /// Such a thread uses it no more.
+    pub(super) fn gone(&self) {
+        let mut state = self.lock();
+        state.threads = state.threads.saturating_sub(1);
+        let waker = if state.threads == 0 { state.waker.take() } else { None };
+        drop(state);
+        if let Some(waker) = waker {
+            crate::task::wake(waker);
+        }
+    }
+
+    /// Ready when no thread uses a device.
+    pub(super) fn poll_gone(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.threads == 0 {
+            return Poll::Ready(());
+        }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
 }
 
 impl State {
+    /// A run is over that may have been another device's before.
+    fn retried(&mut self, member: usize, run: &Run) {
+        let Some((failed_on, _)) = &run.failed else { return };
+        if let Some(place) = self.retries.iter().position(|retry| *retry == (member, *failed_on)) {
+            self.retries.swap_remove(place);
+        }
+    }
+
     fn count(&mut self, requests: usize) {
         self.counts.requests += requests as u64;
         if let Some(runs) = requests.checked_sub(1).and_then(|index| self.counts.runs.get_mut(index)) {

@@ -78,7 +78,7 @@ impl Slot {
         drop(held);
         self.changed.notify_all();
         if let Some(waker) = waker {
-            waker.wake();
+            crate::task::wake(waker);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::session::{Flight, Port, Session};
+use crate::unwind::caught;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -24,6 +25,11 @@ pub(super) struct Worker {
     pub(super) outputs: Vec<Port>,
 }
 
+/// What `work` gives. A panic of a run is the error of its requests; the thread serves the others.
+fn unpanicked<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    caught("a run of a batch", work)?
+}
+
 /// A run under way.
 struct Running {
     run: Run,
@@ -40,9 +46,25 @@ impl Drop for End {
     }
 }
 
+/// Tells that the thread uses the device no more, also after a panic.
+struct Gone(Arc<Queue>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.gone();
+    }
+}
+
 impl Worker {
-    /// Serves until the service is closed and everything is answered, or the device is taken out.
-    pub(super) fn serve(mut self) {
+    /// Serves until the service is closed and everything is answered, or the device is taken out. When this returns, the
+    /// thread's sessions are dropped and the service has been told.
+    pub(super) fn serve(self) {
+        // Told last: who waits for the service's end may release the device.
+        let _gone = Gone(Arc::clone(&self.queue));
+        self.work();
+    }
+
+    fn work(mut self) {
         let end = End(Arc::clone(&self.queue), self.member);
         let mut running: VecDeque<Running> = VecDeque::new();
         loop {
@@ -56,7 +78,7 @@ impl Worker {
             match (next, running.is_empty()) {
                 (Next::Run(run), _) => {
                     let begun = Instant::now();
-                    let flight = self.start(&run.requests);
+                    let flight = unpanicked(|| self.start(&run.requests));
                     running.push_back(Running { run, begun, flight });
                 }
                 (Next::End, true) => break,
@@ -84,12 +106,12 @@ impl Worker {
     }
 
     fn finish(&mut self, Running { run, begun, flight }: Running) {
-        let read = flight.and_then(|flight| flight.wait()?.tensors());
+        let read = flight.and_then(|flight| unpanicked(|| flight.wait()?.tensors()));
         match read {
             Ok(outputs) => {
                 let requests = self.queue.succeeded(self.member, run, begun);
                 for (index, request) in requests.into_iter().enumerate() {
-                    request.answer(self.part(&outputs, index));
+                    request.answer(unpanicked(|| self.part(&outputs, index)));
                 }
             }
             Err(error) => self.queue.failed(self.member, run, error),

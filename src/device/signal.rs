@@ -26,7 +26,7 @@ impl Signal {
         };
         self.changed.notify_all();
         if let Some(waker) = waker {
-            waker.wake();
+            crate::task::wake(waker);
         }
     }
 

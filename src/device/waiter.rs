@@ -4,8 +4,8 @@ use super::signal::Signal;
 use crate::sync::mpsc::{Sender, channel};
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, lock};
+use crate::unwind::caught;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -39,8 +39,8 @@ impl Waiter {
         let signal = Arc::clone(signal);
         let job: Job = Box::new(move || {
             // An application's callback may run inside. Its panic must not leave others waiting.
-            let result = catch_unwind(AssertUnwindSafe(wait));
-            if let Err(message) = result.unwrap_or_else(|_| Err("the wait panicked".to_owned())) {
+            let result = caught("the wait", wait).map_err(|error| error.to_string());
+            if let Err(message) = result.and_then(|waited| waited) {
                 signal.set(Err(message));
             }
         });
@@ -120,7 +120,7 @@ mod tests {
         });
         drop(waiter);
         let found = signals.map(|signal| signal.get());
-        let wanted = [Err("lost".to_owned()), Err("the wait panicked".to_owned()), Ok(())];
+        let wanted = [Err("lost".to_owned()), Err("the wait panicked: planted".to_owned()), Ok(())];
         assert_eq!(found, wanted.map(Some));
     }
 

@@ -7,6 +7,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Access, Binding, Foreign, Interface, Least, Operand, Param, ParamType, Scalar};
 use crate::error::{Error, Result};
+use crate::unwind::caught;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -120,6 +121,9 @@ impl Custom {
     /// A function that the CPU computes, in a session on a GPU too: at each run what it reads is downloaded, and
     /// what it writes is uploaded where the GPU wants it ([`crate::MemoryUse::downloads`]). `outputs` says the
     /// dimensions of the outputs, from those of the inputs; `run` reads the inputs and writes the outputs.
+    ///
+    /// If a function of a `Custom` panics, the call that needed it returns [`Error::Panicked`], and session, batch and
+    /// pool go on.
     ///
     /// ```
     /// use diptych::{Backend, Context, Custom, Graph, HostTensor, Session, SessionOptions, Shape};
@@ -269,9 +273,19 @@ impl Custom {
         Err(Error::input(format!("kernel {:?}", self.name), found, wanted))
     }
 
+    /// What a function of the application gives, or the error that its panic is.
+    fn told<T>(&self, of: &str, function: impl FnOnce() -> T) -> Result<T> {
+        caught(format!("the function of Custom::{of} of kernel {:?}", self.name), function)
+    }
+
+    /// The dimensions of the outputs.
+    fn extents(&self, inputs: &[Dims]) -> Result<Vec<Dims>> {
+        self.told("outputs", || (self.outputs)(inputs))?
+    }
+
     /// The values of the uniform's members in their order.
     fn params(&self, shader: &Shader, inputs: &[Dims], outputs: &[Dims]) -> Result<Vec<Scalar>> {
-        let values = (self.uniform)(inputs, outputs);
+        let values = self.told("uniform", || (self.uniform)(inputs, outputs))?;
         let members = &shader.reflection.members;
         let told = |ty: ParamType| ty.name(crate::emit::Dialect::Wgsl);
         let wanted = || members.iter().map(|(name, ty)| format!("{name}: {}", told(*ty))).collect::<Vec<_>>();
@@ -297,7 +311,7 @@ impl Custom {
             return self
                 .refused(format!("{} inputs", inputs.len()), format!("{wanted}, as its bindings say"));
         }
-        let outputs = (self.outputs)(inputs)?;
+        let outputs = self.extents(inputs)?;
         let wanted = shader.reflection.count(Access::ReadWrite);
         if outputs.len() != wanted {
             return self
@@ -327,7 +341,7 @@ impl Custom {
             operands.push(OperandInfo::new(operand, dims.shape(), role));
         }
         let params = self.params(shader, inputs, &outputs)?;
-        let grid = (self.grid)(inputs, &outputs);
+        let grid = self.told("grid", || (self.grid)(inputs, &outputs))?;
         let [x, y, z] = grid.map(u32::try_from);
         let (Ok(x), Ok(y), Ok(z)) = (x, y, z) else {
             return self.refused(format!("a grid of {grid:?}"), "invocations in 32 bits".to_owned());
@@ -339,7 +353,7 @@ impl Custom {
 
     /// What has no shader.
     fn on_host(&self, inputs: &[Dims]) -> Result<CustomOp> {
-        let outputs = (self.outputs)(inputs)?;
+        let outputs = self.extents(inputs)?;
         if inputs.len().max(outputs.len()) > 1 + usize::from(u8::MAX) || outputs.is_empty() {
             let found = format!("{} inputs, {} outputs", inputs.len(), outputs.len());
             return self.refused(found, "at most 256, and an output".to_owned());

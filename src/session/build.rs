@@ -212,6 +212,7 @@ impl Session {
             Engine::Cpu => return Err(Error::without_cpu("a session on the CPU")),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {
+                options.check_precision(engine.device()?.info())?;
                 if let Tuning::Online { database, budget } = &options.tuning {
                     online::tuned(context, graph, &options, database, *budget).await?;
                 }
@@ -304,7 +305,7 @@ mod threaded {
                 state.waker.take()
             };
             if let Some(waker) = waker {
-                waker.wake();
+                crate::task::wake(waker);
             }
         }
 

@@ -8,9 +8,10 @@ mod turns;
 pub(crate) use offload::{Running, offload};
 pub(crate) use turns::Turns;
 
+use crate::unwind::caught;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 /// What is awaited. Any thread may do so, but where there is only one.
 #[cfg(not(target_family = "wasm"))]
@@ -32,6 +33,14 @@ impl<T: ?Sized> Movable for T {}
 
 /// What is awaited on the thread that asked for it.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Wakes a task. An application's executor may run the task at once: its panic must not end a thread that serves
+/// others.
+pub(crate) fn wake(waker: Waker) {
+    if let Err(error) = caught("a task that was woken", || waker.wake()) {
+        tracing::error!("{error}");
+    }
+}
 
 /// Waits for `work`.
 #[cfg(not(target_family = "wasm"))]

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 #[cfg(not(target_family = "wasm"))]
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, lock};
+use crate::unwind::caught;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl<T> std::fmt::Debug for Running<T> {
     }
 }
 
-/// Where the thread leaves the result; an error if the work panicked.
+/// Where the thread leaves the result.
 #[cfg(not(target_family = "wasm"))]
 struct Completion<T>(Arc<Mutex<State<T>>>);
 
@@ -52,18 +53,14 @@ impl<T> Completion<T> {
         };
         // Without the lock: the task may be polled within.
         if let Some(waker) = waker {
-            waker.wake();
+            super::wake(waker);
         }
     }
 }
 
-#[cfg(not(target_family = "wasm"))]
-impl<T> Drop for Completion<T> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.set(Err(Error::Internal("a run panicked on its thread".to_owned())));
-        }
-    }
+/// What `work` gives; an error if it panics.
+fn unpanicked<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    caught("work on a thread of its own", work)?
 }
 
 /// Starts `work` on a new thread.
@@ -72,7 +69,7 @@ pub(crate) fn offload<T: Movable + 'static>(
 ) -> Result<Running<T>> {
     #[cfg(target_family = "wasm")]
     {
-        let state = State { result: Some(work()), waker: None };
+        let state = State { result: Some(unpanicked(work)), waker: None };
         Ok(Running { state: Arc::new(Mutex::new(state)), thread: None })
     }
     #[cfg(not(target_family = "wasm"))]
@@ -81,7 +78,7 @@ pub(crate) fn offload<T: Movable + 'static>(
         let completion = Completion(Arc::clone(&state));
         let thread = thread::Builder::new()
             .name("diptych run".to_owned())
-            .spawn(move || completion.set(work()))
+            .spawn(move || completion.set(unpanicked(work)))
             .map_err(|error| Error::Internal(format!("no thread for a run: {error}")))?;
         Ok(Running { state, thread: Some(thread) })
     }

@@ -8,6 +8,7 @@ use crate::device::{Device, Pipeline, compile_planned};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::ops::Choice;
+use crate::unwind::caught;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -64,7 +65,8 @@ impl Ahead {
         let name = format!("compiling {choice}");
         let work = move || {
             // Nobody may be waiting any more: the kernel then stays in the device's cache.
-            let _ = send.send(compile_planned(&*device, &source));
+            let compiled = caught("a compilation", || compile_planned(&*device, &source));
+            let _ = send.send(compiled.and_then(|compiled| compiled));
         };
         let spawned = std::thread::Builder::new().name(name).spawn(work);
         let thread = spawned.map_err(|error| Error::Internal(format!("no thread to compile on: {error}")))?;

@@ -8,6 +8,8 @@ use crate::error::{Error, Result};
 #[cfg(not(target_family = "wasm"))]
 use crate::task::block_on;
 use crate::tune::db::SharedDatabase;
+#[cfg(not(target_family = "wasm"))]
+use crate::unwind::caught;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,7 +107,10 @@ impl Held {
     #[cfg(not(target_family = "wasm"))]
     fn send(&mut self, budget: Duration) -> Result<()> {
         if self.thread.is_none() {
-            self.thread = Some(Thread::start(|work: &mut Box<Work>, budget| block_on(work.step(budget)))?);
+            let step = |work: &mut Box<Work>, budget| {
+                caught("a step of the tuner", || block_on(work.step(budget))).and_then(|stepped| stepped)
+            };
+            self.thread = Some(Thread::start(step)?);
         }
         let Some(work) = self.work.take() else { return Ok(()) };
         self.thread.as_ref().and_then(|thread| thread.send(work, budget)).ok_or_else(died)

@@ -35,7 +35,7 @@ impl<W, O> Back<W, O> {
     fn wake(&self) {
         let waker = lock(&self.waker).take();
         if let Some(waker) = waker {
-            waker.wake();
+            crate::task::wake(waker);
         }
     }
 }

@@ -252,15 +252,39 @@ fn a_wrong_request_harms_no_other() {
 }
 
 #[test]
-fn nobody_waits_for_a_thread_that_is_dead() {
-    let context = Context::new(Backend::Cpu).unwrap();
-    let options = BatchOptions { max_batch: 1, max_delay: Duration::ZERO, ..BatchOptions::default() };
-    let batch = Batch::new(&context, &Gate::new(true).network(), options).unwrap();
-    assert!(batch.run(pair(f32::NAN)).is_err());
-    // Either the run alone panicked, or the thread with it.
-    match batch.run(pair(1.0)) {
-        Ok(outputs) => assert_eq!(first(&outputs), 2.0),
-        Err(error) => assert!(error.to_string().contains("has ended"), "{error}"),
+fn a_function_that_panics_fails_its_request_and_no_other() {
+    for context in everywhere() {
+        let options = BatchOptions { max_batch: 1, max_delay: Duration::ZERO, ..BatchOptions::default() };
+        let batch = Batch::new(&context, &Gate::new(true).network(), options).unwrap();
+        for value in [1.0, 2.0, 3.0] {
+            let error = batch.run(pair(f32::NAN)).unwrap_err();
+            assert!(error.is_panic() && error.node() == Some("wait"), "{error}");
+            assert!(error.to_string().contains("told to panic"), "{error}");
+            assert_eq!(first(&batch.run(pair(value)).unwrap()), 2.0 * value);
+        }
+    }
+}
+
+#[test]
+fn a_batch_is_closed_without_blocking() {
+    for context in everywhere() {
+        let gate = Gate::new(false);
+        let batch = Batch::new(&context, &gate.network(), BatchOptions::default()).unwrap();
+        let ticket = batch.submit(pair(1.0)).unwrap();
+        until(|| gate.runs.load(SeqCst) > 0);
+        let mut closing = pin!(batch.close());
+        let mut poll = || {
+            let begun = Instant::now();
+            let polled = closing.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+            (polled, begun.elapsed())
+        };
+        for _ in 0..3 {
+            let (polled, time) = poll();
+            assert!(polled.is_pending() && time < Duration::from_secs(1), "{time:?}");
+        }
+        gate.open();
+        pollster::block_on(closing);
+        assert_eq!(first(&ticket.wait().unwrap()), 2.0);
     }
 }
 

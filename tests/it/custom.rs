@@ -273,3 +273,76 @@ fn kernels_of_one_name_and_the_same_constants_keep_their_functions() {
         assert_eq!(found.to_f32(), &wanted[..]);
     }
 }
+
+/// A number that runs, doubled; a panic where it is negative.
+fn panicking() -> Graph {
+    let run = |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {
+        assert!(inputs[0][0] >= 0.0, "told to panic");
+        for (to, from) in outputs[0].iter_mut().zip(inputs[0]) {
+            *to = 2.0 * from;
+        }
+        Ok(())
+    };
+    let kernel = Custom::host("brittle", |inputs| Ok(inputs.to_vec()), run);
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 1, 1, 4)).expect("an input");
+    let y = graph.custom("node", &kernel, &[x]).expect("a node");
+    graph.output(y[0]).expect("an output");
+    graph
+}
+
+#[test]
+fn a_panic_of_a_function_is_an_error_and_the_session_goes_on() {
+    let is_told = |error: &Error| {
+        assert!(error.is_panic() && error.node() == Some("node"), "{error}");
+        assert!(
+            error.to_string().contains("the function on the CPU of kernel \"brittle\" panicked"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("told to panic"), "{error}");
+    };
+    let of = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 4), vec![value; 4]).expect("four numbers");
+    for context in gpus().into_iter().chain([cpu()]) {
+        let mut session = Session::new(&context, &panicking(), SessionOptions::default()).expect("a session");
+        let is_two = |outputs: Vec<HostTensor>| assert_eq!(outputs[0].to_f32()[..], [2.0; 4]);
+        for _ in 0..2 {
+            is_told(&session.run(&[("x", &of(-1.0))]).expect_err("a panic"));
+            is_two(session.run(&[("x", &of(1.0))]).expect("a run"));
+        }
+        is_told(&pollster::block_on(session.run_async(&[("x", &of(-1.0))])).expect_err("a panic"));
+        is_two(pollster::block_on(session.run_async(&[("x", &of(1.0))])).expect("a run"));
+        let frames = [1.0, -1.0, 1.0, -1.0, 1.0].map(|value| [("x", of(value))]);
+        let mut ended = 0;
+        for (place, outputs) in session.stream(frames).enumerate() {
+            match outputs {
+                Ok(outputs) => is_two(outputs),
+                Err(error) => is_told(&error),
+            }
+            ended = place + 1;
+        }
+        assert_eq!(ended, 5);
+        is_two(session.run(&[("x", &of(1.0))]).expect("a run"));
+        assert!(session.profile(&[("x", &of(1.0))]).is_ok());
+    }
+}
+
+#[test]
+fn a_panic_of_a_function_of_extents_is_the_error_of_its_node() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 1, 1, 4)).expect("an input");
+    let text = "@group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = x[i]; }";
+    let plain = || Custom::new("plain", text).expect("a shader");
+    for (kernel, which) in [
+        (plain().outputs(|inputs| Ok(vec![inputs[7]])), "outputs"),
+        (plain().grid(|inputs, _| [inputs[7].elements(), 1, 1]), "grid"),
+        (plain().uniform(|inputs, _| vec![("n", Scalar::U32(inputs[7].elements() as u32))]), "uniform"),
+        (Custom::host("plain", |inputs| Ok(vec![inputs[7]]), |_, _| Ok(())), "outputs"),
+    ] {
+        let error = graph.custom("node", &kernel, &[x]).expect_err("a panic");
+        assert!(error.is_panic() && error.node() == Some("node"), "{error}");
+        assert!(error.to_string().contains(&format!("Custom::{which} of kernel \"plain\"")), "{error}");
+        assert!(error.to_string().contains("index out of bounds"), "{error}");
+    }
+}

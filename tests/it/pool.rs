@@ -5,6 +5,7 @@ use diptych::{
     Backend, BatchOptions, Context, Conv2d, Custom, DevicePool, Error, Extras, Graph, HostTensor, PoolDevice,
     Session, SessionOptions, Shape,
 };
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const IMAGE: Shape = Shape::nhwc(1, 6, 5, 3);
@@ -162,4 +163,42 @@ fn a_lost_device_is_taken_out() {
     );
     let [lost, cpu] = &pool.devices()[..] else { panic!("two devices") };
     assert!(lost.error.as_ref().unwrap().is_device_lost() && cpu.error.is_none());
+}
+
+#[test]
+fn a_function_that_panics_takes_no_device_out() {
+    let contexts = everywhere();
+    for panics in 0..10 {
+        let runs = AtomicUsize::new(0);
+        let once = Custom::host(
+            "once",
+            |inputs| Ok(inputs.to_vec()),
+            move |inputs, outputs| {
+                assert_ne!(runs.fetch_add(1, SeqCst), panics, "planted");
+                outputs[0].copy_from_slice(inputs[0]);
+                Ok(())
+            },
+        );
+        let mut graph = Graph::new();
+        let x = graph.input("x", Shape::nhwc(1, 1, 1, 4)).unwrap();
+        let y = graph.custom("once", &once, &[x]).unwrap();
+        graph.output(y[0]).unwrap();
+        let pool = DevicePool::new(&contexts, &graph, options(1)).unwrap();
+        let frames = (0..20).map(|value| {
+            let values = vec![value as f32; 4];
+            [("x", HostTensor::new(Shape::nhwc(1, 1, 1, 4), values).unwrap())]
+        });
+        let mut failed = 0;
+        for (value, outputs) in pool.map(frames).enumerate() {
+            match outputs {
+                Ok(outputs) => assert_eq!(outputs[0].to_f32()[0], value as f32),
+                Err(error) => {
+                    assert!(error.is_panic() && error.to_string().contains("planted"), "{error}");
+                    failed += 1;
+                }
+            }
+        }
+        assert_eq!(failed, 1);
+        assert!(pool.devices().iter().all(|device| device.error.is_none()), "{:?}", pool.devices());
+    }
 }

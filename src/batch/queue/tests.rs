@@ -193,6 +193,35 @@ fn a_thread_that_ends_early_leaves_its_place_to_the_others() {
 }
 
 #[test]
+fn a_device_serves_on_when_the_thread_dies_that_tried_its_run() {
+    let queue = queue(2);
+    let tickets = [1.0, 2.0].map(|value| hand_in(&queue, value));
+    let failing = run(&queue, 0);
+    queue.failed(0, failing, broken("the first"));
+    drop(run(&queue, 1));
+    assert_eq!(standings(&queue), "?+");
+    queue.ended(1);
+    assert_eq!(standings(&queue), "+-");
+    let next = run(&queue, 0);
+    succeed(&queue, 0, next);
+    let [first, second] = tickets;
+    assert!(failure(first).contains("has ended"));
+    assert_eq!(value(second), 2.0);
+}
+
+#[test]
+fn a_panic_is_no_devices_fault() {
+    let queue = queue(2);
+    let ticket = hand_in(&queue, 1.0);
+    let first = run(&queue, 0);
+    let panicked = Error::Panicked { who: "the function".to_owned(), message: "planted".to_owned() };
+    queue.failed(0, first, panicked.at_node("once"));
+    assert_eq!(standings(&queue), "++");
+    assert!(ticket.wait().expect_err("a panic").is_panic());
+    assert!(idle(&queue, 0) && idle(&queue, 1));
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "thousands of requests take it minutes")]
 fn a_slow_device_runs_nothing_but_full_batches() {
     let queue = Arc::new(Queue::new(2, vec![1, 8, 32], 4096, Duration::ZERO));

@@ -7,6 +7,7 @@ use super::WgpuDevice;
 use super::lock;
 use super::submission::Submission;
 use crate::error::Result;
+use crate::unwind::message;
 use std::future::Future;
 #[cfg(not(target_family = "wasm"))]
 use std::panic::resume_unwind;
@@ -65,11 +66,7 @@ pub(super) fn catch<T>(
 /// wgpu 30 unwraps some of a driver's answers that there is no memory, such as that for the first command buffer of a
 /// queue. The device is of no more use then, but the program is.
 pub(super) fn unpanicked<T>(work: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it gave no reason");
-        format!("wgpu panicked: {text}")
-    })
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| format!("wgpu panicked: {}", message(&*panic)))
 }
 
 /// wgpu's error and what caused it, on as many lines.

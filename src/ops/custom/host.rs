@@ -5,10 +5,12 @@ use crate::cpu::{CpuKernel, check_len};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::OperandInfo;
+use crate::unwind::caught;
 use std::fmt;
 use std::sync::Arc;
 
 pub(super) struct HostKernel {
+    pub(super) name: Arc<str>,
     pub(super) run: Arc<Host>,
     pub(super) operands: Vec<OperandInfo>,
 }
@@ -39,6 +41,8 @@ impl CpuKernel for HostKernel {
         }
         let wanted = self.operands.iter().filter(|info| info.role.writes()).count();
         check_len("custom", "outputs", written.len(), wanted)?;
-        (self.run)(&read, &mut written)
+        caught(format!("the function on the CPU of kernel {:?}", self.name), || {
+            (self.run)(&read, &mut written)
+        })?
     }
 }

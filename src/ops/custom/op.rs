@@ -51,7 +51,11 @@ impl Op for CustomOp {
 
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         match &self.custom.host {
-            Some(run) => Ok(Box::new(HostKernel { run: Arc::clone(run), operands: self.operands.clone() })),
+            Some(run) => Ok(Box::new(HostKernel {
+                name: Arc::clone(&self.custom.name),
+                run: Arc::clone(run),
+                operands: self.operands.clone(),
+            })),
             None => {
                 let reason = "it is a shader, and has no Custom::on_cpu";
                 Err(Error::unsupported(format!("kernel {:?} on the CPU", self.custom.name), reason))
