@@ -15,6 +15,8 @@ pub mod check;
 mod constants;
 mod folded;
 #[cfg(feature = "shaders")]
+pub(crate) mod depth;
+#[cfg(feature = "shaders")]
 pub mod opencl;
 mod template;
 mod templates;

@@ -9,7 +9,9 @@ use diptych::internals::emit::{
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::{Choice, Op};
-use diptych::{DType, Dialect, Gemm, Memory, Pointwise, Precision, Shape};
+use diptych::{
+    Custom, DType, Dialect, Gemm, Graph, Memory, Pointwise, Precision, Session, SessionOptions, Shape,
+};
 
 /// A kernel that reads and writes wherever `at` says: in its operands, in work-group memory and in an
 /// array of its own.
@@ -253,4 +255,91 @@ fn a_buffer_begins_as_zeros() {
             device.wait().expect("written");
         }
     }
+}
+
+/// A shader with so many operators, brackets or blocks within one another.
+fn nested(kind: &str, count: usize) -> String {
+    let all = |part: &str| part.repeat(count);
+    let body = match kind {
+        "!" => format!("y[i] = select(0.0, 1.0, {}true);", all("!")),
+        "-" => format!("y[i] = {}x[i];", all("- ")),
+        "+" => format!("y[i] = 0.0{};", all("+x[i]")),
+        "||" => format!("y[i] = select(0.0, 1.0, true{});", all("||(x[i]>0.0)")),
+        "else if" => {
+            let more = (1..count).map(|k| format!(" else if i == {k}u {{ y[i] = {k}.0; }}"));
+            format!("if i == 0u {{ y[i] = 0.0; }}{}", more.collect::<String>())
+        }
+        "[0]" => format!("var a = mat2x2<f32>(); y[i] = a{}.x;", all("[0]")),
+        "^" => format!("y[i] = f32(i{});", all("^i")),
+        "*&" => format!("var a = 1.0; y[i] = {}a;", all("*&")),
+        "(" => format!("y[i] = {}x[i]{};", all("("), all(")")),
+        "{" => format!("{} y[i] = 1.0; {}", all("{"), all("}")),
+        "f(" => format!("y[i] = {}x[i]{};", all("sqrt("), all(")")),
+        "array<" => format!("var a: {}f32{}; y[i] = 1.0;", all("array<"), all(",1>")),
+        "let" => {
+            let more = (1..count).map(|k| format!("let v{k} = v{} + 1.0;", k - 1)).collect::<String>();
+            format!("let v0 = x[i];{more}y[i] = v{};", count - 1)
+        }
+        other => panic!("{other}"),
+    };
+    format!(
+        "@group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
+    )
+}
+
+const KINDS: [&str; 13] = ["!", "-", "+", "||", "else if", "[0]", "^", "*&", "(", "{", "f(", "array<", "let"];
+
+#[test]
+fn no_text_is_too_deep_for_the_stack() {
+    for kind in KINDS {
+        for count in [2_000, 20_000] {
+            match Custom::new("deep", &nested(kind, count)) {
+                // Statements side by side are not deep, however many there are.
+                Ok(_) => assert_eq!(kind, "let"),
+                Err(error) => assert_ne!(kind, "let", "{error}"),
+            }
+        }
+    }
+    for depth in [100, 3000] {
+        let chain: String = (0..depth).map(|k| format!("const c{k} = c{};", k + 1)).collect();
+        let calls: String =
+            (0..depth).map(|k| format!("fn call{k}() -> f32 {{ return call{}(); }}", k + 1)).collect();
+        let text = nested("let", 1);
+        for more in [
+            format!("{chain} const c{depth} = 1.0;"),
+            format!("{calls} fn call{depth}() -> f32 {{ return 1.0; }}"),
+        ] {
+            Custom::new("declared", &format!("{more}{text}")).expect("any order");
+        }
+    }
+}
+
+#[test]
+fn what_is_as_deep_as_may_be_is_compiled_or_refused() {
+    // A thread as the standard library makes them.
+    let small = std::thread::Builder::new().stack_size(2 << 20);
+    let run = || {
+        for (kind, count) in
+            [("!", 1000), ("-", 1000), ("+", 1000), ("||", 200), ("else if", 120), ("*&", 500), ("(", 60)]
+        {
+            let kernel =
+                Custom::new("deep", &nested(kind, count)).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            let mut graph = Graph::new();
+            let x = graph.input("x", Shape::nhwc(1, 4, 4, 4)).expect("an input");
+            let y = graph.custom("deep", &kernel, &[x]).expect("a node");
+            graph.output(y[0]).expect("an output");
+            for context in crate::machine::gpus() {
+                let start = std::time::Instant::now();
+                let made = Session::new(&context, &graph, SessionOptions::default());
+                let said = made.map_or_else(
+                    |error| error.to_string().chars().take(300).collect(),
+                    |_| "a session".to_owned(),
+                );
+                println!("{kind} {count} on {}: {said} in {:?}", context.info().backend, start.elapsed());
+            }
+        }
+    };
+    small.spawn(run).expect("a thread").join().expect("no panic");
 }

@@ -4,6 +4,7 @@ use super::call::{Kernel, Owned, Program, check, failure};
 use super::{Inner, arguments, half, lock, retarget};
 use crate::device::cache::CacheKey;
 use crate::emit::check::check_foreign;
+use crate::emit::depth::on_large_stack;
 use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result, numbered};
 use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
@@ -70,6 +71,12 @@ pub(super) fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result:
     let raw = cl3::kernel::create_kernel(program.raw(), entry)?;
     // SAFETY: the call made the kernel, and this is its only reference.
     Ok(unsafe { Owned::new(raw) })
+}
+
+/// Compiles text from outside the crate.
+pub(super) fn compile_foreign(inner: &Arc<Inner>, source: &KernelSource) -> Result<RawPipeline> {
+    // Drivers read a text as naga does: one call within another for what is nested.
+    on_large_stack(&source.label, &source.text, || compile_checked(inner, source))
 }
 
 /// Compiles text from any source: WGSL, printed with checks.

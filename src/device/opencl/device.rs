@@ -39,7 +39,7 @@ impl Device for OpenClDevice {
     }
 
     fn compile(&self, source: &KernelSource) -> Result<Pipeline> {
-        Ok(pipeline(source, compile::compile_checked(&self.inner, source)?))
+        Ok(pipeline(source, compile::compile_foreign(&self.inner, source)?))
     }
 
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {

@@ -5,9 +5,9 @@ use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
-#[cfg(feature = "shaders")]
-use crate::emit::check;
 use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least};
+#[cfg(feature = "shaders")]
+use crate::emit::{check, depth::on_large_stack};
 use crate::error::{Error, Result, numbered};
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -43,7 +43,16 @@ struct Checks {
 impl WgpuDevice {
     /// Compiles text from any source.
     pub(super) async fn compile_checked(&self, source: &KernelSource) -> Result<Pipeline> {
-        self.pipeline(source, Checks { foreign: true, bounds: true, zeroed: true }, checked).await
+        let checks = Checks { foreign: true, bounds: true, zeroed: true };
+        // wgpu and drivers read a text as naga does: one call within another for what is nested.
+        #[cfg(all(feature = "shaders", not(target_family = "wasm")))]
+        return on_large_stack(&source.label, &source.text, || {
+            crate::task::block_on(self.pipeline(source, checks, checked))
+        });
+        #[cfg(all(feature = "shaders", target_family = "wasm"))]
+        on_large_stack(&source.label, &source.text, || Ok(()))?;
+        #[cfg(any(not(feature = "shaders"), target_family = "wasm"))]
+        self.pipeline(source, checks, checked).await
     }
 
     /// Compiles text without wgpu's checks, unless the device was opened to keep them.

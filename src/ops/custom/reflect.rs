@@ -33,6 +33,7 @@ pub(super) use naga_reflection::reflect;
 mod naga_reflection {
     use super::Reflection;
     use crate::dtype::DType;
+    use crate::emit::depth::on_large_stack;
     use crate::emit::{Access, Element, ParamType, check};
     use crate::error::{Error, Result, numbered};
     use naga::{
@@ -45,6 +46,10 @@ mod naga_reflection {
 
     /// The interface of the only entry point of `text`.
     pub(in super::super) fn reflect(name: &str, text: &str) -> Result<Reflection> {
+        on_large_stack(name, text, || read(name, text))
+    }
+
+    fn read(name: &str, text: &str) -> Result<Reflection> {
         let (module, _) = check::parse(name, text)?;
         let mut findings = Vec::new();
         let reflection = find(&module, &mut findings);
