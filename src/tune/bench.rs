@@ -79,6 +79,21 @@ pub trait Bench {
     #[cfg(not(target_family = "wasm"))]
     fn check(&mut self, choice: &Choice) -> Result<Check>;
 
+    /// [`Bench::check`] of a choice that passed it, for the `turn`-th time: again on a destination full of NaN, after the
+    /// device was left alone for `pause`.
+    ///
+    /// # Errors
+    /// If it does not run.
+    #[cfg(not(target_family = "wasm"))]
+    fn recheck(&mut self, choice: &Choice, _turn: u32, _pause: Duration) -> Result<Check> {
+        self.check(choice)
+    }
+
+    /// What [`Bench::recheck`] of the choice that was checked last is likely to take.
+    fn recheck_cost(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Device time of `repeats` runs back to back, together.
     ///
     /// # Errors
@@ -151,6 +166,32 @@ pub trait Bench {
     /// If it does not run.
     #[cfg(target_family = "wasm")]
     fn check_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<Check>>;
+
+    /// Compares what `choice` computes once more, awaited.
+    ///
+    /// # Errors
+    /// If it does not run.
+    #[cfg(not(target_family = "wasm"))]
+    fn recheck_async<'a>(
+        &'a mut self,
+        choice: &'a Choice,
+        turn: u32,
+        pause: Duration,
+    ) -> Local<'a, Result<Check>> {
+        Box::pin(ready(self.recheck(choice, turn, pause)))
+    }
+
+    /// Compares what `choice` computes once more, awaited. A browser gives no pause.
+    ///
+    /// # Errors
+    /// If it does not run.
+    #[cfg(target_family = "wasm")]
+    fn recheck_async<'a>(
+        &'a mut self,
+        choice: &'a Choice,
+        turn: u32,
+        pause: Duration,
+    ) -> Local<'a, Result<Check>>;
 
     /// Device time of `repeats` runs back to back, together, awaited.
     ///

@@ -46,6 +46,8 @@ pub(super) struct Entry {
     pub(super) duel: Vec<f64>,
     /// What a look at the duel found, if it beats the default.
     pub(super) better: Option<Interval>,
+    /// How often its output was compared again, and was right.
+    pub(super) confirmed: u32,
     /// What an earlier run found, where that is not measured again.
     known: Option<Trial>,
 }
@@ -64,6 +66,7 @@ impl Entry {
             times: Vec::new(),
             duel: Vec::new(),
             better: None,
+            confirmed: 0,
             known: None,
         }
     }

@@ -79,6 +79,10 @@ pub struct OpBench {
     /// The fewest invocations that a (variant, tile) was refused with once it was compiled.
     too_many: HashMap<(&'static str, [u32; 3]), u32>,
     turn: usize,
+    /// How long the last check's run took, with what was uploaded and downloaded.
+    round_trip: Duration,
+    /// What a candidate has stored that was found right.
+    right: Option<(Choice, Vec<u8>)>,
     start: Instant,
 }
 
@@ -141,6 +145,8 @@ impl OpBench {
             warming: false,
             too_many: HashMap::new(),
             turn: 0,
+            round_trip: Duration::ZERO,
+            right: None,
             start: Instant::now(),
         })
     }
@@ -253,6 +259,28 @@ impl Bench for OpBench {
     }
 
     #[cfg(not(target_family = "wasm"))]
+    fn recheck(&mut self, choice: &Choice, turn: u32, pause: Duration) -> Result<Check> {
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        block_on(self.rechecked(Wait::Blocks, choice, turn))
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn recheck_async<'a>(
+        &'a mut self,
+        choice: &'a Choice,
+        turn: u32,
+        _pause: Duration,
+    ) -> Local<'a, Result<Check>> {
+        Box::pin(self.rechecked(Wait::Awaits, choice, turn))
+    }
+
+    fn recheck_cost(&self) -> Duration {
+        self.round_trip
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
         block_on(self.sampled(Wait::Blocks, choice, repeats))
     }
@@ -334,6 +362,7 @@ impl Bench for OpBench {
         self.prepared.clear();
         self.packed.clear();
         self.resources.clear();
+        self.right = None;
         #[cfg(not(target_family = "wasm"))]
         self.device.wait()?;
         Ok(())

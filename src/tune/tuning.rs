@@ -5,6 +5,8 @@
 //! 2. **Race.** The survivors are sampled in shuffled rounds. After each, those whose interval lies
 //!    wholly above the best one's are dropped, and from the second sample on the slower half.
 //! 3. **Duel.** The finalists are compared with the default in fresh rounds: see [`super::verdict`].
+//! 4. **Confirm.** The winner's output is compared again, many times: see `confirm`. One that is wrong in one run of
+//!    ten passes its first check nine times of ten. If it is found wrong, the next finalist takes its place.
 //!
 //! Where the bench can take turns within one submission ([`Bench::interleaves`]) and the kernels are
 //! short, every sample is a pair: anchor and candidate alternate for some rounds, and the score is
@@ -23,6 +25,8 @@
 //! faster one counts.
 
 mod action;
+mod budget;
+mod confirm;
 mod duel;
 #[cfg(test)]
 mod fake;
@@ -137,6 +141,7 @@ enum Phase {
     Screen,
     Race,
     Duel,
+    Confirm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +154,8 @@ enum Action {
     Warm(usize),
     /// Some rounds of the duel in one submission.
     Bout,
+    /// Compare the output again.
+    Confirm(usize),
 }
 
 /// What actions of one kind have cost.
@@ -214,7 +221,9 @@ pub struct TuningRun {
     round: Vec<(usize, f64)>,
     rounds: usize,
     pending: Option<Action>,
-    costs: [Cost; 6],
+    costs: [Cost; 7],
+    /// What comparing an output again costs, as the bench says.
+    recheck_cost: Duration,
     spent: Duration,
     cut_short: bool,
     /// The API and the limit of a wait that was given up.
@@ -276,7 +285,8 @@ impl TuningRun {
             round: Vec::new(),
             rounds: 0,
             pending: None,
-            costs: [Cost::default(); 6],
+            costs: [Cost::default(); 7],
+            recheck_cost: Duration::ZERO,
             spent: Duration::ZERO,
             cut_short: false,
             hung: None,
@@ -341,7 +351,7 @@ impl TuningRun {
         self.verdict.clone().ok_or_else(|| crate::Error::Internal("a tuning run without an end".to_owned()))
     }
 
-    /// Ends the run now. The default stays, unless the duel has already found a better one. The
+    /// Ends the run now. The default stays, unless a better one was already found and confirmed. The
     /// verdict's trials, given to another run as [`TuneOptions::known`], let that one go on.
     ///
     /// # Errors
@@ -355,7 +365,7 @@ impl TuningRun {
     }
 
     fn cost(&mut self, action: Action) -> &mut Cost {
-        let [prepare, check, estimate, sample, warm, bout] = &mut self.costs;
+        let [prepare, check, estimate, sample, warm, bout, confirm] = &mut self.costs;
         match action {
             Action::Prepare(_) => prepare,
             Action::Check(_) => check,
@@ -363,6 +373,7 @@ impl TuningRun {
             Action::Sample(_) => sample,
             Action::Warm(_) => warm,
             Action::Bout => bout,
+            Action::Confirm(_) => confirm,
         }
     }
 
@@ -371,48 +382,11 @@ impl TuningRun {
             let action = match self.phase {
                 Phase::Screen => self.screen(bench),
                 Phase::Race | Phase::Duel => self.queued(),
+                Phase::Confirm => self.unconfirmed(bench),
             };
             if action.is_some() || !self.next_phase(bench) {
                 return action;
             }
         }
-    }
-
-    fn budget(&self) -> Option<Duration> {
-        match self.options.search {
-            Search::Budget(budget) => Some(budget),
-            _ => None,
-        }
-    }
-
-    /// What one more candidate would cost.
-    fn candidate_cost(&self) -> Duration {
-        self.costs.iter().take(4).map(Cost::usual).sum()
-    }
-
-    /// Finalists of the duel.
-    fn finalists(&self) -> usize {
-        let most = self.options.finalists.max(1);
-        if self.budget().is_some() && !self.paired { most.min(2) } else { most }
-    }
-
-    /// Whether what is left of the budget, less what race and duel need, is less than `cost`.
-    fn time_is_up(&self, cost: Duration) -> bool {
-        // In pairs, a submission holds several rounds of all.
-        let duel = match self.paired {
-            true => self.options.rule.looks[0].div_ceil(DUEL_ROUNDS_PER_SUBMISSION) * 2,
-            false => self.options.rule.looks[0] * (1 + self.finalists()),
-        };
-        let samples = match self.phase {
-            Phase::Screen => 2 * MAX_BUDGET_RACERS + duel,
-            Phase::Race => duel,
-            Phase::Duel => 0,
-        };
-        // Half as much again: without its first look, a duel keeps the default.
-        let samples = samples + samples / 2;
-        let reserve = self.costs[3].usual().saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
-        // Warming up is not this problem's: the next ones profit as well.
-        let spent = self.spent.saturating_sub(self.costs[4].total);
-        self.budget().is_some_and(|budget| spent + reserve + cost > budget)
     }
 }

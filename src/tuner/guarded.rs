@@ -139,6 +139,15 @@ impl Bench for Guarded<'_> {
     }
 
     #[cfg(not(target_family = "wasm"))]
+    fn recheck(&mut self, choice: &Choice, turn: u32, pause: Duration) -> Result<Check> {
+        self.bench.recheck(choice, turn, pause)
+    }
+
+    fn recheck_cost(&self) -> Duration {
+        self.bench.recheck_cost()
+    }
+
+    #[cfg(not(target_family = "wasm"))]
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {
         self.bench.sample(choice, repeats)
     }
@@ -165,6 +174,15 @@ impl Bench for Guarded<'_> {
             let trial = self.begun(Phase::Run, choice)?;
             ended(trial, self.bench.check_async(choice).await)
         })
+    }
+
+    fn recheck_async<'a>(
+        &'a mut self,
+        choice: &'a Choice,
+        turn: u32,
+        pause: Duration,
+    ) -> Local<'a, Result<Check>> {
+        self.bench.recheck_async(choice, turn, pause)
     }
 
     fn sample_async<'a>(&'a mut self, choice: &'a Choice, repeats: u32) -> Local<'a, Result<Duration>> {

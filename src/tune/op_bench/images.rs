@@ -1,8 +1,8 @@
 //! Operands in images, which the host writes and reads through conversions on the device.
 
 use super::operands::decode;
-use super::{Key, OpBench, Prepared, WorkGroup};
-use crate::device::{Dispatch, Memory, Resource, Wait, compile_planned_async};
+use super::{Key, OpBench, WorkGroup};
+use crate::device::{Dispatch, Memory, Recording, Resource, Wait, compile_planned_async};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -36,12 +36,11 @@ impl OpBench {
         })
     }
 
-    /// Runs a kernel whose destination is `image`, first filled with `before`, and returns what it
-    /// stored, in C4.
+    /// Runs a `recording` that writes `image`, first filled with `before`, and returns what it stored, in C4.
     pub(super) async fn run_on_image(
         &self,
         wait: Wait,
-        prepared: &Prepared,
+        recording: &Recording,
         image: &Resource,
         before: &[f32],
         dtype: DType,
@@ -52,9 +51,8 @@ impl OpBench {
         let fill = self.conversion(&fill, self.buffer(before, dtype)?, image.clone()).await?;
         let fetch = ConvertOp::new(map, Layout::Image2d, Layout::C4, precision)?;
         let fetch = self.conversion(&fetch, image.clone(), buffer.whole().into()).await?;
-        for recording in [self.device.record(&[fill])?, self.record(prepared, 0, 1)?] {
-            self.device.submit(&recording)?;
-        }
+        self.device.submit(&self.device.record(&[fill])?)?;
+        self.device.submit(recording)?;
         let whole = buffer.whole();
         let read = wait.run(&*self.device, &[], &self.device.record(&[fetch])?, &[&whole]).await?;
         Ok(decode(read.first().map_or(&[], Vec::as_slice), dtype))

@@ -18,14 +18,17 @@ impl TuningRun {
                 self.hold_bout(bench).await;
                 Ok(())
             }
+            Action::Confirm(index) => self.confirm(bench, index).await,
         };
         match action {
             Action::Prepare(index)
             | Action::Check(index)
             | Action::Estimate(index)
             | Action::Sample(index)
-            | Action::Warm(index) => {
+            | Action::Warm(index)
+            | Action::Confirm(index) => {
                 if let Err(error) = outcome {
+                    self.entries[index].better = None;
                     self.refuse(index, &error);
                 }
                 self.settle(bench, index);
@@ -66,6 +69,7 @@ impl TuningRun {
             }
         };
         self.entries[index].checked_in = bench.now().saturating_sub(start);
+        self.recheck_cost = bench.recheck_cost();
         Ok(())
     }
 

@@ -17,6 +17,8 @@ pub(super) enum Fault {
     NoCompile,
     SlowCompile(Duration),
     Wrong,
+    /// In so many of a hundred runs.
+    WrongSometimes(u32),
     NoRun,
     /// It runs until this sample, counted from 1, and fails from then on.
     NoRunAfter(u32),
@@ -55,6 +57,7 @@ pub(super) struct Fake {
     pub(super) clock: Duration,
     pub(super) sampled: Vec<Choice>,
     pub(super) prepared: Vec<Choice>,
+    pub(super) rechecked: Vec<Choice>,
     pub(super) longest_action: Duration,
     pub(super) finished: u32,
     hung: bool,
@@ -90,6 +93,7 @@ impl Fake {
             clock: Duration::ZERO,
             sampled: Vec::new(),
             prepared: Vec::new(),
+            rechecked: Vec::new(),
             longest_action: Duration::ZERO,
             finished: 0,
             hung: false,
@@ -208,8 +212,28 @@ impl Bench for Fake {
         }
         match self.faults.get(choice) {
             Some(Fault::Wrong) => Ok(Check::Wrong { detail: "element 3 is 5, wanted 4".to_owned() }),
+            Some(Fault::WrongSometimes(percent)) if self.random.unit() < f64::from(*percent) / 100.0 => {
+                Ok(Check::Wrong { detail: "element 3 is 5, wanted 4".to_owned() })
+            }
             _ => Ok(Check::Correct),
         }
+    }
+
+    fn recheck(&mut self, choice: &Choice, _turn: u32, pause: Duration) -> Result<Check> {
+        self.pass(pause);
+        self.rechecked.push(*choice);
+        // What the bits tell need not be compared with what is expected.
+        let (before, longest) = (self.clock, self.longest_action);
+        let check = self.check(choice);
+        if self.faults.get(choice).is_none_or(|fault| matches!(fault, Fault::WrongSometimes(_))) {
+            (self.clock, self.longest_action) = (before, longest);
+            self.pass(self.recheck_cost());
+        }
+        check
+    }
+
+    fn recheck_cost(&self) -> Duration {
+        Duration::from_micros(200)
     }
 
     fn sample(&mut self, choice: &Choice, repeats: u32) -> Result<Duration> {

@@ -47,7 +47,13 @@ impl TuningRun {
                 self.rounds += 1;
                 self.cull(bench, half.max(self.finalists()));
             }
-            Phase::Duel => return self.next_duel_round(bench),
+            Phase::Duel => {
+                if !self.next_duel_round(bench) {
+                    self.phase = Phase::Confirm;
+                }
+                return true;
+            }
+            Phase::Confirm => return false,
         }
         let up = self.time_is_up(Duration::ZERO);
         if self.live.len() > self.finalists() && !up {
@@ -62,7 +68,10 @@ impl TuningRun {
         self.cold = true;
         self.rounds = 0;
         self.round.clear();
-        self.next_duel_round(bench)
+        if !self.next_duel_round(bench) {
+            self.phase = Phase::Confirm;
+        }
+        true
     }
 
     /// Relative noise of one sample, from the anchors' steps and the candidates' residuals.
@@ -111,8 +120,9 @@ impl TuningRun {
     }
 
     pub(super) fn conclude(&mut self, bench: &mut dyn Bench) -> Result<()> {
-        let challenger = self.winner();
-        let chosen = challenger.or(self.baseline);
+        // What was not confirmed is not recorded: the default stays.
+        let challenger = self.winner().filter(|&index| self.is_confirmed(index));
+        let chosen = challenger.or(self.baseline.filter(|&index| self.is_confirmed(index)));
         let scores = chosen.and_then(|index| self.entries[index].score());
         let trials = self.entries.iter().enumerate();
         let trials = trials
