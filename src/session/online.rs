@@ -6,9 +6,15 @@ use crate::graph::Graph;
 use crate::options::SessionOptions;
 use crate::tune::db::SharedDatabase;
 #[cfg(feature = "cpu")]
-use crate::{tune::journal::Journal, tuner::Tuner};
+use crate::{
+    clock::Instant,
+    sync::lock,
+    tune::db::{LOCK_WAIT, is_held},
+    tune::journal::Journal,
+    tuner::Tuner,
+};
 #[cfg(feature = "cpu")]
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Tunes the problems of `graph` for at most this long.
@@ -21,15 +27,28 @@ pub(super) async fn tuned(
     budget: Duration,
 ) -> Result<()> {
     let tuner = Tuner::new(context)?.database(Arc::clone(database));
-    let mut tuner = tuner.precision(options.precision).budget(budget);
-    if let Some(journal) = journal_of(database)? {
-        tuner = tuner.journal(journal);
-    }
-    #[cfg(not(target_family = "wasm"))]
-    tuner.tune(graph)?;
-    #[cfg(target_family = "wasm")]
-    tuner.tune_async(graph, |_| {}).await?;
-    Ok(())
+    let start = Instant::now();
+    let mut tuner = tuner.precision(options.precision);
+    // Another process may hold a lock: waiting takes no more than a part of the budget.
+    let usual = lock(database).set_patience(Some((budget / 4).min(LOCK_WAIT)));
+    let journal = journal_of(database);
+    let tuned = async {
+        if let Some(journal) = journal? {
+            tuner = tuner.journal(journal);
+        }
+        let mut tuner = tuner.budget(budget.saturating_sub(start.elapsed()));
+        #[cfg(not(target_family = "wasm"))]
+        let report = tuner.tune(graph)?;
+        #[cfg(target_family = "wasm")]
+        let report = tuner.tune_async(graph, |_| {}).await?;
+        if report.unsaved > 0 {
+            tracing::warn!("{} rows of the tuner are in this process's memory only", report.unsaved);
+        }
+        Ok(())
+    };
+    let tuned = tuned.await;
+    lock(database).set_patience(usual);
+    tuned
 }
 
 /// The CPU computes what the tuner compares kernels with.
@@ -48,8 +67,14 @@ pub(super) async fn tuned(
 /// it is skipped at the next start.
 #[cfg(feature = "cpu")]
 fn journal_of(database: &SharedDatabase) -> Result<Option<Journal>> {
-    let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut database = lock(database);
     let Some(file) = database.file() else { return Ok(None) };
     let folder = file.parent().unwrap_or(std::path::Path::new("")).to_owned();
-    Ok(Some(Journal::open(folder, &mut database)?))
+    match Journal::open(folder, &mut database) {
+        Err(error) if is_held(&error) => {
+            tracing::warn!("the tuner works without a journal: {error}");
+            Ok(None)
+        }
+        journal => journal.map(Some),
+    }
 }

@@ -7,7 +7,7 @@
 //! that was begun and not ended becomes a row [`Verdict::Crashed`], or where several were under way, as when
 //! some are compiled ahead, rows [`Verdict::Suspect`]: those are tried again one at a time. A process that was killed on purpose looks the same as one that crashed.
 
-use super::db::{Database, Row, Verdict, io, open_lock};
+use super::db::{Database, LOCK_WAIT, Row, Verdict, io, open_lock, wait_for};
 use super::key::Key;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ impl Journal {
     /// processes crashed on are first appended to `database`.
     ///
     /// # Errors
-    /// If the folder or a file in it cannot be written.
+    /// If the folder or a file in it cannot be written, or another process holds its lock for two seconds.
     pub fn open(directory: impl AsRef<Path>, database: &mut Database) -> Result<Self> {
         let folder = directory.as_ref().join(FOLDER);
         std::fs::create_dir_all(&folder).map_err(io(&folder))?;
@@ -75,7 +75,8 @@ impl Journal {
         // process's between its making and its locking.
         let gate = folder.join("lock");
         let lock = open_lock(&gate).map_err(io(&gate))?;
-        lock.lock().map_err(io(&gate))?;
+        let waited = wait_for(&lock, &gate, database.patience()).map_err(io(&gate));
+        database.waited(waited)?;
         recover(&folder, database)?;
         let (path, file) = create(&folder)?;
         Ok(Journal(Arc::new(Mutex::new(Inner { path, file, next: 0, open: Vec::new() }))))
@@ -171,7 +172,8 @@ fn create(folder: &Path) -> Result<(PathBuf, File)> {
         let path = folder.join(format!("{}-{number}.jsonl", std::process::id()));
         match OpenOptions::new().create_new(true).read(true).write(true).open(&path) {
             Ok(file) => {
-                file.lock().map_err(io(&path))?;
+                // Nobody else can have it: the gate is held.
+                wait_for(&file, &path, LOCK_WAIT).map_err(io(&path))?;
                 return Ok((path, file));
             }
             // Another journal of this process, or one of a process that had the same id.

@@ -170,7 +170,10 @@ impl Work {
             job.bench = (kept <= MAX_VALUES_KEPT).then(|| Box::new(bench));
             self.jobs.push_back(job);
         }
-        self.database.lock().unwrap_or_else(PoisonError::into_inner).append_all(rows)
+        let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        database.append_all(rows)?;
+        self.report.unsaved = database.unsaved();
+        Ok(())
     }
 
     /// Takes the verdict of a pass into the report: in place of the last one, whose trials stay.

@@ -119,6 +119,9 @@ pub struct Report {
     pub problems: Vec<ProblemReport>,
     /// Time spent in all.
     pub spent: Duration,
+    /// Rows that the record has in memory and not in its file, because another process holds the file's lock
+    /// ([`Database::unsaved`](crate::Database::unsaved)).
+    pub unsaved: usize,
 }
 
 impl Report {
@@ -149,8 +152,12 @@ impl Report {
     pub fn summary(&self) -> String {
         let (default, tuned) = self.totals();
         let ratio = if tuned.is_zero() { 1.0 } else { default.as_secs_f64() / tuned.as_secs_f64() };
+        let unsaved = match self.unsaved {
+            0 => String::new(),
+            rows => format!("; {rows} rows are not in the record's file, whose lock another process holds"),
+        };
         format!(
-            "sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took {:.1} s",
+            "sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took {:.1} s{unsaved}",
             microseconds(Some(default)),
             microseconds(Some(tuned)),
             self.spent.as_secs_f64()

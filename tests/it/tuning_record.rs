@@ -9,6 +9,7 @@ use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const CHILD: &str = "DIPTYCH_RECORD_CHILD";
@@ -223,4 +224,38 @@ fn a_record_kept_as_text_is_the_same_record() {
     assert_eq!(read.len(), 2);
     assert!(read.text().expect("text").contains("later"));
     assert!(Database::from_text("").is_empty());
+}
+
+#[test]
+fn a_session_that_tunes_waits_for_a_lock_within_its_budget() {
+    use diptych::{Backend, Context, Graph, HostTensor, Session, SessionOptions, Shape, Tuning};
+    let Ok(context) = Context::builder().backend(Backend::OpenCl).without_kernel_cache().open() else {
+        println!("skipping: no OpenCL device");
+        return;
+    };
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 8, 8, 4)).expect("an input");
+    let weights = HostTensor::new(Shape::nhwc(8, 1, 1, 4), vec![0.5; 32]).expect("weights");
+    let y = graph.pointwise("only", x, weights, Default::default(), Default::default()).expect("a node");
+    graph.output(y).expect("an output");
+    for lock in ["tuning.jsonl.lock", "journal/lock"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(directory.path().join("journal")).expect("a folder");
+        let held = std::fs::File::create(directory.path().join(lock)).expect("a lock");
+        held.lock().expect("free");
+        let database = Arc::new(Mutex::new(Database::open(directory.path()).expect("opened")));
+        let tuning = Tuning::Online { database: Arc::clone(&database), budget: Duration::from_millis(500) };
+        let options = SessionOptions { tuning, ..SessionOptions::default() };
+        let start = std::time::Instant::now();
+        let mut session = Session::new(&context, &graph, options).expect("a session");
+        // Without a bound it would never return.
+        println!("{lock}: {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(20), "{lock}: {:?}", start.elapsed());
+        let x = HostTensor::new(Shape::nhwc(1, 8, 8, 4), vec![1.0; 256]).expect("an input");
+        assert_eq!(session.run(&[("x", &x)]).expect("a run")[0].to_f32()[0], 2.0, "{lock}");
+        let rows = database.lock().expect("no panic").len();
+        let unsaved = database.lock().expect("no panic").unsaved();
+        assert!(rows > 0, "{lock}");
+        assert_eq!(unsaved > 0, lock == "tuning.jsonl.lock", "{lock}: {unsaved} of {rows}");
+    }
 }

@@ -1,26 +1,56 @@
 //! The file under a database: locked appends, and replacement as a whole.
 
-use std::fs::{File, OpenOptions};
+use crate::clock::Instant;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Bytes at the end of a file in which its last line is looked for.
 const TAIL_BYTES: u64 = 1 << 20;
 
-/// Waits for the exclusive lock of `path`; dropping the file releases it.
+/// How long a lock is waited for, unless a budget says less. Whoever holds one reads or writes a file meanwhile; one that
+/// takes longer was stopped, or is on a file system that hangs.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Pauses between two looks at a lock: each twice as long as the one before.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(32)];
+
+/// Waits for the exclusive lock of `path`, at most for `patience`; dropping the file releases it.
 ///
 /// The lock is a file of its own, `<path>.lock`, which is never removed: a lock on the data file
 /// would stay with the old file when the data is replaced. Threads that lock it separately exclude
 /// each other like processes do.
-pub(super) fn lock(path: &Path) -> Result<File> {
+pub(super) fn lock(path: &Path, patience: Duration) -> Result<File> {
     if let Some(parent) = parent(path) {
         std::fs::create_dir_all(parent)?;
     }
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = open_lock(&PathBuf::from(name))?;
-    file.lock()?;
+    let name = PathBuf::from(name);
+    let file = open_lock(&name)?;
+    wait_for(&file, &name, patience)?;
     Ok(file)
+}
+
+/// Locks `file`, which is at `path`; an error of the kind [`ErrorKind::TimedOut`] if somebody else holds the lock for
+/// longer than `patience`.
+pub(in crate::tune) fn wait_for(file: &File, path: &Path, patience: Duration) -> Result<()> {
+    let (start, [mut pause, longest]) = (Instant::now(), PAUSES);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let Some(left) = patience.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) else {
+            let name = path.display();
+            let found = format!("another process held the lock {name} for {patience:?}, and may be stopped");
+            return Err(std::io::Error::new(ErrorKind::TimedOut, found));
+        };
+        std::thread::sleep(pause.min(left));
+        pause = (2 * pause).min(longest);
+    }
 }
 
 /// Opens the file of a lock, which is made if it is not there.
@@ -37,8 +67,8 @@ fn parent(path: &Path) -> Option<&Path> {
 }
 
 /// Appends whole lines under the lock, and returns the file's length.
-pub(super) fn append(path: &Path, lines: &[u8]) -> Result<u64> {
-    let _lock = lock(path)?;
+pub(super) fn append(path: &Path, lines: &[u8], patience: Duration) -> Result<u64> {
+    let _lock = lock(path, patience)?;
     let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
     let mut length = file.seek(SeekFrom::End(0))?;
     if let Some(tail) = open_line(&mut file, length)? {

@@ -4,7 +4,7 @@ use super::{Database, Entry, MergePolicy, Row, io};
 use crate::error::{Error, Result};
 use serde_json::Value;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The longest line that is looked at; rows are about 500 bytes.
@@ -81,7 +81,8 @@ impl Database {
         let mut file = crate::file::open(path).map_err(io(path))?;
         let mut start = Vec::new();
         (&mut file).take(MAX_LINE_BYTES).read_to_end(&mut start).map_err(io(path))?;
-        if !begins_a_record(&start) {
+        // However much damage there is before them, good rows are kept.
+        if !begins_a_record(&start) && !has_a_row(&mut file).map_err(io(path))? {
             let first = &start[..start.len().min(16)];
             return Err(Error::input(
                 path.display().to_string(),
@@ -89,7 +90,8 @@ impl Database {
                 "a tuning record or no file",
             ));
         }
-        self.read(start.chain(file)).map_err(io(path))
+        file.seek(SeekFrom::Start(0)).map_err(io(path))?;
+        self.read(file).map_err(io(path))
     }
 
     /// Adds the rows of a file.
@@ -167,6 +169,23 @@ fn begins_a_record(start: &[u8]) -> bool {
     first.starts_with(ROW_START)
         || unfinished && ROW_START.starts_with(first)
         || std::iter::once(first).chain(lines).any(is_row)
+}
+
+/// Whether a line of a file, from where it stands on, is a row. It may begin within a line.
+fn has_a_row(file: &mut impl Read) -> std::io::Result<bool> {
+    let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+    loop {
+        line.clear();
+        if (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+            return Ok(false);
+        }
+        if is_row(line.trim_ascii()) {
+            return Ok(true);
+        }
+        if line.last() != Some(&b'\n') {
+            skip_line(&mut reader)?;
+        }
+    }
 }
 
 /// Whether a line is a row of this version or another: all have a key that is an object.

@@ -41,6 +41,7 @@ mod compact;
 mod file;
 mod load;
 mod lookup;
+mod patience;
 mod relatives;
 mod row;
 mod share;
@@ -49,9 +50,11 @@ mod tests;
 
 pub(crate) use choose::choose;
 pub use choose::{Chosen, SharedDatabase};
-pub(super) use file::open_lock;
+pub(crate) use file::LOCK_WAIT;
+pub(super) use file::{open_lock, wait_for};
 pub use load::LoadReport;
 pub use lookup::{Found, NEAR, Source};
+pub(crate) use patience::is_held;
 pub use relatives::Relative;
 pub use row::{Origin, Provenance, Row, Timing, Verdict};
 pub use share::{Filter, MergePolicy};
@@ -61,6 +64,7 @@ use crate::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The database's file in its directory.
 pub(crate) const FILE: &str = "tuning.jsonl";
@@ -131,6 +135,12 @@ pub struct Database {
     bytes: u64,
     bounds: Bounds,
     file: Option<PathBuf>,
+    /// Lines for the file that wait until its lock is free.
+    unsaved: String,
+    /// How long the lock is waited for, if not as long as usual; and whether it was waited for in vain of late, after which
+    /// nobody waits until it was free once.
+    patience: Option<Duration>,
+    busy: bool,
     report: LoadReport,
 }
 
@@ -252,7 +262,8 @@ impl Database {
         self.append_all([row])
     }
 
-    /// Adds rows as [`Database::append`] does, in one write.
+    /// Adds rows as [`Database::append`] does, in one write. While another process holds the file's lock, rows are kept in
+    /// memory and go to the file with those that are added next: see [`Database::unsaved`].
     ///
     /// # Errors
     /// Those of [`Database::append`].
@@ -265,18 +276,11 @@ impl Database {
             lines.push('\n');
             self.insert(entry, MergePolicy::Newest);
         }
-        let Some(path) = &self.file else {
+        if self.file.is_none() {
             self.compact_if_large();
             return Ok(());
-        };
-        if lines.is_empty() {
-            return Ok(());
         }
-        let length = file::append(path, lines.as_bytes()).map_err(io(path))?;
-        if length > self.bounds.max_bytes || self.is_large() {
-            self.compact()?;
-        }
-        Ok(())
+        self.write_lines(lines)
     }
 
     /// Writes all rows to `path`, which is replaced whole. Rows that are in the file already, from
@@ -289,11 +293,15 @@ impl Database {
     }
 
     fn save_with(&mut self, path: &Path, prepare: impl FnOnce(&mut Database)) -> Result<()> {
-        let _lock = file::lock(path).map_err(io(path))?;
+        let _lock = self.locked(path)?;
         let others = Database::in_memory().with_bounds(self.bounds).opened(path)?;
         self.merge(&others, MergePolicy::Newest);
         prepare(self);
-        self.replace_locked(path)
+        self.replace_locked(path)?;
+        if self.file.as_deref() == Some(path) {
+            self.unsaved.clear();
+        }
+        Ok(())
     }
 
     /// Writes all rows to `path` and drops what it held.
@@ -303,7 +311,7 @@ impl Database {
     #[doc(hidden)]
     pub fn replace(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let _lock = file::lock(path).map_err(io(path))?;
+        let _lock = file::lock(path, file::LOCK_WAIT).map_err(io(path))?;
         self.replace_locked(path)
     }
 

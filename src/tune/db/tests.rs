@@ -416,3 +416,46 @@ fn of_thousands_of_rows_only_the_problem_s_winner_is_asked_for_its_text() {
     }
     assert_eq!(texts.get(), 100, "a text is rendered for it, which costs more than the lookup");
 }
+
+#[test]
+fn a_lock_that_another_holds_delays_nobody_for_long_and_loses_no_row() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::open(directory.path()).expect("opened");
+    database.append(row(&h200(), 8, 1, "a", Verdict::Winner, 1)).expect("appended");
+    let path = database.file().expect("a file").to_owned();
+    let held = file::lock(&path, Duration::ZERO).expect("free");
+    database.set_patience(Some(Duration::from_millis(50)));
+    let start = std::time::Instant::now();
+    for x in 2..=40 {
+        database.append(row(&h200(), 8, x, "a", Verdict::Loser, 1)).expect("in memory");
+    }
+    // The first one waits, the others know better.
+    assert!(start.elapsed() >= Duration::from_millis(50) && start.elapsed() < Duration::from_secs(5));
+    assert_eq!((database.len(), database.unsaved()), (40, 39));
+    let error = database.save(&path).expect_err("the lock is held");
+    assert!(is_held(&error) && error.to_string().contains("tuning.jsonl.lock"), "{error}");
+    assert_eq!(Database::open(directory.path()).expect("opened").len(), 1);
+    drop(held);
+    database.append(row(&h200(), 8, 41, "a", Verdict::Loser, 1)).expect("appended");
+    assert_eq!((database.unsaved(), database.patience()), (0, Duration::from_millis(50)));
+    assert_eq!(Database::open(directory.path()).expect("opened").len(), 41);
+}
+
+#[test]
+fn good_rows_behind_any_amount_of_damage_are_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("record");
+    let good =
+        text(&of([row(&h200(), 8, 1, "a", Verdict::Winner, 1), row(&h200(), 8, 2, "a", Verdict::Loser, 1)]));
+    let lines = "no row\n".repeat(400_000);
+    let line = format!("{}\n", "x".repeat(3 << 20));
+    for damage in [&lines, &line, &format!("{line}{lines}{line}")] {
+        std::fs::write(&path, format!("{damage}{good}")).expect("written");
+        let database = Database::open_file(&path).expect("a record");
+        assert_eq!(database.len(), 2);
+        assert!(database.load_report().damaged > 0);
+        std::fs::write(&path, damage).expect("written");
+        let error = Database::open_file(&path).expect_err("no record").to_string();
+        assert!(error.contains("a file without rows"), "{error}");
+    }
+}
