@@ -123,6 +123,12 @@ impl Engine {
 }
 
 /// A device to run on. Cheap to clone; may be shared by threads.
+///
+/// A context on a GPU, and what was made on it, is of the process that opened it: drivers have threads and locks of their
+/// own, which `fork` does not copy. In a child that was forked, a context of the parent may wait for ever, also where it is
+/// only dropped. So open contexts after the fork, in the process that uses them; start children by
+/// [`std::process::Command`], which runs a program anew; or leave a forked child by `_exit`, which drops nothing. Contexts
+/// on the CPU have threads too, and the same is true of them.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub(crate) engine: Engine,

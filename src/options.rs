@@ -1,7 +1,9 @@
 //! How a session runs its network: options as plain data, read by the passes, the tuner and sessions.
 
 use crate::calibration::Calibration;
+use crate::device::DeviceInfo;
 use crate::dtype::Precision;
+use crate::error::{Error, Result};
 use crate::ops::Choice;
 use crate::pick::Place;
 use crate::tune::db::SharedDatabase;
@@ -94,6 +96,25 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
+    /// Refuses a precision that the device has no arithmetic for, before anything is built.
+    pub(crate) fn check_precision(&self, device: &DeviceInfo) -> Result<()> {
+        let wanted = std::iter::once(&self.precision).chain(self.precisions.values());
+        if device.limits.native_half || !wanted.into_iter().any(|precision| *precision == Precision::F16) {
+            return Ok(());
+        }
+        let missing = match device.api {
+            "OpenCL" => "its driver does not list the extension cl_khr_fp16",
+            _ => "it does not have the feature `shader-f16`",
+        };
+        Err(Error::unsupported(
+            format!("Precision::F16 on {device}"),
+            format!(
+                "{missing}, so that it has no native half arithmetic; Precision::F16Storage keeps values in halves and \
+                 computes in f32, on any device"
+            ),
+        ))
+    }
+
     /// Whether something is said of the node `name`: it stays a unit by itself.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.choices.contains_key(name) || self.precisions.contains_key(name) || self.on_cpu.contains(name)
