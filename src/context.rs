@@ -24,6 +24,14 @@ use crate::device::opencl::OpenClDevice;
 use crate::device::wgpu::WgpuDevice;
 
 /// What runs the kernels.
+///
+/// ```
+/// use diptych::Backend;
+///
+/// assert_eq!("opencl".parse::<Backend>()?, Backend::OpenCl);
+/// assert_eq!(Backend::default(), Backend::Auto);
+/// # Ok::<(), diptych::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Backend {
@@ -63,6 +71,16 @@ impl FromStr for Backend {
 }
 
 /// The device of a context, and why it is this one.
+///
+/// ```
+/// use diptych::{Backend, Context};
+///
+/// let context = Context::new(Backend::Cpu)?;
+/// assert_eq!(context.info().backend, Backend::Cpu);
+/// assert!(context.info().device.is_none());
+/// println!("why: {}", context.info().reason);
+/// # Ok::<(), diptych::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextInfo {
     /// The backend in use; never [`Backend::Auto`].
@@ -129,6 +147,15 @@ impl Engine {
 /// only dropped. So open contexts after the fork, in the process that uses them; start children by
 /// [`std::process::Command`], which runs a program anew; or leave a forked child by `_exit`, which drops nothing. Contexts
 /// on the CPU have threads too, and the same is true of them.
+///
+/// ```
+/// use diptych::{Backend, Context};
+///
+/// let context = Context::new(Backend::Cpu)?; // Backend::Auto takes a GPU where there is one
+/// println!("{}", context.info());
+/// let again = context.clone(); // the same device
+/// # Ok::<(), diptych::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Context {
     pub(crate) engine: Engine,
@@ -140,6 +167,14 @@ pub struct Context {
 impl Context {
     /// Opens the best device of a backend: [`Context::builder`] with nothing but the backend said.
     ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// assert_eq!(context.info().backend, Backend::Cpu);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such device; [`Backend::Cpu`] always succeeds, and [`Backend::Auto`] unless `DIPTYCH_DEVICE` names a
     /// device that is not there. A request for a GPU API never falls back on the CPU backend.
@@ -148,16 +183,36 @@ impl Context {
         Self::builder().backend(backend).open()
     }
 
-    /// Opens the best device of a backend, awaited: the only way in a browser, where [`Backend::Wgpu`] is its WebGPU
+    /// [`Context::new`], awaited: the only way in a browser, where [`Backend::Wgpu`] is its WebGPU
     /// and [`Backend::Auto`] that, or the CPU without it. See [`ContextBuilder::open_async`].
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// # pollster::block_on(async {
+    /// let context = Context::new_async(Backend::Cpu).await?;
+    /// assert_eq!(context.info().backend, Backend::Cpu);
+    /// # Ok::<(), diptych::Error>(())
+    /// # })?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such device; [`Backend::Auto`] and [`Backend::Cpu`] always succeed.
-    pub async fn open(backend: Backend) -> Result<Self> {
+    pub async fn new_async(backend: Backend) -> Result<Self> {
         Self::builder().backend(backend).open_async().await
     }
 
     /// Chooses a device by its place, name, PCI address or UUID, and how it is opened.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    /// use std::time::Duration;
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).time_limit(Duration::from_secs(10)).open()?;
+    /// println!("{}", context.info());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
     }
@@ -203,6 +258,17 @@ impl Context {
 
     /// [`Context::reopen`], awaited.
     ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// # pollster::block_on(async {
+    /// let context = Context::new(Backend::Cpu)?.reopen_async().await?;
+    /// assert_eq!(context.info().backend, Backend::Cpu);
+    /// # Ok::<(), diptych::Error>(())
+    /// # })?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Context::reopen`].
     pub async fn reopen_async(&self) -> Result<Self> {
@@ -217,6 +283,16 @@ impl Context {
 
     /// The wgpu device and queue, where there are: for an application that makes its buffers on the device that was
     /// opened here.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// if let Ok(context) = Context::new(Backend::Wgpu)
+    ///     && let Some((device, _queue)) = context.wgpu()
+    /// {
+    ///     println!("storage buffers of {} bytes", device.limits().max_storage_buffer_binding_size);
+    /// }
+    /// ```
     #[cfg(feature = "wgpu")]
     pub fn wgpu(&self) -> Option<(&wgpu::Device, &wgpu::Queue)> {
         match &self.engine {
@@ -281,8 +357,15 @@ impl Context {
 
     /// How often the crate has submitted, polled, mapped and copied through wgpu since the device was opened; nothing
     /// on another backend. What the application itself does is not counted.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// assert!(Context::new(Backend::Cpu)?.wgpu_calls().is_none());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     #[cfg(feature = "wgpu")]
-    pub fn wgpu_calls(&self) -> Option<crate::device::wgpu::Calls> {
+    pub fn wgpu_calls(&self) -> Option<crate::device::wgpu::WgpuCalls> {
         match &self.engine {
             Engine::Wgpu(device) => Some(device.calls()),
             _ => None,
@@ -291,6 +374,13 @@ impl Context {
 
     /// Loads the OpenCL library, as the crate does when it looks for a device, and returns the path or name
     /// that it was found under: for an application that calls [`opencl3`] before it has a context.
+    ///
+    /// ```
+    /// match diptych::Context::load_opencl() {
+    ///     Ok(library) => println!("OpenCL is {library}"),
+    ///     Err(error) => assert!(error.is_no_device()),
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`Error::OpenClLibrary`] with everything that was tried.
@@ -304,6 +394,16 @@ impl Context {
     ///
     /// A kernel's file is found by device, driver and text, is at most written, never waited for,
     /// and a damaged one is compiled anew. On wgpu the device needs the feature `PIPELINE_CACHE`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let context = Context::new(Backend::Cpu)?;
+    /// context.keep_kernels(Some(folder.path())); // the CPU compiles none
+    /// context.keep_kernels(None);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn keep_kernels(&self, directory: Option<&Path>) {
         let _cache = directory.map(KernelCache::within);
         match &self.engine {
@@ -328,6 +428,13 @@ impl Context {
     }
 
     /// Which device this is, and why.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// println!("{}", Context::new(Backend::Cpu)?.info());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn info(&self) -> &ContextInfo {
         &self.info
     }
@@ -370,6 +477,15 @@ impl ContextBuilder {
 }
 
 /// A backend's devices, or why there are none.
+///
+/// ```
+/// for listing in diptych::devices() {
+///     match listing.devices {
+///         Ok(devices) => println!("{}: {} devices", listing.backend, devices.len()),
+///         Err(error) => println!("{}: {error}", listing.backend),
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct DeviceListing {
     /// The backend.
@@ -380,6 +496,14 @@ pub struct DeviceListing {
 
 /// Every device of every backend that the crate was built with, the CPU excluded: it is always
 /// there.
+///
+/// ```
+/// for listing in diptych::devices() {
+///     for device in listing.devices.into_iter().flatten() {
+///         println!("{}: {device}", listing.backend);
+///     }
+/// }
+/// ```
 #[cfg(not(target_family = "wasm"))]
 pub fn devices() -> Vec<DeviceListing> {
     vec![

@@ -161,6 +161,9 @@ pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, 
 pub use context::{Gpu, devices, gpus};
 #[doc(inline)]
 pub use device::{DeviceInfo, DeviceUuid, Memory, PciAddress};
+#[cfg(feature = "wgpu")]
+#[doc(inline)]
+pub use device::wgpu::WgpuCalls;
 pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
 #[doc(inline)]
@@ -177,7 +180,7 @@ pub use model::tflite;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
-pub use model::{LoadOptions, Model, ModelInfo, Port as ModelPort, TensorInfo};
+pub use model::{LoadOptions, Model, ModelInfo, ModelPort, TensorInfo};
 #[doc(inline)]
 pub use ops::Choice;
 #[doc(inline)]

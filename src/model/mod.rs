@@ -62,7 +62,7 @@ pub struct LoadOptions {
 
 /// An input or an output of a [`Model`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
+pub struct ModelPort {
     /// Its name in the graph: that of the file's signature, or else of the tensor.
     pub name: String,
     /// Its dimensions.
@@ -87,9 +87,9 @@ pub struct Model {
     /// The network.
     pub graph: Graph,
     /// The inputs, in the order of the file.
-    pub inputs: Vec<Port>,
+    pub inputs: Vec<ModelPort>,
     /// The outputs, in the order of the file.
-    pub outputs: Vec<Port>,
+    pub outputs: Vec<ModelPort>,
     /// The description, labels and normalisation, as far as the file has them.
     pub info: ModelInfo,
 }
@@ -179,7 +179,7 @@ impl Model {
 
     fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
         let port =
-            |&value: &Value| Ok(Port { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
+            |&value: &Value| Ok(ModelPort { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
         let inputs = graph.inputs().iter().map(port).collect::<Result<_>>()?;
         let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
         Ok(Model { graph, inputs, outputs, info })

@@ -37,7 +37,7 @@ fn send<T: Send>(future: T) -> T {
 #[test]
 fn a_context_that_is_awaited_is_the_one_that_is_waited_for() {
     for backend in [Backend::Auto, Backend::Wgpu, Backend::OpenCl, Backend::Cpu] {
-        let awaited = pollster::block_on(send(Context::open(backend)));
+        let awaited = pollster::block_on(send(Context::new_async(backend)));
         match (Context::new(backend), awaited) {
             (Ok(blocking), Ok(awaited)) => assert_eq!(blocking.info(), awaited.info()),
             (Err(blocking), Err(awaited)) => assert_eq!(blocking.to_string(), awaited.to_string()),

@@ -3,7 +3,7 @@
 use crate::app::{App as _, Format, WgpuApp};
 use crate::machine::noise;
 use crate::pictures::texels;
-use diptych::internals::device::wgpu::Calls;
+use diptych::WgpuCalls;
 use diptych::{
     Activation, Colours, Conv2d, Extras, Fit, Framing, Graph, Padding, Pictures, Session, SessionOptions,
     Shape, wgpu,
@@ -82,7 +82,7 @@ fn a_frame_is_the_applications_one_submission() {
     // A run of the session's own is counted.
     let input = noise(Shape::nhwc(1, 24, 32, 8), 3);
     second.run(&[("x", &input)]).expect("a run");
-    let Calls { submits, polls, maps, copies } = calls();
+    let WgpuCalls { submits, polls, maps, copies } = calls();
     assert_eq!(submits, made.submits + 1);
     assert!(polls > made.polls && maps > made.maps && copies > made.copies);
 }

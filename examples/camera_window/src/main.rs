@@ -12,7 +12,7 @@ mod gpu;
 mod pose;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use diptych::internals::device::wgpu::Calls;
+use diptych::WgpuCalls;
 use diptych::{Colours, Context, Fit, Framing, Pictures, Session, SessionOptions, wgpu};
 use gpu::{Application, Scene};
 use image::RgbaImage;
@@ -123,7 +123,7 @@ struct Shown {
     framing: Framing,
     frame: u32,
     /// After the first frame: when, and the library's calls until then.
-    warm: Option<(Instant, Option<Calls>)>,
+    warm: Option<(Instant, Option<WgpuCalls>)>,
 }
 
 impl Shown {

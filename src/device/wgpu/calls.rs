@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often the crate has called wgpu since the device was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Calls {
+pub struct WgpuCalls {
     /// Submissions to the queue.
     pub submits: u64,
     /// Polls of the device.
@@ -42,9 +42,9 @@ impl Counters {
         self.copies.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn calls(&self) -> Calls {
+    pub(super) fn calls(&self) -> WgpuCalls {
         let [submits, polls, maps, copies] = [&self.submits, &self.polls, &self.maps, &self.copies]
             .map(|counter| counter.load(Ordering::Relaxed));
-        Calls { submits, polls, maps, copies }
+        WgpuCalls { submits, polls, maps, copies }
     }
 }

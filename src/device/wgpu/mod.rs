@@ -60,7 +60,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-pub use calls::Calls;
+pub use calls::WgpuCalls;
 
 pub(crate) use adopt::RawTexture;
 pub(crate) use memory::RawBuffer;
@@ -145,7 +145,7 @@ impl WgpuDevice {
     }
 
     /// How often wgpu has been called since the device was opened, by this device and its clones.
-    pub fn calls(&self) -> Calls {
+    pub fn calls(&self) -> WgpuCalls {
         self.inner.counters.calls()
     }
 

@@ -79,7 +79,7 @@ mod wire;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(super) use weights::weights;
 
-pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};
+pub use super::{LoadOptions, Model, ModelInfo, ModelPort, TensorInfo};
 
 use super::Loaded;
 use crate::error::Result;

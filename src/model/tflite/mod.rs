@@ -65,7 +65,7 @@ mod weights;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(super) use weights::weights;
 
-pub use super::{LoadOptions, Model, ModelInfo, Port, TensorInfo};
+pub use super::{LoadOptions, Model, ModelInfo, ModelPort, TensorInfo};
 
 use super::{Loaded, constant};
 use crate::error::{Error, Result};

@@ -25,7 +25,7 @@ impl Engine {
                 )));
             }
         };
-        let context = Context::open(backend).await.map_err(failed)?;
+        let context = Context::new_async(backend).await.map_err(failed)?;
         Ok(Engine { context })
     }
 
