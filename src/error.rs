@@ -5,7 +5,10 @@ use std::fmt;
 /// Shorthand for a result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with the values that disagree.
+/// What went wrong, with the values that disagree. The text of an error begins with what can be done, where something can.
+///
+/// Questions such as [`Error::is_device_lost`] are answered wherever the error was noticed: at a node, or in a run that
+/// requests share.
 ///
 /// What concerns one node of a graph comes as [`Error::AtNode`], with the error itself as its source:
 ///
@@ -61,7 +64,7 @@ pub enum Error {
         wanted: String,
     },
     /// No device of the wanted kind; lists what was tried.
-    #[error("no {backend} device: wanted {wanted}; found {}", tried.join("; "))]
+    #[error("choose a device that is there, or install its driver: no {backend} device: wanted {wanted}; found {}", tried.join("; "))]
     NoDevice {
         /// The backend that was asked for.
         backend: String,
@@ -71,7 +74,7 @@ pub enum Error {
         tried: Vec<String>,
     },
     /// The OpenCL library was not found; lists every place that was tried.
-    #[error("no OpenCL library: tried {}", tried.join("; "))]
+    #[error("install an OpenCL driver, or name its library in DIPTYCH_OPENCL_LIBRARY: no OpenCL library: tried {}", tried.join("; "))]
     OpenClLibrary {
         /// Each path with the loader's answer.
         tried: Vec<String>,
@@ -108,7 +111,7 @@ pub enum Error {
     },
     /// The device or its driver has no memory left for the call. Most such calls through wgpu lose the device as well:
     /// then the error is [`Error::DeviceLost`], and its reason says so.
-    #[error("{api}: {call} failed: out of memory: {message}")]
+    #[error("use a smaller batch or halves: {api}: {call} failed: out of memory: {message}")]
     OutOfMemory {
         /// The API.
         api: &'static str,
@@ -120,7 +123,7 @@ pub enum Error {
     /// The device is gone: a driver that was reset, a GPU that was unplugged, an application that destroyed its device.
     /// What was made on it works no more. [`Context::reopen`](crate::Context::reopen) opens it anew, and
     /// [`Session::rebuild`](crate::Session::rebuild) makes a session again.
-    #[error("{api}: the device was lost: {reason}")]
+    #[error("open the device again and rebuild sessions: {api}: the device was lost: {reason}")]
     DeviceLost {
         /// The API.
         api: &'static str,
@@ -130,7 +133,7 @@ pub enum Error {
     /// The device did not come to an end within the limit that the application set
     /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)). It may still be at work: what waits for it
     /// goes on if it ends after all, and [`Context::reopen`](crate::Context::reopen) gives a device that does not wait.
-    #[error("{api}: the device did not come to an end within {limit:?}")]
+    #[error("reopen the device or allow it time: {api}: the device did not come to an end within {limit:?}")]
     TimedOut {
         /// The API.
         api: &'static str,
@@ -198,16 +201,37 @@ impl fmt::Display for AtOp<'_> {
 
 impl Error {
     /// An [`Error::Shape`].
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::shape("sort", "a matrix", "a vector");
+    /// assert_eq!(error.to_string(), "sort: found a matrix, wanted a vector");
+    /// ```
     pub fn shape(op: &'static str, found: impl Into<String>, wanted: impl Into<String>) -> Self {
         Error::Shape { op, found: found.into(), wanted: wanted.into() }
     }
 
     /// An [`Error::Input`].
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::input("picture", "nothing", "a tensor");
+    /// assert_eq!(error.to_string(), "picture: found nothing, wanted a tensor");
+    /// ```
     pub fn input(name: impl Into<String>, found: impl Into<String>, wanted: impl Into<String>) -> Self {
         Error::Input { name: name.into(), found: found.into(), wanted: wanted.into() }
     }
 
     /// An [`Error::Unsupported`].
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::unsupported("precision f16", "no half arithmetic");
+    /// assert_eq!(error.to_string(), "precision f16 is not supported: no half arithmetic");
+    /// ```
     pub fn unsupported(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::Unsupported { what: what.into(), reason: reason.into() }
     }
@@ -218,6 +242,13 @@ impl Error {
     }
 
     /// The same error, naming the graph node it arose at. One that names a node keeps it.
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::input("x", "nothing", "a tensor").at_node("stem");
+    /// assert_eq!(error.to_string(), "node \"stem\": x: found nothing, wanted a tensor");
+    /// ```
     #[must_use]
     pub fn at_node(self, name: &str) -> Self {
         match self {
@@ -227,6 +258,14 @@ impl Error {
     }
 
     /// The graph node it arose at, where there is one.
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::input("x", "nothing", "a tensor");
+    /// assert_eq!(error.node(), None);
+    /// assert_eq!(error.at_node("stem").node(), Some("stem"));
+    /// ```
     pub fn node(&self) -> Option<&str> {
         match self {
             Error::AtNode { node, .. } => Some(node),
@@ -355,6 +394,13 @@ impl Error {
     }
 
     /// What went wrong, wherever that was.
+    ///
+    /// ```
+    /// use diptych::Error;
+    ///
+    /// let error = Error::input("x", "nothing", "a tensor").at_node("stem");
+    /// assert!(matches!(error.without_node(), Error::Input { .. }));
+    /// ```
     pub fn without_node(&self) -> &Error {
         match self {
             Error::AtNode { source, .. } => source.without_node(),

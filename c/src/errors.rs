@@ -122,12 +122,15 @@ mod tests {
         assert_eq!(guard(|| Ok(())), diptych_status::Ok);
         let lost = || Error::DeviceLost { api: "Vulkan", reason: "unplugged\0now".to_owned() };
         assert_eq!(guard(|| Err(lost().at_node("stem").into())), diptych_status::DeviceLost);
-        assert_eq!(last(), "node \"stem\": Vulkan: the device was lost: unplugged\u{fffd}now");
+        assert_eq!(
+            last(),
+            "node \"stem\": open the device again and rebuild sessions: Vulkan: the device was lost: unplugged\u{fffd}now"
+        );
         let late = Error::TimedOut { api: "OpenCL", limit: std::time::Duration::from_secs(2) };
         assert_eq!(guard(|| Err(late.into())), diptych_status::TimedOut);
         let full = Error::OutOfMemory { api: "OpenCL", call: "clCreateBuffer", message: "-4".to_owned() };
         assert_eq!(guard(|| Err(full.into())), diptych_status::OutOfMemory);
-        assert_eq!(last(), "OpenCL: clCreateBuffer failed: out of memory: -4");
+        assert_eq!(last(), "use a smaller batch or halves: OpenCL: clCreateBuffer failed: out of memory: -4");
         assert_eq!(guard(|| Err(wrong("x", "NULL", "a pointer"))), diptych_status::Input);
         assert_eq!(last(), "x: found NULL, wanted a pointer");
         assert_eq!(guard(|| Err(Failure::Stopped)), diptych_status::Stopped);
