@@ -27,6 +27,20 @@ use worker::Worker;
 const MAX_BATCH: usize = 1024;
 
 /// How a [`Batch`] gathers requests, and how it runs them.
+///
+/// ```
+/// use diptych::BatchOptions;
+/// use std::time::Duration;
+///
+/// // A device that is busy most of the time: whatever came meanwhile is a batch, of 1, 4 or 16 requests.
+/// let options = BatchOptions {
+///     max_batch: 16,
+///     max_delay: Duration::ZERO,
+///     sizes: vec![1, 4],
+///     ..BatchOptions::default()
+/// };
+/// assert_eq!(options.max_waiting, 32);
+/// ```
 #[derive(Debug, Clone)]
 pub struct BatchOptions {
     /// Requests of one run at most, 1 to 1024; 8 unless set.
@@ -90,6 +104,20 @@ impl BatchOptions {
 }
 
 /// What a [`Batch`] has done so far.
+///
+/// ```
+/// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+/// # let mut graph = Graph::new();
+/// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+/// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+/// # graph.output(double)?;
+/// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+/// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+/// batch.run([("x", input(1.0)?)])?;
+/// let counts = batch.counts();
+/// assert_eq!((counts.requests, counts.runs[0], counts.waiting), (1, 1, 0));
+/// # Ok::<(), diptych::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchCounts {
@@ -149,6 +177,18 @@ pub struct Batch {
 
 impl Batch {
     /// Makes the sessions of all sizes ready and begins to serve.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// assert_eq!(*batch.run([("x", input(3.0)?)])?[0].to_f32(), [6.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an option is out of its range, the network has states or cannot be batched, or what [`Session::new`] says
@@ -251,21 +291,71 @@ impl Batch {
     }
 
     /// The inputs of one request.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// assert_eq!((batch.inputs()[0].name.as_str(), batch.inputs()[0].dims.elements()), ("x", 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn inputs(&self) -> &[Port] {
         &self.inputs
     }
 
     /// The outputs of one request.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// assert_eq!((batch.outputs()[0].name.as_str(), batch.outputs()[0].dims.elements()), ("double", 2));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn outputs(&self) -> &[Port] {
         &self.outputs
     }
 
     /// What was done so far.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// batch.run([("x", input(1.0)?)])?;
+    /// assert_eq!(batch.counts().requests, 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn counts(&self) -> BatchCounts {
         self.queue.counts()
     }
 
     /// Runs the network on one request's inputs, by name, and waits for the outputs.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// let outputs = batch.run([("x", input(3.0)?)])?;
+    /// assert_eq!(*outputs[0].to_f32(), [6.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an input is missing, unknown, given twice or of another shape; this concerns no other request. If the
@@ -279,6 +369,22 @@ impl Batch {
 
     /// [`Batch::run`] for a task of any executor. Dropped, the request is withdrawn, unless its run has begun.
     ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// # pollster::block_on(async {
+    /// let outputs = batch.run_async([("x", input(3.0)?)]).await?;
+    /// assert_eq!(*outputs[0].to_f32(), [6.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// # })?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Batch::run`].
     pub async fn run_async<N: AsRef<str>>(
@@ -291,6 +397,22 @@ impl Batch {
     /// Hands in a request and waits until it is taken, which is at once where fewer than
     /// [`BatchOptions::max_waiting`] wait.
     ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// // Both may be answered by one run.
+    /// let tickets = [batch.submit([("x", input(1.0)?)])?, batch.submit([("x", input(2.0)?)])?];
+    /// for (ticket, wanted) in tickets.into_iter().zip([2.0, 4.0]) {
+    ///     assert_eq!(ticket.wait()?[0].to_f32()[0], wanted);
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Batch::run`] that concern the inputs.
     pub fn submit<N: AsRef<str>>(&self, inputs: impl IntoIterator<Item = (N, HostTensor)>) -> Result<Ticket> {
@@ -300,6 +422,22 @@ impl Batch {
     }
 
     /// [`Batch::submit`] for a task of any executor. Dropped before it is done, the request is withdrawn.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// # pollster::block_on(async {
+    /// let ticket = batch.submit_async([("x", input(1.0)?)]).await?;
+    /// assert_eq!(ticket.await?[0].to_f32()[0], 2.0);
+    /// # Ok::<(), diptych::Error>(())
+    /// # })?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Batch::submit`].
@@ -313,6 +451,21 @@ impl Batch {
     }
 
     /// [`Batch::submit`] if there is room; `None` otherwise. For a server that would rather refuse than hold back.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// match batch.try_submit([("x", input(1.0)?)])? {
+    ///     Some(ticket) => assert_eq!(ticket.wait()?[0].to_f32()[0], 2.0),
+    ///     None => println!("too many are waiting: come again"),
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Batch::submit`].

@@ -65,6 +65,22 @@ pub struct DevicePool {
 }
 
 /// A device of a [`DevicePool`], and what it has done.
+///
+/// ```
+/// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+/// # let mut graph = Graph::new();
+/// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+/// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+/// # graph.output(double)?;
+/// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+/// # let pool = DevicePool::new(&[Context::new(Backend::Cpu)?], &graph, BatchOptions::default())?;
+/// pool.batch().run([("x", input(1.0)?)])?;
+/// for device in pool.devices() {
+///     println!("{}: {} requests, {:?} each", device.context, device.requests, device.time);
+///     assert!(device.error.is_none());
+/// }
+/// # Ok::<(), diptych::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolDevice {
@@ -84,6 +100,20 @@ impl DevicePool {
     /// [`BatchOptions::max_waiting`] counts the requests that wait for all devices: below `max_batch` for each of them,
     /// batches stay small.
     ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// // Two devices that are the same one share its cores; usually they are cards.
+    /// let contexts = [Context::new(Backend::Cpu)?, Context::new(Backend::Cpu)?];
+    /// let pool = DevicePool::new(&contexts, &graph, BatchOptions::default())?;
+    /// assert_eq!(pool.devices().len(), 2);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no context, or what [`Batch::new`] says on one of them.
     pub fn new(contexts: &[Context], graph: &Graph, options: BatchOptions) -> Result<Self> {
@@ -102,11 +132,35 @@ impl DevicePool {
     }
 
     /// Takes requests one by one, from any number of tasks.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let pool = DevicePool::new(&[Context::new(Backend::Cpu)?], &graph, BatchOptions::default())?;
+    /// assert_eq!(pool.batch().run([("x", input(1.0)?)])?[0].to_f32()[0], 2.0);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn batch(&self) -> &Batch {
         &self.batch
     }
 
     /// The devices, in the order of the contexts.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let pool = DevicePool::new(&[Context::new(Backend::Cpu)?], &graph, BatchOptions::default())?;
+    /// assert_eq!(pool.devices()[0].context.backend, Backend::Cpu);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn devices(&self) -> Vec<PoolDevice> {
         let members = self.batch.queue.members();
         let device = |(context, member): (&ContextInfo, super::members::Member)| PoolDevice {
@@ -144,6 +198,21 @@ impl DevicePool {
     /// [`BatchOptions::max_waiting`] wait for a device: it may go on for ever.
     ///
     /// A frame that is refused has its error in its place, as has one whose run failed; the others go on.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let pool = DevicePool::new(&[Context::new(Backend::Cpu)?], &graph, BatchOptions::default())?;
+    /// let frames = (0..5u8).map(|frame| [("x", input(f32::from(frame)).unwrap())]);
+    /// for (outputs, frame) in pool.map(frames).zip(0u8..) {
+    ///     assert_eq!(outputs?[0].to_f32()[0], 2.0 * f32::from(frame));
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn map<I, F, N>(&self, frames: I) -> PoolStream<'_, I::IntoIter>
     where
         I: IntoIterator<Item = F>,

@@ -94,6 +94,20 @@ impl Slot {
 
 /// A request that was handed in to a [`Batch`](super::Batch): a future of its outputs, or a wait for them. Dropped, the
 /// request is withdrawn, unless its run has begun.
+///
+/// ```
+/// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+/// # let mut graph = Graph::new();
+/// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+/// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+/// # graph.output(double)?;
+/// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+/// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+/// let ticket = batch.submit([("x", input(1.0)?)])?;
+/// println!("the request is on its way");
+/// assert_eq!(ticket.wait()?[0].to_f32()[0], 2.0);
+/// # Ok::<(), diptych::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "a request whose ticket is dropped is withdrawn"]
 pub struct Ticket {
@@ -103,6 +117,19 @@ pub struct Ticket {
 
 impl Ticket {
     /// Blocks until the outputs are there.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let input = |value: f32| HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![value, 1.0]);
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// let outputs = batch.submit([("x", input(1.0)?)])?.wait()?;
+    /// assert_eq!(outputs[0].to_f32()[0], 2.0);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Batch::run`](super::Batch::run).

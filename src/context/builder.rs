@@ -48,12 +48,28 @@ pub struct ContextBuilder {
 
 impl ContextBuilder {
     /// The backend; [`Backend::Auto`] if not said.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn backend(self, backend: Backend) -> Self {
         ContextBuilder { backend, ..self }
     }
 
     /// The device at this place of the backend's list in [`devices`], counted from 0; of all lists, one
     /// after the other, with [`Backend::Auto`].
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// if let Err(error) = Context::builder().backend(Backend::Wgpu).index(1000).open() {
+    ///     assert!(error.is_no_device());
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn index(self, index: usize) -> Self {
         ContextBuilder { choice: DeviceChoice::Index(index), ..self }
     }
@@ -61,6 +77,16 @@ impl ContextBuilder {
     /// The best device whose name contains `name`, in any case; on OpenCL, whose own or platform's name.
     ///
     /// Overridden by `DIPTYCH_WGPU_ADAPTER` and `DIPTYCH_OPENCL_DEVICE`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// match Context::builder().backend(Backend::OpenCl).name("NVIDIA").open() {
+    ///     Ok(context) => println!("{}", context.info()),
+    ///     Err(error) => println!("{error}"),
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn name(self, name: impl Into<String>) -> Self {
         ContextBuilder { choice: DeviceChoice::Name(name.into()), ..self }
     }
@@ -83,11 +109,30 @@ impl ContextBuilder {
     }
 
     /// The card with this UUID: the same on every API of its driver.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let uuid = "GPU-0123abcd-45ef-6789-0a1b-2c3d4e5f6071".parse()?;
+    /// match Context::builder().uuid(uuid).open() {
+    ///     Ok(context) => println!("{}", context.info()),
+    ///     Err(error) => assert!(error.is_no_device()),
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn uuid(self, uuid: DeviceUuid) -> Self {
         ContextBuilder { choice: DeviceChoice::Uuid(uuid), ..self }
     }
 
     /// The device that a text names, and its backend, if the text names one.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().device("cpu".parse()?).open()?;
+    /// assert_eq!(context.info().backend, Backend::Cpu);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn device(self, selector: DeviceSelector) -> Self {
         let backend = if selector.backend == Backend::Auto { self.backend } else { selector.backend };
         ContextBuilder { backend, choice: selector.choice, ..self }
@@ -95,6 +140,13 @@ impl ContextBuilder {
 
     /// Whether the ops' kernels keep bounds checks and loop bounds on wgpu, which cost time. Kernels from
     /// outside the crate always have them. Not, if not said; overridden by `DIPTYCH_CHECKED_SHADERS`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).checked_kernels(true).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn checked_kernels(mut self, checked: bool) -> Self {
         self.options.checked_kernels = checked;
         self
@@ -102,6 +154,13 @@ impl ContextBuilder {
 
     /// Whether work-group memory is zeroed before the ops' kernels on wgpu, which write theirs before they
     /// read it. Not, if not said; overridden by `DIPTYCH_ZEROED_MEMORY`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).zeroed_memory(true).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn zeroed_memory(mut self, zeroed: bool) -> Self {
         self.options.zeroed_memory = zeroed;
         self
@@ -109,12 +168,27 @@ impl ContextBuilder {
 
     /// Keeps compiled kernels in this directory from one start to the next, not beside the tuner's record.
     /// Overridden by `DIPTYCH_CACHE_DIR`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let context = Context::builder().backend(Backend::Cpu).kernel_cache(folder.path()).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn kernel_cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.options.keep_kernels = KeepKernels::In(directory.into());
         self
     }
 
     /// Keeps no compiled kernels.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).without_kernel_cache().open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn without_kernel_cache(mut self) -> Self {
         self.options.keep_kernels = KeepKernels::Nowhere;
         self
@@ -123,6 +197,14 @@ impl ContextBuilder {
     /// Loads this OpenCL library and looks for no other. Its code is run: it must be an OpenCL driver or
     /// loader. A process loads one, so that this counts until a device was opened or listed. Overridden by
     /// `DIPTYCH_OPENCL_LIBRARY`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let library = "/opt/driver/libOpenCL.so.1";
+    /// let context = Context::builder().backend(Backend::Cpu).opencl_library(library).open()?; // the CPU loads none
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn opencl_library(mut self, path: impl Into<String>) -> Self {
         self.options.opencl_library = Some(path.into());
         self
@@ -131,6 +213,13 @@ impl ContextBuilder {
     /// Whether NVIDIA's GPUs compute with halves through OpenCL, whose driver takes half arithmetic without
     /// listing `cl_khr_fp16`; a kernel that tries it runs first. Not, if not said; overridden by
     /// `DIPTYCH_UNLISTED_HALVES`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).unlisted_halves(true).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn unlisted_halves(mut self, used: bool) -> Self {
         self.options.unlisted_halves = used;
         self
@@ -138,6 +227,13 @@ impl ContextBuilder {
 
     /// Whether OpenCL runs copy their inputs and outputs through pinned memory. If not said, they do where
     /// the device has memory of its own; overridden by `DIPTYCH_OPENCL_STAGING`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).pinned_copies(false).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn pinned_copies(mut self, pinned: bool) -> Self {
         self.options.pinned_copies = Some(pinned);
         self
@@ -145,6 +241,13 @@ impl ContextBuilder {
 
     /// Whether a recording is one command on OpenCL devices that offer `cl_khr_command_buffer`. It is, if
     /// not said; overridden by `DIPTYCH_COMMAND_BUFFER`.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).command_buffers(false).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn command_buffers(mut self, used: bool) -> Self {
         self.options.command_buffers = Some(used);
         self
@@ -157,12 +260,27 @@ impl ContextBuilder {
     /// The device goes on: a run that was only slow does not disturb the next ones, and one that hangs holds up all that
     /// follows on this device until the system resets it. [`Context::reopen`] opens another one. What the device may still
     /// write to is never freed before it is done. Compilation and the CPU backend have no limit, nor has a browser.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// use std::time::Duration;
+    /// let context = Context::builder().backend(Backend::Cpu).time_limit(Duration::from_secs(10)).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options.time_limit = Some(limit);
         self
     }
 
     /// Opens the device.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// let context = Context::builder().backend(Backend::Cpu).open()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such device: the error lists those that were found, and says why each was not taken.
@@ -175,6 +293,16 @@ impl ContextBuilder {
 
     /// Opens the device, awaited. In a browser nothing else does. Elsewhere a driver that is loaded for the first time
     /// keeps the thread for as long as that takes.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context};
+    ///
+    /// # pollster::block_on(async {
+    /// let context = Context::builder().backend(Backend::Cpu).open_async().await?;
+    /// # Ok::<(), diptych::Error>(())
+    /// # })?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such device: the error lists those that were found, and says why each was not taken.

@@ -4,6 +4,14 @@ use super::{Backend, ContextBuilder, DeviceListing, devices};
 use crate::device::DeviceInfo;
 
 /// A card, with the APIs that reach it. Made by [`gpus`].
+///
+/// ```
+/// for gpu in diptych::gpus() {
+///     for (backend, place, device) in &gpu.devices {
+///         println!("{backend} {place}: {device}");
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gpu {
@@ -14,6 +22,17 @@ pub struct Gpu {
 impl Gpu {
     /// Opens it through this API, or through the first that reaches it with [`Backend::Auto`]. Nothing, if the API does
     /// not reach it.
+    ///
+    /// ```
+    /// use diptych::Backend;
+    ///
+    /// for gpu in diptych::gpus() {
+    ///     if let Some(builder) = gpu.builder(Backend::Auto) {
+    ///         println!("{}", builder.open()?.info());
+    ///     }
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn builder(&self, backend: Backend) -> Option<ContextBuilder> {
         let mut devices = self.devices.iter();
         let (backend, index, info) = devices.find(|(own, ..)| backend == Backend::Auto || *own == backend)?;
@@ -30,6 +49,10 @@ impl Gpu {
 ///
 /// Two entries of different APIs are one card if they have the same PCI address or the same UUID. Where a driver reports
 /// neither, they are taken for one if each API has no other entry without them, and the names are equal.
+///
+/// ```
+/// println!("{} GPUs", diptych::gpus().len());
+/// ```
 pub fn gpus() -> Vec<Gpu> {
     merged(&devices())
 }

@@ -33,6 +33,14 @@ pub struct DeviceSelector {
 
 impl DeviceSelector {
     /// The backend that it names; [`Backend::Auto`] if it names none.
+    ///
+    /// ```
+    /// use diptych::{Backend, DeviceSelector};
+    ///
+    /// let selector: DeviceSelector = "opencl:41:00.0".parse()?;
+    /// assert_eq!(selector.backend(), Backend::OpenCl);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn backend(&self) -> Backend {
         self.backend
     }

@@ -50,6 +50,16 @@ enum Line {
 
 /// What a tuner is about to try, written down beside its record before it does. Cheap to clone; may be shared
 /// by threads.
+///
+/// ```
+/// use diptych::{Database, Journal};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// let mut database = Database::open(folder.path())?;
+/// let journal = Journal::open(folder.path(), &mut database)?;
+/// // Tuner::journal(journal) writes down what it is about to try.
+/// # Ok::<(), diptych::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Journal(Arc<Mutex<Inner>>);
 
@@ -65,6 +75,16 @@ struct Inner {
 impl Journal {
     /// Opens a journal for this process in `directory`, the database's. The candidates that earlier
     /// processes crashed on are first appended to `database`.
+    ///
+    /// ```
+    /// use diptych::{Database, Journal};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let mut database = Database::open(folder.path())?;
+    /// let journal = Journal::open(folder.path(), &mut database)?;
+    /// assert!(folder.path().join("journal").is_dir());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the folder or a file in it cannot be written, or another process holds its lock for two seconds.

@@ -24,6 +24,21 @@ pub struct TunerProgress {
 
 impl TunerProgress {
     /// Whether everything is tuned.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Function, Graph, Shape, Term, Tuner};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 8, 8, 4))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let context = Context::new(Backend::Auto)?;
+    /// # let Ok(mut tuner) = Tuner::new(&context) else { return Ok::<(), diptych::Error>(()) };
+    /// tuner.begin(&graph)?;
+    /// while !tuner.step(std::time::Duration::from_millis(20))?.is_finished() {
+    ///     println!("{} problems are done", tuner.report().problems.len());
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.done == self.problems
     }

@@ -9,6 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A record shared by tuners and sessions.
+///
+/// ```
+/// use diptych::{Database, SessionOptions, SharedDatabase, Tuning};
+/// use std::sync::{Arc, Mutex};
+///
+/// let database: SharedDatabase = Arc::new(Mutex::new(Database::in_memory()));
+/// let options = SessionOptions { tuning: Tuning::Database(database), ..Default::default() };
+/// ```
 pub type SharedDatabase = Arc<Mutex<Database>>;
 
 /// A choice of the record.

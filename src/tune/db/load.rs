@@ -54,6 +54,15 @@ const ROW_START: &[u8] = br#"{"key":{"device":"#;
 impl Database {
     /// The rows of a record that was kept as text ([`Database::text`]), in memory. What is no row of this version is
     /// treated as in a file: kept if it is JSON, else dropped.
+    ///
+    /// ```
+    /// use diptych::Database;
+    ///
+    /// // A page keeps the record as text, for instance in IndexedDB.
+    /// let kept = Database::in_memory().text()?;
+    /// assert!(Database::from_text(&kept).is_empty());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub fn from_text(text: &str) -> Self {
         let mut database = Database::in_memory();
         // Memory can always be read.
@@ -63,6 +72,12 @@ impl Database {
 
     /// The rows as text, one a line, as the file has them: for an application that keeps the record elsewhere than in a
     /// file.
+    ///
+    /// ```
+    /// let database = diptych::Database::in_memory();
+    /// assert_eq!(database.text()?, "");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a row cannot be written as JSON.

@@ -146,12 +146,27 @@ pub struct Database {
 
 impl Database {
     /// An empty database without a file.
+    ///
+    /// ```
+    /// let database = diptych::Database::in_memory();
+    /// assert!(database.is_empty() && database.file().is_none());
+    /// ```
     pub fn in_memory() -> Self {
         Self::default()
     }
 
     /// The database of `directory`: the file `tuning.jsonl`, which need not exist yet. Rows that
     /// are appended go to the file at once.
+    ///
+    /// ```
+    /// use diptych::Database;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path();
+    /// let database = Database::open(folder)?;
+    /// assert_eq!(database.file(), Some(folder.join("tuning.jsonl").as_path()));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the file exists and cannot be read, or is no record: it has text but no row. It is left as
@@ -161,6 +176,16 @@ impl Database {
     }
 
     /// As [`Database::open`], with a file of another name.
+    ///
+    /// ```
+    /// use diptych::Database;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path();
+    /// let database = Database::open_file(folder.join("of this application.jsonl"))?;
+    /// assert!(database.is_empty());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Database::open`].
@@ -182,6 +207,18 @@ impl Database {
     /// The rows of a file, which must exist, or of `tuning.jsonl` in a directory. Rows that are
     /// appended later do not go to the file.
     ///
+    /// ```
+    /// use diptych::Database;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let shipped = folder.path().join("shipped.jsonl");
+    /// # Database::in_memory().save(&shipped)?;
+    /// // What an application ships is read, and not written to.
+    /// let database = Database::load(&shipped)?;
+    /// assert!(database.file().is_none());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If it cannot be read, or is no record, as in [`Database::open`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
@@ -198,6 +235,15 @@ impl Database {
     /// platform's cache directory (`$XDG_CACHE_HOME` or `~/.cache`, `~/Library/Caches`,
     /// `%LOCALAPPDATA%`).
     ///
+    /// ```
+    /// use diptych::Database;
+    ///
+    /// match Database::default_dir() {
+    ///     Ok(folder) => println!("records are kept in {}", folder.display()),
+    ///     Err(error) => println!("{error}"),
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// If the platform names no home directory.
     pub fn default_dir() -> Result<PathBuf> {
@@ -213,6 +259,10 @@ impl Database {
     }
 
     /// The file that rows are appended to.
+    ///
+    /// ```
+    /// assert!(diptych::Database::in_memory().file().is_none());
+    /// ```
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -224,11 +274,19 @@ impl Database {
     }
 
     /// The number of rows, retired ones included.
+    ///
+    /// ```
+    /// assert_eq!(diptych::Database::in_memory().len(), 0);
+    /// ```
     pub fn len(&self) -> usize {
         self.groups.values().map(BTreeMap::len).sum()
     }
 
     /// Whether there are no rows.
+    ///
+    /// ```
+    /// assert!(diptych::Database::in_memory().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
@@ -286,6 +344,17 @@ impl Database {
     /// Writes all rows to `path`, which is replaced whole. Rows that are in the file already, from
     /// another process perhaps, are merged into this database first.
     ///
+    /// ```
+    /// use diptych::Database;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("copy.jsonl");
+    /// let mut database = Database::in_memory();
+    /// database.save(&path)?;
+    /// assert_eq!(Database::open_file(&path)?.len(), database.len());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be read or written; it is then as it was.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<()> {
@@ -339,6 +408,15 @@ impl Database {
 
     /// Keeps the newest row of each choice, and drops the problems longest untouched until the record is within
     /// its bounds; in the file too if there is one.
+    ///
+    /// ```
+    /// use diptych::Database;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let mut database = Database::open(folder.path())?;
+    /// database.compact()?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Database::save`].

@@ -113,7 +113,7 @@ fn with_flaky(seed: u64, percent: u32, search: Search) -> (Fake, Verdict) {
     (fake.interleaves, fake.width) = (seed % 2 == 1, seed as usize % 3);
     fake.faults.insert(flaky, Fault::WrongSometimes(percent));
     fake.cost = Box::new(move |choice| match *choice {
-        choice if choice == flaky => 0.5e-3,
+        choice if choice == flaky => 0.6e-3,
         choice if choice == good => 0.8e-3,
         _ => 1e-3,
     });
