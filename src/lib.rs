@@ -159,11 +159,11 @@ pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, DeviceSelector};
 #[cfg(not(target_family = "wasm"))]
 pub use context::{Gpu, devices, gpus};
-#[doc(inline)]
-pub use device::{DeviceInfo, DeviceUuid, Memory, PciAddress};
 #[cfg(feature = "wgpu")]
 #[doc(inline)]
 pub use device::wgpu::WgpuCalls;
+#[doc(inline)]
+pub use device::{DeviceInfo, DeviceUuid, Memory, PciAddress};
 pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
 #[doc(inline)]

@@ -386,7 +386,10 @@ fn a_kernel_that_is_wrong_in_one_run_of_ten_is_found_before_it_is_recorded() {
         let trial = found.trials.iter().find(|trial| trial.choice == bad).expect("tried");
         for trial in &found.trials {
             let is_bad = if trial.choice == bad { "bad " } else { "" };
-            println!("{api} {is_bad}{}: {} {:?} {}", trial.choice, trial.outcome, trial.relative, trial.samples);
+            println!(
+                "{api} {is_bad}{}: {} {:?} {}",
+                trial.choice, trial.outcome, trial.relative, trial.samples
+            );
         }
         assert!(trial.samples > 0, "{api}: it passed its first check");
         assert_ne!(found.choice.expect("a choice"), bad, "{api}");
