@@ -20,4 +20,4 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(all(shuttle, test))]
-pub(crate) mod models;
+pub(crate) mod interleavings;

@@ -538,7 +538,7 @@ fn grows(one: &Port, all: &Port, size: usize) -> Result<()> {
 }
 
 #[cfg(all(shuttle, test))]
-mod models;
+mod interleavings;
 
 #[cfg(not(shuttle))]
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub(crate) mod choice;
 pub(crate) mod copy;
 pub mod family;
 #[cfg(all(shuttle, test, any(feature = "wgpu", feature = "opencl")))]
-mod models;
+mod interleavings;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod signal;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]

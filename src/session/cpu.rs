@@ -1,7 +1,7 @@
 //! A session on the CPU: the units in order, their values in shared host buffers.
 
 #[cfg(all(shuttle, test))]
-mod models;
+mod interleavings;
 mod run;
 
 use super::flight::{self, Launched, Layout};

@@ -98,4 +98,4 @@ pub(crate) async fn begun<T>(work: &mut Awaited<'_, T>) -> Option<T> {
 }
 
 #[cfg(all(shuttle, test))]
-mod models;
+mod interleavings;

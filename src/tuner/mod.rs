@@ -6,9 +6,9 @@ mod away;
 mod compare;
 mod current;
 mod guarded;
-mod jobs;
 #[cfg(all(shuttle, test))]
-mod models;
+mod interleavings;
+mod jobs;
 mod passes;
 mod report;
 mod rows;

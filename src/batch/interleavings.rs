@@ -5,7 +5,7 @@ use super::*;
 use crate::context::Backend;
 use crate::ops::custom::Custom;
 use crate::shape::Shape;
-use crate::sync::models::{check, dropped_after, inline};
+use crate::sync::interleavings::{check, dropped_after, inline};
 use shuttle::future::block_on;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 

@@ -1,7 +1,7 @@
 //! Work on a thread of its own in the orders that it and who awaits it may take.
 
 use super::offload;
-use crate::sync::models::{check, dropped_after, inline};
+use crate::sync::interleavings::{check, dropped_after, inline};
 use crate::sync::thread;
 use shuttle::future::block_on;
 use std::sync::Arc;

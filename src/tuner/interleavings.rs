@@ -1,7 +1,7 @@
 //! The thread of a tuner in the orders that it and its tuner may take.
 
 use super::thread::Thread;
-use crate::sync::models::{check, dropped_after, inline};
+use crate::sync::interleavings::{check, dropped_after, inline};
 use shuttle::future::block_on;
 use std::future::poll_fn;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::signal::Signal;
 use super::waiter::Waiter;
-use crate::sync::models::{check, dropped_after, inline};
+use crate::sync::interleavings::{check, dropped_after, inline};
 use crate::sync::mpsc::channel;
 use crate::sync::thread;
 use shuttle::future::block_on;

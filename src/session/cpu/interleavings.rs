@@ -10,7 +10,7 @@ use crate::session::flight::Launched;
 use crate::session::input::Input;
 use crate::session::runner::{Next, Run};
 use crate::shape::Shape;
-use crate::sync::models::{check, dropped_after, inline};
+use crate::sync::interleavings::{check, dropped_after, inline};
 use crate::sync::{lock, thread};
 use shuttle::future::block_on;
 use std::borrow::Cow;
