@@ -181,14 +181,17 @@ pub use model::tflite;
 pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 pub use model::{LoadOptions, Model, ModelInfo, ModelPort, TensorInfo};
+// The options of all operators are in `nn`; here are those of common layers. The others have their former names too, for
+// programs that use them.
 #[doc(inline)]
 pub use ops::Choice;
-#[doc(inline)]
+#[doc(hidden)]
 pub use ops::arg::ArgReduce;
 #[doc(inline)]
 pub use ops::concat::Concat;
 #[doc(inline)]
 pub use ops::conv2d::Conv2d;
+#[doc(hidden)]
 pub use ops::cumsum::CumSum;
 #[doc(inline)]
 pub use ops::custom::Custom;
@@ -196,11 +199,13 @@ pub use ops::custom::Custom;
 pub use ops::depthwise::Depthwise;
 #[doc(inline)]
 pub use ops::elementwise::{Elementwise, Function};
+#[doc(hidden)]
 pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
-#[doc(inline)]
+#[doc(hidden)]
 pub use ops::normalize::Normalize;
+#[doc(hidden)]
 pub use ops::one_hot::OneHot;
 #[doc(inline)]
 pub use ops::operator::Operator;
@@ -208,6 +213,7 @@ pub use ops::operator::Operator;
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
 pub use ops::reduce::{Reduce, Reduction};
+#[doc(hidden)]
 pub use ops::remap::{
     AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
     StridedSlice, Tile, Transpose,
@@ -215,9 +221,11 @@ pub use ops::remap::{
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
+#[doc(hidden)]
 pub use ops::suppress::Suppress;
+#[doc(hidden)]
 pub use ops::top_k::TopK;
-#[doc(inline)]
+#[doc(hidden)]
 pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Picking, SessionOptions, Tuning};
 #[doc(inline)]

@@ -416,8 +416,10 @@ mod tests {
     use super::*;
 
     fn ports(dims: &[&[usize]]) -> Vec<ModelPort> {
-        let port =
-            |dims: &&[usize]| ModelPort { name: "port".to_owned(), dims: diptych::Dims::new(dims).expect("few") };
+        let port = |dims: &&[usize]| ModelPort {
+            name: "port".to_owned(),
+            dims: diptych::Dims::new(dims).expect("few"),
+        };
         dims.iter().map(port).collect()
     }
 

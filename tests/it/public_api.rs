@@ -127,6 +127,7 @@ fn members(item: &Item, every: bool) -> Vec<String> {
 fn exported(item: &Item) -> Vec<(String, String)> {
     let text: String = item.lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
     let Some(path) = text.strip_prefix("pub use ") else { return Vec::new() };
+    let path = path.strip_prefix("crate::").unwrap_or(path);
     let path = path.trim_end_matches(';');
     let names = match path.split_once('{') {
         Some((_, names)) => names.trim_end_matches('}'),
@@ -169,6 +170,11 @@ fn listing() -> String {
     for item in items(&lib.lines().collect::<Vec<_>>(), 0).iter().filter(|item| !item.hidden) {
         names.extend(exported(item));
         names.extend(declared(&item.signature(), &["mod"]).map(|name| (name.to_owned(), name.to_owned())));
+    }
+    // A public module of nothing but other modules' items.
+    let nn = read(&root.join("nn.rs"));
+    for item in items(&nn.lines().collect::<Vec<_>>(), 0) {
+        names.extend(exported(&item));
     }
     let mut files = Vec::new();
     sources(&root, &mut files);

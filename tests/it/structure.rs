@@ -21,7 +21,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     ),
     (1, &["emit", "limits"]),
     (2, &["cpu"]),
-    (3, &["ops"]),
+    (3, &["ops", "nn"]),
     (4, &["device"]),
     (5, &["tune", "pick"]),
     (6, &["calibration", "graph", "options", "context"]),
@@ -56,6 +56,7 @@ const MAY_NAME: &[(&[&str], &[&str])] = &[
 const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What applications name.
     ("src/lib.rs", &[]),
+    ("src/nn.rs", &[]),
     ("src/graph/build.rs", &[]),
     ("src/graph/elementwise.rs", &[]),
     ("src/graph/moves.rs", &[]),
@@ -179,7 +180,7 @@ fn library() -> Vec<Source> {
             .skip(1)
             .map(|part| part.as_os_str().to_string_lossy().into_owned())
             .collect();
-        if module[0] == "bin" || module.iter().any(|part| part == "tests" || part == "models") {
+        if module[0] == "bin" || module.iter().any(|part| part == "tests" || part == "interleavings") {
             continue;
         }
         if matches!(module.last().map(String::as_str), Some("mod" | "lib")) {
