@@ -326,6 +326,17 @@ impl Context {
     /// The application keeps its device: nothing is submitted but by `run` and its variants, and
     /// nothing polls but what waits for a result.
     ///
+    /// ```
+    /// use diptych::{Context, wgpu};
+    ///
+    /// async fn of_this_application(adapter: &wgpu::Adapter) -> Result<Context, Box<dyn std::error::Error>> {
+    ///     let (required_features, required_limits) = Context::wgpu_requirements(adapter);
+    ///     let wanted = wgpu::DeviceDescriptor { required_features, required_limits, ..Default::default() };
+    ///     let (device, queue) = adapter.request_device(&wanted).await?;
+    ///     Ok(Context::from_wgpu(adapter, device, queue)?)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// If the device's limits are below what the kernels need.
     #[cfg(feature = "wgpu")]
@@ -335,6 +346,18 @@ impl Context {
 
     /// Runs on the application's own OpenCL context and queue, which must be in order. Both are
     /// retained, so the application may drop its handles.
+    ///
+    /// ```
+    /// use diptych::opencl3::{command_queue::CommandQueue, context::Context, device::Device};
+    ///
+    /// fn of_this_application(
+    ///     context: &Context,
+    ///     device: &Device,
+    ///     queue: &CommandQueue,
+    /// ) -> diptych::Result<diptych::Context> {
+    ///     diptych::Context::from_opencl(context, device, queue)
+    /// }
+    /// ```
     ///
     /// # Errors
     /// If the queue is out of order or of another context or device, or the device is older than
@@ -350,6 +373,17 @@ impl Context {
 
     /// The features and limits that an application should ask `adapter` for, so that everything
     /// the crate can use is there.
+    ///
+    /// ```
+    /// use diptych::{Context, wgpu};
+    ///
+    /// async fn of_this_application(adapter: &wgpu::Adapter) -> Result<Context, Box<dyn std::error::Error>> {
+    ///     let (required_features, required_limits) = Context::wgpu_requirements(adapter);
+    ///     let wanted = wgpu::DeviceDescriptor { required_features, required_limits, ..Default::default() };
+    ///     let (device, queue) = adapter.request_device(&wanted).await?;
+    ///     Ok(Context::from_wgpu(adapter, device, queue)?)
+    /// }
+    /// ```
     #[cfg(feature = "wgpu")]
     pub fn wgpu_requirements(adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
         WgpuDevice::requirements(adapter)
@@ -444,6 +478,17 @@ impl ContextBuilder {
     /// [`Context::from_wgpu`] with what was said of how a device is opened; which one is the
     /// application's business.
     ///
+    /// ```
+    /// use diptych::{Context, wgpu};
+    ///
+    /// async fn of_this_application(adapter: &wgpu::Adapter) -> Result<Context, Box<dyn std::error::Error>> {
+    ///     let (required_features, required_limits) = Context::wgpu_requirements(adapter);
+    ///     let wanted = wgpu::DeviceDescriptor { required_features, required_limits, ..Default::default() };
+    ///     let (device, queue) = adapter.request_device(&wanted).await?;
+    ///     Ok(Context::builder().checked_kernels(true).from_wgpu(adapter, device, queue)?)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Context::from_wgpu`].
     #[cfg(feature = "wgpu")]
@@ -460,6 +505,18 @@ impl ContextBuilder {
 
     /// [`Context::from_opencl`] with what was said of how a device is opened; which one is the
     /// application's business.
+    ///
+    /// ```
+    /// use diptych::opencl3::{command_queue::CommandQueue, context::Context, device::Device};
+    ///
+    /// fn of_this_application(
+    ///     context: &Context,
+    ///     device: &Device,
+    ///     queue: &CommandQueue,
+    /// ) -> diptych::Result<diptych::Context> {
+    ///     diptych::Context::builder().pinned_copies(false).from_opencl(context, device, queue)
+    /// }
+    /// ```
     ///
     /// # Errors
     /// Those of [`Context::from_opencl`].

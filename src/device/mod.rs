@@ -73,6 +73,15 @@ pub struct DeviceInfo {
 
 impl DeviceInfo {
     /// Whether both are known to be the same card, which each API lists by itself: by PCI address or UUID.
+    ///
+    /// ```
+    /// // One card may be on the lists of several APIs.
+    /// let all: Vec<_> = diptych::devices().into_iter().flat_map(|listing| listing.devices).flatten().collect();
+    /// for device in &all {
+    ///     let entries = all.iter().filter(|other| device.is_same_card(other)).count();
+    ///     println!("{device}: on {entries} lists");
+    /// }
+    /// ```
     pub fn is_same_card(&self, other: &DeviceInfo) -> bool {
         self.identity().is(&other.identity())
     }
